@@ -1,0 +1,51 @@
+"""onedraw: differentially private estimation by posterior sampling.
+
+Fit a model on records that must not leak and publish one draw of its parameters, with a certificate that says
+which theorem makes it private, on which assumptions, and what was spent.
+
+    import onedraw as od
+    plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1, 1e-6), n=5000)
+    release = od.release(plan, records, ledger=od.Ledger.open("books.db"), dataset="patients-2026")
+
+Rooms are loaded when first touched, so importing this package is cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_ROOMS = ("privacy", "data", "models", "mechanisms", "samplers", "ledger", "errors")
+
+# name → the room it lives in
+_NAMES = {
+    **dict.fromkeys(
+        (
+            "PureDP", "ApproxDP", "BoundedRange", "ZCDP", "GaussianDP", "RenyiDP", "Composed", "compose", "Guarantee",
+        ),
+        "privacy",
+    ),
+    **dict.fromkeys(("Schema", "Records", "read"), "data"),
+    **dict.fromkeys(("Direct", "Diffused", "Concentrated", "Plan", "calibrate"), "mechanisms"),
+    **dict.fromkeys(("Ledger",), "ledger"),
+    **dict.fromkeys(("release", "Release", "Certificate", "verify"), "release"),
+}  # fmt: skip
+
+__all__ = sorted([*_ROOMS, *_NAMES, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(import_module(f"onedraw.{_NAMES[name]}"), name)
+    elif name in _ROOMS:
+        value = import_module(f"onedraw.{name}")
+    else:
+        raise AttributeError(f"module 'onedraw' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

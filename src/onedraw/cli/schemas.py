@@ -1,0 +1,63 @@
+"""`onedraw schema`: write a schema from PUBLIC data, or check one before any private file is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .flags import AsJson
+from .show import show_json, show_lines, show_table
+
+group = typer.Typer(help="Say what is public about the columns.", no_args_is_help=True)
+
+
+@group.command("infer")
+def infer(
+    public_file: Annotated[Path, typer.Argument(help="A PUBLIC file: its values become public bounds and levels.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a schema from a PUBLIC file to standard output. Never point this at the private records.
+
+    The schema is marked "inferred from …: must be public", and every certificate made with it repeats that.
+    """
+    from onedraw.data import infer_schema
+
+    schema = infer_schema(public_file)
+    if as_json:
+        show_json(schema.to_dict())
+    else:
+        print(schema.to_yaml(), end="")
+
+
+@group.command("check")
+def check(
+    schema_file: Annotated[Path, typer.Argument(help="The schema to check.")],
+    data_file: Annotated[
+        Path | None, typer.Argument(help="Also check that this file has the schema's columns.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a schema, and optionally that a file has its columns (the header is looked at, no record is)."""
+    from onedraw.data import Schema, read
+
+    schema = Schema.load(schema_file)
+    rows = None if data_file is None else read(data_file, schema).n
+    if as_json:
+        show_json({"ok": True, "schema": schema.to_dict(), "digest": schema.digest, "rows": rows})
+        return
+    show_table("Declared columns", ["column", "kind", "public facts"], [
+        [name, column.kind, _facts(column)] for name, column in schema.columns.items()
+    ])  # fmt: skip
+    if schema.notice:
+        show_lines(f"The schema was {schema.notice}.")
+    if rows is not None:
+        show_lines(f"{data_file} has these columns and {rows:,} records.")
+
+
+def _facts(column: Any) -> str:
+    declared = column.model_dump(mode="json", exclude_none=True, exclude={"kind"})
+    return ", ".join(
+        f"{name} {' | '.join(value) if isinstance(value, list) else value}" for name, value in declared.items()
+    )

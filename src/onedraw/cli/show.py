@@ -1,0 +1,66 @@
+"""How results and errors look in a terminal: a table for people, or one JSON document with --json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onedraw.errors import OnedrawError
+
+
+def show_json(document: Mapping[str, Any]) -> None:
+    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def console(*, stderr: bool = False) -> Any:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+
+
+def show_error(error: OnedrawError) -> None:
+    """One paragraph: what was expected, what came, why it matters, what to do."""
+    from rich.text import Text
+
+    console(stderr=True).print(Text("onedraw: ", style="bold red") + Text(str(error)))
+
+
+def show_lines(*lines: str) -> None:
+    from rich.text import Text
+
+    for line in lines:
+        console().print(Text(line))
+
+
+def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        show_edge=False,
+        pad_edge=False,
+    )
+    for index, column in enumerate(columns):
+        figures = index > 0 and all(_is_figure(row[index]) for row in rows)
+        table.add_column(column, justify="right" if figures else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)
+
+
+def _is_figure(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def number(value: float) -> str:
+    """A figure for people; exact figures are in --json."""
+    return f"{value:.4g}"

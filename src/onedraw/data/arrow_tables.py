@@ -1,0 +1,306 @@
+"""pyarrow, met in this one file: Parquet and Arrow files, tables in memory, and plain lines of CSV.
+
+The type of a column is part of such a file's schema, written by whoever defined the table and the same
+whatever the records are; a type that can hold no declared kind (a list, a date) is therefore a mismatch of
+the file, found before a record is looked at. Within a suitable type nothing is refused: text is read cell
+by cell, bytes need not be UTF-8, integers need not fit a float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from onedraw.data.cells import BLANKS, EXACT_INTEGERS
+from onedraw.data.encoding import Cells, Chunk, Numbers
+from onedraw.data.tables import Batch, Part, Table, Wanted
+from onedraw.errors import FileMismatch
+
+ROWS_PER_PART = 2**20  # small row groups are read several at a time
+
+
+# Arrays to chunks
+
+
+def suitable(kind: Any) -> bool:
+    """Whether a column of this Arrow type can hold numbers, levels or identifiers."""
+    kind = _storage(kind)
+    if pa.types.is_dictionary(kind):
+        return suitable(kind.value_type)
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+        or _is_text(kind)
+    )
+
+
+def chunk_of(array: Any, wanted: Wanted) -> Chunk:
+    """One column of a batch as numbers where the array holds numbers, otherwise as cells."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        if _is_text(kind.value_type) and len(array.dictionary) <= len(array):
+            return _coded(array)
+        return chunk_of(array.dictionary_decode(), wanted)
+    if pa.types.is_null(kind):
+        return Cells([], np.full(len(array), -1))
+    if pa.types.is_decimal(kind):  # through text: a direct cast turns 0.3 into 0.30000000000000004
+        return _chunk_of_text(array.cast(pa.string()), wanted)
+    if _is_text(kind):
+        return _chunk_of_text(array, wanted)
+    return _numbers(array)
+
+
+def _numbers(array: Any) -> Numbers:
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    if pa.types.is_floating(array.type) or not array.null_count:
+        return Numbers(array.to_numpy(zero_copy_only=False))  # a null float becomes NaN
+    # A null must not turn the other integers into floats, which could no longer be told apart.
+    return Numbers(array.fill_null(0).to_numpy(), array.is_null().to_numpy(zero_copy_only=False))
+
+
+def _chunk_of_text(array: Any, wanted: Wanted) -> Chunk:
+    raw = array.cast(pa.large_binary())  # bytes: stored text is not always UTF-8
+    if wanted is not Wanted.LABELS:
+        numbers = _parsed(raw)
+        if numbers is not None and (
+            wanted is Wanted.NUMBERS or bool(np.all(np.abs(numbers) < EXACT_INTEGERS))
+        ):
+            return Numbers(numbers)
+    return _coded(pc.dictionary_encode(raw))
+
+
+def _parsed(raw: Any) -> Any | None:
+    """All cells as float64, or None where Arrow cannot read some cell and each must be read by itself."""
+    text = raw.view(pa.large_string())
+    try:
+        return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        pass
+    try:
+        text = pc.ascii_trim(text, characters=BLANKS)
+        text = pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, text.type), text)
+        return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _coded(array: Any) -> Cells:
+    codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+    return Cells(array.dictionary.cast(pa.large_binary()).to_pylist(), codes)
+
+
+def _is_text(kind: Any) -> bool:
+    return any(
+        test(kind)
+        for test in (
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_string_view,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_binary_view,
+            pa.types.is_fixed_size_binary,
+        )
+    )
+
+
+def _storage(kind: Any) -> Any:
+    return kind.storage_type if isinstance(kind, pa.ExtensionType) else kind
+
+
+# Files and tables
+
+
+class _ArrowTable(Table):
+    """What the three Arrow sources share: a schema of names and types."""
+
+    def __init__(self, schema: Any, n: int, what: str) -> None:
+        self.names, self.n, self.what = tuple(schema.names), n, what
+        self._types = dict(zip(schema.names, schema.types, strict=True))
+
+    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
+        return {name: str(self._types[name]) for name in names if not suitable(self._types[name])}
+
+    def _batches(self, batches: Iterator[Any], wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
+        for batch in batches:
+            columns = {name: batch.column(batch.schema.get_field_index(name)) for name in wanted}
+            for start in range(0, batch.num_rows, rows):
+                yield {
+                    name: chunk_of(column.slice(start, rows), wanted[name])
+                    for name, column in columns.items()
+                }
+
+
+class ParquetTable(_ArrowTable):
+    """A Parquet file: only the wanted columns are read, row groups side by side, a megabyte at a time."""
+
+    ahead = True
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+
+        self._path = path
+        with _readable(path), pq.ParquetFile(path) as file:
+            super().__init__(file.schema_arrow, file.metadata.num_rows, path.name)
+            metadata = file.metadata
+            self._group_rows = [
+                metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)
+            ]
+
+    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
+        groups: list[list[int]] = []
+        held = ROWS_PER_PART
+        for group, group_rows in enumerate(self._group_rows):
+            if held >= ROWS_PER_PART:
+                groups.append([])
+                held = 0
+            groups[-1].append(group)
+            held += group_rows
+        return [partial(self._part, group, dict(wanted), rows) for group in groups]
+
+    def _part(self, groups: list[int], wanted: dict[str, Wanted], rows: int) -> Iterator[Batch]:
+        import pyarrow.parquet as pq
+
+        # Without pre-buffering a column is streamed, so that memory does not grow with the row group.
+        with (
+            _readable(self._path),
+            pq.ParquetFile(self._path, pre_buffer=False, buffer_size=2**20) as file,
+        ):
+            batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=list(wanted))
+            yield from self._batches(batches, wanted, rows)
+
+
+class IpcTable(_ArrowTable):
+    """An Arrow file (also Feather version 2), mapped into memory; or an Arrow stream, read from its start."""
+
+    ahead = True
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with _readable(path):
+            with pa.memory_map(str(path)) as source:
+                self._stream = source.read(6) != b"ARROW1"
+            with pa.memory_map(str(path)) as source:
+                schema = self._open(source, []).schema
+            with pa.memory_map(str(path)) as source:  # one column is enough to count
+                n = sum(batch.num_rows for batch in self._each(self._open(source, [0])))
+            super().__init__(schema, n, path.name)
+
+    def _open(self, source: Any, fields: list[int]) -> Any:
+        from pyarrow import ipc
+
+        options = ipc.IpcReadOptions(included_fields=fields)
+        return (ipc.open_stream if self._stream else ipc.open_file)(source, options=options)
+
+    def _each(self, reader: Any) -> Iterator[Any]:
+        if self._stream:
+            yield from reader
+        else:
+            yield from (reader.get_batch(place) for place in range(reader.num_record_batches))
+
+    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
+        return [partial(self._part, dict(wanted), rows)]
+
+    def _part(self, wanted: dict[str, Wanted], rows: int) -> Iterator[Batch]:
+        fields = sorted(self.names.index(name) for name in wanted)
+        with _readable(self._path), pa.memory_map(str(self._path)) as source:
+            yield from self._batches(self._each(self._open(source, fields)), wanted, rows)
+
+
+class MemoryTable(_ArrowTable):
+    """A pyarrow Table or RecordBatch; of a RecordBatchReader, read once, the declared columns are kept."""
+
+    def __init__(self, table: Any, keep: Sequence[str]) -> None:
+        what = f"the pyarrow {type(table).__name__}"
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
+        elif isinstance(table, pa.RecordBatchReader):
+            names = [name for name in table.schema.names if name in keep]
+            if len(set(table.schema.names)) == len(table.schema.names):
+                kept = [batch.select(names) for batch in table]
+                table = pa.Table.from_batches(kept, pa.schema([table.schema.field(name) for name in names]))
+            else:
+                table = table.read_all()
+        self._table = table
+        super().__init__(table.schema, table.num_rows, what)
+
+    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
+        def part() -> Iterator[Batch]:
+            columns = self._table.select(list(wanted))
+            return self._batches(iter(columns.to_batches(max_chunksize=rows)), wanted, rows)
+
+        return [part]
+
+
+def is_arrow(source: Any) -> bool:
+    return isinstance(source, (pa.Table, pa.RecordBatch, pa.RecordBatchReader))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError):
+        # Arrow's own words may quote a cell; ours never do.
+        raise FileMismatch(
+            f"{path.name} cannot be read as a Parquet or Arrow file: it is damaged, still being written, or "
+            "in "
+            "another format. Check that it opens elsewhere, and that its name ends in what it is."
+        ) from None
+
+
+# Plain lines of CSV
+
+
+def split_lines(lines: bytes, columns: int, wanted: Sequence[int]) -> list[Any] | None:
+    """The wanted columns of lines with `columns` cells each and no quotes; None if Arrow disagrees."""
+    from pyarrow import csv
+
+    names = [str(place) for place in wanted]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(lines),
+            read_options=csv.ReadOptions(
+                column_names=[str(place) for place in range(columns)],
+                block_size=len(lines) + 1,
+                use_threads=False,
+            ),
+            parse_options=csv.ParseOptions(
+                quote_char=False, escape_char=False, newlines_in_values=False, ignore_empty_lines=False
+            ),
+            convert_options=csv.ConvertOptions(
+                check_utf8=False, include_columns=names, column_types=dict.fromkeys(names, pa.binary())
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    return [table.column(name).combine_chunks() for name in names]
+
+
+def weave(plain: Any, odd: Sequence[bytes | None], is_odd: npt.NDArray[np.bool_]) -> Any:
+    """One column again from its plain cells and its odd cells, each in their order."""
+    order = np.empty(len(is_odd), dtype=np.int64)
+    order[~is_odd] = np.arange(len(is_odd) - len(odd))
+    order[is_odd] = np.arange(len(is_odd) - len(odd), len(is_odd))
+    return pa.concat_arrays([plain, pa.array(odd, pa.binary())]).take(pa.array(order))
+
+
+def column_of(cells: Sequence[bytes | None]) -> Any:
+    """A column made of odd cells only."""
+    return pa.array(cells, pa.binary())

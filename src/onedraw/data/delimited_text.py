@@ -1,0 +1,216 @@
+"""Comma-separated text, read so that no line can change how another is read.
+
+A CSV parser that lets a quoted cell run over several lines lets one unclosed quote swallow the rest of the
+file: one record would change all others and n. Here one physical line is one record, always:
+
+- The header decides, for the whole file: its line end (\\n, \\r\\n or a lone \\r) is the file's. In a file of
+  \\n the \\r before it belongs to the line end; otherwise the other character is an ordinary one in a line.
+- n is the number of lines after the header. A blank line is a record with every cell missing; only the
+  nothing after the last line end is no record.
+- Cells are separated by commas. A cell that starts with a double quote ends with the next single double
+  quote, which must be followed by a comma or the end of the line ("" inside stands for one). Line ends
+  inside quotes are not supported: such a cell is read as two records.
+- A line that is ragged (more or fewer cells than the header), whose quote never closes or is followed by
+  text, or that is longer than a mebibyte, is a record with every cell missing.
+- A cell that is not UTF-8, holds NUL bytes, or makes no sense is missing by itself (cells.py).
+
+Lines without quotes and with the right number of commas are split by pyarrow, the others one by one; a test
+holds the two ways together on random bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from onedraw.data.tables import Batch, Part, Table, Wanted
+from onedraw.errors import FileMismatch
+
+LONGEST_LINE = 2**20
+BLOCK = 2**22
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_COMMA, _QUOTE, _NEWLINE, _RETURN = 44, 34, 10, 13
+
+
+class DelimitedText(Table):
+    """A CSV file, plain or gzip-compressed."""
+
+    ahead = True
+    even = False
+
+    def __init__(self, path: Path) -> None:
+        self._path, self.what = path, path.name
+        with self._open() as stream:
+            self._read_header(stream)
+            self.n = self._count(stream)
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        try:
+            opener = gzip.open if self._path.suffix == ".gz" else open
+            with cast("IO[bytes]", opener(self._path, "rb")) as stream:
+                yield stream
+        except (OSError, EOFError, zlib.error):
+            raise FileMismatch(
+                f"{self._path.name} cannot be read: it is missing, may not be opened, or is not the plain or "
+                "gzip "
+                "file its name says. Check the path and that the file is whole."
+            ) from None
+
+    # The header: the only line that may be wrong
+
+    def _read_header(self, stream: IO[bytes]) -> None:
+        start = stream.read(LONGEST_LINE + 2)
+        ends = [place for place in (start.find(b"\n"), start.find(b"\r")) if place >= 0]
+        length = min(ends, default=len(start))
+        if start[length : length + 2] == b"\r\n":
+            self._end, self._first = b"\n", length + 2
+        else:
+            self._end, self._first = start[length : length + 1] or b"\n", min(length + 1, len(start))
+        header = start[:length].removeprefix(BYTE_ORDER_MARK)
+        if length > LONGEST_LINE or not header.strip():
+            raise FileMismatch(
+                f"{self._path.name} has no header: expected a first line of column names, got "
+                f"{'a line of more than a mebibyte' if header else 'nothing'}. Add the header line."
+            )
+        try:
+            names = split_line(header)
+            if names is None:
+                raise ValueError
+            self.names = tuple(name.decode("utf-8").strip() for name in names)
+        except ValueError:  # UnicodeDecodeError is one
+            raise FileMismatch(
+                f"The header of {self._path.name} cannot be read: expected UTF-8 text, names separated by "
+                "commas, "
+                "every quote closed. Save the file as UTF-8 (not UTF-16 or Latin-1) and correct its first "
+                "line."
+            ) from None
+
+    def _count(self, stream: IO[bytes]) -> int:
+        stream.seek(self._first)
+        lines, last = 0, self._end
+        while piece := stream.read(BLOCK):
+            lines += piece.count(self._end)
+            last = piece[-1:]
+        return lines + (last != self._end)
+
+    # The records
+
+    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
+        return [partial(self._part, dict(wanted))]
+
+    def _part(self, wanted: dict[str, Wanted]) -> Iterator[Batch]:
+        from onedraw.data.arrow_tables import chunk_of
+
+        places = [self.names.index(name) for name in wanted]
+        for block in self._blocks():
+            columns = columns_of(block, self._end, len(self.names), places)
+            yield {
+                name: chunk_of(column, kind)
+                for (name, kind), column in zip(wanted.items(), columns, strict=True)
+            }
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Whole lines, each with its line end; a line too long to hold is handed over as a blank one."""
+        held, too_long = b"", False
+        with self._open() as stream:
+            stream.seek(self._first)
+            while piece := stream.read(BLOCK):
+                cut = piece.rfind(self._end) + 1
+                if cut:
+                    block = held + piece[:cut]
+                    if too_long:
+                        block = block[block.index(self._end) :]
+                    yield block
+                    held, too_long = b"", False
+                held += piece[cut:] if not too_long else b""
+                if len(held) > LONGEST_LINE:
+                    held, too_long = b"", True
+        if held or too_long:
+            yield held + self._end
+
+
+def columns_of(block: bytes, end: bytes, columns: int, wanted: Sequence[int]) -> list[Any]:
+    """The wanted columns of a block of whole lines, as Arrow arrays of bytes."""
+    from onedraw.data.arrow_tables import column_of, split_lines, weave
+
+    characters = np.frombuffer(block, dtype=np.uint8)
+    ends = np.flatnonzero(characters == end[0])
+    odd = odd_lines(block, characters, ends, columns)
+    plain = block
+    if odd.any():
+        plain = characters[np.repeat(~odd, np.diff(ends, prepend=-1))].tobytes()
+    arrays = split_lines(plain, columns, wanted) if plain else None
+    if arrays is None:  # also if Arrow should disagree with us about what a plain line is
+        odd[:] = True
+    if not odd.any():
+        assert arrays is not None
+        return arrays
+    starts = np.append(0, ends[:-1] + 1)
+    records = [split_line(block[starts[line] : ends[line]], columns) for line in np.flatnonzero(odd)]
+    cells = [[record[place] if record is not None else None for record in records] for place in wanted]
+    if arrays is None:
+        return [column_of(column) for column in cells]
+    return [weave(array, column, odd) for array, column in zip(arrays, cells, strict=True)]
+
+
+def odd_lines(
+    block: bytes, characters: npt.NDArray[np.uint8], ends: npt.NDArray[np.intp], columns: int
+) -> npt.NDArray[np.bool_]:
+    """The lines that need a careful look: quotes, another line end inside, ragged, too long."""
+    commas = np.searchsorted(np.flatnonzero(characters == _COMMA), ends)
+    odd: npt.NDArray[np.bool_] = np.diff(commas, prepend=0) != columns - 1
+    odd |= np.diff(ends, prepend=-1) - 1 > LONGEST_LINE
+
+    def mark(places: npt.NDArray[np.intp]) -> None:
+        odd[np.searchsorted(ends, places)] = True
+
+    if b'"' in block:
+        mark(np.flatnonzero(characters == _QUOTE))
+    if BYTE_ORDER_MARK in block:  # Arrow drops one at the start of what it is given
+        mark(np.flatnonzero(characters == BYTE_ORDER_MARK[0]))
+    if block[-1] == _RETURN:
+        mark(np.flatnonzero(characters == _NEWLINE))
+    elif b"\r" in block:
+        returns = np.flatnonzero(characters == _RETURN)
+        mark(returns[characters[returns + 1] != _NEWLINE])
+    return odd
+
+
+def split_line(line: bytes, columns: int | None = None) -> list[bytes] | None:
+    """The cells of one line, without its end; None if it is malformed or has not `columns` cells."""
+    if len(line) > LONGEST_LINE:
+        return None
+    line = line.removesuffix(b"\r")
+    cells = _split_quoted(line) if b'"' in line else line.split(b",")
+    return cells if cells is not None and columns in (None, len(cells)) else None
+
+
+def _split_quoted(line: bytes) -> list[bytes] | None:
+    cells, place = [], 0
+    while True:
+        if line[place : place + 1] == b'"':
+            close = line.find(b'"', place + 1)
+            while close >= 0 and line[close + 1 : close + 2] == b'"':
+                close = line.find(b'"', close + 2)
+            if close < 0:
+                return None  # never closed
+            cells.append(line[place + 1 : close].replace(b'""', b'"'))
+            place = close + 1
+        else:
+            comma = line.find(b",", place)
+            cells.append(line[place : comma if comma >= 0 else len(line)])
+            place += len(cells[-1])
+        if place == len(line):
+            return cells
+        if line[place : place + 1] != b",":
+            return None  # text after a closing quote
+        place += 1

@@ -1,0 +1,193 @@
+"""From the cells of a batch to the numbers a model sees, by the declared column alone.
+
+A source hands over each column of a batch in one of two shapes: `Numbers` (an array the source already holds
+as numbers) or `Cells` (anything else, each different value once where the source knows that). An encoder
+projects every cell onto what the column declares, and what it cannot read (missing, unparseable, undeclared,
+NaN, ±inf) onto the declared `missing`:
+
+| kind     | encoded as                | a readable cell                                                |
+| -------- | ------------------------- | -------------------------------------------------------------- |
+| number   | float64 in [lower, upper] | moved to the nearest bound                                     |
+| count    | int64 in 0 … cap          | moved to the nearest bound, then rounded (halves to even)      |
+| category | int64 code 0 … K−1        | the code of the declared level it is                           |
+| binary   | int64 0 or 1              | the code of the declared level it is                           |
+
+Both shapes of the same column give the same codes (tests: a frame's inferred type never matters).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from onedraw.data.cells import label_of, number_of
+from onedraw.data.schema import BINARY_WORDS, Binary, Category, Column, Count, Number
+
+Encoded = npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Integers, floats or truth values as the source holds them; `absent` marks nulls that are not NaN."""
+
+    values: npt.NDArray[Any]
+    absent: npt.NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @classmethod
+    def of(cls, values: npt.NDArray[Any], absent: npt.NDArray[np.bool_] | None = None) -> Numbers | None:
+        """An array as numbers, or None if its type is no number's."""
+        if values.dtype.kind == "c":  # one complex record makes a whole array complex
+            values = np.where(values.imag == 0, values.real, np.nan)
+        return cls(values, absent) if values.dtype.kind in "iufb" else None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Cells of any kind: row i holds `values[codes[i]]`, and nothing where the code is −1."""
+
+    values: Sequence[Any]
+    codes: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+Chunk = Numbers | Cells
+
+
+def cells(values: Sequence[Any]) -> Cells:
+    """Cells from one Python object per row; equal texts are kept once, other objects are never compared."""
+    different: list[Any] = []
+    places: dict[str, int] = {}
+    codes = np.empty(len(values), dtype=np.int64)
+    for row, value in enumerate(values):
+        if type(value) is str:
+            place = places.setdefault(value, len(different))
+            if place == len(different):
+                different.append(value)
+        else:
+            place = len(different)
+            different.append(value)
+        codes[row] = place
+    return Cells(different, codes)
+
+
+class Encoder(ABC):
+    """Encodes chunks of one declared column; `missing` is the code of a missing cell."""
+
+    missing: float | int
+    wants_numbers: bool  # whether a source that holds text should try to hand it over as numbers
+
+    @final
+    def encode(self, chunk: Chunk) -> Encoded:
+        if isinstance(chunk, Numbers):
+            return self._encode_numbers(chunk)
+        different = self._encode_cells(chunk.values)
+        with_missing = np.append(different, different.dtype.type(self.missing))
+        encoded: Encoded = with_missing[chunk.codes]  # code −1 is the appended one
+        return encoded
+
+    @abstractmethod
+    def _encode_numbers(self, chunk: Numbers) -> Encoded: ...
+
+    @abstractmethod
+    def _encode_cells(self, values: Sequence[Any]) -> Encoded: ...
+
+
+@final
+class NumberEncoder(Encoder):
+    wants_numbers = True
+
+    def __init__(self, lower: float, upper: float, missing: float) -> None:
+        self.lower, self.upper, self.missing = lower, upper, float(missing)
+
+    def _encode_numbers(self, chunk: Numbers) -> Encoded:
+        encoded = np.array(chunk.values, dtype=np.float64)  # the source's memory is not ours to change
+        readable = np.isfinite(encoded)
+        if chunk.absent is not None:
+            readable &= ~chunk.absent
+        np.clip(encoded, self.lower, self.upper, out=encoded)
+        if not readable.all():
+            encoded[~readable] = self.missing
+        return encoded
+
+    def _encode_cells(self, values: Sequence[Any]) -> Encoded:
+        return self._encode_numbers(
+            Numbers(np.fromiter((number_of(value) for value in values), np.float64, len(values)))
+        )
+
+
+@final
+class CountEncoder(Encoder):
+    wants_numbers = True
+
+    def __init__(self, cap: int, missing: int) -> None:
+        self.missing = missing
+        self._clamp = NumberEncoder(0, cap, missing)
+
+    def _encode_numbers(self, chunk: Numbers) -> Encoded:
+        return np.rint(self._clamp._encode_numbers(chunk)).astype(np.int64)
+
+    def _encode_cells(self, values: Sequence[Any]) -> Encoded:
+        return np.rint(self._clamp._encode_cells(values)).astype(np.int64)
+
+
+@final
+class LevelEncoder(Encoder):
+    """Codes levels by their labels; `plain_binary` also knows the words no and yes, in any case."""
+
+    wants_numbers = False
+
+    def __init__(self, labels: Sequence[str], missing: str, *, plain_binary: bool = False) -> None:
+        if plain_binary:
+            self._codes: dict[str | None, int] = {"0": 0, "1": 1, BINARY_WORDS[0]: 0, BINARY_WORDS[1]: 1}
+        else:
+            self._codes = {label_of(label): code for code, label in enumerate(labels)}
+        self._any_case = plain_binary
+        self.missing = self._codes[self._label(missing)]
+        numeric = {
+            number_of(label): code for label, code in self._codes.items() if np.isfinite(number_of(label))
+        }
+        self._numbers = np.array(sorted(numeric), dtype=np.float64)
+        self._number_codes = np.array([numeric[value] for value in sorted(numeric)], dtype=np.int64)
+
+    def _label(self, cell: Any) -> str | None:
+        label = label_of(cell)
+        return label.lower() if self._any_case and label is not None else label
+
+    def _encode_numbers(self, chunk: Numbers) -> Encoded:
+        values = chunk.values.astype(np.float64)
+        if not len(self._numbers):
+            return np.full(len(values), self.missing, dtype=np.int64)
+        place = np.minimum(np.searchsorted(self._numbers, values), len(self._numbers) - 1)
+        declared = self._numbers[place] == values  # False for NaN
+        if chunk.absent is not None:
+            declared &= ~chunk.absent
+        return np.where(declared, self._number_codes[place], self.missing)
+
+    def _encode_cells(self, values: Sequence[Any]) -> Encoded:
+        codes = (self._codes.get(self._label(value), self.missing) for value in values)
+        return np.fromiter(codes, np.int64, len(values))
+
+
+def encoder_for(column: Column) -> Encoder:
+    """The encoder of a declared column."""
+    match column:
+        case Number():
+            return NumberEncoder(column.lower, column.upper, column.missing)
+        case Count():
+            return CountEncoder(column.cap, column.missing)
+        case Category():
+            return LevelEncoder(column.labels, column.missing)
+        case Binary():
+            return LevelEncoder(column.labels, column.missing, plain_binary=column.levels is None)

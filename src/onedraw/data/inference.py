@@ -1,0 +1,167 @@
+"""A first schema from a PUBLIC file, to be read and corrected by a person.
+
+Everything written here comes from the file's records, so it is public only if the file is. The schema is
+marked with the file's name; the mark is repeated on every certificate ("inferred from …: must be public").
+
+| the cells of a column (blanks, ?, NA … apart) | become                                            |
+| --------------------------------------------- | ------------------------------------------------- |
+| two different values                          | binary, the smaller (or no, false) coded 0        |
+| whole numbers from 0 to a billion             | count, the cap being the largest                  |
+| numbers                                       | number, the bounds being the smallest and largest |
+| up to `max_levels` different texts            | category, levels in order                         |
+| one value, none, or more texts than that      | nothing: the column is left out, with the reason  |
+
+`missing` is the most usual value of the file: the mean of numbers and counts, the commonest level.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onedraw.data.cells import label_of, number_of
+from onedraw.data.encoding import Chunk, Numbers
+from onedraw.data.records import open_table
+from onedraw.data.schema import BINARY_WORDS, LARGEST_CAP, Binary, Category, Column, Count, Number, Schema
+from onedraw.data.tables import Wanted, in_order
+from onedraw.errors import InvalidSchema
+
+_ROWS = 65536
+_MISSING = ("?", "-", ".", "na", "n/a", "null", "none")  # how public files often write a missing cell
+_NO_YES = {"no": "yes", "false": "true", "n": "y", "f": "t", "absent": "present", "negative": "positive"}
+
+
+@dataclass(frozen=True)
+class Inference:
+    """An inferred schema, and the columns that were left out, with the reason."""
+
+    schema: Schema
+    left_out: dict[str, str]
+
+
+def infer_schema(public_source: Any, *, max_levels: int = 50, name: str | None = None) -> Schema:
+    """The inferred schema alone; see `infer`."""
+    return infer(public_source, max_levels=max_levels, name=name).schema
+
+
+def infer(public_source: Any, *, max_levels: int = 50, name: str | None = None) -> Inference:
+    """Read a PUBLIC file or frame and propose a schema for files like it; `name` says where it comes from."""
+    table = open_table(public_source)
+    if name is None:
+        name = Path(public_source).name if isinstance(public_source, (str, os.PathLike)) else table.what
+    left_out = {column: "its name occurs twice" for column in table.names if table.names.count(column) > 1}
+    left_out |= {
+        column: f"its type {kind} holds neither numbers nor text"
+        for column, kind in table.unsuitable(list(dict.fromkeys(table.names))).items()
+    }
+    seen = {column: _Seen(max_levels) for column in table.names if column and column not in left_out}
+    wanted = dict.fromkeys(seen, Wanted.LABELS)
+    for batch in in_order(table.parts(wanted, _ROWS) if wanted else [], ahead=False):
+        for column, chunk in batch.items():
+            seen[column].add(chunk)
+    columns: dict[str, Column] = {}
+    for column, summary in seen.items():
+        declared = summary.column()
+        if isinstance(declared, str):
+            left_out[column] = declared
+        else:
+            columns[column] = declared
+    if not columns:
+        raise InvalidSchema(
+            f"No column of {table.what} could be described: expected at least one with two different values. "
+            "Write the schema by hand."
+        )
+    return Inference(Schema(inferred_from=name, columns=columns), left_out)
+
+
+@dataclass
+class _Seen:
+    """What a column of the public file holds, in one pass."""
+
+    max_levels: int
+    labels: Counter[str] = field(default_factory=Counter)
+    many: bool = False
+    words: bool = False
+    whole: bool = True
+    count: int = 0
+    total: float = 0.0
+    smallest: float = math.inf
+    largest: float = -math.inf
+
+    def add(self, chunk: Chunk) -> None:
+        if isinstance(chunk, Numbers):
+            present = ~chunk.absent if chunk.absent is not None else np.ones(len(chunk), dtype=bool)
+            different, repeats = np.unique(chunk.values[present].astype(np.float64), return_counts=True)
+            cells: list[Any] = different.tolist()
+        else:
+            cells = list(chunk.values)
+            repeats = np.bincount(chunk.codes[chunk.codes >= 0], minlength=len(cells))
+        for cell, times in zip(cells, repeats.tolist(), strict=True):
+            label = label_of(cell)
+            if label is not None and label.lower() not in _MISSING and times:
+                self._add(label, cell, times)
+
+    def _add(self, label: str, cell: Any, times: int) -> None:
+        if not self.many:
+            self.labels[_spelling(cell, label)] += times
+            self.many = len(self.labels) > self.max_levels
+        number = number_of(cell)
+        if math.isnan(number) or _spelling(cell, label) != label:
+            self.words = True
+            return
+        self.count += times
+        self.total += number * times
+        self.smallest, self.largest = min(self.smallest, number), max(self.largest, number)
+        self.whole = self.whole and number.is_integer()
+
+    def column(self) -> Column | str:
+        """The declaration, or why there is none."""
+        if not self.labels:
+            return "it has no values"
+        if len(self.labels) == 1:
+            return "all its values are the same"
+        usual = self.labels.most_common(1)[0][0]
+        if len(self.labels) == 2:
+            levels = tuple(sorted(self.labels, key=_zero_first(self.labels)))
+            plain = tuple(level.lower() for level in levels) == BINARY_WORDS
+            return Binary(levels=None if plain else levels, missing=usual)
+        if self.words:
+            if self.many:
+                return f"it holds text with more than {self.max_levels} different values"
+            return Category(levels=tuple(sorted(self.labels)), missing=usual)
+        return self._numeric()
+
+    def _numeric(self) -> Column | str:
+        mean = min(max(self.total / self.count, self.smallest), self.largest)
+        if self.whole and self.smallest >= 0 and self.largest <= LARGEST_CAP:
+            return Count(cap=int(self.largest), missing=round(mean))
+        if not math.isfinite(self.largest - self.smallest) or not math.isfinite(mean):
+            return "its numbers are too large for bounds to mean anything"
+        missing = min(max(float(f"{mean:.6g}"), self.smallest), self.largest)
+        return Number(lower=self.smallest, upper=self.largest, missing=missing)
+
+
+def _spelling(cell: Any, label: str) -> str:
+    """true and false as words, though they are compared as 1 and 0."""
+    text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+    if isinstance(text, str) and text.strip().lower() in ("true", "false"):
+        return text.strip().lower()
+    return label
+
+
+def _zero_first(labels: Counter[str]) -> Any:
+    """Order two labels: no before yes, false before true, numbers by size, texts by alphabet."""
+    lowered = {label.lower() for label in labels}
+    zeros = {zero for zero, one in _NO_YES.items() if {zero, one} == lowered}
+
+    def key(label: str) -> tuple[bool, float, str]:
+        number = number_of(label)
+        return label.lower() not in zeros, number if math.isfinite(number) else math.inf, label
+
+    return key

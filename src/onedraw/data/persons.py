@@ -1,0 +1,143 @@
+"""The unit: of each person's records only the first k, in file order, count.
+
+A promise for persons with at most k records (mathematics: group privacy) needs that limit to hold. It is
+enforced rather than believed: a record beyond the k-th of its person becomes the declared missing record, so
+that n stays what it is. A record that does not say whose it is becomes the missing record too: were such
+records pooled, one of them could push another out.
+
+What stays declared: that the person column names persons. Two data sets are neighbours when one person's
+records are replaced by those of somebody who is not yet in the file; then at most k encoded records differ.
+
+Identifiers are kept as 64-bit keys in sorted runs merged like a log-structured tree: about 12 bytes a person,
+one pass. Two persons share a key with probability below 1e-5 for ten million persons; they are then counted
+as one, which can only drop records, never admit more than k of anybody's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from onedraw.data.cells import EXACT_INTEGERS, label_of, number_of, text_of
+from onedraw.data.encoding import Chunk, Numbers
+
+Keys = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_LARGE = np.uint64(0x9E3779B97F4A7C15)  # keeps large integers apart from the bit patterns of floats
+
+
+def person_keys(chunk: Chunk, *, exact: bool) -> tuple[Keys, Mask]:
+    """A key for each record's identifier, and which records have none.
+
+    1, 1.0 and "1" name the same person. Integers of 2**53 and more are told apart digit by digit where
+    `exact`; a source whose column types are inferred from the records is not exact, since one missing
+    identifier turns a frame's integers into floats that no longer differ.
+    """
+    if isinstance(chunk, Numbers):
+        return _keys_of_numbers(chunk, exact=exact)
+    bits = np.zeros(len(chunk.values) + 1, dtype=np.uint64)
+    named = np.zeros(len(chunk.values) + 1, dtype=bool)  # the last one stands for code −1
+    for place, value in enumerate(chunk.values):
+        found = _bits_of_cell(value, exact=exact)
+        bits[place], named[place] = found or 0, found is not None
+    return _scramble(bits)[chunk.codes], ~named[chunk.codes]
+
+
+def _keys_of_numbers(chunk: Numbers, *, exact: bool) -> tuple[Keys, Mask]:
+    floats = chunk.values.astype(np.float64)
+    absent = ~np.isfinite(floats)
+    if chunk.absent is not None:
+        absent |= chunk.absent
+    keys = _scramble((floats + 0.0).view(np.uint64))  # + 0.0: minus zero is zero
+    if exact and chunk.values.dtype.kind in "iu":
+        large = np.abs(floats) >= EXACT_INTEGERS
+        keys[large] = _scramble(chunk.values[large].astype(np.uint64) ^ _LARGE)
+    return keys, absent
+
+
+def _bits_of_cell(cell: Any, *, exact: bool) -> int | None:
+    whole = _whole_number_of(cell) if exact else None
+    if whole is not None and abs(whole) >= EXACT_INTEGERS:
+        return whole % 2**64 ^ int(_LARGE)
+    number = number_of(cell)
+    if math.isfinite(number):
+        return int.from_bytes(struct.pack("<d", number + 0.0), "little")
+    if isinstance(cell, (str, bytes)):
+        text = text_of(cell)
+        if text is not None:
+            return _digest(text.encode("utf-8", "surrogatepass")) if label_of(text) is not None else None
+        if isinstance(cell, bytes) and cell.strip():
+            return _digest(b"bytes:" + cell)  # an identifier need not be text, only comparable
+    return None
+
+
+def _whole_number_of(cell: Any) -> int | None:
+    if isinstance(cell, (int, np.integer)):
+        return int(cell)
+    if isinstance(cell, (str, bytes)) and (text := text_of(cell)) is not None and _INTEGER.fullmatch(text):
+        return int(text)
+    return None
+
+
+def _digest(name: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
+
+
+def _scramble(bits: Keys) -> Keys:
+    """The finaliser of splitmix64: a bijection, so different numbers keep different keys."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+class PersonLimit:
+    """Counts the records of each person in file order and marks those beyond the limit."""
+
+    def __init__(self, max_records: int) -> None:
+        self.max_records = max_records
+        self._ceiling = min(max_records, 2**31 - 1)  # counts beyond the limit need not be told apart
+        self._runs: list[tuple[Keys, npt.NDArray[np.int32]]] = []
+
+    def surplus(self, keys: Keys, absent: Mask) -> Mask:
+        """Which records of the next batch become the missing record: unnamed ones, and those in surplus."""
+        marked = absent.copy()
+        named = np.flatnonzero(~absent)
+        different, inverse, counts = np.unique(keys[named], return_inverse=True, return_counts=True)
+        order = np.argsort(inverse, kind="stable")
+        rank = np.empty(len(named), dtype=np.int64)
+        rank[order] = np.arange(len(named)) - np.repeat(np.cumsum(counts) - counts, counts)
+        marked[named] = self._seen(different)[inverse] + rank >= self.max_records
+        self._add(different, counts)
+        return marked
+
+    def _seen(self, different: Keys) -> npt.NDArray[np.int64]:
+        seen = np.zeros(len(different), dtype=np.int64)
+        for keys, counts in self._runs:
+            place = np.minimum(np.searchsorted(keys, different), len(keys) - 1)
+            seen += np.where(keys[place] == different, counts[place], 0)
+        return seen
+
+    def _add(self, different: Keys, counts: npt.NDArray[Any]) -> None:
+        if not len(different):
+            return
+        self._runs.append((different, np.minimum(counts, self._ceiling).astype(np.int32)))
+        while len(self._runs) > 1 and len(self._runs[-1][0]) * 2 > len(self._runs[-2][0]):
+            self._runs[-2:] = [self._merged(self._runs[-2], self._runs[-1])]
+
+    def _merged(
+        self, old: tuple[Keys, npt.NDArray[np.int32]], new: tuple[Keys, npt.NDArray[np.int32]]
+    ) -> tuple[Keys, npt.NDArray[np.int32]]:
+        keys, counts = np.concatenate([old[0], new[0]]), np.concatenate([old[1], new[1]])
+        order = np.argsort(keys, kind="stable")
+        keys, counts = keys[order], counts[order]
+        first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+        total = np.add.reduceat(counts, first, dtype=np.int64)
+        return keys[first], np.minimum(total, self._ceiling).astype(np.int32)

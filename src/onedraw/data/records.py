@@ -1,0 +1,232 @@
+"""Records: what a model may see of the data, and the only way to get it.
+
+`read` checks the *file* against the schema (columns present once, types that can hold what is declared)
+before any record is looked at, and counts the records: n is public. `Records.batches` then hands over encoded
+columns, clamped to the schema, as often as asked and in bounded memory.
+
+**Guarantee.** Replacing one record changes the encoded values of that record only: not those of any other
+record, not n, not whether an error is raised. With `person:` and `max_records: k`, replacing all records of
+one person changes at most k encoded records.
+
+| the file or frame …                                  | is                                            |
+| ---------------------------------------------------- | --------------------------------------------- |
+| lacks a declared column, or has it twice             | `FileMismatch`, before any record is read     |
+| has further columns                                  | fine, they are not read                       |
+| declares a type that holds no declared kind          | `FileMismatch`: a list or date type stands in |
+|                                                      | the file's schema, not in its records         |
+| has a header and no records                          | fine, n = 0 (a plan refuses it)               |
+| changes between the count and the reading            | `FileMismatch`                                |
+| has ragged, undecodable, undeclared, NaN, … records  | fine, they are read as declared in `missing`  |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from onedraw.data.encoding import Encoder, encoder_for
+from onedraw.data.persons import PersonLimit, person_keys
+from onedraw.data.schema import Schema
+from onedraw.data.tables import Part, Table, Wanted, in_order
+from onedraw.errors import FileMismatch, InvalidSchema
+
+BATCH_ROWS = 131072
+_VALUES_IN_BATCH = 2**20  # of a wide table fewer rows are taken at a time
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".arrows", ".feather", ".ipc")
+_FORMATS = ".csv, .csv.gz, .parquet, .arrow or .feather"
+
+Batch = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """The records of one source under one schema; `n` is public, everything else stays behind `batches`."""
+
+    schema: Schema
+    target: str | None
+    n: int
+    _table: Table = field(repr=False)
+    _batch_rows: int = field(repr=False, default=BATCH_ROWS)
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The declared columns, in the schema's order."""
+        return tuple(self.schema.columns)
+
+    def values(self, column: str | None = None) -> Iterator[npt.NDArray[Any]]:
+        """The encoded values of the target (or another declared column), batch by batch; only it is read."""
+        name = column or self.target
+        if name is None:
+            raise InvalidSchema(
+                "No target was named, so it is not clear which column is asked for. "
+                "Pass target= to read, or the column's name here."
+            )
+        return (batch[name] for batch in self.batches([name]))
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
+        """The encoded records in file order, as arrays by column; all declared columns, or those named.
+
+        number: float64 in [lower, upper]; count: int64 in 0 … cap; category and binary: int64 codes.
+        """
+        names = self.columns if columns is None else tuple(columns)
+        if not names:
+            raise InvalidSchema("No column was asked for. Name at least one of the declared columns.")
+        encoders = {name: encoder_for(self.schema.column(name)) for name in names}
+        return self._batches(encoders)
+
+    def _batches(self, encoders: dict[str, Encoder]) -> Iterator[Batch]:
+        rows = min(self._batch_rows, max(1024, _VALUES_IN_BATCH // max(1, len(encoders))))
+        wanted = {
+            name: Wanted.NUMBERS if encoder.wants_numbers else Wanted.LABELS
+            for name, encoder in encoders.items()
+        }
+        person = self.schema.person
+        if person is not None:
+            wanted[person] = Wanted.IDENTIFIERS
+        parts = [partial(self._encoded, part, encoders) for part in self._table.parts(wanted, rows)]
+        limited = self._limited(in_order(parts, ahead=self._table.ahead), encoders)
+        return limited if self._table.even else _evenly(limited, rows)
+
+    def _encoded(self, part: Part, encoders: Mapping[str, Encoder]) -> Iterator[tuple[Batch, Any]]:
+        """Encodes inside the part, so that it happens where the part is read."""
+        person = self.schema.person
+        for chunks in part():
+            batch = {name: encoder.encode(chunks[name]) for name, encoder in encoders.items()}
+            keys = None if person is None else person_keys(chunks[person], exact=self._table.exact)
+            yield batch, keys
+
+    def _limited(
+        self, encoded: Iterator[tuple[Batch, Any]], encoders: Mapping[str, Encoder]
+    ) -> Iterator[Batch]:
+        """Turns surplus records into the missing record, and holds the number of records to n."""
+        limit = PersonLimit(self.schema.records_per_person)
+        read = 0
+        for batch, keys in encoded:
+            if keys is not None:
+                surplus = limit.surplus(*keys)
+                for name, encoder in encoders.items():
+                    batch[name][surplus] = encoder.missing
+            read += _rows(batch)
+            if read > self.n:
+                break
+            yield batch
+        if read != self.n:
+            raise FileMismatch(
+                f"{self._table.what} changed while it was read: it had {self.n} records when they were "
+                "counted and "
+                "has another number now. Read it again when nothing writes to it."
+            )
+
+
+def read(source: Any, schema: Schema, *, target: str | None = None, batch_rows: int = BATCH_ROWS) -> Records:
+    """Open a source under a schema: check its columns, count its records, look at none of them.
+
+    `source` is a path (.csv, .csv.gz, .parquet, .arrow, .feather), a pyarrow Table, RecordBatch or
+    RecordBatchReader, a pandas or Polars frame, or a mapping from column names to lists or arrays.
+    """
+    if target is not None:
+        schema.column(target)
+    if batch_rows < 1:
+        raise FileMismatch(f"Expected batch_rows of 1 or more, got {batch_rows}.")
+    needed = [*schema.columns, *([schema.person] if schema.person else [])]
+    table = open_table(source, keep=needed)
+    _check_columns(table, needed, schema)
+    return Records(schema, target, table.n, table, batch_rows)
+
+
+def open_table(source: Any, *, keep: Sequence[str] = ()) -> Table:
+    """The source as a table, by what it is; of what can be read only once, the columns in `keep`."""
+    if isinstance(source, (str, os.PathLike)):
+        return _open_file(Path(source))
+    if isinstance(source, Mapping):
+        from onedraw.data.mappings import Columns
+
+        return Columns(source)
+    from onedraw.data.arrow_tables import MemoryTable, is_arrow
+
+    if is_arrow(source):
+        return MemoryTable(source, keep)
+    from onedraw.data.data_frames import Frame
+
+    return Frame(source)
+
+
+def _open_file(path: Path) -> Table:
+    suffix = path.suffix.lower()
+    if not path.is_file():
+        raise FileMismatch(f"{path.name}: expected a file, found none there. Check the path.")
+    if suffix == ".csv" or path.name.lower().endswith(".csv.gz"):
+        from onedraw.data.delimited_text import DelimitedText
+
+        return DelimitedText(path)
+    if suffix in _PARQUET or suffix in _ARROW:
+        from onedraw.data.arrow_tables import IpcTable, ParquetTable
+
+        return ParquetTable(path) if suffix in _PARQUET else IpcTable(path)
+    raise FileMismatch(
+        f"{path.name}: expected a name ending in {_FORMATS}, got {suffix or 'no ending'!r}; the format is "
+        "not "
+        "guessed from the contents. Rename or convert the file."
+    )
+
+
+def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:
+    absent = [name for name in needed if name not in table.names]
+    if absent:
+        role = " (the person column)" if schema.person in absent else ""
+        raise FileMismatch(
+            f"{table.what} lacks {_quoted(absent)}{role}, declared in the schema; it has "
+            f"{_quoted(table.names)}. "
+            "Correct the name in the schema or in the file (names are separated by commas, case matters)."
+        )
+    repeated = [name for name in needed if table.names.count(name) > 1]
+    if repeated:
+        raise FileMismatch(
+            f"{table.what} has {_quoted(repeated)} more than once, so it is not clear which is meant. "
+            "Rename the others."
+        )
+    for name, kind in table.unsuitable(needed).items():
+        declared = "an identifier" if name == schema.person else f"kind {schema.columns[name].kind}"
+        raise FileMismatch(
+            f"The column {name!r} of {table.what} has type {kind}, which cannot hold {declared}; expected "
+            "integers, "
+            "floats, decimals, truth values or text. Convert the column, or correct the schema."
+        )
+
+
+def _quoted(names: Sequence[Any], limit: int = 12) -> str:
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown}, … ({len(names)} columns)"
+
+
+def _rows(batch: Batch) -> int:
+    return len(next(iter(batch.values()))) if batch else 0
+
+
+def _evenly(batches: Iterator[Batch], rows: int) -> Iterator[Batch]:
+    """Batches of exactly `rows` records (the last may be shorter), so that their sizes tell nothing."""
+    held: list[Batch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += _rows(batch)
+        if count >= rows:
+            joined = {name: np.concatenate([piece[name] for piece in held]) for name in batch}
+            whole = count - count % rows
+            for start in range(0, whole, rows):
+                yield {name: values[start : start + rows] for name, values in joined.items()}
+            held = [{name: values[whole:] for name, values in joined.items()}]
+            count -= whole
+    if count:
+        yield {name: np.concatenate([piece[name] for piece in held]) for name in held[0]}

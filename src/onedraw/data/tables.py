@@ -1,0 +1,109 @@
+"""What every source of records looks like from inside the room.
+
+A `Table` knows its column names and its number of records before any cell is looked at, and hands over the
+wanted columns as chunks, in order, as often as asked. Everything that can be wrong with a *file* is found
+when the table is opened; nothing that is wrong with a *record* is ever an error.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import islice
+from typing import Any, TypeVar
+
+from onedraw.data.encoding import Chunk
+
+
+class Wanted(Enum):
+    """What a column will be read as, so that a source holding text can prepare it."""
+
+    NUMBERS = "numbers"
+    LABELS = "labels"
+    IDENTIFIERS = "identifiers"
+
+
+Batch = dict[str, Chunk]
+Part = Callable[[], Iterator[Batch]]
+
+
+class Table(ABC):
+    """A source of records: names and n at once, chunks when asked."""
+
+    names: tuple[str, ...]  # as the source has them, repeats kept
+    n: int  # public
+    what: str  # the source in words, for messages
+    exact = True  # False where column types are inferred from the records (see persons.py)
+    ahead = False  # True where parts may be read by other threads
+    even = True  # False where the size of a batch depends on the records' lengths
+
+    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
+        """Columns whose declared type can hold no number, level or identifier, with that type."""
+        return {}
+
+    @abstractmethod
+    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
+        """Consecutive parts; each, when called, yields batches of about `rows` records at most."""
+
+
+Item = TypeVar("Item")
+_END = object()
+
+
+class _Failed:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def in_order(parts: Sequence[Callable[[], Iterator[Item]]], *, ahead: bool) -> Iterator[Item]:
+    """The items of all parts in their order; `ahead` lets a few threads work on the next ones meanwhile."""
+    if not ahead:
+        for part in parts:
+            yield from part()
+        return
+    stop = threading.Event()
+    running: deque[tuple[threading.Thread, queue.Queue[Any]]] = deque()
+    waiting = iter(parts)
+    try:
+        running.extend(_start(part, stop) for part in islice(waiting, min(4, os.cpu_count() or 1)))
+        while running:
+            _, items = running[0]
+            while (item := items.get()) is not _END:
+                if isinstance(item, _Failed):
+                    raise item.error
+                yield item
+            running.popleft()
+            running.extend(_start(part, stop) for part in islice(waiting, 1))
+    finally:
+        stop.set()
+        for thread, items in running:
+            while not items.empty():  # a thread waits for room at most once more, then sees `stop`
+                items.get_nowait()
+            thread.join()
+
+
+def _start(
+    part: Callable[[], Iterator[Any]], stop: threading.Event
+) -> tuple[threading.Thread, queue.Queue[Any]]:
+    items: queue.Queue[Any] = queue.Queue(maxsize=3)
+
+    def work() -> None:
+        last: Any = _END
+        try:
+            for item in part():
+                if stop.is_set():
+                    return
+                items.put(item)
+        except BaseException as error:  # handed to the reader, who raises it
+            last = _Failed(error)
+        if not stop.is_set():
+            items.put(last)
+
+    thread = threading.Thread(target=work, name="onedraw-read", daemon=True)
+    thread.start()
+    return thread, items

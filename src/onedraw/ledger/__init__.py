@@ -1,0 +1,14 @@
+"""What has been spent on this dataset?
+
+Append-only, hash-chained books in SQLite or PostgreSQL: `Ledger.open`, `Ledger.init`, then reserve → draw →
+settle. Events are kept, not totals (`events`); what they add up to is asked of `onedraw.privacy`
+(`accounts`).
+"""
+
+from __future__ import annotations
+
+from .accounts import Account
+from .books import Ledger, Remaining, Reservation, Verification
+from .events import Event, Kind
+
+__all__ = ["Account", "Event", "Kind", "Ledger", "Remaining", "Reservation", "Verification"]

@@ -1,0 +1,391 @@
+"""The books of a data holder: how much privacy each dataset may spend, and what was spent on what.
+
+`Ledger` is append-only. A release *reserves* its promise before any record is read and is *settled* with its
+certificate's digest afterwards; a reservation is a spend for ever, so a crash can waste budget but never hide
+a spend (architecture.md, joint 3). What fits is decided under the writer's lock, on the whole history, by
+`onedraw.privacy.compose`: this room adds up nothing itself.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn, final
+
+from onedraw.errors import BudgetSpent, LedgerError
+from onedraw.privacy import Composed, Promise, Unit, compose
+
+from .accounts import Account, Book, check_format
+from .checks import (
+    account_of,
+    check_may_be_cut,
+    checked_budget,
+    checked_gamma,
+    checked_part,
+    checked_promise,
+    checked_sizes,
+    line,
+    name_of,
+    open_account,
+)
+from .events import FORMAT, START, Event, Kind, Row, broken, new_event, read_chain
+from .storage import BEFORE_ALL, Storage, Writer, storage_at
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A spend that stands in the books. ``head`` is the chain's hash with it, for the certificate."""
+
+    entry: str
+    dataset: str
+    head: str
+    sequence: int = 0
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """What is left. A reservation of PureDP(``epsilon``) is accepted as long as nobody else spends first.
+
+    ``spent_epsilon`` is the ε spent at ``delta``, which is the budget's own, or 1e-6 where it names none.
+    """
+
+    epsilon: float
+    delta: float
+    spent_epsilon: float
+    budget: Promise
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The chain holds. ``ok``: today's accountant also finds every budget kept; ``findings`` say where
+    not."""
+
+    ok: bool
+    events: int
+    head: str
+    findings: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@final
+class Ledger:
+    """Open books. Open them with `Ledger.open`; one object may serve many threads, forks and pickled copies.
+
+    Copying returns the same ledger: a clone with a life of its own would spend unrecorded. Pickling keeps
+    only the place (for PostgreSQL with the password in its URL, if it has one) and connects anew.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        # The history as far as this process has read it. Replaced, never changed, so threads may share it.
+        self._book = Book()
+
+    @classmethod
+    def open(cls, place: str | os.PathLike[str], create: bool = False) -> Ledger:
+        """Open the books in a file or at a ``postgresql://`` URL; ``create=True`` begins new ones.
+
+        | situation | what happens |
+        | --- | --- |
+        | nothing there | `LedgerError`, unless ``create`` |
+        | something else there (any other file, another SQLite database) | `LedgerError`, it is not touched |
+        | books of a newer format | `LedgerError` |
+        | new books in a place that cannot be written | `CannotWrite` |
+        | old books in a place that cannot be written | opened for reading; every write is `CannotWrite` |
+        """
+        storage = storage_at(place)
+        if not storage.check(create=create):
+            content, entry = {"format": FORMAT}, _new_entry()
+            storage.create(new_event(START, Kind.BOOK_OPENED, entry=entry, dataset="", content=content))
+        ledger = cls(storage)
+        ledger._check_format()
+        return ledger
+
+    def _check_format(self) -> None:
+        for event in read_chain(self._storage.rows(1, 1)):
+            if event.kind != Kind.BOOK_OPENED:
+                raise broken(1, "books are opened by their first event")
+            return check_format(event.payload.get("format"))
+        raise broken(1, "it is missing")
+
+    # ── changing the books ──
+
+    def init(self, dataset: str, budget: Promise, *, unit: Unit | None = None, note: str = "") -> Event:
+        """Open an account. The budget belongs to the *name*: subsets and folds are charged to the same
+        one."""
+        unit = Unit() if unit is None else unit
+        content = {
+            "budget": checked_budget(budget).to_dict(),
+            "unit": unit.to_dict(),
+            "note": line("note", note),
+        }
+        with self._turn() as turn:
+            name = name_of("dataset", dataset)
+            if name in turn.book.accounts:
+                raise LedgerError(
+                    f"The dataset {name!r} has a budget in this ledger already "
+                    f"({turn.book.accounts[name].budget}). A second one would forget what was spent. Raise "
+                    "it with top_up, or give the new dataset its own name."
+                )
+            return turn.append(Kind.DATASET_OPENED, name, content)
+
+    def top_up(self, dataset: str, budget: Promise) -> Event:
+        """Replace the budget by one that is no stronger: everything accepted before stays within it."""
+        with self._turn() as turn:
+            account = open_account(turn.book, dataset)
+            if not account.budget.implies(checked_budget(budget)):
+                raise LedgerError(
+                    f"The budget of {account.dataset!r} is {account.budget}; it is not proven to imply "
+                    f"{budget}, so this is not a top-up. A budget can only grow, since what was accepted "
+                    "under it cannot be taken back. Give a larger budget of the same kind, or close the "
+                    "dataset to stop spending."
+                )
+            return turn.append(Kind.TOP_UP, account.dataset, {"budget": budget.to_dict()})
+
+    def close_dataset(self, dataset: str) -> Event:
+        """Nothing may be reserved from this dataset any more; what is under way may still be settled."""
+        with self._turn() as turn:
+            return turn.append(Kind.CLOSED, open_account(turn.book, dataset).dataset, {})
+
+    def declare_parts(
+        self, dataset: str, partition: str, sizes: Mapping[str, int], *, public_membership: bool = True
+    ) -> Event:
+        """Say that a public key cuts the dataset into parts of public sizes; each then spends for itself.
+
+        **Guarantee.** The total is the maximum over the parts of compose(whole, part): see `accounts` for the
+        proof and for why private membership, several records per person and a second partition are refused.
+        """
+        content = {"partition": name_of("partition", partition), "sizes": checked_sizes(sizes)}
+        if public_membership is not True:
+            raise LedgerError(
+                f"The partition {partition!r} is cut by something that is not public. Replacing one "
+                "person's record could then move it from one part to another, both parts would change, and "
+                "their spends add up instead of running in parallel. Charge these releases to the whole "
+                "dataset, or cut by a public key."
+            )
+        with self._turn() as turn:
+            account = open_account(turn.book, dataset)
+            check_may_be_cut(account, partition)
+            return turn.append(Kind.PARTS_DECLARED, account.dataset, content)
+
+    def reserve(
+        self, dataset: str, promise: Promise, *, gamma: float = 0.0, part: str | None = None,
+        seeded: bool = False, label: str = "", plan_digest: str = "",
+    ) -> Reservation:  # fmt: skip
+        """Spend: write the promise into the books before any record is read, or raise `BudgetSpent`.
+
+        **Guarantee.** When this returns the event is on disk, and everything ever reserved from the dataset,
+        settled or not, seeded or not, is proven to imply its budget. Processes may reserve at the same time:
+        one at a time decides. ``gamma`` is the total variation allowance of an inexact draw, an entry of its
+        own (mathematics.md §1).
+        """
+        promise, gamma = checked_promise(promise), checked_gamma(gamma)
+        content = {
+            "promise": promise.to_dict(),
+            "gamma": gamma,
+            "seeded": bool(seeded),
+            "label": line("label", label),
+            "plan": line("plan_digest", plan_digest),
+        }
+        with self._turn() as turn:
+            account = open_account(turn.book, dataset)
+            part = checked_part(account, part)
+            if account.has_room_for(promise, gamma=gamma, part=part):
+                event = turn.append(Kind.RESERVED, account.dataset, {**content, "part": part})
+                return Reservation(event.entry, account.dataset, event.hash, event.sequence)
+        _refuse(account, promise, gamma=gamma, part=part)
+
+    def settle(self, reservation: Reservation, certificate_digest: str) -> Event:
+        """Close a reservation with the digest of the certificate that left under it; once only."""
+        digest = line("certificate_digest", certificate_digest)
+        if not digest:
+            raise LedgerError(
+                "A release is settled with its certificate's digest, but it is empty. Pass "
+                "certificate.digest."
+            )
+        with self._turn() as turn:
+            entry = turn.book.entries.get(reservation.entry)
+            if entry is None or (entry.dataset, entry.hash) != (reservation.dataset, reservation.head):
+                raise LedgerError(
+                    f"The reservation {reservation.entry!r} does not stand in this ledger, so nothing can "
+                    "be settled under it: a release without its spend must not exist. Settle in the ledger "
+                    "the reservation came from."
+                )
+            if entry.certificate is not None:
+                raise LedgerError(
+                    f"The reservation {reservation.entry!r} is settled already. One reservation pays for "
+                    "one release; reserve again for another."
+                )
+            return turn.append(Kind.SETTLED, entry.dataset, {"certificate": digest}, entry=reservation.entry)
+
+    # ── reading the books ──
+
+    def spent(self, dataset: str, *, part: str | None = None) -> Composed:
+        """Everything reserved, composed. With parts: for the one named, or for the one with the largest ε."""
+        account = self.account(dataset)
+        return account.spent(checked_part(account, part))
+
+    def remaining(self, dataset: str, *, part: str | None = None) -> Remaining:
+        """What is left of the budget, rounded down; 0 in a closed dataset."""
+        account = self.account(dataset)
+        part = checked_part(account, part)
+        spent = account.spent(part).epsilon(account.delta)
+        return Remaining(0.0 if account.closed else account.room(part), account.delta, spent, account.budget)
+
+    def account(self, dataset: str) -> Account:
+        """The dataset's page: budget, unit, parts, number of reservations, whether it is closed."""
+        return account_of(self._current(), dataset)
+
+    def datasets(self) -> tuple[str, ...]:
+        """The names that have a budget here, in the order they were opened."""
+        return tuple(self._current().accounts)
+
+    def events(self, dataset: str | None = None) -> tuple[Event, ...]:
+        """The history, or one dataset's lines of it; the chain is checked on the way."""
+        events = tuple(read_chain(self._storage.rows(BEFORE_ALL)))
+        if dataset is None:
+            return events
+        name = self.account(dataset).dataset
+        return tuple(event for event in events if event.dataset == name)
+
+    def certificate_digest(self, entry: str) -> str | None:
+        """The digest an entry was settled with; None if it is not settled, or not in these books."""
+        found = self._current().entries.get(entry)
+        return None if found is None else found.certificate
+
+    def head(self) -> str:
+        """The hash that stands for the whole history; written down elsewhere, it also betrays a shorter
+        one."""
+        return self._current().position.hash
+
+    def verify(self, *, head: str | None = None) -> Verification:
+        """Read everything again from the first event; `LedgerError` names the first event that does not hold.
+
+        Checked: every hash and link, that each event can follow those before it (no settlement without its
+        reservation, no spend from a dataset that was closed or never opened), and with today's accountant
+        that every budget was kept, at each top-up and at the end; the last is reported in ``findings``. A
+        history from which the newest events were cut off is still a chain: give ``head``, as a certificate
+        states it, to find that out.
+        """
+        book, heads, findings = Book(), {START.hash}, []
+        for event in read_chain(self._storage.rows(BEFORE_ALL)):
+            if event.kind == Kind.TOP_UP and event.dataset in book.accounts:
+                findings += _overspent(
+                    book.accounts[event.dataset], f"before the top-up in event {event.sequence}"
+                )
+            book.absorb(event)
+            heads.add(event.hash)
+        if book.position == START:
+            raise broken(1, "it is missing")
+        if head is not None and head not in heads:
+            raise LedgerError(
+                f"The history holds together but does not contain the head {head}. Its newest events were "
+                "cut off, or it is not the ledger that head was taken from. Compare with a backup before "
+                "anything more is released."
+            )
+        for account in book.accounts.values():
+            findings += _overspent(account, "today")
+        return Verification(not findings, book.position.sequence, book.position.hash, tuple(findings))
+
+    # ── one ledger, however it is copied ──
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        return self
+
+    def __sklearn_clone__(self) -> Ledger:
+        return self
+
+    def __reduce__(self) -> tuple[type[Ledger], tuple[Storage]]:
+        return Ledger, (self._storage,)
+
+    def __repr__(self) -> str:
+        return f"Ledger.open({self._storage.name!r})"
+
+    # ── keeping up ──
+
+    def _current(self) -> Book:
+        book = self._book
+        return self._caught_up(book, self._storage.rows(book.position.sequence))
+
+    def _caught_up(self, book: Book, rows: list[Row]) -> Book:
+        """The book with what was appended since; a process reads and checks each event once."""
+        if book.position != START:
+            if not rows or (rows[0][0], rows[0][-1]) != (book.position.sequence, book.position.hash):
+                raise broken(book.position.sequence, "it is no longer the event this process has seen there")
+            rows = rows[1:]
+        if rows:
+            book = book.after(read_chain(rows, book.position))
+            self._book = book
+        return book
+
+    @contextmanager
+    def _turn(self) -> Iterator[_Turn]:
+        """Alone with the up-to-date book; an event appended in the block is on disk when the block ends."""
+        book = self._book
+        with self._storage.writing() as writer:
+            yield _Turn(self._caught_up(book, writer.rows(book.position.sequence)), writer)
+
+
+class _Turn:
+    """One writer's view: the book as it is, and the right to append to it."""
+
+    def __init__(self, book: Book, writer: Writer) -> None:
+        self.book = book
+        self._writer = writer
+
+    def append(
+        self, kind: Kind, dataset: str, content: Mapping[str, Any], *, entry: str | None = None
+    ) -> Event:
+        entry = entry or _new_entry()
+        event = new_event(self.book.position, kind, entry=entry, dataset=dataset, content=content)
+        self.book.after([event])  # what cannot be read back is never written
+        self._writer.append(event)
+        return event
+
+
+def _new_entry() -> str:
+    return uuid.uuid4().hex
+
+
+def _refuse(account: Account, promise: Promise, *, gamma: float, part: str | None) -> NoReturn:
+    """Say why there is no room, with public numbers only; computed after the writer's lock is given back."""
+    delta = account.delta
+    spent, asked = account.spent(part).epsilon(delta), compose(promise, gammas=(gamma,)).epsilon(delta)
+    left = account.room(part)
+    where = repr(account.dataset) if part is None else f"{account.dataset!r}, part {part!r}"
+    at = f" at δ = {delta:g}" if delta else ""
+    raise BudgetSpent(
+        f"No room for this release in {where}: the budget is {account.budget}, spent is ε = "
+        f"{spent:.6g}{at}, asked is {promise}{f' with γ = {gamma:g}' if gamma else ''} (ε = "
+        f"{asked:.6g}{at}). Nothing was drawn and nothing was written. At most ε = {_floor(left)} is left "
+        "for a pure release; ask for less, or let whoever answers for the data raise the budget with "
+        "top_up.",
+        dataset=account.dataset, part=part, budget=account.budget, delta=delta,
+        spent=spent, asked=asked, remaining=left,
+    )  # fmt: skip
+
+
+def _floor(value: float) -> str:
+    """Four digits, rounded down: a message must not promise room that is not there."""
+    if value <= 0:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{math.floor(value / unit) * unit:.4g}"
+
+
+def _overspent(account: Account, when: str) -> list[str]:
+    if account.within_budget():
+        return []
+    spent = account.spent().epsilon(account.delta)
+    return [
+        f"dataset {account.dataset!r} is over its budget {when}: {account.budget} was set, ε = {spent:.6g} "
+        f"at δ = {account.delta:g} is spent according to this version's accountant"
+    ]

@@ -1,0 +1,143 @@
+"""What happened, one event after another, in a form whose meaning never changes.
+
+The books keep what was promised, not totals (dp_accounting's ``dp_event.py`` keeps the same rule): an
+accountant written later can read them again and arrive at a smaller total. Every event holds the hash of the
+one before, so the last hash, the *head*, stands for the whole history: no byte of it can change and leave the
+head as it was.
+
+Stored per event: ``sequence`` (1, 2, 3, …), ``entry`` (a random id; a settlement has its reservation's),
+``kind``, ``dataset``, ``payload`` (canonical JSON), ``previous`` (the hash before), ``hash`` (SHA-256 of the
+canonical JSON list of the six others). Payloads, format 1:
+
+| kind | payload, besides ``library`` (the version that wrote it) |
+| --- | --- |
+| book-opened | ``time``, ``format`` |
+| dataset-opened | ``time``, ``budget`` (a promise), ``unit``, ``note`` |
+| top-up | ``time``, ``budget``: replaces the budget, never by a stronger one |
+| closed | ``time``: nothing may be reserved any more |
+| parts-declared | ``time``, ``partition``, ``sizes`` (part → number of records) |
+| reserved | ``time``, ``promise``, ``gamma``, ``part`` or null, ``seeded``, ``label``, ``plan`` (a digest) |
+| settled | ``certificate`` (a digest) |
+
+A settlement has no time: what lies between reserving and settling is how long the sampler ran, and that
+depends on the records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from onedraw import __version__
+from onedraw.errors import LedgerError
+
+FORMAT = 1
+GENESIS = "0" * 64
+
+Row = tuple[Any, ...]
+
+
+class Kind(StrEnum):
+    BOOK_OPENED = "book-opened"
+    DATASET_OPENED = "dataset-opened"
+    TOP_UP = "top-up"
+    CLOSED = "closed"
+    PARTS_DECLARED = "parts-declared"
+    RESERVED = "reserved"
+    SETTLED = "settled"
+
+
+FIELDS: Mapping[str, frozenset[str]] = {
+    Kind.BOOK_OPENED: frozenset({"library", "time", "format"}),
+    Kind.DATASET_OPENED: frozenset({"library", "time", "budget", "unit", "note"}),
+    Kind.TOP_UP: frozenset({"library", "time", "budget"}),
+    Kind.CLOSED: frozenset({"library", "time"}),
+    Kind.PARTS_DECLARED: frozenset({"library", "time", "partition", "sizes"}),
+    Kind.RESERVED: frozenset({"library", "time", "promise", "gamma", "part", "seeded", "label", "plan"}),
+    Kind.SETTLED: frozenset({"library", "certificate"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the books, as stored. ``text`` is the canonical JSON, ``payload`` what it says."""
+
+    sequence: int
+    entry: str
+    kind: str
+    dataset: str
+    text: str
+    previous: str
+    hash: str
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads(self.text)
+        return content
+
+    def row(self) -> Row:
+        return (self.sequence, self.entry, self.kind, self.dataset, self.text, self.previous, self.hash)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a reader has come: the last event's sequence number and its hash."""
+
+    sequence: int
+    hash: str
+
+
+START = Position(0, GENESIS)
+
+
+def canonical(content: Any) -> str:
+    """The one way to write a value as JSON: sorted keys, no spaces, ASCII, no NaN, every digit of a float."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def event_hash(sequence: int, entry: str, kind: str, dataset: str, text: str, previous: str) -> str:
+    # A JSON list, not a concatenation: no two different events have the same bytes.
+    return hashlib.sha256(
+        canonical([sequence, entry, kind, dataset, text, previous]).encode("ascii")
+    ).hexdigest()
+
+
+def new_event(after: Position, kind: Kind, *, entry: str, dataset: str, content: Mapping[str, Any]) -> Event:
+    """The event after position ``after``, stamped with the version and (but for a settlement) the time."""
+    stamped: dict[str, Any] = {"library": __version__, **content}
+    if kind is not Kind.SETTLED:
+        stamped["time"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    text, sequence = canonical(stamped), after.sequence + 1
+    digest = event_hash(sequence, entry, kind.value, dataset, text, after.hash)
+    return Event(sequence, entry, kind.value, dataset, text, after.hash, digest)
+
+
+def read_chain(rows: Iterable[Row], after: Position = START) -> Iterator[Event]:
+    """The events after ``after`` that these rows hold; `LedgerError` names the first that does not link."""
+    for row in rows:
+        expected = after.sequence + 1
+        if len(row) != 7 or type(row[0]) is not int or any(type(value) is not str for value in row[1:]):
+            raise broken(expected, "it does not have the columns and types of an event")
+        event = Event(*row)
+        if event.sequence != expected:
+            raise broken(expected, f"number {event.sequence} stands in its place")
+        if event.previous != after.hash:
+            raise broken(expected, "it does not follow the event before it")
+        if event.hash != event_hash(*row[:6]):
+            raise broken(expected, "its content is not what its hash was made from")
+        after = Position(event.sequence, event.hash)
+        yield event
+
+
+def broken(sequence: int, what: str) -> LedgerError:
+    return LedgerError(
+        f"The ledger's chain is broken at event {sequence}: {what}. Someone or something changed the books, "
+        "so what was spent is no longer known and nothing more may be released from them. Restore them "
+        "from a backup whose head is that of the latest certificate, and find out what happened.",
+        sequence=sequence,
+    )

@@ -1,0 +1,403 @@
+"""Where the books are kept: one append-only table in SQLite or PostgreSQL. SQLAlchemy is met only here.
+
+What the rest of the room relies on:
+
+* **One writer at a time.** `Storage.writing` holds an exclusive lock from before the books are read until the
+  new event is on disk, so that a decision is made on the history it will be appended to.
+* **On disk before it counts.** When ``writing`` returns, the event survives ``kill -9`` and a loss of power.
+  SQLite runs with a rollback journal and ``synchronous=EXTRA`` (in this mode FULL does not yet sync the
+  directory the journal is deleted from). Not WAL: there the newest events live in a second file, and a plain
+  copy of ``books.db`` would silently be a history with spends missing. PostgreSQL runs with
+  ``synchronous_commit`` on.
+* **Append only.** Triggers refuse UPDATE, DELETE, TRUNCATE and any INSERT that does not follow the last
+  event. Who removes the triggers first is caught by the hash chain instead.
+* **No connection is kept** (``NullPool``): none can be shared by accident after a fork, none pins a lock.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from onedraw.errors import CannotWrite, LedgerError, OnedrawError
+
+from .events import GENESIS, Event, Row
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.exc import DBAPIError
+
+WAIT_SECONDS = 60
+ALL = 2**62
+BEFORE_ALL = -(2**62)
+
+_NAMES = ("sequence", "entry", "kind", "dataset", "payload", "previous", "hash")
+_COLUMNS = ", ".join(_NAMES)
+_SELECT = f"SELECT {_COLUMNS} FROM onedraw_events WHERE sequence >= :start ORDER BY sequence LIMIT :count"
+_INSERT = f"INSERT INTO onedraw_events ({_COLUMNS}) VALUES ({', '.join(f':{name}' for name in _NAMES)})"
+_TABLE = """
+CREATE TABLE onedraw_events (
+    sequence BIGINT PRIMARY KEY CHECK (sequence > 0),
+    entry TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    previous TEXT NOT NULL UNIQUE,
+    hash TEXT NOT NULL UNIQUE,
+    UNIQUE (entry, kind)
+)"""
+
+# INSERT OR REPLACE deletes without firing a DELETE trigger; the trigger on INSERT stops it.
+_SQLITE_SCHEMA = (
+    _TABLE.replace("BIGINT", "INTEGER"),
+    *(
+        f"CREATE TRIGGER onedraw_events_no_{verb.lower()} BEFORE {verb} ON onedraw_events "
+        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+        for verb in ("UPDATE", "DELETE")
+    ),
+    f"""
+    CREATE TRIGGER onedraw_events_follow BEFORE INSERT ON onedraw_events
+    WHEN NEW.sequence IS NOT (SELECT coalesce(max(sequence), 0) + 1 FROM onedraw_events)
+      OR NEW.previous IS NOT coalesce(
+          (SELECT hash FROM onedraw_events ORDER BY sequence DESC LIMIT 1), '{GENESIS}')
+    BEGIN SELECT RAISE(ABORT, 'an event must follow the last one'); END""",
+)
+
+_POSTGRESQL_SCHEMA = (
+    _TABLE,
+    f"""
+    CREATE FUNCTION onedraw_events_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+    DECLARE
+        last_sequence bigint;
+        last_hash text;
+    BEGIN
+        IF TG_OP <> 'INSERT' THEN
+            RAISE EXCEPTION 'the ledger is append-only';
+        END IF;
+        EXECUTE 'SELECT sequence, hash FROM ' || TG_RELID::regclass || ' ORDER BY sequence DESC LIMIT 1'
+            INTO last_sequence, last_hash;
+        IF NEW.sequence <> coalesce(last_sequence, 0) + 1
+           OR NEW.previous <> coalesce(last_hash, '{GENESIS}') THEN
+            RAISE EXCEPTION 'an event must follow the last one';
+        END IF;
+        RETURN NEW;
+    END $$""",
+    "CREATE TRIGGER onedraw_events_append_only BEFORE INSERT OR UPDATE OR DELETE ON onedraw_events "
+    "FOR EACH ROW EXECUTE FUNCTION onedraw_events_guard()",
+    "CREATE TRIGGER onedraw_events_no_truncate BEFORE TRUNCATE ON onedraw_events "
+    "FOR EACH STATEMENT EXECUTE FUNCTION onedraw_events_guard()",
+)
+
+
+class Writer:
+    """The writer's turn: read what is there, append what follows."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def rows(self, start: int) -> list[Row]:
+        return _select(self._connection, start)
+
+    def append(self, event: Event) -> None:
+        from sqlalchemy import text
+
+        self._connection.execute(text(_INSERT), dict(zip(_NAMES, event.row(), strict=True)))
+
+
+class Storage(ABC):
+    """A place that can hold books. Picklable: a worker process connects anew."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How messages call this place; never with a password."""
+
+    @abstractmethod
+    def _make_engine(self) -> Engine:
+        """What makes connections and keeps none."""
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return self._make_engine()
+
+    @abstractmethod
+    def check(self, *, create: bool) -> bool:
+        """Whether books stand here; `LedgerError` if something else does, or nothing and not ``create``."""
+
+    @abstractmethod
+    def _take_turn(self, connection: Connection) -> None:
+        """Begin a transaction that no other writer can overlap."""
+
+    @abstractmethod
+    def _explain(self, error: DBAPIError, *, writing: bool) -> OnedrawError:
+        """The database's complaint as one of ours."""
+
+    _schema: tuple[str, ...]
+
+    def rows(self, start: int, count: int = ALL) -> list[Row]:
+        """Stored rows from number ``start`` on, as one consistent picture."""
+        with self._connected(writing=False) as connection:
+            return _select(connection, start, count)
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """Alone with the books until the block ends; then what was appended is on disk, or nothing is."""
+        with self._connected(writing=True) as connection:
+            self._take_turn(connection)
+            yield Writer(connection)
+            connection.commit()
+
+    def create(self, first: Event) -> None:
+        """Lay out the table with its first event, all or nothing, unless another process was quicker."""
+        with self._connected(writing=True) as connection:
+            self._take_turn(connection)
+            if not self._holds_books(connection):
+                for statement in self._schema:
+                    connection.exec_driver_sql(statement)
+                Writer(connection).append(first)
+            connection.commit()
+
+    @abstractmethod
+    def _holds_books(self, connection: Connection) -> bool: ...
+
+    @contextmanager
+    def _connected(self, *, writing: bool) -> Iterator[Connection]:
+        from sqlalchemy.exc import DBAPIError
+
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise self._explain(error, writing=writing) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_engine"}
+
+    def _nothing_here(self) -> LedgerError:
+        return LedgerError(
+            f"There is no ledger at {self.name}. A ledger is never made by accident, because a fresh one "
+            "knows of no spends. Check the name; to begin new books pass create=True, or run `onedraw "
+            "ledger init`."
+        )
+
+    def _not_a_ledger(self, why: str) -> LedgerError:
+        return LedgerError(
+            f"{self.name} is not a onedraw ledger: {why}. Nothing was changed in it. Give the ledger's own "
+            "file or URL, or another name for new books."
+        )
+
+    def _cannot_write(self, why: object) -> CannotWrite:
+        return CannotWrite(
+            f"The ledger at {self.name} cannot be written ({why}). A spend must be on disk before the data "
+            "are touched, so nothing was drawn. Make the place writable, free some room, or keep the books "
+            "elsewhere."
+        )
+
+    def _busy(self) -> LedgerError:
+        return LedgerError(
+            f"The ledger at {self.name} has been locked by another process for more than {WAIT_SECONDS} "
+            "seconds. Nothing was reserved. See which process holds it, end it if it hangs, and try again."
+        )
+
+    def _failed(self, why: object) -> LedgerError:
+        return LedgerError(
+            f"The ledger at {self.name} could not be used: {why}. Nothing was released. If this happened "
+            "while an event was being written, look with `onedraw ledger show`: a reservation that stands "
+            "there is spent."
+        )
+
+
+@final
+@dataclass(frozen=True)
+class SQLiteStorage(Storage):
+    """Books in one file. ``read_only`` for looking at a copy."""
+
+    path: str
+    read_only: bool = False
+    _schema = _SQLITE_SCHEMA
+
+    @property
+    def name(self) -> str:
+        return self.path
+
+    def _make_engine(self) -> Engine:
+        from sqlalchemy import create_engine
+        from sqlalchemy.pool import NullPool
+
+        return create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
+
+    def _connect(self, mode: str = "rw") -> sqlite3.Connection:
+        # mode=rw: SQLite must never make a missing file anew, that would be an empty history.
+        mode = "ro" if self.read_only else mode
+        address = f"{Path(self.path).as_uri()}?mode={mode}"
+        connection = sqlite3.connect(address, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: make a sync reach the platter
+        return connection
+
+    def check(self, *, create: bool) -> bool:
+        # Only SQLite may open the file: closing another handle would drop this process's POSIX locks on it.
+        if not os.path.lexists(self.path):
+            if not create:
+                raise self._nothing_here()
+            self._make_file()
+        elif not os.path.isfile(self.path):
+            raise self._not_a_ledger("it is not a regular file")
+        with self._connected(writing=False) as connection:
+            tables = _tables(connection)
+        if tables and "onedraw_events" not in tables:
+            raise self._not_a_ledger("it is another SQLite database")
+        if not tables and not create:
+            raise self._not_a_ledger("the file is empty (pass create=True to begin new books in it)")
+        return bool(tables)
+
+    def _make_file(self) -> None:
+        try:
+            self._connect("rwc").close()
+        except sqlite3.Error as error:
+            raise self._cannot_write(error) from error
+
+    def _holds_books(self, connection: Connection) -> bool:
+        return "onedraw_events" in _tables(connection)
+
+    def _take_turn(self, connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def _explain(self, error: DBAPIError, *, writing: bool) -> OnedrawError:
+        why = error.orig
+        code = getattr(why, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return self._busy()
+        if code == sqlite3.SQLITE_CANTOPEN and not os.path.lexists(self.path):
+            return self._nothing_here()
+        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            return self._not_a_ledger(f"{why}")
+        if code == sqlite3.SQLITE_FULL or (writing and code in _SQLITE_UNWRITABLE):
+            return self._cannot_write(why)
+        return self._failed(why)
+
+
+def _tables(connection: Connection) -> set[str]:
+    # One statement, one picture: another process may be laying out its table right now.
+    return set(connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars())
+
+
+_SQLITE_UNWRITABLE = (
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_IOERR,
+)
+
+
+@final
+@dataclass(frozen=True)
+class PostgreSQLStorage(Storage):
+    """Books in the table ``onedraw_events`` of a PostgreSQL database."""
+
+    url: str
+    _schema = _POSTGRESQL_SCHEMA
+
+    @property
+    def name(self) -> str:
+        from sqlalchemy import make_url
+
+        return make_url(self.url).render_as_string(hide_password=True)
+
+    def __repr__(self) -> str:
+        return f"PostgreSQLStorage({self.name!r})"
+
+    def _make_engine(self) -> Engine:
+        from sqlalchemy import create_engine, make_url
+        from sqlalchemy.pool import NullPool
+
+        address = make_url(self.url).set(drivername="postgresql+psycopg")
+        try:
+            # READ COMMITTED: what is read after the lock was granted must be the newest, whatever the
+            # server's default.
+            return create_engine(address, poolclass=NullPool, isolation_level="READ COMMITTED")
+        except ModuleNotFoundError as error:
+            raise LedgerError(
+                "A ledger in PostgreSQL needs the psycopg driver, which is not installed. Install it with "
+                "`pip install 'onedraw[postgresql]'`."
+            ) from error
+
+    def check(self, *, create: bool) -> bool:
+        with self._connected(writing=False) as connection:
+            if self._holds_books(connection):
+                return True
+        if not create:
+            raise self._nothing_here()
+        return False
+
+    def _holds_books(self, connection: Connection) -> bool:
+        return bool(
+            connection.exec_driver_sql("SELECT to_regclass('onedraw_events') IS NOT NULL").scalar_one()
+        )
+
+    def _take_turn(self, connection: Connection) -> None:
+        # An advisory lock, not LOCK TABLE: it needs no right beyond SELECT and INSERT. The key spells
+        # "onedraw".
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'")
+        connection.exec_driver_sql(
+            "SELECT set_config('synchronous_commit', 'on', true) "
+            "WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
+        )
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({int.from_bytes(b'onedraw')})")
+
+    def _explain(self, error: DBAPIError, *, writing: bool) -> OnedrawError:
+        state = str(getattr(error.orig, "sqlstate", None) or "")
+        why = str(error.orig).strip().partition("\n")[0]
+        if state == "55P03":  # lock_not_available
+            return self._busy()
+        if state in ("42P01", "42703"):  # undefined_table, undefined_column
+            return self._not_a_ledger(why)
+        if writing and state in ("25006", "42501", "53100"):  # read-only, no privilege, disk full
+            return self._cannot_write(why)
+        return self._failed(why)
+
+
+def storage_at(place: str | os.PathLike[str]) -> Storage:
+    """The storage a path or SQLAlchemy URL means."""
+    if isinstance(place, os.PathLike) or "://" not in place:
+        return SQLiteStorage(_absolute(os.fspath(place)))
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = make_url(place)
+    except ArgumentError as error:
+        raise LedgerError(
+            "The ledger's URL cannot be read. Write a path, or postgresql://user@host/database."
+        ) from error
+    family = url.drivername.partition("+")[0]
+    if family == "postgresql":
+        return PostgreSQLStorage(url.render_as_string(hide_password=False))
+    if family == "sqlite":
+        return SQLiteStorage(_absolute(url.database or ""), read_only=url.query.get("mode") == "ro")
+    raise LedgerError(
+        f"A ledger can be kept in SQLite or PostgreSQL, not in {family!r}. Give a path, or a URL that "
+        "begins with postgresql://."
+    )
+
+
+def _absolute(path: str) -> str:
+    if path in ("", ":memory:"):
+        raise LedgerError(
+            "A ledger needs a file: books kept in memory are forgotten when the process ends, and the "
+            "spends with them. Give a path such as books.db."
+        )
+    return os.path.abspath(path)
+
+
+def _select(connection: Connection, start: int, count: int = ALL) -> list[Row]:
+    from sqlalchemy import text
+
+    return [tuple(row) for row in connection.execute(text(_SELECT), {"start": start, "count": count})]

@@ -1,0 +1,335 @@
+"""Direct, Diffused and Concentrated sampling from conjugate posteriors (Geumlek, Song, Chaudhuri, NIPS 2017).
+
+One draw from η' = η₀/m + r Σ (S(x_i), 1). Direct draws from the plain posterior (r = m = 1) and can only be
+checked against a budget; Diffused turns the records down (r < 1), Concentrated the prior up (m < 1), each to
+the largest value whose worst divergence between neighbours the budget allows. Theorem, proof, numerics and
+where we depart from the paper: exponential_family.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import singledispatch
+from typing import Any, ClassVar
+
+from onedraw.errors import OrderTooHigh, PromiseRefused, UnsupportedBudget
+from onedraw.models import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
+    GaussianMean,
+    Law,
+    Summary,
+)
+from onedraw.privacy import (
+    ZCDP,
+    ApproxDP,
+    Assumption,
+    AtOrderCurve,
+    Curve,
+    GaussianDP,
+    Guarantee,
+    Neighbours,
+    Promise,
+    Provenance,
+    RenyiDP,
+    RepeatedCurve,
+    group,
+    ungroup,
+)
+from onedraw.privacy.posterior_curves import (
+    DirichletPosterior,
+    GammaExponentialPosterior,
+    GammaPoissonPosterior,
+)
+from onedraw.privacy.rounding import root_up, text
+
+from .calibration import SMALLEST, largest
+from .plan import Mechanism, Plan, Request, register_mechanism
+
+PAPER = "Geumlek, Song, Chaudhuri (NIPS 2017)"
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The two numbers of η' = η₀/m + r Σ (S(x_i), 1); at most one of them is below 1."""
+
+    weight: float = 1.0
+    prior_factor: float = 1.0
+
+
+# ── the promise of a draw with given r and m ───────────────────────────────────────────────────────────────
+
+
+@singledispatch
+def posterior_promise(model: Any, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP | GaussianDP:
+    """The promise, for one record, of ``draws`` draws together: a Rényi curve, or GaussianDP for a mean."""
+    raise UnsupportedBudget(
+        f"{type(model).__name__} is not a model whose posteriors' divergence is known in closed form. "
+        "Direct, Diffused and Concentrated are for the conjugate models of onedraw.models only."
+    )
+
+
+@posterior_promise.register
+def _(model: BetaBernoulli, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP:
+    return _renyi(DirichletPosterior(model.prior, n, scaling.weight, scaling.prior_factor), draws)
+
+
+@posterior_promise.register
+def _(model: DirichletCategorical, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP:
+    return _renyi(DirichletPosterior(model.prior, n, scaling.weight, scaling.prior_factor), draws)
+
+
+@posterior_promise.register
+def _(model: GammaPoisson, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP:
+    shape, _rate = model.prior
+    return _renyi(GammaPoissonPosterior(shape, float(model.cap), scaling.weight, scaling.prior_factor), draws)
+
+
+@posterior_promise.register
+def _(model: GammaExponential, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP:
+    curve = GammaExponentialPosterior(*model.prior, model.cap, n, scaling.weight, scaling.prior_factor)
+    return _renyi(curve, draws)
+
+
+@posterior_promise.register
+def _(model: GaussianMean, scaling: Scaling, *, n: int, draws: int = 1) -> GaussianDP:
+    """Exactly μ = 2rB/(σ√(n₀/m + rn)), times √draws, rounded up once."""
+    weight = Fraction(scaling.weight)
+    records = Fraction(model.prior_count) / Fraction(scaling.prior_factor) + weight * n
+    distance = 2 * weight * Fraction(model.bound)
+    return GaussianDP(root_up(draws * distance**2 / (Fraction(model.variance) * records)))
+
+
+def _renyi(curve: Curve, draws: int) -> RenyiDP:
+    return RenyiDP(curve if draws == 1 else RepeatedCurve(curve, draws))
+
+
+def person_promise(request: Request, scaling: Scaling) -> Promise | None:
+    """The promise for one person and all draws; None where none is known that could imply the budget.
+
+    A Rényi curve says nothing about two records at once. For several records per person it is therefore used
+    only through the (ε, δ) that one record would need, which then grows by group privacy to the person's.
+    """
+    record = posterior_promise(request.model, scaling, n=request.n, draws=request.draws)
+    if request.records_per_person == 1:
+        return record
+    if isinstance(record, GaussianDP):
+        return group(record, request.records_per_person)
+    needed = ungroup(request.exact_budget, request.records_per_person)
+    return group(needed, request.records_per_person) if record.implies(needed) else None
+
+
+# ── the three algorithms ───────────────────────────────────────────────────────────────────────────────────
+
+
+class _ExponentialFamily(Mechanism):
+    """What the three algorithms share: only the place of the one free number differs."""
+
+    free: ClassVar[str | None]
+    theorem: ClassVar[str]
+
+    def calibrate(self, request: Request) -> Plan:
+        self._check(request)
+        value = largest(lambda value: self._keeps(request, value)) if self.free else 1.0
+        if value is None or not self._keeps(request, value):
+            raise self._refusal(request)
+        return self._plan(request, value, order=_best_order(request, self.scaling(value)))
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        self._check(request)
+        value = parameters.get(self.free, math.nan) if self.free else 1.0
+        if not SMALLEST <= value <= 1.0:
+            raise PromiseRefused(f"{self.title} needs {self.free} in (0, 1], but {value!r} came.")
+        order = parameters.get("order")
+        if not _is_witness(request, self.scaling(value), order):
+            raise PromiseRefused(f"The order {order!r} stated for {self.title} does not give the budget.")
+        return self._plan(request, value, order=order)
+
+    def promise(self, model: Any, value: float = 1.0, *, n: int, draws: int = 1) -> RenyiDP | GaussianDP:
+        """The promise for one record when the free number (r, or the m of the prior) has this value."""
+        return posterior_promise(model, self.scaling(value), n=n, draws=draws)
+
+    def target(self, plan: Plan, summary: Summary) -> Law:
+        numbers = plan.parameters
+        law: Law = plan.model.posterior(summary, weight=numbers["r"], prior_factor=numbers["prior_factor"])
+        return law
+
+    def scaling(self, value: float) -> Scaling:
+        """Where the free number goes."""
+        if self.free is None:
+            return Scaling()
+        return Scaling(weight=value) if self.free == "r" else Scaling(prior_factor=value)
+
+    def _keeps(self, request: Request, value: float) -> bool:
+        promise = person_promise(request, self.scaling(value))
+        return promise is not None and promise.implies(request.exact_budget)
+
+    def _plan(self, request: Request, value: float, *, order: float | None) -> Plan:
+        scaling = self.scaling(value)
+        promise = person_promise(request, scaling)
+        if promise is None:
+            raise self._refusal(request)
+        numbers = {"r": scaling.weight, "prior_factor": scaling.prior_factor}
+        match self.promise(request.model, value, n=request.n):
+            case GaussianDP(mu=mu):
+                numbers["mu"] = mu
+            case RenyiDP(limit=limit):
+                numbers["order_limit"] = limit
+        if order is not None:
+            numbers["order"] = order
+        theorem = f"{self.theorem}, {PAPER}; the worst neighbours by Theorem A.14"
+        if isinstance(request.model, GaussianMean):
+            theorem = f"{self.title}, {PAPER}, A.6.2: neighbouring posteriors are Gaussians of equal variance"
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, _assumptions(request))
+        return Plan(self, request, tuple(numbers.items()), guarantee)
+
+    def _check(self, request: Request) -> None:
+        """Refuse budgets this kind of posterior can never keep, whatever r and m are."""
+        record, budget = self.promise(request.model, n=request.n), request.budget
+        common = _order_of(budget) is not None or (isinstance(budget, ApproxDP) and budget.stated_delta > 0)
+        if isinstance(record, GaussianDP):
+            if not (common or isinstance(budget, ZCDP | GaussianDP)):
+                raise UnsupportedBudget(
+                    f"A Gaussian draw cannot keep {budget}: the log-ratio of two Gaussians is unbounded. Use "
+                    "GaussianDP, ZCDP, RenyiDP.at(order, epsilon) or ApproxDP(epsilon, delta) with δ > 0."
+                )
+            return
+        if not common:
+            reach = f" (at {self.free} = 1; below 1 it moves out but stays finite)" if self.free else ""
+            raise UnsupportedBudget(
+                f"{self.title} of {type(request.model).__name__} cannot keep {budget}: the curve is infinite "
+                f"from λ* = {text(record.limit)}{reach}; use RenyiDP.at(order, epsilon) or ApproxDP(epsilon, "
+                "delta) with δ > 0."
+            )
+        if request.records_per_person > 1 and _order_of(budget) is not None:
+            raise UnsupportedBudget(
+                "A Rényi promise for one record says nothing about a person with "
+                f"{request.records_per_person} records, so {budget} cannot be kept per person. Use "
+                "ApproxDP(epsilon, delta), or one record per person."
+            )
+
+    def _refusal(self, request: Request) -> PromiseRefused:
+        return PromiseRefused(
+            f"No {self.free} above {SMALLEST:.1g} lets {self.title} keep {request.budget} with "
+            f"{request.draws} draw(s) and {request.records_per_person} record(s) per person. Use a larger "
+            "budget, fewer draws or fewer records per person."
+        )
+
+
+@register_mechanism
+@dataclass(frozen=True)
+class Direct(_ExponentialFamily):
+    """Algorithm 1: one draw from the plain posterior. There is nothing to turn: a budget is only checked."""
+
+    title: ClassVar[str] = "Direct sampling"
+    free: ClassVar[str | None] = None
+    theorem: ClassVar[str] = "Theorem A.10 (Algorithm 1, Direct Sampling)"
+
+    def _check(self, request: Request) -> None:
+        if isinstance(request.model, GammaExponential):
+            raise PromiseRefused(
+                "Direct sampling of a Gamma–Exponential posterior is refused: its divergence between "
+                f"neighbours grows in proportion to n (here n = {request.n:,}), so it promises nothing of "
+                "use. Use Diffused() or Concentrated()."
+            )
+        super()._check(request)
+        order, record = _order_of(request.budget), self.promise(request.model, n=request.n)
+        if order is not None and isinstance(record, RenyiDP) and order >= record.limit:
+            raise OrderTooHigh(
+                f"The budget asks for order λ = {text(order)}, but Direct sampling of this posterior has an "
+                f"infinite divergence from λ* = {text(record.limit)} on. Ask for an order below λ*, use a "
+                "stronger prior, or use Diffused(), which reaches every order.",
+                limit=record.limit,
+            )
+
+    def _refusal(self, request: Request) -> PromiseRefused:
+        order = _order_of(request.budget)
+        promise = self.promise(request.model, n=request.n, draws=request.draws)
+        known = f"it promises {promise}"
+        if order is not None and isinstance(promise, RenyiDP):
+            known = f"its divergence at order {text(order)} is {promise.at_order(order):.6g}"
+        elif isinstance(request.budget, ApproxDP):
+            delta = request.budget.stated_delta
+            known = f"its ε at δ = {text(delta)} is {promise.epsilon(delta):.6g}"
+        return PromiseRefused(
+            f"Direct sampling has no number to turn down and does not keep {request.budget}: for one record "
+            f"{known}. Use Diffused() or Concentrated(), or a larger budget."
+        )
+
+
+@register_mechanism
+@dataclass(frozen=True)
+class Diffused(_ExponentialFamily):
+    """Algorithm 2: the records' part of the posterior is multiplied by r ∈ (0, 1]."""
+
+    title: ClassVar[str] = "Diffused sampling"
+    free: ClassVar[str | None] = "r"
+    theorem: ClassVar[str] = "Theorem A.11 (Algorithm 2, Diffused Sampling)"
+
+
+@register_mechanism
+@dataclass(frozen=True)
+class Concentrated(_ExponentialFamily):
+    """Algorithm 3: the prior's part of the posterior is divided by m ∈ (0, 1]."""
+
+    title: ClassVar[str] = "Concentrated sampling"
+    free: ClassVar[str | None] = "prior_factor"
+    theorem: ClassVar[str] = "Theorem A.13 (Algorithm 3, Concentrated Sampling)"
+
+
+# ── small questions ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _order_of(budget: Promise) -> float | None:
+    """λ, if the budget is one pair (λ, ε) of Rényi DP."""
+    if isinstance(budget, RenyiDP) and isinstance(budget.curve, AtOrderCurve) and budget.below == math.inf:
+        return budget.curve.order
+    return None
+
+
+def _one_record_delta(request: Request) -> float:
+    """The δ of an (ε, δ) budget that is left for one record, the reserve γ taken off."""
+    needed = ungroup(request.exact_budget, request.records_per_person)
+    return needed.stated_delta if isinstance(needed, ApproxDP) else math.nan
+
+
+def _best_order(request: Request, scaling: Scaling) -> float | None:
+    """The order at which the budget is met: its own, or that of the smallest ε; None if none is used."""
+    if (order := _order_of(request.budget)) is not None:
+        return order
+    promise = posterior_promise(request.model, scaling, n=request.n, draws=request.draws)
+    return promise.best_order(_one_record_delta(request)) if isinstance(promise, RenyiDP) else None
+
+
+def _is_witness(request: Request, scaling: Scaling, order: float | None) -> bool:
+    """Whether one value of the curve, at the stated order, proves the budget (None: no order is used)."""
+    if (asked := _order_of(request.budget)) is not None:
+        return order == asked
+    promise = posterior_promise(request.model, scaling, n=request.n, draws=request.draws)
+    if isinstance(promise, GaussianDP) or order is None:
+        return isinstance(promise, GaussianDP) and order is None
+    if not 1.0 < order < promise.limit:
+        return False
+    needed = ungroup(request.exact_budget, request.records_per_person)
+    return RenyiDP.at(order, promise.at_order(order)).implies(needed)
+
+
+def _assumptions(request: Request) -> tuple[Assumption, ...]:
+    """What the theorem needs, and who answers for it."""
+    model, declared = request.model, Provenance.DECLARED
+    found = [
+        Assumption("prior, bounds and n were fixed without looking at the records; n is public", declared),
+        Assumption(f"the unit of protection is {request.unit.sentence}", declared),
+        Assumption(
+            "every record lies in the model's range: it is clamped, then summed exactly", Provenance.ENFORCED
+        ),
+        Assumption("the worst neighbours are extreme points of that range", Provenance.PROVED),
+    ]
+    if model.public_records:
+        found.append(Assumption(f"the {model.public_records:,} records in the prior are public", declared))
+    return tuple(found)

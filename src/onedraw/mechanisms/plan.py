@@ -1,0 +1,255 @@
+"""A plan: everything public about a release, fixed before any record is read.
+
+`calibrate` takes no data, so nothing can be tuned on the records by accident, and a plan can be published
+first. A plan is a frozen value. It says which law will be drawn from (`target`), what that promises
+(`guarantee`) and how exact the sampler has to be (`requires`); its numbers are in `parameters`. Written out
+and read back it is derived again from its calibrated numbers, without a search, and refused where the stated
+figures do not follow.
+"""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
+
+from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused
+from onedraw.models import Model, Summary, model_from_dict
+from onedraw.privacy import ApproxDP, Guarantee, Promise, Unit, promise_from_dict
+from onedraw.privacy.conversions import total_variation_delta
+from onedraw.privacy.rounding import text
+from onedraw.privacy.validation import positive_integer, probability
+
+MechanismClass = TypeVar("MechanismClass", bound="type[Mechanism]")
+
+_MECHANISMS: dict[str, type[Mechanism]] = {}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a mechanism: public numbers, checked."""
+
+    model: Model
+    budget: Promise
+    n: int
+    draws: int = 1
+    gamma: float = 0.0
+    records_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Model):
+            raise InvalidModel(
+                f"calibrate needs a model of onedraw.models, but a {type(self.model).__name__} came. A "
+                "promise rests on the bounds only a model can state."
+            )
+        if not isinstance(self.budget, Promise):
+            raise InvalidBudget(
+                "The budget must be a promise such as ApproxDP(1.0, 1e-6), but a "
+                f"{type(self.budget).__name__} came."
+            )
+        if isinstance(self.n, int) and self.n < 1:
+            raise InvalidBudget(
+                f"n must be at least 1, but {self.n} came. n is the public number of records and part of the "
+                "promise; with none there is nothing to release. Pass the number of rows of the data."
+            )
+        for name in ("n", "draws", "records_per_person"):
+            object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
+        object.__setattr__(self, "gamma", probability("gamma", self.gamma))
+        if self.gamma:
+            self._check_reserve()
+
+    def _check_reserve(self) -> None:
+        if not isinstance(self.budget, ApproxDP):
+            raise InvalidBudget(
+                f"A reserve of gamma = {text(self.gamma)} is kept back from δ, but the budget, "
+                f"{self.budget}, has none. Use ApproxDP(epsilon, delta), or gamma=0 and an exact sampler."
+            )
+        if not self._delta_left() > 0:
+            raise InvalidBudget(
+                f"The reserve gamma = {text(self.gamma)} costs (1 + e^ε)·gamma, which leaves nothing of δ = "
+                f"{text(self.budget.stated_delta)}. Use a smaller gamma."
+            )
+
+    def _delta_left(self) -> float:
+        assert isinstance(self.budget, ApproxDP)
+        cost = total_variation_delta(self.budget.stated_epsilon, self.gamma)
+        return math.nextafter(self.budget.stated_delta - cost, -math.inf)
+
+    @property
+    def exact_budget(self) -> Promise:
+        """What exact draws must keep, so that the reserve γ (for all of them) is left: δ − (1+e^ε)γ."""
+        if not self.gamma or not isinstance(self.budget, ApproxDP):
+            return self.budget
+        return ApproxDP(self.budget.stated_epsilon, self._delta_left())
+
+    @property
+    def unit(self) -> Unit:
+        return Unit(self.records_per_person)
+
+
+class Mechanism(abc.ABC):
+    """A theorem that makes a draw private. A frozen value; its fields are its options."""
+
+    title: ClassVar[str]
+    requires: ClassVar[str] = "exact"
+    """The least exactness a sampler must have; the door decides what less would cost."""
+
+    @abc.abstractmethod
+    def calibrate(self, request: Request) -> Plan:
+        """The plan with the most weight on the records that the budget allows."""
+
+    @abc.abstractmethod
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        """The plan with given calibrated numbers; refused if its promise does not imply the budget."""
+
+    @abc.abstractmethod
+    def target(self, plan: Plan, summary: Any) -> Any:
+        """The law to draw from, given the records' summary."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": type(self).__name__, **vars(self)}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A calibrated mechanism for n records: made by `calibrate`, carried out by `release`."""
+
+    mechanism: Mechanism
+    request: Request
+    numbers: tuple[tuple[str, float], ...]
+    guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        if not self.guarantee.promise.implies(self.request.exact_budget):
+            raise PromiseRefused(
+                f"{self.mechanism.title} with these numbers promises {self.guarantee.promise}, which is not "
+                f"proven to imply the budget {self.request.budget}. Calibrate it for this budget."
+            )
+
+    @property
+    def model(self) -> Any:
+        return self.request.model
+
+    @property
+    def budget(self) -> Promise:
+        return self.request.budget
+
+    @property
+    def n(self) -> int:
+        return self.request.n
+
+    @property
+    def draws(self) -> int:
+        """How many draws the promise is about, together."""
+        return self.request.draws
+
+    @property
+    def gamma(self) -> float:
+        """The reserve kept back for a sampler that is not exact: total variation, for all draws together."""
+        return self.request.gamma
+
+    @property
+    def requires(self) -> str:
+        return self.mechanism.requires
+
+    @property
+    def parameters(self) -> Mapping[str, float]:
+        """The mechanism's public numbers by name."""
+        return MappingProxyType(dict(self.numbers))
+
+    def target(self, summary: Any) -> Any:
+        """The law the theorem is about, for these records. As private as they are."""
+        if isinstance(summary, Summary) and summary.n != self.n:
+            raise CountMismatch(
+                f"The plan was calibrated for n = {self.n:,} records, the summary has {summary.n:,}. n is "
+                "public and part of the promise. Calibrate again with the right n.",
+                expected=self.n,
+                found=summary.n,
+            )
+        return self.mechanism.target(self, summary)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON; `plan_from_dict` reads it back."""
+        return {
+            "mechanism": self.mechanism.to_dict(),
+            "model": self.model.to_dict(),
+            "budget": self.budget.to_dict(),
+            "n": self.n,
+            "draws": self.draws,
+            "gamma": self.gamma,
+            "records_per_person": self.request.records_per_person,
+            "parameters": dict(self.numbers),
+            "requires": self.requires,
+            "guarantee": self.guarantee.to_dict(),
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON."""
+        canonical = json.dumps(
+            self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def register_mechanism(mechanism_class: MechanismClass) -> MechanismClass:
+    """Class decorator: makes a mechanism known to `plan_from_dict`."""
+    _MECHANISMS[mechanism_class.__name__] = mechanism_class
+    return mechanism_class
+
+
+def plan_from_dict(stored: Mapping[str, Any]) -> Plan:
+    """Derive a plan again from its calibrated numbers; every stated figure must be the one that follows."""
+    names = {
+        "mechanism",
+        "model",
+        "budget",
+        "n",
+        "draws",
+        "gamma",
+        "records_per_person",
+        "parameters",
+        "requires",
+        "guarantee",
+    }
+    if not isinstance(stored, Mapping) or set(stored) != names:
+        raise CertificateRejected(f"A plan has exactly the fields {', '.join(sorted(names))}.")
+    request = Request(
+        model_from_dict(stored["model"]),
+        promise_from_dict(stored["budget"]),
+        n=stored["n"],
+        draws=stored["draws"],
+        gamma=stored["gamma"],
+        records_per_person=stored["records_per_person"],
+    )
+    plan = _mechanism_from_dict(stored["mechanism"]).plan(request, _numbers(stored["parameters"]))
+    for name, derived in plan.to_dict().items():
+        if stored[name] != derived:
+            raise CertificateRejected(
+                f"The plan's {name} is not what follows from its mechanism, model and calibrated numbers. It "
+                "was edited or damaged; do not rely on it."
+            )
+    return plan
+
+
+def _mechanism_from_dict(stored: Any) -> Mechanism:
+    name = stored.get("name") if isinstance(stored, Mapping) else None
+    if not isinstance(name, str) or name not in _MECHANISMS:
+        raise CertificateRejected(
+            f"No mechanism is called {name!r}; the known ones are {', '.join(sorted(_MECHANISMS))}."
+        )
+    try:
+        return _MECHANISMS[name](**{option: value for option, value in stored.items() if option != "name"})
+    except TypeError:
+        raise CertificateRejected(f"The options stated for {name} are not those it has.") from None
+
+
+def _numbers(stored: Any) -> dict[str, float]:
+    if not isinstance(stored, Mapping) or not all(type(value) is float for value in stored.values()):
+        raise CertificateRejected("A plan's parameters are floating-point numbers by name.")
+    return dict(stored)

@@ -1,0 +1,215 @@
+"""What every conjugate model can say about itself, before any record is read.
+
+A model is a frozen value: likelihood, prior and the public range of one record's statistic. It turns records
+into exact sums (`summarise`) and sums into a closed-form posterior (`posterior`). Which promise a draw from
+that posterior has is not its business: see `onedraw.mechanisms`.
+
+A subclass is final. It declares its fields, a prior law, and how sums are made and used; everything that is
+the same for all models is here.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, TypeVar
+
+from onedraw.errors import InvalidModel
+from onedraw.privacy import Provenance
+
+from .laws import Law
+
+ModelClass = TypeVar("ModelClass", bound="type[Model]")
+
+_MODELS: dict[str, type[Model]] = {}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Something known for every record and data set: the number, why it holds, and who says so."""
+
+    value: float | tuple[float, ...]
+    provenance: Provenance
+    why: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """n and the exact sum of the records' statistics. As private as they are: never printed or written."""
+
+    n: int
+    total: tuple[Fraction, ...]
+
+    def __repr__(self) -> str:
+        return f"Summary(n={self.n}, total=<private>)"
+
+
+class Model(abc.ABC):
+    """Likelihood, conjugate prior and the public bounds of one record.
+
+    **Guarantee.** `summarise` never fails on the value of a record, and the sum of n records differs from
+    that of a neighbour by at most one record's range, exactly: statistics are integers on a public lattice.
+    """
+
+    quantity: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
+    """The kinds of schema column this model can be asked about."""
+
+    public_records: int
+
+    @property
+    @abc.abstractmethod
+    def prior_law(self) -> Law:
+        """The prior of the released quantity."""
+
+    @property
+    @abc.abstractmethod
+    def parameter_names(self) -> tuple[str, ...]:
+        """One name for each released number."""
+
+    @property
+    @abc.abstractmethod
+    def _bounds(self) -> dict[str, Bound]: ...
+
+    @abc.abstractmethod
+    def _summarise(self, data: Any) -> Summary: ...
+
+    @abc.abstractmethod
+    def posterior(self, summary: Summary, *, weight: float = 1.0, prior_factor: float = 1.0) -> Law:
+        """The law η₀/m + r·Σ(S(x_i), 1), the plain posterior at r = m = 1; parameters are rounded once."""
+
+    @abc.abstractmethod
+    def _with_prior_from(self, summary: Summary) -> Self: ...
+
+    @property
+    def bounds(self) -> Mapping[str, Bound]:
+        """What is known for every record and data set, each with its provenance."""
+        return MappingProxyType(self._bounds)
+
+    @property
+    def prior_scale(self) -> float:
+        """The prior standard deviation of the released quantity; the smallest one if there are several."""
+        return min(self.prior_law.deviation)
+
+    def summarise(self, data: Any) -> Summary:
+        """n and the exact sum of the statistics, in one pass, for a `Records`, an array or a sequence."""
+        self.check(data)
+        return self._summarise(data)
+
+    def with_public(self, data: Any) -> Self:
+        """The same model with public records in its prior (Geumlek et al., A.2); they cost no budget."""
+        summary = self.summarise(data)
+        return dataclasses.replace(
+            self._with_prior_from(summary), public_records=self.public_records + summary.n
+        )  # type: ignore[type-var]  # every model is a dataclass
+
+    def check(self, data: Any) -> None:
+        """Refuse data whose *public* description does not fit the model; no record is looked at."""
+        from .reading import check_shape, schema_columns
+
+        dim, columns = getattr(self, "dim", 1), schema_columns(data)
+        check_shape(data, columns, dim=dim)
+        for column in columns or ():
+            if column.kind not in self.kinds:
+                raise InvalidModel(
+                    f"{type(self).__name__} needs a column declared as {' or '.join(self.kinds)}, but the "
+                    f"one given is declared as {column.kind}. Its records would mean something else. Choose "
+                    "another model or target."
+                )
+            self._check_column(column)
+
+    def _check_column(self, column: Any) -> None:  # noqa: B027  # most models accept any column of their kinds
+        """Further public checks of a column of the right kind."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{"model": name, field: value, …}``, ready for JSON; `model_from_dict` reads it back."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {"model": type(self).__name__, **plain}
+
+
+def register_model(model_class: ModelClass) -> ModelClass:
+    """Class decorator: makes a model known to `model_from_dict`."""
+    _MODELS[model_class.__name__] = model_class
+    return model_class
+
+
+def model_from_dict(stored: Mapping[str, Any]) -> Model:
+    """The inverse of ``model.to_dict()``; an unknown model or field, or a missing one, is an error."""
+    name = stored.get("model") if isinstance(stored, Mapping) else None
+    if not isinstance(name, str) or name not in _MODELS:
+        raise InvalidModel(f"No model is called {name!r}; the known ones are {', '.join(sorted(_MODELS))}.")
+    values = {field: value for field, value in stored.items() if field != "model"}
+    expected = {field.name for field in dataclasses.fields(_MODELS[name])}  # type: ignore[arg-type]
+    if set(values) != expected:
+        raise InvalidModel(
+            f"{name} is described by exactly {', '.join(sorted(expected))}, but "
+            f"{', '.join(sorted(map(str, values)))} came. A promise rests on every one of them, so none is "
+            "guessed."
+        )
+    return _MODELS[name](**values)
+
+
+def set_fields(model: Model, **values: object) -> None:
+    """Store validated values on a frozen model, from its ``__post_init__``."""
+    for name, value in values.items():
+        object.__setattr__(model, name, value)
+
+
+def number(name: str, value: Any) -> float:
+    """A finite real number."""
+    try:
+        if isinstance(value, str | bytes | bool):
+            raise TypeError
+        result = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidModel(
+            f"{name} must be a real number, but a {type(value).__name__} came. Pass a float."
+        ) from None
+    if not math.isfinite(result):
+        raise InvalidModel(
+            f"{name} must be finite, but {result!r} came: no bound on a record follows from it."
+        )
+    return result
+
+
+def positive_number(name: str, value: Any) -> float:
+    """A finite number above zero, and not so extreme that its reciprocal overflows."""
+    result = number(name, value)
+    if not 1e-290 < result < 1e290:
+        raise InvalidModel(
+            f"{name} must lie between 1e-290 and 1e290, but {result!r} came. Choose a positive number."
+        )
+    return result
+
+
+def prior_numbers(family: str, values: Any, *, length: int | None = None) -> tuple[float, ...]:
+    """The parameters of a Beta, Dirichlet or Gamma prior: a proper law needs every one above zero."""
+    try:
+        given = tuple(number(f"a parameter of the {family} prior", value) for value in values)
+    except TypeError:
+        raise InvalidModel(
+            f"The {family} prior is a sequence of numbers, but a {type(values).__name__} came."
+        ) from None
+    if length is not None and len(given) != length:
+        raise InvalidModel(f"The {family} prior has {length} parameters, but {len(given)} came.")
+    if not all(value > 0 for value in given):
+        raise InvalidModel(
+            f"The prior {family}{given} is not normalizable: every parameter must be above 0. Without a "
+            "proper prior the divergence between neighbouring posteriors is infinite, so no draw is "
+            "private. Pass positive parameters, for example 1."
+        )
+    return tuple(positive_number(f"a parameter of the {family} prior", value) for value in given)
+
+
+def count(name: str, value: Any, *, least: int = 0) -> int:
+    """A whole number, at least ``least``; 3.0 counts as 3."""
+    result = number(name, value)
+    if result != int(result) or result < least:
+        raise InvalidModel(f"{name} must be a whole number of at least {least}, but {result!r} came.")
+    return int(result)

@@ -1,0 +1,118 @@
+"""From a person's question to a model with public bounds.
+
+An analyst asks for a proportion, a histogram, a mean or a rate of a column. The schema has already said what is
+public about that column; this file turns the two into a conjugate model with a weak, public prior. Every default
+here is a function of the schema, n and the budget, never of a record.
+
+| question | column | model | default prior |
+| --- | --- | --- | --- |
+| proportion | binary | Beta–Bernoulli | Beta(1, 1), uniform |
+| histogram | category, binary | Dirichlet–Categorical | one pseudo-record per level |
+| mean | number | Gaussian mean of known variance, on the column's range | one pseudo-record at mid-range |
+| average | number | Beta-sampled statistical query (Geumlek et al., A.3) on the range scaled to [0, 1] | Beta(1, 1) |
+| rate | count | Gamma–Poisson | worth one record at half the cap |
+| duration | number from 0 | Gamma–Exponential | worth two records at half the bound |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from onedraw.data import Schema
+from onedraw.errors import InvalidModel, InvalidSchema
+from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
+from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, RenyiDP
+
+# question → the column kinds it can be asked of
+QUESTIONS = {
+    "proportion": ("binary",),
+    "histogram": ("category", "binary"),
+    "mean": ("number",),
+    "average": ("number",),
+    "rate": ("count",),
+    "duration": ("number",),
+}
+
+
+def model_for(
+    schema: Schema,
+    target: str,
+    *,
+    question: str,
+    n: int,
+    budget: Promise,
+    prior: Sequence[float] | None = None,
+) -> Any:
+    """The model that answers ``question`` about column ``target``, with bounds from the schema."""
+    column = column_for(schema, target, question)
+    match question:
+        case "proportion":
+            return BetaBernoulli(prior=pair(prior, (1.0, 1.0)))
+        case "average":
+            return BetaBernoulli(prior=pair(prior, (1.0, 1.0)), lower=column.lower, upper=column.upper)
+        case "histogram":
+            return DirichletCategorical(prior=tuple(prior) if prior else (1.0,) * len(column.labels))
+        case "mean":
+            return mean_model(column, n=n, budget=budget, prior=prior)
+        case "rate":
+            return GammaPoisson(prior=pair(prior, (1.0, 2.0 / column.cap)), cap=column.cap)
+        case _:
+            if column.lower < 0:
+                raise InvalidSchema(
+                    f"Column {target!r} is declared from {column.lower:g}, but durations start at 0. "
+                    "Declare lower: 0, or ask for its mean."
+                )
+            return GammaExponential(prior=pair(prior, (2.0, column.upper)), cap=column.upper)
+
+
+def column_for(schema: Schema, target: str, question: str) -> Any:
+    if question not in QUESTIONS:
+        raise InvalidModel(f"No model is called {question!r}. Choose one of: {', '.join(QUESTIONS)}.")
+    column = schema.column(target)
+    if column.kind not in QUESTIONS[question]:
+        fits = [name for name, kinds in QUESTIONS.items() if column.kind in kinds]
+        raise InvalidSchema(
+            f"A {question} needs a {' or '.join(QUESTIONS[question])} column, but {target!r} is declared as {column.kind}. "
+            f"Ask for its {' or '.join(fits)}, or correct the schema."
+        )
+    return column
+
+
+def pair(prior: Sequence[float] | None, default: tuple[float, float]) -> tuple[float, float]:
+    if prior is None:
+        return default
+    if len(prior) != 2:
+        raise InvalidModel(f"This prior has two numbers, got {len(prior)}. Pass them as --prior A,B.")
+    return float(prior[0]), float(prior[1])
+
+
+def mean_model(column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None) -> GaussianMean:
+    """A Gaussian mean whose known variance is the smallest the budget pays for at weight one.
+
+    The draw's noise then has sd 2B/(μ(n₀+n)), that of the Gaussian mechanism; a larger declared variance would only
+    add noise that no budget asked for. ``prior`` is (mean, pseudo-records), by default mid-range and one record.
+    """
+    half_range, centre = (column.upper - column.lower) / 2, (column.upper + column.lower) / 2
+    location, count = pair(prior, (centre, 1.0))
+    scale = 2 * half_range / (gaussian_mu(budget) * (count + n) ** 0.5)
+    return GaussianMean(
+        bound=half_range, variance=scale**2, prior_count=count, prior_mean=location - centre, centre=centre
+    )
+
+
+def gaussian_mu(budget: Promise) -> float:
+    """The μ of Gaussian DP that a budget allows, for choosing a variance; the calibration itself comes later."""
+    match budget:
+        case GaussianDP(mu=mu):
+            return mu
+        case ZCDP(rho=rho):
+            return float((2 * rho) ** 0.5)
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta) if delta > 0:
+            return GaussianDP.from_epsilon_delta(epsilon, delta).mu
+        case RenyiDP(curve=AtOrderCurve(order=order, epsilon=epsilon)):
+            return float((2 * epsilon / order) ** 0.5)
+        case _:
+            raise InvalidModel(
+                f"A Gaussian mean cannot be released under {budget}: it needs δ > 0, zCDP or Gaussian DP."
+            )

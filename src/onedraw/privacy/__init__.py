@@ -1,0 +1,86 @@
+"""What is a promise; when is one at least as strong as another; how do promises convert and compose.
+
+``promises`` the six values · ``composition`` several together · ``curves`` and ``posterior_curves`` Rényi
+curves · ``conversions`` the table of mathematics.md §1, one function each · ``groups`` from a record to a
+person · ``total_variation`` draws that are only nearly exact · ``pairs``, ``pld``, ``second_opinion`` the
+other accountant · ``guarantee``, ``exactness`` what stands on a certificate · ``rounding``, ``validation``
+numbers.
+
+Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
+"""
+
+from onedraw.privacy.composition import Composed, compose
+from onedraw.privacy.curves import (
+    AtOrderCurve,
+    BoundedRangeCurve,
+    Curve,
+    LinearCurve,
+    PureCurve,
+    RepeatedCurve,
+    SumCurve,
+    add_curves,
+    curve_from_dict,
+    register_curve,
+)
+from onedraw.privacy.exactness import Assumed, Estimated, Exact, Exactness, LastIterate, WithinTV
+from onedraw.privacy.groups import group, ungroup
+from onedraw.privacy.guarantee import Assumption, Guarantee, Neighbours, Provenance, Unit
+from onedraw.privacy.posterior_curves import (
+    DirichletPosterior,
+    GammaExponentialPosterior,
+    GammaPoissonPosterior,
+)
+from onedraw.privacy.promises import (
+    ZCDP,
+    ApproxDP,
+    BoundedRange,
+    GaussianDP,
+    Promise,
+    PureDP,
+    RenyiDP,
+    promise_from_dict,
+)
+from onedraw.privacy.second_opinion import certify, pld_optimistic_epsilon
+from onedraw.privacy.total_variation import with_total_variation
+
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "Assumed",
+    "Assumption",
+    "AtOrderCurve",
+    "BoundedRange",
+    "BoundedRangeCurve",
+    "Composed",
+    "Curve",
+    "DirichletPosterior",
+    "Estimated",
+    "Exact",
+    "Exactness",
+    "GammaExponentialPosterior",
+    "GammaPoissonPosterior",
+    "GaussianDP",
+    "Guarantee",
+    "LastIterate",
+    "LinearCurve",
+    "Neighbours",
+    "Promise",
+    "Provenance",
+    "PureCurve",
+    "PureDP",
+    "RenyiDP",
+    "RepeatedCurve",
+    "SumCurve",
+    "Unit",
+    "WithinTV",
+    "add_curves",
+    "certify",
+    "compose",
+    "curve_from_dict",
+    "group",
+    "pld_optimistic_epsilon",
+    "promise_from_dict",
+    "register_curve",
+    "ungroup",
+    "with_total_variation",
+]

@@ -1,0 +1,338 @@
+"""Several releases together: ``compose`` keeps the bundle of descriptions of mathematics.md §1.
+
+There is no single tightest description of a composition, so none is chosen: ``epsilon`` and ``delta`` take
+the minimum over every route that applies.
+
+- the sum of log-ratios, exact, where every part bounds its log-ratio (pure, bounded range);
+- √Σμ², where every part is Gaussian (then exact) or pure (then an upper bound);
+- the sum of each part's best Rényi curve;
+- the privacy-loss distribution of the dominating pairs (``pld``), asked only where no exact route exists.
+
+All of them hold when later releases are chosen in view of earlier ones. A part that is only (ε, δ) is,
+outside an event of probability δ, no worse than PureDP(ε): that is what its dominating pair says
+(arXiv:1311.0776).
+
+γ is an entry of its own: the exact promises are composed to (ε, δ) first, then (ε, δ + (1+e^ε) Σγ) once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onedraw.errors import InvalidBudget
+from onedraw.privacy import conversions
+from onedraw.privacy.curves import add_curves
+from onedraw.privacy.pairs import GaussianPair, Pair, dominating_pair
+from onedraw.privacy.promises import (
+    ApproxDP,
+    GaussianDP,
+    Promise,
+    PureDP,
+    RenyiDP,
+    exactly,
+    promise_from_dict,
+    register_promise,
+)
+from onedraw.privacy.rounding import down, sum_up, text, up, weighted_sum_up
+from onedraw.privacy.validation import positive_integer, probability
+
+Counted = tuple[tuple[Promise, int], ...]
+
+
+def compose(*promises: Promise, gammas: Iterable[float] = ()) -> Composed:
+    """Everything promised by these releases together; ``gammas`` are total variation distances to pay for.
+
+    Nested compositions are flattened and equal parts put side by side: the order of the arguments does not
+    matter.
+    """
+    parts: Counter[Promise] = Counter()
+    distances = [probability("γ", gamma) for gamma in gammas]
+    for promise in promises:
+        if isinstance(promise, Composed):
+            parts.update(promise.parts)
+            distances.append(promise.gamma)
+        else:
+            parts[promise] += 1
+    gamma = sum_up(distances)
+    if gamma >= 1.0:
+        raise InvalidBudget(
+            f"the total variation distances add up to {gamma!r}; from 1 on nothing is promised"
+        )
+    return Composed(tuple(sorted(parts.elements(), key=_place)), gamma)
+
+
+@register_promise
+@dataclass(frozen=True)
+class Composed(Promise):
+    """All of ``parts``, on the same records, the whole within total variation ``gamma`` of keeping them.
+
+    | what | then |
+    | --- | --- |
+    | no parts, γ = 0 | nothing was released: ε = δ = 0, and every promise is implied |
+    | γ > 0 | only (ε, δ) promises are implied |
+    | a part with δ > 0 | no promise of δ = 0 is implied |
+    """
+
+    kind: ClassVar[str] = "Composed"
+    parts: tuple[Promise, ...]
+    gamma: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        for part in self.parts:
+            if not isinstance(part, Promise) or isinstance(part, Composed):
+                raise InvalidBudget(
+                    f"a composition is made of single promises, but a {type(part).__name__} came. "
+                    "Use compose(…), which flattens compositions."
+                )
+        object.__setattr__(self, "gamma", probability("γ", self.gamma))
+
+    @cached_property
+    def counted(self) -> Counted:
+        """The parts with their multiplicities, so that 400 equal ones cost no more than one."""
+        return tuple(Counter(self.parts).items())
+
+    # ── what the composition is worth in each currency; with γ > 0 only in (ε, δ) ──
+
+    @property
+    def pure_epsilon(self) -> float:
+        return math.inf if self.gamma else _pure_epsilon(self.counted)
+
+    @property
+    def range_epsilon(self) -> float:
+        # Ranges do not add under adaptive choice: where a later range sits may depend on an earlier output.
+        if len(self.parts) == 1 and not self.gamma:
+            return self.parts[0].range_epsilon
+        return conversions.pure_to_bounded_range(self.pure_epsilon)
+
+    @property
+    def gaussian_mu(self) -> float:
+        return math.inf if self.gamma else _gaussian_mu(self.counted)
+
+    @property
+    def zcdp_rho(self) -> float:
+        if self.gamma:
+            return math.inf
+        return weighted_sum_up((part.zcdp_rho, times) for part, times in self.counted)
+
+    @property
+    def renyi(self) -> RenyiDP | None:
+        return None if self.gamma else _renyi(self.counted)
+
+    def implies(self, other: Promise) -> bool:
+        nothing_released = not self.parts and not self.gamma
+        return super().implies(other) or nothing_released
+
+    def _follows_from(self, stronger: Promise) -> bool:
+        """Part by part: each part given must imply a part of its own here; what is left over here is free."""
+        given = stronger if isinstance(stronger, Composed) else Composed((stronger,))
+        if given.gamma > self.gamma:
+            return False
+        wanted = Counter(self.parts)
+        unmatched = Counter(given.parts) - wanted
+        free = list((wanted - Counter(given.parts)).elements())
+        for part in unmatched.elements():
+            match = next((candidate for candidate in free if part.implies(candidate)), None)
+            if match is None:
+                return False
+            free.remove(match)
+        return True
+
+    # ── (ε, δ): first γ, then the (ε, δ) parts, then the bundle ──
+
+    def _epsilon(self, delta: float) -> float:
+        return self._epsilon_by(self._routes, delta)
+
+    def _delta(self, epsilon: float) -> float:
+        return self._delta_by(self._routes, epsilon)
+
+    def _keeps(self, epsilon: float, delta: float) -> bool:
+        """Cheap routes first: most budgets are kept, or not, without a privacy-loss distribution."""
+        return any(
+            self._delta_at(routes, epsilon) <= delta or self._epsilon_by(routes, delta) <= epsilon
+            for routes in (self._cheap_routes, self._routes)
+        )
+
+    def _epsilon_by(self, routes: Routes, delta: float) -> float:
+        if not self.gamma:
+            return self._exact_epsilon(routes, delta)
+        return _epsilon_within(lambda rest: self._exact_epsilon(routes, rest), delta, self.gamma)
+
+    def _delta_by(self, routes: Routes, epsilon: float) -> float:
+        if not self.gamma:
+            return self._exact_delta(routes, epsilon)
+        return _smallest(lambda smaller: self._delta_at(routes, smaller), up_to=epsilon)
+
+    def _delta_at(self, routes: Routes, epsilon: float) -> float:
+        """(ε, δ + (1+e^ε)γ) at exactly this ε; a smaller ε may give a smaller δ."""
+        exact = self._exact_delta(routes, epsilon)
+        return min(1.0, sum_up([exact, conversions.total_variation_delta(epsilon, self.gamma)]))
+
+    def _exact_epsilon(self, routes: Routes, delta: float) -> float:
+        if delta < self._failure:
+            return math.inf
+        if not self.parts:
+            return 0.0
+        rest = delta if not self._failure else max(0.0, down((delta - self._failure) / (1.0 - self._failure)))
+        return routes.epsilon(rest)
+
+    def _exact_delta(self, routes: Routes, epsilon: float) -> float:
+        rest = routes.delta(epsilon) if self.parts else 0.0
+        if not self._failure:
+            return rest
+        return min(1.0, up(self._failure + (1.0 - self._failure) * rest)) if rest else self._failure
+
+    @cached_property
+    def _failure(self) -> float:
+        """An upper bound on the probability that the δ of some part comes to pass."""
+        parts = [(part.stated_delta, times) for part, times in self.counted if isinstance(part, ApproxDP)]
+        return min(weighted_sum_up(parts), 1.0)
+
+    @cached_property
+    def _core(self) -> Counted:
+        """The parts outside that event, where (ε, δ) is no worse than PureDP(ε)."""
+        core: Counter[Promise] = Counter()
+        for part, times in self.counted:
+            core[PureDP(part.stated_epsilon) if isinstance(part, ApproxDP) else part] += times
+        return tuple(core.items())
+
+    @cached_property
+    def _cheap_routes(self) -> Routes:
+        return Routes(_bundle(self._core), None)
+
+    @cached_property
+    def _routes(self) -> Routes:
+        return Routes(self._cheap_routes.bundle, _pairs(self._core))
+
+    # ── as text ──
+
+    def to_dict(self) -> dict[str, Any]:
+        runs = [(part, len(list(equal))) for part, equal in groupby(self.parts)]
+        parts = [{"promise": part.to_dict(), "times": times} for part, times in runs]
+        return {"kind": self.kind, "parts": parts, "gamma": self.gamma}
+
+    @classmethod
+    def _from_parameters(cls, parameters: dict[str, Any]) -> Composed:
+        stored, gamma = exactly(parameters, ("parts", "gamma"), cls.kind)
+        parts: list[Promise] = []
+        for run in stored:
+            promise, times = exactly(run, ("promise", "times"), "a part of a composition")
+            parts.extend([promise_from_dict(promise)] * positive_integer("times", times))
+        return cls(tuple(parts), gamma)
+
+    def __str__(self) -> str:
+        pieces = [f"{times} × [{part}]" if times > 1 else f"[{part}]" for part, times in self.counted]
+        distance = f", within total variation {text(self.gamma)}" if self.gamma else ""
+        return (" and ".join(pieces) or "nothing released") + distance
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Ways to (ε, δ): promises that each hold for the whole, and pairs for its privacy-loss distribution."""
+
+    bundle: tuple[Promise, ...]
+    pairs: tuple[tuple[Pair, int], ...] | None
+
+    def epsilon(self, delta: float) -> float:
+        best = min((promise.epsilon(delta) for promise in self.bundle), default=math.inf)
+        if self.pairs is None or delta == 0.0 or best == 0.0:
+            return best
+        from onedraw.privacy import pld
+
+        return min(best, pld.upper_profile(self.pairs).epsilon(delta, largest=pld.largest_loss(self.pairs)))
+
+    def delta(self, epsilon: float) -> float:
+        best = min((promise.delta(epsilon) for promise in self.bundle), default=1.0)
+        if self.pairs is None or best == 0.0:
+            return best
+        from onedraw.privacy import pld
+
+        return min(best, pld.upper_profile(self.pairs).delta(epsilon))
+
+
+def _bundle(core: Counted) -> tuple[Promise, ...]:
+    """Single promises that each hold for the whole composition."""
+    if len(core) == 1 and core[0][1] == 1:
+        return (core[0][0],)
+    found: list[Promise] = []
+    pure, gaussian, renyi = _pure_epsilon(core), _gaussian_mu(core), _renyi(core)
+    if 0.0 < pure < math.inf:
+        found.append(PureDP(pure))
+    if 0.0 < gaussian < math.inf:
+        found.append(GaussianDP(gaussian))
+    if renyi is not None:
+        found.append(renyi)
+    return tuple(found)
+
+
+def _pure_epsilon(counted: Counted) -> float:
+    return weighted_sum_up((part.pure_epsilon, times) for part, times in counted)
+
+
+def _gaussian_mu(counted: Counted) -> float:
+    return conversions.compose_gaussian((part.gaussian_mu, times) for part, times in counted)
+
+
+def _renyi(counted: Counted) -> RenyiDP | None:
+    found = [(part.renyi, times) for part, times in counted]
+    known = [(renyi, times) for renyi, times in found if renyi is not None]
+    if not known or len(known) < len(found):
+        return None
+    below = min(renyi.below for renyi, _ in known)
+    return RenyiDP(add_curves((renyi.curve, times) for renyi, times in known), below)
+
+
+def _pairs(core: Counted) -> tuple[tuple[Pair, int], ...] | None:
+    """The dominating pairs, all Gaussians as one; None if one is unknown or an exact route exists."""
+    if all(isinstance(part, GaussianDP) for part, _ in core) or (len(core) == 1 and core[0][1] == 1):
+        return None
+    pairs: list[tuple[Pair, int]] = []
+    for part, times in core:
+        pair = dominating_pair(part)
+        if pair is None:
+            return None
+        if not isinstance(pair, GaussianPair):
+            pairs.append((pair, times))
+    gaussians = [(part.mu, times) for part, times in core if isinstance(part, GaussianDP)]
+    if gaussians:
+        pairs.append((GaussianPair(conversions.compose_gaussian(gaussians)), 1))
+    return tuple(pairs)
+
+
+def _epsilon_within(exact: Callable[[float], float], delta: float, gamma: float) -> float:
+    """An ε with exact ε(δ − (1+e^ε)γ) ≤ ε: iteration from below, with a growing step so that it ends."""
+    epsilon = 0.0
+    for attempt in range(200):
+        rest = down(delta - conversions.total_variation_delta(epsilon, gamma))
+        if rest < 0.0:
+            return math.inf
+        needed = exact(rest)
+        if needed <= epsilon:
+            return epsilon
+        epsilon = up(needed, relative=1e-12 * 1.1**attempt)
+    return math.inf
+
+
+def _smallest(delta_at: Callable[[float], float], *, up_to: float) -> float:
+    """min of δ over ε' ≤ ε: what holds at a smaller ε holds at ε. One valley, found by scan and zooms."""
+    low, high = 0.0, min(up_to, 700.0)
+    best = min(delta_at(up_to), delta_at(high))
+    for _ in range(4):
+        grid = np.linspace(low, high, 12)
+        values = [delta_at(float(epsilon)) for epsilon in grid]
+        index = int(np.argmin(values))
+        best = min(best, values[index])
+        low, high = float(grid[max(index - 1, 0)]), float(grid[min(index + 1, len(grid) - 1)])
+    return best
+
+
+def _place(promise: Promise) -> tuple[str, str]:
+    return promise.kind, repr(promise)

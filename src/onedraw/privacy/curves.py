@@ -1,0 +1,378 @@
+"""Rényi curves: for each order α > 1 an upper bound on D_α between neighbouring releases.
+
+A curve is a frozen value with a family name and parameters, so that it can be written on a certificate and
+read back. It is callable on one order or on an array of them, is never NaN, and is +∞ at orders from
+``below`` on (λ* in mathematics.md §3). Values are rounded up. Curves compose by addition, under adaptive
+choice too (Mironov, arXiv:1702.07476, Proposition 1).
+
+Two facts about the true divergence are used throughout: D_α never decreases in α, and D_α → the largest
+log-ratio as α → ∞.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidBudget
+from onedraw.privacy import conversions
+from onedraw.privacy.rounding import SLACK, text, weighted_sum_up
+from onedraw.privacy.validation import positive, positive_integer, strictly_above_one
+
+Array = NDArray[np.float64]
+CurveClass = TypeVar("CurveClass", bound="type[Curve]")
+
+_FAMILIES: dict[str, type[Curve]] = {}
+
+
+class Curve(abc.ABC):
+    """An upper bound on D_α for every order α > 1, as a value.
+
+    A family is a frozen dataclass whose fields are its parameters; it says its name in ``family``, its bounds
+    in ``values``, and is entered in the registry with ``@register_curve``.
+
+    **Guarantee.** ``curve(α)`` ≥ D_α(M(D) ‖ M(D')) for all neighbours, floating-point error included.
+
+    | order | value |
+    | --- | --- |
+    | ≤ 1 or NaN | ``InvalidBudget`` |
+    | in (1, below) | finite or +∞, never NaN |
+    | ≥ below, or ∞ | +∞ (see ``limit`` for α → ∞) |
+    """
+
+    family: ClassVar[str]
+
+    @property
+    def below(self) -> float:
+        """λ*: the curve is finite only at orders strictly below it."""
+        return math.inf
+
+    @property
+    def limit(self) -> float:
+        """A bound on D_α for *every* order, so that PureDP(limit) is implied; +∞ where there is none."""
+        return math.inf
+
+    @property
+    def slope(self) -> float:
+        """The smallest proven ρ with curve(α) ≤ ρα at every order, so that ZCDP(ρ) is implied; +∞ if none."""
+        return self.limit
+
+    @abc.abstractmethod
+    def values(self, orders: Array) -> Array:
+        """Upper bounds at orders already known to lie in (1, below)."""
+
+    @overload
+    def __call__(self, order: float) -> float: ...
+    @overload
+    def __call__(self, order: Array) -> Array: ...
+    def __call__(self, order: float | Array) -> float | Array:
+        orders = np.asarray(order, dtype=np.float64)
+        if not bool(np.all(orders > 1.0)):
+            raise InvalidBudget(
+                "a Rényi order must be a number above 1; at least one given is not, and D_α is not defined "
+                "there as a promise. Ask at an order α > 1."
+            )
+        flat = np.atleast_1d(orders)
+        bounds = np.full(flat.shape, math.inf)
+        inside = np.isfinite(flat) & (flat < self.below)
+        if bool(inside.any()):
+            found = np.asarray(self.values(flat[inside]), dtype=np.float64)
+            # Fail closed: whatever went wrong numerically must not look like a small divergence.
+            bounds[inside] = np.where(np.isnan(found), math.inf, np.maximum(found, 0.0))
+        return float(bounds[0]) if orders.ndim == 0 else bounds.reshape(orders.shape)
+
+    def at_most(self, other: Curve) -> bool:
+        """What this family knows: True only when self(α) ≤ other(α) is proven wherever ``other`` is finite.
+
+        Callers use ``curve_at_most``, which adds what holds for all families.
+        """
+        return self == other
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{"family": name, parameter: value, …}``, ready for JSON."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]  # every family is a dataclass
+        return {"family": self.family} | {field.name: _plain(getattr(self, field.name)) for field in fields}
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Curve:
+        """Build a member of this family; the names must be exactly those of ``to_dict``."""
+        expected = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        if set(parameters) != expected:
+            raise InvalidBudget(
+                f"the curve family {cls.family!r} has the parameters {sorted(expected)}, but "
+                f"{sorted(parameters)} came. Nothing is guessed about a promise: give exactly these."
+            )
+        return cls(**parameters)
+
+
+def register_curve(curve_class: CurveClass) -> CurveClass:
+    """Class decorator: makes a family known to ``curve_from_dict`` under its ``family`` name."""
+    known = _FAMILIES.setdefault(curve_class.family, curve_class)
+    if known is not curve_class:
+        raise InvalidBudget(f"two curve families are both called {curve_class.family!r}; rename one of them")
+    return curve_class
+
+
+def curve_from_dict(stored: Mapping[str, Any]) -> Curve:
+    """The inverse of ``Curve.to_dict``; an unknown family or parameter is an error."""
+    if not isinstance(stored, Mapping) or stored.get("family") not in _FAMILIES:
+        family = stored.get("family") if isinstance(stored, Mapping) else stored
+        raise InvalidBudget(
+            f"unknown curve family {family!r}; the known ones are {sorted(_FAMILIES)}. "
+            "A promise whose curve cannot be evaluated promises nothing."
+        )
+    parameters = {name: value for name, value in stored.items() if name != "family"}
+    return _FAMILIES[stored["family"]].from_parameters(parameters)
+
+
+@register_curve
+@dataclass(frozen=True)
+class LinearCurve(Curve):
+    """D_α ≤ ρα: zero-concentrated DP as a curve (arXiv:1605.02065)."""
+
+    family: ClassVar[str] = "linear"
+    rho: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", positive("ρ", self.rho))
+
+    @property
+    def slope(self) -> float:
+        return self.rho
+
+    def values(self, orders: Array) -> Array:
+        return _up(self.rho * orders, relative=0.0)
+
+    def __str__(self) -> str:
+        return f"D_α ≤ {text(self.rho)}·α"
+
+
+@register_curve
+@dataclass(frozen=True)
+class AtOrderCurve(Curve):
+    """One pair (λ, ε): D_α ≤ ε at every order up to λ, because D_α never decreases, and nothing above λ."""
+
+    family: ClassVar[str] = "at-order"
+    order: float
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", strictly_above_one("the order λ", self.order))
+        object.__setattr__(self, "epsilon", positive("ε", self.epsilon))
+
+    @property
+    def below(self) -> float:
+        return math.nextafter(self.order, math.inf)
+
+    def values(self, orders: Array) -> Array:
+        return np.full(orders.shape, self.epsilon)
+
+    def at_most(self, other: Curve) -> bool:
+        return isinstance(other, AtOrderCurve) and self.order >= other.order and self.epsilon <= other.epsilon
+
+    def __str__(self) -> str:
+        return f"D_{text(self.order)} ≤ {text(self.epsilon)}"
+
+
+@register_curve
+@dataclass(frozen=True)
+class PureCurve(Curve):
+    """The largest D_α that PureDP(ε) allows: randomised response's, of which every other is a post-processing
+    (Kairouz, Oh, Viswanath, arXiv:1311.0776)."""
+
+    family: ClassVar[str] = "pure"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("ε", self.epsilon))
+
+    @property
+    def limit(self) -> float:
+        return self.epsilon
+
+    @property
+    def slope(self) -> float:
+        return conversions.pure_to_zcdp(self.epsilon)
+
+    def values(self, orders: Array) -> Array:
+        return conversions.pure_renyi_divergence(self.epsilon, orders)
+
+    def at_most(self, other: Curve) -> bool:
+        return isinstance(other, PureCurve) and self.epsilon <= other.epsilon
+
+    def __str__(self) -> str:
+        return f"randomised response at ε = {text(self.epsilon)}"
+
+
+@register_curve
+@dataclass(frozen=True)
+class BoundedRangeCurve(Curve):
+    """The largest D_α that BoundedRange(ε) allows: that of the worst generalised randomised response."""
+
+    family: ClassVar[str] = "bounded-range"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("ε", self.epsilon))
+
+    @property
+    def limit(self) -> float:
+        return self.epsilon
+
+    @property
+    def slope(self) -> float:
+        return conversions.bounded_range_to_zcdp(self.epsilon)
+
+    def values(self, orders: Array) -> Array:
+        return conversions.bounded_range_renyi_divergence(self.epsilon, orders)
+
+    def at_most(self, other: Curve) -> bool:
+        # Range ε implies log-ratio ε, whose curve is PureCurve(ε); the range curve grows with ε.
+        return isinstance(other, BoundedRangeCurve | PureCurve) and self.epsilon <= other.epsilon
+
+    def __str__(self) -> str:
+        return f"bounded range ε = {text(self.epsilon)}"
+
+
+@register_curve
+@dataclass(frozen=True)
+class RepeatedCurve(Curve):
+    """The same curve ``times`` over."""
+
+    family: ClassVar[str] = "repeated"
+    curve: Curve
+    times: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "curve", _curve(self.curve))
+        object.__setattr__(self, "times", positive_integer("times", self.times))
+
+    @property
+    def below(self) -> float:
+        return self.curve.below
+
+    @property
+    def limit(self) -> float:
+        return weighted_sum_up([(self.curve.limit, self.times)])
+
+    @property
+    def slope(self) -> float:
+        return weighted_sum_up([(self.curve.slope, self.times)])
+
+    def values(self, orders: Array) -> Array:
+        return _up(self.times * self.curve(orders))
+
+    def __str__(self) -> str:
+        return f"{self.times} × [{self.curve}]"
+
+
+@register_curve
+@dataclass(frozen=True)
+class SumCurve(Curve):
+    """The sum of several curves: what a composition promises."""
+
+    family: ClassVar[str] = "sum"
+    curves: tuple[Curve, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "curves", tuple(_curve(curve) for curve in self.curves))
+        if not self.curves:
+            raise InvalidBudget("a sum of no curves promises nothing; give at least one curve")
+
+    @property
+    def below(self) -> float:
+        return min(curve.below for curve in self.curves)
+
+    @property
+    def limit(self) -> float:
+        return weighted_sum_up([(curve.limit, 1) for curve in self.curves])
+
+    @property
+    def slope(self) -> float:
+        return weighted_sum_up([(curve.slope, 1) for curve in self.curves])
+
+    def values(self, orders: Array) -> Array:
+        total = np.zeros(orders.shape)
+        for curve in self.curves:
+            total = total + curve(orders)
+        return _up(total, relative=SLACK * len(self.curves))
+
+    def __str__(self) -> str:
+        return " + ".join(f"[{curve}]" for curve in self.curves)
+
+
+def add_curves(curves: Iterable[tuple[Curve, int]]) -> Curve:
+    """Σ curve·times as one curve: sums are flattened, equal curves counted, straight lines added exactly."""
+    terms: Counter[Curve] = Counter()
+    for curve, times in curves:
+        for term, count in _terms(curve).items():
+            terms[term] += count * times
+    lines = [(term.rho, count) for term, count in terms.items() if isinstance(term, LinearCurve)]
+    others = [(term, count) for term, count in terms.items() if not isinstance(term, LinearCurve)]
+    parts: list[Curve] = [LinearCurve(weighted_sum_up(lines))] if lines else []
+    parts += [RepeatedCurve(term, count) if count > 1 else term for term, count in others]
+    return parts[0] if len(parts) == 1 else SumCurve(tuple(parts))
+
+
+def _terms(curve: Curve) -> Counter[Curve]:
+    """A curve as a multiset of curves that are neither sums nor repetitions."""
+    if isinstance(curve, RepeatedCurve):
+        return Counter({term: count * curve.times for term, count in _terms(curve.curve).items()})
+    if isinstance(curve, SumCurve):
+        total: Counter[Curve] = Counter()
+        for part in curve.curves:
+            total += _terms(part)
+        return total
+    return Counter({curve: 1})
+
+
+def curve_at_most(smaller: Curve, larger: Curve) -> bool:
+    """True only when it is proven that smaller(α) ≤ larger(α) at every order where ``larger`` is finite.
+
+    Sums are compared term by term: equal terms cancel, then each term left over needs a larger one of its own.
+    """
+    if smaller == larger or smaller.at_most(larger):
+        return True
+    if isinstance(larger, LinearCurve):
+        return smaller.slope <= larger.rho
+    if isinstance(larger, AtOrderCurve):
+        return smaller(larger.order) <= larger.epsilon  # a divergence never decreases in its order
+    return _terms_at_most(_terms(smaller), _terms(larger))
+
+
+def _terms_at_most(smaller: Counter[Curve], larger: Counter[Curve]) -> bool:
+    left, right = smaller - larger, larger - smaller
+    if sum(right.values()) == 1 and sum(left.values()) == 1 and left == smaller and right == larger:
+        return False  # two single curves, already compared
+    for term, count in left.items():
+        for bound in [bound for bound in right if curve_at_most(term, bound)]:
+            used = min(count, right[bound])
+            right[bound] -= used
+            count -= used
+        if count > 0:
+            return False
+    return True
+
+
+def _up(values: Array, *, relative: float = SLACK) -> Array:
+    return np.asarray(np.nextafter(values * (1.0 + relative), math.inf))
+
+
+def _curve(value: Any) -> Curve:
+    return value if isinstance(value, Curve) else curve_from_dict(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Curve):
+        return value.to_dict()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value

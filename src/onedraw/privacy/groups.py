@@ -1,0 +1,93 @@
+"""From one record to one person: what a promise for one record is worth for k of them (mathematics.md §0)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from onedraw.errors import PromiseRefused
+from onedraw.privacy import conversions
+from onedraw.privacy.composition import Composed
+from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP
+from onedraw.privacy.rounding import fraction_down, fraction_up
+from onedraw.privacy.validation import positive_integer
+
+
+def group(promise: Promise, records: int) -> Promise:
+    """The promise for data sets that differ in at most ``records`` records, rounded up.
+
+    Pure and BoundedRange kε; Gaussian kμ; ZCDP k²ρ; (ε, δ) becomes (kε, δ(e^{kε} − 1)/(e^ε − 1)); a
+    composition part by part. Refused for RenyiDP: no bound at the same order follows from a curve.
+    """
+    size = positive_integer("records", records)
+    if size == 1:
+        return promise
+    match promise:
+        case PureDP(stated_epsilon=epsilon):
+            return PureDP(_times_up(epsilon, size))
+        case BoundedRange(stated_epsilon=epsilon):
+            return BoundedRange(_times_up(epsilon, size))
+        case GaussianDP(mu=mu):
+            return GaussianDP(_times_up(mu, size))
+        case ZCDP(rho=rho):
+            return ZCDP(_times_up(rho, size * size))
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
+            grouped = conversions.group_approx_delta(epsilon, delta, size)
+            if not grouped < 1.0:
+                raise PromiseRefused(
+                    f"{promise} for one record leaves no promise for {size}: δ grows to {grouped:.3g}. "
+                    "Use a smaller δ, a smaller ε, or fewer records per person."
+                )
+            return ApproxDP(_times_up(epsilon, size), grouped)
+        case Composed(parts=parts, gamma=gamma):
+            return Composed(tuple(group(part, size) for part in parts), gamma)
+    raise PromiseRefused(_REFUSED.format(promise=promise, size=size))
+
+
+def ungroup(budget: Promise, records: int) -> Promise:
+    """The largest promise for one record whose ``group(…, records)`` implies the budget, rounded down."""
+    size = positive_integer("records", records)
+    if size == 1:
+        return budget
+    match budget:
+        case PureDP(stated_epsilon=epsilon):
+            return PureDP(_divided_down(epsilon, size))
+        case BoundedRange(stated_epsilon=epsilon):
+            return BoundedRange(_divided_down(epsilon, size))
+        case GaussianDP(mu=mu):
+            return GaussianDP(_divided_down(mu, size))
+        case ZCDP(rho=rho):
+            return ZCDP(_divided_down(rho, size * size))
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
+            return _ungroup_approx(epsilon, delta, size)
+    raise PromiseRefused(_REFUSED.format(promise=budget, size=size))
+
+
+_REFUSED = (
+    "{promise} says nothing about {size} records at once: group privacy of a Rényi curve or a composition "
+    "does not follow from its numbers. Declare one record per person, or use a PureDP, GaussianDP, ZCDP or "
+    "(ε, δ) budget."
+)
+
+
+def _ungroup_approx(epsilon: float, delta: float, size: int) -> ApproxDP:
+    single = _divided_down(epsilon, size)
+    low, high = 0.0, delta
+    if conversions.group_approx_delta(single, delta, size) <= delta:
+        return ApproxDP(single, delta)
+    for _ in range(2000):
+        middle = low + (high - low) / 2.0
+        if middle in (low, high):
+            break
+        if conversions.group_approx_delta(single, middle, size) <= delta:
+            low = middle
+        else:
+            high = middle
+    return ApproxDP(single, low)
+
+
+def _times_up(value: float, factor: int) -> float:
+    return fraction_up(Fraction(value) * factor)
+
+
+def _divided_down(value: float, divisor: int) -> float:
+    return fraction_down(Fraction(value) / divisor)

@@ -1,0 +1,223 @@
+"""Rényi curves of one draw from a conjugate posterior (Geumlek, Song, Chaudhuri, NIPS 2017, supplement
+A.1–A.6).
+
+For an exponential family with log-partition function C, (14) of the paper can be written with the Bregman
+distance B(η; η_P) = C(η) − C(η_P) − ∇C(η_P)·(η − η_P) ≥ 0, whose linear terms cancel:
+
+    D_λ(P‖Q) = B(η_Q; η_P) + B(η_L; η_P)/(λ−1),        η_L = λη_P + (1−λ)η_Q,
+
+infinite when η_L is not normalizable. Each term is positive, so nothing is lost to cancellation at any n or
+λ. In one coordinate, moving up from x to x+s or down from y+s to y (P is where the move ends),
+
+    up(x)   = B(x; x+s)  + B(x+λs; x+s)/(λ−1),
+    down(y) = B(y+s; y)  + B(y−(λ−1)s; y)/(λ−1),       finite iff λ < 1 + y/s.
+
+The supremum over neighbours is one closed expression per family; why, is proved in
+mechanisms/exponential_family.md and searched for exceptions in the tests. ``weight`` is the r of Diffused and
+``prior_factor`` the m of Concentrated sampling: η' = η₀/m + r Σ (S(x_i), 1).
+
+| family | one record moves | supremum of D_λ |
+| --- | --- | --- |
+| Dirichlet–Categorical, d ≥ 3 | two parameters by r | down(α₁) + up(α₂), the smallest two of α/m |
+| Beta–Bernoulli, d = 2 | two parameters by r | down(α₁) + up(α₂ + r(n−1)) |
+| Gamma–Poisson | the shape by rB | down(a/m) |
+| Gamma–Exponential | the rate by rB | down(b/m) with C(b) = −(a/m + rn) log b |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidBudget
+from onedraw.privacy.curves import Curve, register_curve
+from onedraw.privacy.log_gamma import RELATIVE_ERROR, excess, log_gamma_excess
+from onedraw.privacy.rounding import TINY, fraction_down, text
+from onedraw.privacy.validation import positive, positive_integer
+
+Array = NDArray[np.float64]
+Bregman = Callable[[Array, Array, Array], Array]
+"""(step, start, end) ↦ B(end; start), where end = start + step."""
+
+
+@dataclass(frozen=True)
+class _Posterior(Curve):
+    """What the families share: the limit λ*, and that less weight or more prior is more private."""
+
+    @property
+    def below(self) -> float:
+        """λ* = 1 + (nearest parameter)/(its step), rounded down only if no float is equal to it."""
+        base, step = self._nearest()
+        return fraction_down(1 + base / step)
+
+    def _nearest(self) -> tuple[Fraction, Fraction]:
+        """The exact parameter nearest to the edge of normalizability, and how far one record moves it."""
+        raise NotImplementedError
+
+    def at_most(self, other: Curve) -> bool:
+        """The divergence increases in r and in m (exponential_family.md), all else equal."""
+        if type(self) is not type(other):
+            return False
+        names = [field.name for field in fields(self)]
+        mine, theirs = ({name: getattr(curve, name) for name in names} for curve in (self, other))
+        smaller = all(mine.pop(name) <= theirs.pop(name) for name in ("weight", "prior_factor"))
+        return smaller and mine == theirs
+
+
+@register_curve
+@dataclass(frozen=True)
+class DirichletPosterior(_Posterior):
+    """Dirichlet prior, categorical records; with two parameters also any statistic in [0, 1]."""
+
+    family: ClassVar[str] = "dirichlet-posterior"
+    prior: tuple[float, ...]
+    n: int
+    weight: float = 1.0
+    prior_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        prior = tuple(positive("a prior parameter α", value) for value in self.prior)
+        if len(prior) < 2:
+            raise InvalidBudget(f"a Dirichlet prior has two parameters or more, but {len(prior)} came")
+        _freeze(
+            self, prior=prior, n=positive_integer("n", self.n), **_scaling(self.weight, self.prior_factor)
+        )
+
+    def _nearest(self) -> tuple[Fraction, Fraction]:
+        return Fraction(min(self.prior)) / Fraction(self.prior_factor), Fraction(self.weight)
+
+    def values(self, orders: Array) -> Array:
+        smallest, second = (Fraction(value) / Fraction(self.prior_factor) for value in sorted(self.prior)[:2])
+        step = Fraction(self.weight)
+        if len(self.prior) == 2:
+            second += step * (self.n - 1)  # no third category is left for the other records
+        return _upward(
+            _down(log_gamma_excess, smallest, step, orders) + _up(log_gamma_excess, second, step, orders)
+        )
+
+    def __str__(self) -> str:
+        return f"Dirichlet posterior draw, {_words(self)}"
+
+
+@register_curve
+@dataclass(frozen=True)
+class GammaPoissonPosterior(_Posterior):
+    """Gamma prior, counts clipped to [0, cap]: a record moves the shape, and the rate's terms are linear.
+
+    Free of n and of the rate: the worst pair has every other record at 0.
+    """
+
+    family: ClassVar[str] = "gamma-poisson-posterior"
+    shape: float
+    cap: float
+    weight: float = 1.0
+    prior_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        _freeze(
+            self,
+            shape=positive("the prior's shape", self.shape),
+            cap=positive("the cap", self.cap),
+            **_scaling(self.weight, self.prior_factor),
+        )
+
+    def _nearest(self) -> tuple[Fraction, Fraction]:
+        return Fraction(self.shape) / Fraction(self.prior_factor), Fraction(self.weight) * Fraction(self.cap)
+
+    def values(self, orders: Array) -> Array:
+        return _upward(_down(log_gamma_excess, *self._nearest(), orders))
+
+    def __str__(self) -> str:
+        return f"Gamma–Poisson posterior draw, {_words(self)}"
+
+
+@register_curve
+@dataclass(frozen=True)
+class GammaExponentialPosterior(_Posterior):
+    """Gamma prior, durations clipped to [0, cap]: a record moves the rate, and the shape is a/m + rn."""
+
+    family: ClassVar[str] = "gamma-exponential-posterior"
+    shape: float
+    rate: float
+    cap: float
+    n: int
+    weight: float = 1.0
+    prior_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        _freeze(
+            self,
+            shape=positive("the prior's shape", self.shape),
+            rate=positive("the prior's rate", self.rate),
+            cap=positive("the cap", self.cap),
+            n=positive_integer("n", self.n),
+            **_scaling(self.weight, self.prior_factor),
+        )
+
+    def _nearest(self) -> tuple[Fraction, Fraction]:
+        return Fraction(self.rate) / Fraction(self.prior_factor), Fraction(self.weight) * Fraction(self.cap)
+
+    def values(self, orders: Array) -> Array:
+        shape = float(Fraction(self.shape) / Fraction(self.prior_factor) + Fraction(self.weight) * self.n)
+        return _upward(shape * _down(excess, *self._nearest(), orders))
+
+    def __str__(self) -> str:
+        return f"Gamma–Exponential posterior draw, {_words(self)}"
+
+
+def _down(bregman: Bregman, base: Fraction, step: Fraction, orders: Array) -> Array:
+    """B(base+step; base) + B(base−(λ−1)step; base)/(λ−1)."""
+    start, move, excess_order = np.asarray(float(base)), np.asarray(float(step)), orders - 1.0
+    end = _left_over(base, step, excess_order)
+    with np.errstate(divide="ignore", invalid="ignore"):  # end = 0 gives +∞, which is right
+        beyond = bregman(-excess_order * move, start, end) / excess_order
+    return bregman(move, start, start + move) + np.where(end > 0.0, beyond, math.inf)
+
+
+def _up(bregman: Bregman, base: Fraction, step: Fraction, orders: Array) -> Array:
+    """B(base; base+step) + B(base+λ·step; base+step)/(λ−1)."""
+    start, move, excess_order = np.asarray(float(base + step)), np.asarray(float(step)), orders - 1.0
+    beyond = bregman(excess_order * move, start, start + excess_order * move)
+    return bregman(-move, start, np.asarray(float(base))) + beyond / excess_order
+
+
+def _left_over(base: Fraction, step: Fraction, excess_order: Array) -> Array:
+    """base − (λ−1)·step, rounded down. λ − 1 is exact in floats; only this difference can lose digits."""
+    rest = np.asarray(float(base) - excess_order * float(step))
+    for index in np.flatnonzero(rest < float(base) / 16):
+        exact = base - Fraction(float(excess_order[index])) * step
+        rest[index] = max(fraction_down(exact), 0.0)
+    return rest
+
+
+def _upward(divergence: Array) -> Array:
+    return np.asarray(divergence * (1.0 + RELATIVE_ERROR) + TINY)
+
+
+def _scaling(weight: float, prior_factor: float) -> dict[str, float]:
+    weight, prior_factor = positive("the weight r", weight), positive("the prior factor m", prior_factor)
+    if weight > 1.0 or prior_factor > 1.0:
+        raise InvalidBudget(
+            f"the weight r and the prior factor m lie in (0, 1], but r = {weight!r}, m = {prior_factor!r} "
+            "came. Above 1 the draw would trust the records more than Bayes' rule does; nothing is stated "
+            "there."
+        )
+    return {"weight": weight, "prior_factor": prior_factor}
+
+
+def _freeze(curve: Curve, **values: object) -> None:
+    for name, value in values.items():
+        object.__setattr__(curve, name, value)
+
+
+def _words(curve: DirichletPosterior | GammaPoissonPosterior | GammaExponentialPosterior) -> str:
+    """The parameters in which a draw differs from the plain posterior's, and where the curve ends."""
+    parts = [f"r = {text(curve.weight)}"] if curve.weight < 1.0 else []
+    parts += [f"m = {text(curve.prior_factor)}"] if curve.prior_factor < 1.0 else []
+    return ", ".join([*(parts or ["r = m = 1"]), f"finite below order {text(curve.below)}"])

@@ -1,0 +1,94 @@
+"""A second opinion: no figure is certified below what another accountant finds for a pair that really occurs.
+
+Our own figures are upper bounds. A privacy-loss distribution rounded *down* (``pld.lower_profile``), of a
+pair that some mechanism keeping the promise really produces, is a lower bound. A figure below it is wrong,
+whatever the derivation. For BoundedRange the pair is the worst single generalised randomised response, not
+the envelope, which is only an upper bound. Where no such pair is known the check is skipped, and that is
+said.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from onedraw.errors import SecondOpinion
+from onedraw.privacy.composition import Composed
+from onedraw.privacy.curves import BoundedRangeCurve
+from onedraw.privacy.pairs import GaussianPair, Pair, TwoPointPair, occurring_pair
+from onedraw.privacy.promises import BoundedRange, Promise, RenyiDP
+from onedraw.privacy.rounding import fraction_down, text
+from onedraw.privacy.validation import epsilon_argument, probability
+
+SHARES = (0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.97)
+"""Where the upper loss of a generalised randomised response is tried, as shares of its range."""
+
+
+def pld_optimistic_epsilon(promise: Promise, delta: float) -> float | None:
+    """A lower bound on ε at this δ for the worst mechanism that keeps ``promise``; None if no pair is known.
+
+    The total variation distance of a composition is left out, which can only lower the bound.
+    """
+    delta = probability("δ", delta)
+    parts = promise.counted if isinstance(promise, Composed) else ((promise, 1),)
+    shares = SHARES if any(_has_range(part) for part, _ in parts) else SHARES[:1]
+    found: list[float] = []
+    for share in shares:
+        pairs = [(occurring_pair(part, share=share), times) for part, times in parts]
+        known = tuple((pair, times) for pair, times in pairs if pair is not None)
+        if len(known) < len(pairs):
+            return None
+        found.append(_lower_epsilon(known, delta))
+    return max(found)
+
+
+def certify(promise: Promise, *, epsilon: float, delta: float) -> str:
+    """A sentence for the certificate, or ``SecondOpinion`` if the figure is below the optimistic estimate."""
+    epsilon = epsilon_argument(epsilon)
+    estimate = pld_optimistic_epsilon(promise, delta)
+    if estimate is None:
+        return (
+            "skipped: no pair of laws that really occurs is known for this promise, so a privacy-loss "
+            "accountant has nothing to compare with"
+        )
+    if epsilon < estimate:
+        raise SecondOpinion(
+            f"ε = {text(epsilon)} at δ = {text(delta)} was about to be certified, but a mechanism that keeps "
+            f"this promise has at least ε = {estimate:.6g} there by its privacy-loss distribution. The "
+            "figure is too small, so nothing is released. Please report it: one of the two accountants is "
+            "wrong.",
+            epsilon=epsilon,
+            delta=delta,
+            estimate=estimate,
+        )
+    return (
+        f"confirmed by a privacy-loss accountant: its optimistic estimate is ε = {estimate:.6g} "
+        f"at δ = {text(delta)}"
+    )
+
+
+def _lower_epsilon(parts: tuple[tuple[GaussianPair | TwoPointPair, int], ...], delta: float) -> float:
+    if not parts:
+        return 0.0
+    if delta == 0.0:
+        return _largest_loss(parts)
+    from onedraw.privacy import pld
+
+    pairs: tuple[tuple[Pair, int], ...] = parts
+    return pld.lower_profile(pairs).epsilon(delta, largest=pld.largest_loss(pairs))
+
+
+def _largest_loss(parts: tuple[tuple[GaussianPair | TwoPointPair, int], ...]) -> float:
+    """At δ = 0 only the largest loss counts: exact, and needs no grid."""
+    total = Fraction(0)
+    for pair, times in parts:
+        if isinstance(pair, GaussianPair) or pair.leak > 0.0:
+            return math.inf
+        total += Fraction(pair.upper) * times
+    return fraction_down(total)
+
+
+def _has_range(promise: Promise) -> bool:
+    if isinstance(promise, RenyiDP):
+        return isinstance(promise.curve, BoundedRangeCurve)
+    return isinstance(promise, BoundedRange)

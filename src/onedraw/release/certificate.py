@@ -1,0 +1,150 @@
+"""What a released draw says of itself.
+
+A certificate is one JSON document: the draw, the promise, and every number the promise was derived from, so that
+`verify` can derive it again without the data. Nothing in it depends on the records except the draw: the words, the
+plan, the lattice and the time are all fixed before the records are read. Its first line is a sentence a privacy
+officer can read aloud, and begins with how exact the draw is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from decimal import ROUND_CEILING, Decimal
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from onedraw.privacy import ApproxDP, Exactness, Promise, PureDP
+
+FORMAT: Final = "onedraw certificate 1"
+
+# Where a budget names no δ (a Rényi pair, zCDP, Gaussian DP), ε is also quoted at this public one.
+QUOTED_DELTA = 1e-6
+
+NEVER_PRIVATE = "SEEDED: REPRODUCIBLE, NOT PRIVATE. "
+NOT_RECORDED = " Not recorded in any ledger."
+
+LEADING_WORD = {
+    "exact": "Exact",
+    "last-iterate": "Proven",
+    "within-tv": "Accounted",
+    "estimated": "ESTIMATED, NOT PROVEN",
+    "assumed": "ASSUMED, NOT PROVEN",
+}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class PromiseStatement(_Part):
+    """The promise, in the words everyone reads (ε, δ) and in its native form."""
+
+    epsilon: float = Field(gt=0)
+    delta: float = Field(ge=0, lt=1)
+    native: dict[str, Any]
+    budget: dict[str, Any]
+
+
+class MechanismStatement(_Part):
+    name: str
+    theorem: str
+    parameters: dict[str, Any]
+
+
+class AssumptionStatement(_Part):
+    statement: str
+    provenance: str
+
+
+class DataStatement(_Part):
+    """What the caller declared about the records; no value in it comes from them."""
+
+    target: str | None = None
+    schema_digest: str | None = None
+    inferred_from: str | None = None
+
+
+class LedgerEntry(_Part):
+    """Where the spend stands in the books: the hash of the chain when it was reserved."""
+
+    dataset: str
+    entry: str
+    head: str
+
+
+class DrawStatement(_Part):
+    quantity: str
+    names: list[str]
+    values: list[list[float]]
+
+
+class Certificate(_Part):
+    """The whole document. `Certificate.sentence` is its first line."""
+
+    format: Literal["onedraw certificate 1"] = FORMAT
+    sentence: str
+    promise: PromiseStatement
+    neighbours: str
+    unit: str
+    n: int = Field(ge=1)
+    mechanism: MechanismStatement
+    plan: dict[str, Any]
+    plan_digest: str
+    sampler: dict[str, Any]
+    exactness: dict[str, Any]
+    exactness_cost: str
+    assumptions: list[AssumptionStatement]
+    randomness: str
+    numeric_model: str
+    lattice: float = Field(gt=0)
+    second_opinion: str
+    data: DataStatement
+    prepared_at: str
+    software: dict[str, str]
+    ledger: LedgerEntry | None
+    draw: DrawStatement
+
+    def to_json(self) -> str:
+        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON: what the ledger keeps when the release is settled."""
+        canonical = json.dumps(
+            self.model_dump(mode="json"),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def round_up(value: float, digits: int = 10) -> float:
+    """Round outward to ``digits`` significant digits, so that the figure is readable and survives another machine."""
+    if value <= 0 or not math.isfinite(value):
+        return value
+    shown = Decimal(repr(value))
+    unit = Decimal(1).scaleb(shown.adjusted() + 1 - digits)
+    rounded = float(shown.quantize(unit, rounding=ROUND_CEILING)) if unit > abs(shown) * Decimal("1e-17") else value
+    return rounded if rounded >= value else math.nextafter(rounded, math.inf)
+
+
+def write_sentence(
+    *, budget: Promise, epsilon: float, delta: float, exactness: Exactness, n: int, draws: int, mechanism: str,
+    unit: int, seeded: bool, recorded: bool,
+) -> str:  # fmt: skip
+    """The first line: how exact, what is promised, against whom, by what, and whether it stands in the books."""
+    what = "this draw is" if draws == 1 else f"these {draws} draws together are"
+    who = "one record" if unit == 1 else f"one person's up to {unit} records"
+    figures = f"ε = {round_up(epsilon, 5):.6g}" + (f", δ = {round_up(delta, 5):.6g}" if delta > 0 else "")
+    native = "" if isinstance(budget, PureDP | ApproxDP) else f", and more precisely keeps {budget}"
+    return (
+        (NEVER_PRIVATE if seeded else "")
+        + f"{LEADING_WORD[exactness.kind]}: {what} ({figures})-differentially private when {who} among n = {n:,} "
+        f"{'is' if unit == 1 else 'are'} replaced (n is public), by {mechanism}{native}."
+        + ("" if recorded else NOT_RECORDED)
+    )

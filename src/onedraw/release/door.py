@@ -1,0 +1,369 @@
+"""The one door: reserve, draw, settle.
+
+The order is the safety. Everything public is decided first (the sampler's exactness, the promise of what will run,
+the lattice, the words of the certificate); then the ledger is charged; only then are the records read. A crash can
+waste budget; it can never hide a spend. What the sampler noticed on the way (timings, tries, acceptance rates)
+depends on the records: it stays on `Release.diagnostics`, for the curator alone, and is never written out.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.data import Records
+from onedraw.errors import CannotWrite, CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
+from onedraw.ledger import Ledger, Reservation
+from onedraw.mechanisms import Plan
+from onedraw.privacy import (
+    ApproxDP,
+    Assumed,
+    Assumption,
+    Estimated,
+    Exact,
+    Exactness,
+    LastIterate,
+    Promise,
+    Provenance,
+    PureDP,
+    WithinTV,
+    certify,
+    with_total_variation,
+)
+
+from .certificate import (
+    QUOTED_DELTA,
+    AssumptionStatement,
+    Certificate,
+    DataStatement,
+    DrawStatement,
+    LedgerEntry,
+    MechanismStatement,
+    PromiseStatement,
+    round_up,
+    write_sentence,
+)
+from .lattice import snap, spacing_for
+
+OS_ENTROPY = "operating system entropy, ChaCha20"
+SEEDED = "seeded: reproducible, not private"
+ACCEPTABLE = ("estimated", "assumed")
+
+
+@dataclass(frozen=True)
+class Release:
+    """What leaves: the draw and its certificate. ``diagnostics`` does not leave; it is for the curator's eyes."""
+
+    certificate: Certificate
+    diagnostics: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def draws(self) -> NDArray[np.float64]:
+        """All draws, one row each."""
+        return np.array(self.certificate.draw.values, dtype=np.float64)
+
+    @property
+    def draw(self) -> Any:
+        """The first draw: a float where the model has one parameter, otherwise an array."""
+        first = self.draws[0]
+        return float(first[0]) if first.size == 1 else first
+
+    def named(self) -> dict[str, float]:
+        """The first draw by parameter name."""
+        return dict(zip(self.certificate.draw.names, self.draws[0].tolist(), strict=True))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the certificate with its draw as JSON: whole or not at all."""
+        target = Path(path)
+        check_writable(target, overwrite=overwrite)
+        try:
+            with tempfile.NamedTemporaryFile(
+                "w", dir=target.parent, prefix=f".{target.name}.", encoding="utf-8", delete=False
+            ) as handle:
+                handle.write(self.certificate.to_json())
+                handle.flush()
+                os.fsync(handle.fileno())
+            os.replace(handle.name, target)
+        except OSError as error:
+            raise CannotWrite(
+                f"The release could not be written to {target}: {error.strerror}. If a ledger was charged, the spend "
+                "stands. Free the place or choose another, and save again from the same Release object."
+            ) from error
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Release:
+        from .verification import read_certificate
+
+        return cls(read_certificate(path))
+
+
+def check_writable(target: Path, *, overwrite: bool = False) -> None:
+    """Refuse before anything is spent: an existing output, a missing folder, a place that cannot be written."""
+    if target.exists() and not overwrite:
+        raise CannotWrite(
+            f"{target} exists already. A release is never overwritten, since each one cost budget. "
+            "Choose another name, or move the old file away."
+        )
+    folder = target.parent
+    if not folder.is_dir():
+        raise CannotWrite(f"The folder {folder} does not exist, so {target.name} cannot be written. Create it first.")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CannotWrite(
+            f"The folder {folder} cannot be written ({error.strerror}). Nothing was spent. Choose a writable place."
+        ) from error
+
+
+def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | str = ()) -> Promise:
+    """The promise of what will really run: the plan's theorem combined with the sampler's exactness.
+
+    | exactness | promise |
+    | --- | --- |
+    | Exact | the theorem's |
+    | WithinTV(γ) | (ε, δ + (1+e^ε)·γ·draws), never pure |
+    | LastIterate | the iterate's own |
+    | Estimated, Assumed | the theorem's, under a named assumption, only if ``accept`` names it |
+
+    Refused unless it implies the plan's budget.
+    """
+    accepted = accepted_words(accept)
+    promise = plan.guarantee.promise
+    match exactness:
+        case Exact():
+            pass
+        case LastIterate(promise=iterate):
+            promise = iterate
+        case WithinTV(gamma=gamma):
+            if isinstance(plan.budget, PureDP):
+                raise ExactnessRefused(
+                    f"The budget is {plan.budget}, pure, but the sampler is only within total variation {gamma:.3g} of "
+                    "the law its theorem is about. Use an exact sampler, or a budget with a small δ."
+                )
+            promise = with_total_variation(promise, gamma * plan.draws, epsilon=plan.budget.epsilon(QUOTED_DELTA))
+        case Estimated() | Assumed():
+            if exactness.kind not in accepted:
+                raise ExactnessRefused(
+                    f"This sampler's draw is not proven to follow the law of the theorem: {exactness.sentence}. "
+                    f'Nothing was drawn. Use a proven sampler, or take the risk by name with accept="{exactness.kind}".'
+                )
+        case _:
+            raise ExactnessRefused(f"The exactness {exactness!r} is unknown, so no promise can rest on it.")
+    if not promise.implies(plan.budget):
+        raise PromiseRefused(
+            f"The plan and this sampler together promise {promise}, which does not imply the budget {plan.budget}. "
+            "Calibrate again with a larger gamma= reserve, or use a more exact sampler."
+        )
+    return promise
+
+
+def accepted_words(accept: Collection[str] | str) -> frozenset[str]:
+    words = frozenset([accept] if isinstance(accept, str) else accept)
+    if unknown := words - set(ACCEPTABLE):
+        raise WrongCall(
+            f"accept takes {' and '.join(map(repr, ACCEPTABLE))}, got {', '.join(map(repr, sorted(unknown)))}."
+        )
+    return words
+
+
+def release(
+    plan: Plan, data: Any, *, sampler: Any = None, ledger: Ledger | None = None, dataset: str | None = None,
+    accept: Collection[str] | str = (), lattice: float | None = None, random_state: int | None = None,
+    part: str | None = None, label: str = "",
+) -> Release:  # fmt: skip
+    """Draw once (or ``plan.draws`` times) from the calibrated posterior and let the result out with a certificate.
+
+    **Guarantee.** The returned draw has the promise on its certificate, which implies ``plan.budget``; the ledger
+    was charged with it before ``data`` was read; nothing else in the certificate depends on ``data``.
+
+    | situation | what happens |
+    | --- | --- |
+    | ``data`` has another n than the plan | `CountMismatch`, nothing spent |
+    | the budget left is too small | `BudgetSpent`, nothing drawn |
+    | ``random_state`` given | charged like any other, marked "not private" |
+    | ``ledger=None`` | allowed from Python only; the first line says so |
+    | a crash after the charge | the spend stands, no release exists |
+    """
+    from onedraw import samplers
+
+    sampler = samplers.Exact() if sampler is None else sampler
+    exactness = sampler.exactness(plan)
+    promise = promise_of(plan, exactness, accept=accept)
+    spacing = spacing_for(plan.model.prior_scale, lattice)
+    plan.model.check(data)
+    check_count(plan, data)
+    check_unit(plan, data)
+    words = _Words(
+        plan,
+        sampler.to_dict(),
+        exactness,
+        promise,
+        spacing,
+        seeded=random_state is not None,
+        data=describe(data),
+    )
+    opinion = certify(promise, epsilon=words.epsilon, delta=words.delta)
+
+    reservation = charge(ledger, dataset, data, words, label=label, part=part)
+    generator = samplers.secure_generator() if random_state is None else samplers.seeded_generator(random_state)
+    target = plan.target(plan.model.summarise(data))
+    draws = snap(sampler.draw(target, generator, size=plan.draws), spacing).reshape(plan.draws, -1)
+    certificate = words.certificate(draws, opinion=opinion, reservation=reservation)
+    if ledger is not None and reservation is not None:
+        ledger.settle(reservation, certificate.digest)
+    return Release(certificate)
+
+
+def check_count(plan: Plan, data: Any) -> None:
+    found = data.n if isinstance(data, Records) else len(data)
+    if found != plan.n:
+        raise CountMismatch(
+            f"The plan was calibrated for n = {plan.n:,} records, the data have {found:,}. n is public and part of the "
+            "promise; a plan for another n promises something else. Calibrate again with the right n. Nothing was spent.",
+            expected=plan.n,
+            found=found,
+        )
+
+
+def check_unit(plan: Plan, data: Any) -> None:
+    """The records a person may have must be the same in the schema that enforces it and in the plan that pays for it."""
+    if not isinstance(data, Records) or data.schema.person is None:
+        return
+    enforced, planned = data.schema.records_per_person, plan.guarantee.unit.records_per_person
+    if enforced != planned:
+        raise WrongCall(
+            f"The schema lets one person have up to {enforced} records, the plan pays for {planned}. The promise would be "
+            f"about another unit than the data have. Calibrate with records_per_person={enforced}."
+        )
+
+
+def describe(data: Any) -> DataStatement:
+    if not isinstance(data, Records):
+        return DataStatement()
+    return DataStatement(target=data.target, schema_digest=data.schema.digest, inferred_from=data.schema.inferred_from)
+
+
+def charge(
+    ledger: Ledger | None, dataset: str | None, data: Any, words: _Words, *, label: str, part: str | None
+) -> Reservation | None:
+    """Reserve the spend under the name the caller gave the dataset; without a ledger, under none."""
+    if ledger is None:
+        return None
+    name = dataset or (data.schema.dataset if isinstance(data, Records) else None)
+    if not name:
+        raise WrongCall(
+            "A ledger was given but no dataset name. The name is what a budget belongs to, and it is never derived from "
+            "the file or its contents. Pass dataset=…, or write dataset: into the schema."
+        )
+    check_account(ledger, name, words.plan)
+    gamma = words.exactness.gamma * words.plan.draws if isinstance(words.exactness, WithinTV) else 0.0
+    exact_part = words.plan.guarantee.promise if gamma else words.promise
+    return ledger.reserve(
+        name,
+        exact_part,
+        gamma=gamma,
+        part=part,
+        seeded=words.seeded,
+        label=label,
+        plan_digest=words.plan.digest,
+    )
+
+
+def check_account(ledger: Ledger, name: str, plan: Plan) -> None:
+    """The books and the plan must speak of the same person: at most so many records each."""
+    booked, planned = ledger.account(name).unit.records_per_person, plan.guarantee.unit.records_per_person
+    if booked != planned:
+        raise WrongCall(
+            f"In the ledger the unit of {name!r} is a person with up to {booked} record(s), in the plan one with up to "
+            f"{planned}. Promises about different units do not add up. Calibrate with records_per_person={booked}, or "
+            "open the dataset's budget for the plan's unit."
+        )
+
+
+@dataclass(frozen=True)
+class _Words:
+    """Everything the certificate will say, fixed before the records are read."""
+
+    plan: Plan
+    sampler: dict[str, Any]
+    exactness: Exactness
+    promise: Promise
+    spacing: float
+    seeded: bool
+    data: DataStatement
+    prepared_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    @property
+    def delta(self) -> float:
+        budget = self.plan.budget
+        if isinstance(budget, ApproxDP):
+            return budget.stated_delta
+        return 0.0 if isinstance(budget, PureDP) else QUOTED_DELTA
+
+    @property
+    def epsilon(self) -> float:
+        return round_up(self.promise.epsilon(self.delta))
+
+    def assumptions(self) -> list[Assumption]:
+        guarantee = self.plan.guarantee
+        extra = []
+        if isinstance(self.exactness, Estimated | Assumed):
+            extra.append(Assumption(self.exactness.sentence, Provenance.ASSUMED))
+        if isinstance(self.exactness, Exact) and self.exactness.numeric:
+            extra.append(
+                Assumption(f"{self.exactness.numeric}, rounded to lattice {self.spacing!r}", Provenance.ASSUMED)
+            )
+        if self.data.inferred_from:
+            extra.append(
+                Assumption(f"schema inferred from {self.data.inferred_from}: must be public", Provenance.DECLARED)
+            )
+        return [*guarantee.assumptions, *extra]
+
+    def certificate(self, draws: NDArray[np.float64], *, opinion: str, reservation: Reservation | None) -> Certificate:
+        plan, guarantee = self.plan, self.plan.guarantee
+        return Certificate(
+            sentence=write_sentence(
+                budget=plan.budget, epsilon=self.epsilon, delta=self.delta, exactness=self.exactness, n=plan.n,
+                draws=plan.draws, mechanism=plan.mechanism.title, unit=guarantee.unit.records_per_person,
+                seeded=self.seeded, recorded=reservation is not None,
+            ),
+            promise=PromiseStatement(
+                epsilon=self.epsilon, delta=self.delta, native=self.promise.to_dict(), budget=plan.budget.to_dict()
+            ),
+            neighbours=guarantee.neighbours.value,
+            unit=guarantee.unit.sentence,
+            n=plan.n,
+            mechanism=MechanismStatement(
+                name=type(plan.mechanism).__name__, theorem=guarantee.theorem, parameters=dict(plan.parameters)
+            ),
+            plan=plan.to_dict(),
+            plan_digest=plan.digest,
+            sampler=self.sampler,
+            exactness=self.exactness.to_dict(),
+            exactness_cost=self.exactness.sentence,
+            assumptions=[AssumptionStatement(statement=a.statement, provenance=a.provenance.value) for a in self.assumptions()],
+            randomness=SEEDED if self.seeded else OS_ENTROPY,
+            numeric_model="float64; records summed as integers on a public lattice; draw rounded to the lattice below",
+            lattice=self.spacing,
+            second_opinion=opinion,
+            data=self.data,
+            prepared_at=self.prepared_at,
+            software={name: version(name) for name in ("onedraw", "numpy", "scipy")} | {"python": platform.python_version()},
+            ledger=None if reservation is None else LedgerEntry(
+                dataset=reservation.dataset, entry=reservation.entry, head=reservation.head
+            ),
+            draw=DrawStatement(
+                quantity=plan.model.quantity, names=list(plan.model.parameter_names), values=draws.tolist()
+            ),
+        )  # fmt: skip

@@ -1,0 +1,198 @@
+"""Deriving a promise again from a certificate, without the data.
+
+`verify` rebuilds the plan from the certificate's own numbers (mechanism, model, n, draws and the calibrated
+number), lets the theorem speak again, and compares every derived field with what is written. An edit after which
+the stated promise is not implied by the numbers is refused. Whoever edits *all* numbers consistently writes another
+consistent certificate: alone, the answer is therefore "consistent", never "authentic". With the ledger that was
+charged, the digest stored at settlement catches those edits too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from onedraw.errors import CertificateRejected, OnedrawError, WrongCall
+from onedraw.ledger import Ledger, Reservation
+from onedraw.mechanisms import Plan, plan_from_dict
+from onedraw.privacy import Exactness, promise_from_dict
+
+from .certificate import Certificate
+from .door import ACCEPTABLE, OS_ENTROPY, SEEDED, _Words, promise_of
+from .lattice import on_lattice, spacing_for
+
+# Written by the program that released, not derived from the plan: an edit here changes no promise.
+FREE_FIELDS = {"second_opinion", "prepared_at", "software", "ledger", "data"}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """``answer`` is "consistent" (the numbers imply the promise) or "authentic" (and the ledger holds this digest)."""
+
+    answer: str
+    sentence: str
+    checks: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return True  # a certificate that fails raises; there is no falsy verification
+
+
+def verify(source: str | os.PathLike[str] | Certificate, *, ledger: Ledger | None = None) -> Verification:
+    """Re-derive the promise of a certificate (or of a release file); raise `CertificateRejected` if it does not hold."""
+    certificate = source if isinstance(source, Certificate) else read_certificate(source)
+    plan = rebuild_plan(certificate)
+    check_promise(certificate, plan)
+    check_words(certificate, plan)
+    check_draw(certificate, plan)
+    checks = [
+        "the plan's numbers re-derive the theorem's promise",
+        "the stated promise is implied by it, and implies the budget",
+        "every derived sentence and number is as written",
+        f"the draw lies on the lattice {certificate.lattice!r} and has the plan's shape",
+    ]
+    if ledger is None:
+        return Verification("consistent", certificate.sentence, tuple(checks))
+    check_ledger(certificate, ledger)
+    checks.append("the ledger's chain verifies and holds this certificate's digest")
+    return Verification("authentic", certificate.sentence, tuple(checks))
+
+
+def read_certificate(path: str | os.PathLike[str]) -> Certificate:
+    """Parse a release file; anything that is not exactly a certificate is rejected with the first reason."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongCall(
+            f"{path} could not be read as a release file: {error}. Pass the JSON that release wrote."
+        ) from error
+    try:
+        return Certificate.model_validate(
+            json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the document"
+        raise CertificateRejected(f"{path} is not a certificate of this format: {where}: {first['msg']}.") from error
+    except (ValueError, RecursionError) as error:
+        raise CertificateRejected(f"{path} is not a certificate: its JSON does not parse ({error}).") from error
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        raise ValueError("a field stands twice")
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def reject(what: str) -> CertificateRejected:
+    return CertificateRejected(
+        f"The certificate does not hold: {what}. It was edited, damaged, or written by a faulty program. "
+        "Do not rely on it; ask the data holder for the original."
+    )
+
+
+def rebuild_plan(certificate: Certificate) -> Plan:
+    try:
+        plan = plan_from_dict(certificate.plan)
+    except (OnedrawError, ValueError, TypeError, KeyError, ArithmeticError) as error:
+        raise reject(f"its plan is not one a mechanism could have made ({error})") from error
+    if plan.digest != certificate.plan_digest:
+        raise reject("its plan is not the one whose digest it states")
+    return plan
+
+
+def check_promise(certificate: Certificate, plan: Plan) -> None:
+    from onedraw.samplers import sampler_from_dict
+
+    stated = certificate.promise
+    try:
+        native, budget = promise_from_dict(stated.native), promise_from_dict(stated.budget)
+        exactness = sampler_from_dict(certificate.sampler).exactness(plan)
+        derived = promise_of(plan, exactness, accept=ACCEPTABLE)
+    except OnedrawError as error:
+        raise reject(str(error)) from error
+    if exactness != Exactness.from_dict(certificate.exactness):
+        raise reject(f"its sampler is {exactness.sentence}, not what it states")
+    if budget != plan.budget:
+        raise reject(f"it states the budget {budget}, its plan was made for {plan.budget}")
+    if not derived.implies(native):
+        raise reject(f"it states {native}, its numbers only give {derived}")
+    if not native.implies(budget):
+        raise reject(f"the stated {native} does not imply the budget {budget}")
+    if not derived.epsilon(stated.delta) <= stated.epsilon:
+        raise reject(f"it states ε = {stated.epsilon} at δ = {stated.delta}, its numbers give a larger ε")
+
+
+def check_words(certificate: Certificate, plan: Plan) -> None:
+    """Write the certificate again from its generating fields and compare everything that is derived."""
+    if certificate.randomness not in (OS_ENTROPY, SEEDED):
+        raise reject("it names an unknown source of randomness")
+    words = _Words(
+        plan,
+        certificate.sampler,
+        Exactness.from_dict(certificate.exactness),
+        promise_from_dict(certificate.promise.native),
+        certificate.lattice,
+        seeded=certificate.randomness == SEEDED,
+        data=certificate.data,
+        prepared_at=certificate.prepared_at,
+    )
+    entry = certificate.ledger
+    again = words.certificate(
+        np.array(certificate.draw.values, dtype=np.float64),
+        opinion=certificate.second_opinion,
+        reservation=None if entry is None else Reservation(entry=entry.entry, dataset=entry.dataset, head=entry.head),
+    )
+    written, rebuilt = certificate.model_dump(mode="json"), again.model_dump(mode="json")
+    for where in differences(written, rebuilt):
+        if where.split(".")[0] not in FREE_FIELDS:
+            raise reject(f"{where} is not what its plan gives")
+
+
+def differences(written: Any, rebuilt: Any, where: str = "") -> Iterator[str]:
+    """Paths at which two JSON documents differ; derived floats may differ by rounding between machines (1e-9)."""
+    if isinstance(written, dict) and isinstance(rebuilt, dict):
+        for name in written.keys() | rebuilt.keys():
+            path = f"{where}.{name}" if where else name
+            if name not in written or name not in rebuilt:
+                yield path
+            else:
+                yield from differences(written[name], rebuilt[name], path)
+    elif isinstance(written, list) and isinstance(rebuilt, list) and len(written) == len(rebuilt):
+        for index, (left, right) in enumerate(zip(written, rebuilt, strict=True)):
+            yield from differences(left, right, f"{where}.{index}")
+    elif isinstance(written, float) and isinstance(rebuilt, float):
+        if not math.isclose(written, rebuilt, rel_tol=1e-9):
+            yield where
+    elif written != rebuilt or type(written) is not type(rebuilt):
+        yield where
+
+
+def check_draw(certificate: Certificate, plan: Plan) -> None:
+    draw, names = certificate.draw, plan.model.parameter_names
+    if len(draw.values) != plan.draws or any(len(row) != len(names) for row in draw.values):
+        raise reject(f"it should hold {plan.draws} draw(s) of {len(names)} parameter(s)")
+    spacing_for(1.0, certificate.lattice)
+    if not on_lattice(np.array(draw.values), certificate.lattice):
+        raise reject("its draw does not lie on its lattice")
+
+
+def check_ledger(certificate: Certificate, ledger: Ledger) -> None:
+    entry = certificate.ledger
+    if entry is None:
+        raise reject("it says it is not recorded in any ledger, so no ledger can confirm it")
+    ledger.verify()
+    if ledger.certificate_digest(entry.entry) != certificate.digest:
+        raise reject(f"the ledger's entry {entry.entry} does not hold this certificate's digest")

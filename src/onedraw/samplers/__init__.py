@@ -1,0 +1,65 @@
+"""How a draw is made, and how exact it is.
+
+A sampler knows nothing of privacy: it is given a law and a source of randomness, and says before it runs how
+exactly it draws. The files: `exact` (closed-form laws), `randomness` (operating-system entropy into ChaCha20,
+or a seed), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
+
+Names are looked up on first use, so that importing this room loads neither JAX nor randomgen.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onedraw.samplers.chacha import CHACHA20, chacha_key, secure_key, seeded_key
+    from onedraw.samplers.exact import Exact
+    from onedraw.samplers.stored import sampler_from_dict
+    from onedraw.samplers.randomness import (
+        OPERATING_SYSTEM,
+        SEEDED,
+        Randomness,
+        secure_generator,
+        seeded_generator,
+    )
+
+__all__ = [
+    "CHACHA20",
+    "OPERATING_SYSTEM",
+    "SEEDED",
+    "Exact",
+    "Randomness",
+    "chacha_key",
+    "sampler_from_dict",
+    "secure_generator",
+    "secure_key",
+    "seeded_generator",
+    "seeded_key",
+]
+
+_HOME = {
+    "Exact": "exact",
+    "sampler_from_dict": "stored",
+    "OPERATING_SYSTEM": "randomness",
+    "SEEDED": "randomness",
+    "Randomness": "randomness",
+    "secure_generator": "randomness",
+    "seeded_generator": "randomness",
+    "CHACHA20": "chacha",
+    "chacha_key": "chacha",
+    "secure_key": "chacha",
+    "seeded_key": "chacha",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

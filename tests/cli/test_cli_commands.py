@@ -1,0 +1,268 @@
+"""The commands of the README, their exit codes and what is (not) written when they fail."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from onedraw import cli
+
+SCHEMA = """\
+dataset: patients-2026
+columns:
+  outcome: {kind: binary, levels: [no, yes], missing: no}
+  ward: {kind: category, levels: [a, b, c], missing: a}
+  age: {kind: number, lower: 0, upper: 120, missing: 50}
+  visits: {kind: count, cap: 20, missing: 0}
+"""
+
+
+def onedraw(capsys, monkeypatch, *arguments):
+    """Run the console script in this process: (exit code, stdout, stderr)."""
+    monkeypatch.setattr(sys, "argv", ["onedraw", *map(str, arguments)])
+    try:
+        code = cli.main()
+    except SystemExit as done:
+        code = done.code
+    captured = capsys.readouterr()
+    return code or 0, captured.out, captured.err
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: onedraw(capsys, monkeypatch, *arguments)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A schema, a file of 120 patients, and books with room for a few releases."""
+    (tmp_path / "schema.yaml").write_text(SCHEMA)
+    rows = [f"{'yes' if i % 3 else 'no'},{'abc'[i % 3]},{i % 100},{i % 7}" for i in range(120)]
+    (tmp_path / "patients.csv").write_text("\n".join(["outcome,ward,age,visits", *rows]) + "\n")
+    return tmp_path
+
+
+def release_arguments(**changes):
+    options = {"schema": "schema.yaml", "target": "outcome", "model": "proportion", "epsilon": "1",
+               "ledger": "books.db", "dataset": "patients-2026", "out": "release.json"} | changes  # fmt: skip
+    return [
+        "release",
+        "patients.csv",
+        *(f"--{name}={value}" for name, value in options.items() if value is not None),
+    ]
+
+
+def test_the_readme_walk_through(run, place):
+    assert run("schema", "check", "schema.yaml", "patients.csv")[0] == 0
+    assert run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)[0] == 0
+    code, out, _ = run(
+        "plan", "--schema=schema.yaml", "--target=outcome", "--model=proportion", "--epsilon=1", "--rows=120"
+    )
+    assert code == 0
+    assert "diffused" in out
+    code, out, err = run(*release_arguments())
+    assert code == 0, err
+    assert "differentially private" in out
+    code, out, _ = run("verify", "release.json", "--ledger", "books.db")
+    assert code == 0
+    assert "Authentic" in out
+    code, out, _ = run("ledger", "show", "books.db")
+    assert code == 0
+    assert "proportion of outcome" in out
+    assert run("ledger", "verify", "books.db")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "target", "parameters"),
+    [("proportion", "outcome", 1), ("histogram", "ward", 3), ("mean", "age", 1), ("average", "age", 1),
+     ("rate", "visits", 1), ("duration", "age", 1)],
+)  # fmt: skip
+def test_every_question_is_released_from_csv_and_parquet(run, place, question, target, parameters):
+    table = pa.csv.read_csv(place / "patients.csv")
+    pyarrow.parquet.write_table(table, place / "patients.parquet")
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 9, "--delta", 1e-4)
+    for source in ("patients.csv", "patients.parquet"):
+        arguments = release_arguments(model=question, target=target, out=f"{source}.json")
+        arguments[1] = source
+        code, out, err = run(*arguments, "--json")
+        assert code == 0, err
+        document = json.loads(out)
+        assert np.shape(document["draw"]["values"]) == (1, parameters)
+        assert run("verify", f"{source}.json")[0] == 0
+
+
+@pytest.mark.parametrize("command", [
+    ("schema", "check", "schema.yaml"),
+    ("plan", "--schema=schema.yaml", "--target=ward", "--model=histogram", "--epsilon=1", "--rows=120"),
+    ("ledger", "init", "new.db", "--dataset=d", "--epsilon=1"),
+    ("ledger", "show", "books.db"),
+    ("ledger", "verify", "books.db"),
+    ("ledger", "top-up", "books.db", "--dataset=patients-2026", "--epsilon=4", "--delta=1e-5"),
+    ("ledger", "close", "books.db", "--dataset=patients-2026"),
+    ("verify", "release.json"),
+    ("schema", "infer", "patients.csv"),
+])  # fmt: skip
+def test_every_command_answers_json(run, place, command):
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run(*release_arguments())
+    code, out, err = run(*command, "--json")
+    assert code == 0, err
+    assert isinstance(json.loads(out), dict)
+
+
+def test_a_spent_budget_exits_4_and_writes_nothing(run, place):
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 0.5, "--delta", 1e-5)
+    code, _, err = run(*release_arguments())
+    assert code == 4
+    assert "No room for this release" in err
+    assert not (place / "release.json").exists()
+
+
+def test_a_refused_promise_exits_3(run, place):
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    code, _, err = run(*release_arguments(mechanism="direct", order="15"))
+    assert code == 3
+    assert "λ* = 2" in err
+    assert "Diffused" in err
+    assert not (place / "release.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epsilon": "0"}, "ε"),
+        ({"epsilon": "-1"}, "ε"),
+        ({"epsilon": "nan"}, "ε"),
+        ({"delta": "1"}, "δ"),
+        ({"delta": "-0.1"}, "δ"),
+        ({"target": "height"}, "The column 'height' is not declared"),
+        ({"model": "median"}, "Choose one of"),
+        ({"model": "histogram", "target": "age"}, "declared as number"),
+        ({"mechanism": "magic"}, "No mechanism"),
+        ({"prior": "1,x"}, "--prior takes numbers"),
+        ({"prior": "0,1"}, "not normalizable"),
+        ({"rows": "7"}, "n = 7 records, the data have 120"),
+        ({"dataset": "unknown"}, "unknown"),
+        ({"ledger": "missing.db"}, "missing.db"),
+        ({"ledger": "schema.yaml"}, "schema.yaml"),
+        ({"schema": "missing.yaml"}, "missing.yaml"),
+        ({"out": "nowhere/release.json"}, "does not exist"),
+    ],
+)
+def test_a_wrong_call_exits_2_with_a_paragraph_and_spends_nothing(run, place, changes, words):
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    code, out, err = run(*release_arguments(**changes))
+    assert code == 2, (out, err)
+    assert words in re.sub(r"\s+", " ", err)
+    assert not (place / "release.json").exists()
+    _, shown, _ = run("ledger", "show", "books.db", "--json")
+    assert json.loads(shown)["datasets"]["patients-2026"]["releases"] == 0
+
+
+def test_an_existing_output_is_refused_before_anything_is_spent(run, place):
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    (place / "release.json").write_text("precious")
+    code, _, err = run(*release_arguments())
+    assert code == 2
+    assert "exists already" in err
+    assert (place / "release.json").read_text() == "precious"
+    assert json.loads(run("ledger", "show", "books.db", "--json")[1])["datasets"]["patients-2026"]["releases"] == 0
+
+
+def test_release_requires_a_ledger(run, place):
+    code, _, err = run(*release_arguments(ledger=None))
+    assert code == 2
+    assert "--ledger" in err
+
+
+def test_a_schema_without_bounds_says_what_to_add(run, place):
+    (place / "schema.yaml").write_text("columns:\n  age: {kind: number, missing: 50}\n")
+    code, _, err = run("schema", "check", "schema.yaml")
+    assert code == 2
+    assert "lower" in err
+
+
+def test_a_file_without_the_columns_is_refused_before_any_record(run, place):
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    (place / "patients.csv").write_text("other\n1\n")
+    code, _, err = run(*release_arguments())
+    assert code == 2
+    assert "outcome" in err
+
+
+def test_an_edited_certificate_exits_3(run, place):
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run(*release_arguments())
+    document = json.loads((place / "release.json").read_text())
+    document["promise"]["epsilon"] = 0.1
+    (place / "release.json").write_text(json.dumps(document))
+    code, _, err = run("verify", "release.json")
+    assert code == 3
+    assert "does not hold" in err
+
+
+def test_an_inferred_schema_says_so_on_the_certificate(run, place):
+    _, inferred, _ = run("schema", "infer", "patients.csv")
+    (place / "schema.yaml").write_text(inferred)
+    assert "inferred_from" in inferred
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    code, _, err = run(*release_arguments())
+    assert code == 0, err
+    document = json.loads((place / "release.json").read_text())
+    assert any("must be public" in assumption["statement"] for assumption in document["assumptions"])
+
+
+def test_the_demonstration_releases_verifies_and_stays_in_its_folder(run, tmp_path):
+    code, out, err = run("demo", "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert [release["verified"] for release in document["releases"]] == ["authentic"] * 3
+    assert [path.name for path in tmp_path.iterdir()] == ["onedraw-demo"]
+    assert 0 < document["epsilon_left"] < 3
+
+
+@pytest.mark.parametrize(
+    "command", [["--help"], ["release", "--help"], ["ledger", "show", "books.db"], ["verify", "release.json"]]
+)
+def test_help_verify_and_ledger_load_no_jax(place, monkeypatch, capsys, command):
+    monkeypatch.chdir(place)
+    onedraw(
+        capsys,
+        monkeypatch,
+        "ledger",
+        "init",
+        "books.db",
+        "--dataset",
+        "patients-2026",
+        "--epsilon",
+        3,
+        "--delta",
+        1e-5,
+    )
+    onedraw(capsys, monkeypatch, *release_arguments())
+    code = (
+        f"import sys; sys.argv = ['onedraw', *{command!r}]\n"
+        "from onedraw.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as done:\n    assert not done.code, done.code\n"
+        "heavy = [m for m in ('jax', 'sklearn', 'dp_accounting', 'scipy.stats') if m in sys.modules]\n"
+        "assert not heavy, heavy\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=place, timeout=60)
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_readme_names_only_commands_that_exist(run):
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    for line in re.findall(r"^onedraw (.+?)(?:\s*#.*)?$", readme, flags=re.MULTILINE):
+        words = [word for word in line.split() if re.fullmatch(r"[a-z-]+", word)][:2]
+        command = words[:1] if words[0] in ("plan", "release", "verify") else words
+        assert run(*command, "--help")[0] == 0, line

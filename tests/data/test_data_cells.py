@@ -1,0 +1,136 @@
+"""One cell at a time: the table in cells.py, and that nothing a cell holds can raise."""
+
+import datetime
+import math
+import time
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onedraw.data.cells import label_of, number_of
+
+patient = settings(deadline=None, print_blob=True)  # timing is not what is tested here
+
+ONES = [
+    1,
+    1.0,
+    True,
+    1 + 0j,
+    np.int8(1),
+    np.float32(1),
+    np.bool_(True),
+    np.uint64(1),
+    Decimal("1.00"),
+    Fraction(1),
+]
+ONES += ["1", " 1.0\t", "01", "+1", "1e0", "10e-1", "1.", "true", "True", "TRUE", b"1", b" true "]
+MISSING = [
+    None,
+    "",
+    "  \t",
+    math.nan,
+    math.inf,
+    -math.inf,
+    "nan",
+    "NaN",
+    "-inf",
+    "Infinity",
+    "1e400",
+    "-1e999",
+]
+MISSING += [b"\xff\xfe", Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), 10**400, Fraction(10**400)]
+MISSING += [[1], {}, object(), 1j, np.complex128(2j), datetime.date(2026, 1, 1), np.datetime64("2026-01-01")]
+MISSING += [np.array(1), np.array([1, 2]), bytearray(b"1"), type, Exception("x")]
+WORDS = [
+    "yes",
+    "no",
+    "1,5",
+    "1_000",
+    "0x10",
+    "1 2",
+    "--1",
+    "1e",
+    ".",
+    "+",
+    "١",
+    "NA",
+    "None",
+    "é",
+    "1\x00",
+    "t",
+]
+
+
+@pytest.mark.parametrize("cell", ONES, ids=repr)
+def test_every_spelling_of_one_is_the_same_cell(cell):
+    assert number_of(cell) == 1.0
+    assert label_of(cell) == "1"
+
+
+@pytest.mark.parametrize("cell", MISSING, ids=lambda cell: repr(cell)[:20])
+def test_what_is_no_finite_number_and_no_text_is_missing(cell):
+    assert math.isnan(number_of(cell))
+    assert label_of(cell) is None
+
+
+@pytest.mark.parametrize("cell", WORDS)
+def test_a_word_is_no_number_and_its_own_label(cell):
+    assert math.isnan(number_of(cell))
+    assert label_of(f"  {cell} ") == label_of(cell.encode()) == cell
+
+
+def test_falsehood_and_minus_zero_are_zero():
+    assert {label_of(cell) for cell in (False, "false", "FALSE", 0, -0.0, "-0", "0.000", b"0")} == {"0"}
+
+
+def test_labels_of_numbers_are_written_one_way():
+    assert label_of(0.5) == label_of("0.50") == label_of(".5") == label_of(Decimal("0.500")) == "0.5"
+    assert label_of(2**60) == label_of(float(2**60)) == label_of(str(2**60))
+    assert label_of(0.1) != label_of(0.1 + 2**-50)
+
+
+@patient
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_float_and_its_text_are_the_same_cell(value):
+    assert number_of(repr(value)) == value
+    assert label_of(repr(value)) == label_of(value)
+
+
+@patient
+@given(
+    st.one_of(
+        st.binary(), st.text(), st.integers(), st.floats(), st.decimals(), st.complex_numbers(), st.none()
+    )
+)
+def test_no_cell_raises_and_every_number_is_finite_or_missing(cell):
+    assert not math.isinf(number_of(cell))
+    label = label_of(cell)
+    assert label is None or (label and label_of(label) == label)
+
+
+def test_an_object_that_raises_whatever_is_asked_is_missing():
+    class Hostile(int):
+        def __float__(self):
+            raise RuntimeError
+
+    class Rude(str):
+        def strip(self, *_):
+            raise RuntimeError
+
+    assert math.isnan(number_of(Hostile(3)))
+    assert label_of(Hostile(3)) is None
+    assert label_of(Rude(" a ")) == "a"
+
+
+@pytest.mark.parametrize(
+    "cell", ["1" * 10**6 + "x", "1" * 10**6, "." * 10**6, " " * 10**6, "1e" + "9" * 10**6]
+)
+def test_a_long_cell_costs_linear_time(cell):
+    start = time.perf_counter()
+    number_of(cell)
+    label_of(cell)
+    assert time.perf_counter() - start < 2

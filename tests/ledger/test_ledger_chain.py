@@ -1,0 +1,155 @@
+"""The chain by itself: every byte counts, and an event that cannot follow is refused whatever its hash."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onedraw.errors import LedgerError
+from onedraw.ledger import Event, Kind
+from onedraw.ledger.accounts import Book
+from onedraw.ledger.events import FIELDS, START, Position, canonical, event_hash, new_event, read_chain
+from onedraw.privacy import PureDP, Unit
+
+RESERVATION = {
+    "promise": PureDP(0.25).to_dict(), "gamma": 0.0, "part": None, "seeded": False, "label": "", "plan": "",
+}  # fmt: skip
+OPENING = {"budget": PureDP(1.0).to_dict(), "unit": Unit().to_dict(), "note": ""}
+
+
+Step = tuple[Kind, str, str, dict[str, Any]]
+
+
+def chain(*steps: Step) -> list[Event]:
+    """Well-linked events from (kind, entry, dataset, content), whatever they say."""
+    events: list[Event] = []
+    position = START
+    for kind, entry, dataset, content in steps:
+        event = new_event(position, kind, entry=entry, dataset=dataset, content=content)
+        events.append(event)
+        position = Position(event.sequence, event.hash)
+    return events
+
+
+BOOK = (Kind.BOOK_OPENED, "e1", "", {"format": 1})
+OPENED = (Kind.DATASET_OPENED, "e2", "patients", OPENING)
+RESERVED = (Kind.RESERVED, "e3", "patients", RESERVATION)
+SETTLED = (Kind.SETTLED, "e3", "patients", {"certificate": "ab"})
+TOPPED_UP = (Kind.TOP_UP, "e4", "patients", {"budget": PureDP(2.0).to_dict()})
+CUT = (Kind.PARTS_DECLARED, "e5", "patients", {"partition": "region", "sizes": {"north": 3, "süd": 4}})
+CLOSED: Step = (Kind.CLOSED, "e6", "patients", {})
+
+
+def read(events: list[Event]) -> Book:
+    return Book().after(read_chain([event.row() for event in events]))
+
+
+def test_every_byte_of_every_event_is_covered_by_the_chain() -> None:
+    events = chain(BOOK, OPENED, RESERVED, SETTLED, TOPPED_UP, CUT, CLOSED)
+    rows = [event.row() for event in events]
+    assert read(events).position == Position(7, events[-1].hash)
+    for index, row in enumerate(rows):
+        for column in range(1, 7):
+            for position in range(len(row[column])):
+                changed = list(row)
+                letter = "x" if row[column][position] != "x" else "y"
+                changed[column] = row[column][:position] + letter + row[column][position + 1 :]
+                with pytest.raises(LedgerError) as caught:
+                    list(read_chain([*rows[:index], tuple(changed), *rows[index + 1 :]]))
+                assert caught.value.fields["sequence"] == index + 1
+
+
+def test_an_event_rewritten_with_its_own_hash_breaks_the_next_link() -> None:
+    events = chain(BOOK, OPENED, RESERVED, SETTLED)
+    cheaper = new_event(
+        Position(2, events[1].hash), Kind.RESERVED, entry="e3", dataset="patients",
+        content={**RESERVATION, "promise": PureDP(0.125).to_dict()},
+    )  # fmt: skip
+    with pytest.raises(LedgerError, match="broken at event 4: it does not follow"):
+        read([*events[:2], cheaper, events[3]])
+
+
+@pytest.mark.parametrize(
+    "row", [(1, "e"), (1.0, *"abcdef"), (True, *"abcdef"), (1, None, *"bcdef"), (1, b"a", *"bcdef")]
+)
+def test_rows_of_other_types_are_not_events(row: tuple[Any, ...]) -> None:
+    with pytest.raises(LedgerError, match="columns and types"):
+        list(read_chain([row]))
+
+
+IMPOSSIBLE: dict[str, list[Step]] = {
+    "settles what was never reserved": [BOOK, OPENED, SETTLED],
+    "a second time": [BOOK, OPENED, OPENED],
+    "settles an entry a second time": [BOOK, OPENED, RESERVED, SETTLED, SETTLED],
+    "was never opened": [BOOK, RESERVED],
+    "was closed before": [BOOK, OPENED, CLOSED, RESERVED],
+    "was reserved before": [BOOK, OPENED, RESERVED, RESERVED],
+    "opened by their first event": [OPENED],
+    "and only by it": [BOOK, BOOK],
+    "part 'north' was never declared": [BOOK, OPENED, (*RESERVED[:3], {**RESERVATION, "part": "north"})],
+    "parts declared before": [BOOK, OPENED, CUT, CUT],
+    "sizes of parts": [BOOK, OPENED, (*CUT[:3], {"partition": "region", "sizes": {"north": 0}})],
+    "γ must be": [BOOK, OPENED, (*RESERVED[:3], {**RESERVATION, "gamma": 1.0})],
+    "cannot be read as 'reserved'": [
+        BOOK,
+        OPENED,
+        (*RESERVED[:3], {**RESERVATION, "promise": {"kind": "X"}}),
+    ],
+    "cannot be read as 'top-up'": [BOOK, OPENED, (*TOPPED_UP[:3], {"budget": 3})],
+    "does not have the form of 'closed'": [BOOK, OPENED, (*CLOSED[:3], {"reason": "none"})],
+    "a text was expected": [BOOK, OPENED, RESERVED, (*SETTLED[:3], {"certificate": 7})],
+    "reads up to 1": [(*BOOK[:3], {"format": 2})],
+}
+
+
+@pytest.mark.parametrize("reason", IMPOSSIBLE)
+def test_an_event_that_cannot_follow_is_refused(reason: str) -> None:
+    events = chain(*IMPOSSIBLE[reason])
+    with pytest.raises(LedgerError, match=reason) as caught:
+        read(events)
+    assert caught.value.fields["sequence"] == len(events)
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    text = canonical({"library": "9.9"})
+    opened = chain(BOOK)[0]
+    digest = event_hash(2, "e", "refunded", "patients", text, opened.hash)
+    with pytest.raises(LedgerError, match="kind 'refunded' is unknown"):
+        read([opened, Event(2, "e", "refunded", "patients", text, opened.hash, digest)])
+
+
+def test_a_payload_that_is_not_canonical_is_refused() -> None:
+    opened = chain(BOOK)[0]
+    text = json.dumps({"library": "0", "time": "t", **OPENING})
+    digest = event_hash(2, "e", "dataset-opened", "patients", text, opened.hash)
+    with pytest.raises(LedgerError, match="does not have the form"):
+        read([opened, Event(2, "e", "dataset-opened", "patients", text, opened.hash, digest)])
+
+
+def test_format_1_hashes_to_what_it_always_has() -> None:
+    """Golden: books written by any version must verify for ever, so this number never changes."""
+    text = '{"format":1,"library":"0.1.0","time":"2026-01-01T00:00:00Z"}'
+    assert event_hash(1, "e1", "book-opened", "", text, "0" * 64) == GOLDEN
+
+
+GOLDEN = "f7c5908f5265d165303c6ea5a9f48f6db65b73cd99cfbd4e10cd94a5ce493b86"
+
+
+def test_every_kind_has_its_fields_written_down() -> None:
+    assert set(FIELDS) == set(Kind)
+
+
+@given(
+    st.dictionaries(
+        st.text(), st.one_of(st.text(), st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+    )
+)
+def test_canonical_json_reads_back_to_the_same_value(content: dict[str, Any]) -> None:
+    text = canonical(content)
+    assert json.loads(text) == content
+    assert canonical(json.loads(text)) == text
+    assert text.isascii()

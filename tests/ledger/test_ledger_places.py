@@ -1,0 +1,333 @@
+"""Places that are not ledgers, are not writable, or are busy: each with its own message, nothing changed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onedraw.errors import CannotWrite, LedgerError
+from onedraw.ledger import Ledger, Reservation, storage
+from onedraw.ledger.events import START, Kind, new_event
+from onedraw.ledger.storage import SQLiteStorage, storage_at
+from onedraw.privacy import PureDP
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    """A small ledger on disk."""
+    path = tmp_path / "books.db"
+    Ledger.open(path, create=True).init("patients", PureDP(1.0))
+    return path
+
+
+# ── not a ledger ──
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, create: bool) -> None:
+    path = tmp_path / "patients.csv"
+    path.write_text("age,smoker\n" + "41,yes\n" * 200)
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match="is not a onedraw ledger"):
+        Ledger.open(path, create=create)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_another_sqlite_database_is_refused_and_left_alone(tmp_path: Path, create: bool) -> None:
+    path = tmp_path / "other.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE visits (day TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match="another SQLite database"):
+        Ledger.open(path, create=create)
+    assert path.read_bytes() == before
+
+
+def test_a_table_of_the_same_name_with_other_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE onedraw_events (sequence INTEGER)")
+    connection.close()
+    with pytest.raises(LedgerError, match="no such column"):
+        Ledger.open(path)
+
+
+def test_a_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="not a regular file"):
+        Ledger.open(tmp_path)
+
+
+def test_an_empty_file_becomes_a_ledger_only_when_asked(tmp_path: Path) -> None:
+    path = tmp_path / "books.db"
+    path.touch()
+    with pytest.raises(LedgerError, match="the file is empty"):
+        Ledger.open(path)
+    assert path.read_bytes() == b""
+    Ledger.open(path, create=True).init("patients", PureDP(1.0))
+    assert Ledger.open(path).datasets() == ("patients",)
+
+
+def test_a_ledger_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "books.db"
+    with pytest.raises(LedgerError, match="no ledger"):
+        Ledger.open(path)
+    place = storage_at(path)
+    assert not place.check(create=True)
+    place.create(new_event(START, Kind.BOOK_OPENED, entry="e", dataset="", content={"format": 2, "more": 1}))
+    with pytest.raises(LedgerError, match=r"format 2, this version .* up to 1.*Upgrade"):
+        Ledger.open(path)
+
+
+def test_a_damaged_file_is_refused(books: Path) -> None:
+    content = bytearray(books.read_bytes())
+    content[4096:8192] = bytes(4096)
+    books.write_bytes(content)
+    with pytest.raises(LedgerError):
+        Ledger.open(books).verify()
+
+
+def test_a_ledger_that_disappears_is_not_made_anew(books: Path) -> None:
+    ledger = Ledger.open(books)
+    books.unlink()
+    with pytest.raises(LedgerError, match="no ledger at"):
+        ledger.reserve("patients", PureDP(0.5))
+    assert not books.exists()
+
+
+@pytest.mark.parametrize("place", [":memory:", "", "sqlite://", "sqlite:///:memory:"])
+def test_books_in_memory_are_refused(place: str) -> None:
+    with pytest.raises(LedgerError, match="in memory"):
+        Ledger.open(place, create=True)
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"), [("mysql://host/books", "not in 'mysql'"), ("://", "cannot be read")]
+)
+def test_other_databases_are_refused(place: str, reason: str) -> None:
+    with pytest.raises(LedgerError, match=reason):
+        Ledger.open(place)
+
+
+# ── not writable ──
+
+
+def test_new_books_in_a_place_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    for path in (Path("/proc/books.db"), tmp_path / "no such folder" / "books.db"):
+        with pytest.raises(CannotWrite, match="cannot be written"):
+            Ledger.open(path, create=True)
+
+
+def test_a_read_only_ledger_can_be_read_but_nothing_is_reserved(books: Path) -> None:
+    """SQLite itself refuses the write, as on a read-only disk; file modes do not bind root."""
+    ledger = Ledger.open(f"sqlite:///{books}?mode=ro")
+    assert ledger.remaining("patients").epsilon == 1.0
+    assert ledger.verify().ok
+    with pytest.raises(CannotWrite, match=r"cannot be written \(attempt to write a readonly database\)"):
+        ledger.reserve("patients", PureDP(0.5))
+
+
+WITHOUT_RIGHTS = """
+import os, sys
+from onedraw.errors import CannotWrite
+from onedraw.ledger import Ledger
+from onedraw.privacy import PureDP
+
+Ledger.open(sys.argv[1]).verify()  # everything is imported before the rights are given up
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+ledger = Ledger.open(sys.argv[1])
+print(ledger.remaining("patients").epsilon)
+try:
+    ledger.reserve("patients", PureDP(0.5))
+except CannotWrite:
+    print("no-reservation")
+try:
+    Ledger.open(sys.argv[2], create=True)
+except CannotWrite:
+    print("no-new-books")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up its rights")
+def test_a_process_without_the_right_to_write_can_only_read() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "books.db"
+        Ledger.open(path, create=True).init("patients", PureDP(1.0))
+        path.chmod(0o444)
+        Path(folder).chmod(0o755)
+        completed = subprocess.run(
+            [sys.executable, "-c", WITHOUT_RIGHTS, str(path), str(path.with_name("new.db"))],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert completed.stdout.split() == ["1.0", "no-reservation", "no-new-books"], completed.stderr
+        assert Ledger.open(path).account("patients").reservations == 0
+        assert [found.name for found in Path(folder).iterdir()] == ["books.db"]
+
+
+def test_a_full_disk_is_said_and_nothing_is_lost(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = SQLiteStorage._connect
+
+    def on_a_full_disk(self: SQLiteStorage, mode: str = "rw") -> sqlite3.Connection:
+        connection = connect(self, mode)
+        connection.execute("PRAGMA max_page_count = 1")  # SQLite takes the present size: not a page more
+        return connection
+
+    accepted: list[Reservation] = []
+
+    def spend_until_it_fails(ledger: Ledger) -> None:
+        while len(accepted) < 100:
+            accepted.append(ledger.reserve("patients", PureDP(2.0**-12), label="x" * 400))
+
+    with monkeypatch.context() as full:
+        full.setattr(SQLiteStorage, "_connect", on_a_full_disk)
+        with pytest.raises(CannotWrite, match="full"):
+            spend_until_it_fails(Ledger.open(books))
+    ledger = Ledger.open(books)
+    assert ledger.account("patients").reservations == len(accepted)
+    assert ledger.verify().ok
+
+
+@pytest.mark.postgresql
+def test_a_read_only_postgresql_server_is_said(postgresql: Any) -> None:
+    place = postgresql.new_place()
+    Ledger.open(place, create=True).init("patients", PureDP(1.0))
+    ledger = Ledger.open(f"{place}%20-cdefault_transaction_read_only%3Don")
+    assert ledger.remaining("patients").epsilon == 1.0
+    with pytest.raises(CannotWrite, match="read-only transaction"):
+        ledger.reserve("patients", PureDP(0.5))
+
+
+@pytest.mark.postgresql
+def test_a_role_that_may_only_select_and_insert_is_enough(postgresql: Any) -> None:
+    place = postgresql.new_place()
+    schema = place.rpartition("%3D")[2]
+    Ledger.open(place, create=True).init("patients", PureDP(1.0))
+    postgresql.execute(f"CREATE ROLE clerk_{schema} LOGIN; GRANT USAGE ON SCHEMA {schema} TO clerk_{schema}")
+    postgresql.execute(f"GRANT SELECT, INSERT ON {schema}.onedraw_events TO clerk_{schema}")
+    clerk = Ledger.open(place.replace("postgres@", f"clerk_{schema}@"))
+    clerk.settle(clerk.reserve("patients", PureDP(0.5)), "digest")
+    postgresql.execute(f"REVOKE INSERT ON {schema}.onedraw_events FROM clerk_{schema}")
+    with pytest.raises(CannotWrite, match="permission denied"):
+        clerk.reserve("patients", PureDP(0.25))
+
+
+@pytest.mark.postgresql
+def test_a_server_that_does_not_answer_is_said_without_its_password(postgresql: Any) -> None:
+    with pytest.raises(LedgerError, match="could not be used") as caught:
+        Ledger.open("postgresql://user:secret@/books?host=/nowhere")
+    assert "secret" not in str(caught.value)
+    assert "secret" not in repr(Ledger(storage_at("postgresql://user:secret@/books?host=/nowhere")))
+
+
+def test_a_missing_driver_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(LedgerError, match=r"onedraw\[postgresql\]"):
+        Ledger.open("postgresql://user@/books?host=/nowhere")
+
+
+# ── busy, copied, crashed ──
+
+
+def test_a_lock_that_is_never_given_back_is_said(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.2)
+    ledger = Ledger.open(books)
+    holder = sqlite3.connect(books, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(LedgerError, match="locked by another process"):
+            ledger.reserve("patients", PureDP(0.5))
+        assert ledger.remaining("patients").epsilon == 1.0  # reading goes on
+    finally:
+        holder.close()
+    ledger.reserve("patients", PureDP(0.5))
+
+
+@pytest.mark.postgresql
+def test_a_lock_in_postgresql_that_is_never_given_back_is_said(
+    postgresql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    monkeypatch.setattr(storage, "WAIT_SECONDS", 1)
+    ledger = Ledger.open(postgresql.new_place(), create=True)
+    with psycopg.connect(f"host={postgresql.home} user=postgres dbname=postgres") as holder:
+        holder.execute(f"SELECT pg_advisory_xact_lock({int.from_bytes(b'onedraw')})")
+        with pytest.raises(LedgerError, match="locked by another process"):
+            ledger.init("patients", PureDP(1.0))
+    ledger.init("patients", PureDP(1.0))
+
+
+def test_a_plain_copy_of_the_file_is_the_whole_history(books: Path, tmp_path: Path) -> None:
+    """The reason against WAL: nothing lives in a second file once a call has returned."""
+    ledger = Ledger.open(books)
+    ledger.reserve("patients", PureDP(0.5))
+    assert [path.name for path in books.parent.iterdir()] == ["books.db"]
+    copied = tmp_path / "copy.db"
+    copied.write_bytes(books.read_bytes())
+    assert Ledger.open(copied).events() == ledger.events()
+
+
+def test_two_processes_that_begin_the_same_books_make_one(place: str) -> None:
+    heads: list[str] = []
+    gate = threading.Barrier(4)
+
+    def begin() -> None:
+        gate.wait()
+        heads.append(Ledger.open(place, create=True).head())
+
+    threads = [threading.Thread(target=begin) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(heads) == 4
+    assert len(set(heads)) == 1
+
+
+def test_paths_with_odd_characters_name_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "bü %20?#&.db"
+    Ledger.open(path, create=True)
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_relative_path_stays_the_same_ledger_after_a_change_of_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger.open("books.db", create=True)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ledger.init("patients", PureDP(1.0))
+    assert Ledger.open(tmp_path / "books.db").datasets() == ("patients",)
+
+
+# ── durable ──
+
+
+def test_sqlite_syncs_the_file_and_its_directory_before_a_reservation_counts(books: Path) -> None:
+    connection = SQLiteStorage(str(books))._connect()
+    settings = {
+        name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")
+    }
+    connection.close()
+    assert settings == {"synchronous": 3, "journal_mode": "delete"}  # 3 is EXTRA
+
+
+@pytest.mark.postgresql
+def test_postgresql_waits_for_the_disk_even_where_the_server_would_not(postgresql: Any) -> None:
+    place = postgresql.new_place()
+    Ledger.open(place, create=True)
+    hasty = storage_at(f"{place}%20-csynchronous_commit%3Doff")
+    with hasty.writing() as writer:
+        assert writer._connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"

@@ -1,0 +1,87 @@
+"""Oracle and property: exact rational arithmetic decides which side of the truth a rounded number is on."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onedraw.privacy.rounding import (
+    down,
+    fraction_down,
+    fraction_up,
+    root_up,
+    sum_up,
+    text,
+    up,
+    weighted_sum_up,
+)
+
+numbers = st.floats(min_value=1e-300, max_value=1e300)
+many = settings(deadline=None, print_blob=True, max_examples=200)
+
+
+@many
+@given(st.lists(st.floats(min_value=0.0, max_value=1e200), min_size=1, max_size=20))
+def test_a_sum_is_the_smallest_float_not_below_the_exact_sum(values):
+    exact = sum((Fraction(value) for value in values), Fraction(0))
+    rounded = sum_up(values)
+    assert Fraction(rounded) >= exact
+    assert rounded == 0.0 or Fraction(math.nextafter(rounded, -math.inf)) < exact
+
+
+def test_four_hundred_equal_parts_add_up_exactly():
+    assert weighted_sum_up([(2.0**-7, 400)]) == 3.125
+    assert sum_up([0.1] * 10) > 1.0  # the float 0.1 is above one tenth, and the sum must not hide it
+
+
+@many
+@given(numbers, numbers)
+def test_quotients_are_rounded_to_the_side_asked_for(numerator, denominator):
+    exact = Fraction(numerator) / Fraction(denominator)
+    low, high = fraction_down(exact), fraction_up(exact)
+    assert Fraction(low) <= exact
+    assert high == math.inf or Fraction(high) >= exact
+    assert high in (low, math.nextafter(low, math.inf))
+
+
+def test_a_number_too_large_for_a_float_rounds_up_to_infinity():
+    assert fraction_up(Fraction(10) ** 400) == math.inf
+    assert fraction_down(Fraction(10) ** 400) < math.inf
+
+
+@many
+@given(st.floats(min_value=1e-150, max_value=1e150))
+def test_a_square_root_squares_to_no_less(value):
+    square = Fraction(value) ** 2 * 3
+    root = root_up(square)
+    assert Fraction(root) ** 2 >= square
+    assert Fraction(math.nextafter(root, 0.0)) ** 2 < square
+
+
+@many
+@given(st.floats(min_value=-1e300, max_value=1e300))
+def test_up_and_down_move_strictly_outward(value):
+    assert down(value) < value < up(value)
+
+
+def test_infinity_stays_infinite():
+    assert up(math.inf) == math.inf == down(math.inf)
+    assert sum_up([1.0, math.inf]) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1.0, "1"),
+        (0.1, "0.1"),
+        (1e-5, "1e-05"),
+        (math.inf, "∞"),
+        (1e22, "1e+22"),
+        (1 / 3, "0.3333333333333333"),
+    ],
+)
+def test_printing_a_number_keeps_every_digit(value, words):
+    assert text(value) == words
+    assert value == math.inf or float(text(value)) == value

@@ -1,0 +1,211 @@
+"""The one door: order of events, refusals, marks."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+import onedraw as od
+from onedraw import errors, privacy
+from onedraw.release import promise_of
+from onedraw.release.lattice import on_lattice, snap, spacing_for
+
+
+class Sampler:
+    """A sampler that says what the test wants it to say, and records whether it ran."""
+
+    def __init__(self, exactness, *, fails=False):
+        self.said, self.fails, self.ran = exactness, fails, False
+
+    def exactness(self, plan):
+        return self.said
+
+    def to_dict(self):
+        return {"name": "Exact"}
+
+    def draw(self, law, generator, *, size):
+        self.ran = True
+        if self.fails:
+            raise RuntimeError("power cut")
+        return np.full(size, 0.25)
+
+
+def test_a_release_has_a_draw_a_certificate_and_an_entry_in_the_books(plan, records, ledger):
+    release = od.release(plan, records, ledger=ledger, dataset="patients")
+    assert 0 <= release.draw <= 1
+    assert release.draws.shape == (1, 1)
+    assert release.certificate.sentence.startswith("Exact: this draw is (ε = 1, δ = 1e-06)-differentially private")
+    kinds = [event.kind for event in ledger.events("patients")]
+    assert kinds == ["dataset-opened", "reserved", "settled"]
+    entry = release.certificate.ledger
+    assert ledger.certificate_digest(entry.entry) == release.certificate.digest
+    assert entry.head == ledger.events("patients")[1].hash
+
+
+def test_the_ledger_is_charged_before_the_draw_and_a_crash_loses_no_spend(plan, records, ledger):
+    with pytest.raises(RuntimeError, match="power cut"):
+        od.release(plan, records, ledger=ledger, dataset="patients", sampler=Sampler(privacy.Exact(), fails=True))
+    assert [event.kind for event in ledger.events("patients")] == ["dataset-opened", "reserved"]
+
+
+def test_a_spent_budget_stops_the_release_before_the_sampler_runs(plan, records, ledger):
+    for _ in range(2):
+        od.release(plan, records, ledger=ledger, dataset="patients")
+    costly = od.calibrate(od.Diffused(), plan.model, od.ApproxDP(2.5, 1e-6), n=200)
+    sampler = Sampler(privacy.Exact())
+    with pytest.raises(errors.BudgetSpent):
+        od.release(costly, records, ledger=ledger, dataset="patients", sampler=sampler)
+    assert not sampler.ran
+    assert ledger.spent("patients").epsilon(1e-5) <= 3.0
+
+
+def test_another_n_is_an_error_and_costs_nothing(plan, ledger):
+    with pytest.raises(errors.CountMismatch, match="n = 200 records, the data have 3"):
+        od.release(plan, [0, 1, 1], ledger=ledger, dataset="patients")
+    assert len(ledger.events("patients")) == 1
+
+
+def test_without_a_ledger_the_first_line_says_so(plan, records):
+    assert od.release(plan, records).certificate.sentence.endswith("Not recorded in any ledger.")
+
+
+def test_a_ledger_needs_a_dataset_name(plan, records, ledger):
+    with pytest.raises(errors.WrongCall, match="no dataset name"):
+        od.release(plan, records, ledger=ledger)
+
+
+def test_a_seed_is_reproducible_marked_not_private_and_charged(plan, records, ledger):
+    first = od.release(plan, records, ledger=ledger, dataset="patients", random_state=7)
+    second = od.release(plan, records, random_state=7)
+    assert first.draw == second.draw
+    assert first.certificate.sentence.startswith("SEEDED: REPRODUCIBLE, NOT PRIVATE.")
+    reserved = next(event for event in ledger.events("patients") if event.kind == "reserved")
+    assert reserved.payload["seeded"] is True
+
+
+def test_two_unseeded_releases_differ(plan, records):
+    assert od.release(plan, records).draw != od.release(plan, records).draw
+
+
+def test_draws_share_the_budget():
+    model = od.models.GaussianMean(bound=1.0, variance=4.0, prior_count=1.0)
+    plan = od.calibrate(od.Diffused(), model, od.GaussianDP(0.5), n=100, draws=8)
+    release = od.release(plan, np.zeros(100))
+    assert release.draws.shape == (8, 1)
+    assert "these 8 draws together are" in release.certificate.sentence
+
+
+@pytest.mark.parametrize("word", ["estimated", "assumed"])
+def test_unproven_samplers_are_refused_unless_named(plan, records, word):
+    exactness = {
+        "estimated": privacy.Estimated(1e-4, "couplings"),
+        "assumed": privacy.Assumed("the chain converged"),
+    }[word]
+    sampler = Sampler(exactness)
+    with pytest.raises(errors.ExactnessRefused, match=f'accept="{word}"'):
+        od.release(plan, records, sampler=sampler)
+    assert not sampler.ran
+    release = od.release(plan, records, sampler=sampler, accept=word)
+    assert release.certificate.sentence.startswith(f"{word.upper()}, NOT PROVEN")
+
+
+def test_an_unknown_word_of_acceptance_is_an_error(plan, records):
+    with pytest.raises(errors.WrongCall, match="accept takes"):
+        od.release(plan, records, accept="whatever")
+
+
+def test_total_variation_is_paid_from_the_reserve():
+    model = od.models.GaussianMean(bound=1.0, variance=4.0, prior_count=1.0)
+    reserve = 1e-9
+    plan = od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 1e-6), n=100, gamma=reserve)
+    promise = promise_of(plan, privacy.WithinTV(reserve))
+    assert promise.delta(1.0) <= 1e-6
+    assert promise.delta(1.0) > plan.guarantee.promise.delta(1.0) + (1 + math.e) * reserve * 0.999
+    with pytest.raises(errors.PromiseRefused, match="does not imply the budget"):
+        promise_of(plan, privacy.WithinTV(1e-6))
+
+
+def test_a_last_iterate_carries_its_own_promise(mean_plan):
+    assert promise_of(mean_plan, privacy.LastIterate(od.GaussianDP(0.4))) == od.GaussianDP(0.4)
+    with pytest.raises(errors.PromiseRefused):
+        promise_of(mean_plan, privacy.LastIterate(od.GaussianDP(0.6)))
+
+
+def test_the_gaussian_promise_gets_a_second_opinion(mean_plan):
+    release = od.release(mean_plan, np.zeros(100))
+    assert "confirmed" in release.certificate.second_opinion
+
+
+def test_the_renyi_promise_says_that_no_second_opinion_exists(plan, records):
+    assert "skipped" in od.release(plan, records).certificate.second_opinion
+
+
+def test_draws_lie_on_the_lattice(plan, records):
+    release = od.release(plan, records, lattice=2.0**-8)
+    assert on_lattice(release.draws, 2.0**-8)
+    assert release.certificate.lattice == 2.0**-8
+
+
+def test_the_default_lattice_is_a_millionth_of_the_prior_scale():
+    assert spacing_for(1.0, None) == 2.0**-20
+    assert spacing_for(1.99, None) == 2.0**-20
+    assert spacing_for(2.0, None) == 2.0**-19
+
+
+@pytest.mark.parametrize("spacing", [0.0, -1.0, 0.3, math.inf, math.nan])
+def test_a_lattice_must_be_a_power_of_two(spacing):
+    with pytest.raises(errors.WrongCall, match="power of two"):
+        spacing_for(1.0, spacing)
+
+
+def test_snapping_never_leaves_a_negative_zero():
+    assert math.copysign(1, snap(np.array([-1e-9]), 0.5)[0]) == 1.0
+
+
+@pytest.mark.parametrize("records", [[math.nan] * 200, [math.inf] * 200, [None] * 200, ["x"] * 200, [[1, 2]] * 200])
+def test_no_record_can_make_a_release_fail(plan, records):
+    assert 0 <= od.release(plan, records).draw <= 1
+
+
+def test_diagnostics_are_not_written(plan, records, tmp_path):
+    release = od.release(plan, records)
+    release.diagnostics["seconds"] = 1.0
+    release.save(tmp_path / "out.json")
+    assert "seconds" not in (tmp_path / "out.json").read_text()
+
+
+def test_a_release_is_never_overwritten(plan, records, tmp_path):
+    release = od.release(plan, records)
+    release.save(tmp_path / "out.json")
+    with pytest.raises(errors.CannotWrite, match="exists already"):
+        release.save(tmp_path / "out.json")
+    assert od.Release.load(tmp_path / "out.json").certificate == release.certificate
+
+
+def test_a_missing_folder_is_explained(plan, records, tmp_path):
+    with pytest.raises(errors.CannotWrite, match="does not exist"):
+        od.release(plan, records).save(tmp_path / "nowhere" / "out.json")
+
+
+def test_the_books_and_the_plan_must_mean_the_same_person(plan, records, tmp_path):
+    books = od.Ledger.open(tmp_path / "other.db", create=True)
+    books.init("patients", od.ApproxDP(3.0, 1e-5), unit=privacy.Unit(4))
+    with pytest.raises(errors.WrongCall, match="records_per_person=4"):
+        od.release(plan, records, ledger=books, dataset="patients")
+
+
+def test_copying_a_ledger_spends_from_the_same_books(plan, records, ledger):
+    od.release(plan, records, ledger=copy.deepcopy(ledger), dataset="patients")
+    assert len(ledger.events("patients")) == 3
+
+
+def test_the_certificate_depends_on_the_records_through_the_draw_alone(plan):
+    """Replay: same randomness, neighbouring and opposite data sets; everything but the draw is the same."""
+    documents = []
+    for records in (np.zeros(200), np.ones(200), np.full(200, np.nan)):
+        certificate = od.release(plan, records, random_state=3).certificate.model_dump(mode="json")
+        assert certificate["draw"].pop("values")
+        certificate.pop("prepared_at")
+        documents.append(certificate)
+    assert documents[0] == documents[1] == documents[2]

@@ -1,0 +1,176 @@
+"""Verifying a certificate: every edit that breaks the promise is caught, field by field."""
+
+import copy
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+import onedraw as od
+from onedraw import errors
+from onedraw.release.certificate import Certificate, round_up
+
+SCHEMA = Path(od.__file__).parent / "release" / "certificate.schema.json"
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """One release of each kind of promise, with its books."""
+    folder = tmp_path_factory.mktemp("released")
+    ledger = od.Ledger.open(folder / "books.db", create=True)
+    ledger.init("patients", od.ApproxDP(9.0, 1e-4))
+    models = {
+        "beta": (od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1.0, 1e-6), np.zeros(50)),
+        "dirichlet": (
+            od.models.DirichletCategorical(prior=[1, 2, 3]),
+            od.RenyiDP.at(3.0, 0.2),
+            np.zeros(50, dtype=int),
+        ),
+        "mean": (
+            od.models.GaussianMean(bound=1.0, variance=4.0, prior_count=1.0),
+            od.GaussianDP(0.3),
+            np.zeros(50),
+        ),
+    }
+    return ledger, {
+        name: od.release(od.calibrate(od.Diffused(), model, budget, n=50), data, ledger=ledger, dataset="patients")
+        for name, (model, budget, data) in models.items()
+    }
+
+
+def paths(document, where=()):
+    """Every leaf of a JSON document."""
+    if isinstance(document, dict):
+        for name, value in document.items():
+            yield from paths(value, (*where, name))
+    elif isinstance(document, list):
+        for index, value in enumerate(document):
+            yield from paths(value, (*where, index))
+    else:
+        yield where, document
+
+
+def edits(value):
+    """What someone might write instead."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value * 2, 0]
+    if isinstance(value, float):
+        return [value * 0.9, value * 1.1, value / 2, value * 2, -value, 0.0]
+    if isinstance(value, str):
+        return [value + "x", ""]
+    return ["edited"]
+
+
+def edited(document, where, value):
+    changed = copy.deepcopy(document)
+    place = changed
+    for step in where[:-1]:
+        place = place[step]
+    place[where[-1]] = value
+    return changed
+
+
+# Fields that say how the release was made but on which the promise does not rest.
+FREE = {"second_opinion", "prepared_at", "software", "data", "ledger", "draw", "lattice"}
+
+
+@pytest.mark.parametrize("name", ["beta", "dirichlet", "mean"])
+def test_every_edit_of_a_promise_bearing_field_is_caught(released, name):
+    document = released[1][name].certificate.model_dump(mode="json")
+    missed = []
+    for where, value in paths(document):
+        if where[0] in FREE:
+            continue
+        for replacement in edits(value):
+            if replacement == value:
+                continue
+            changed = edited(document, where, replacement)
+            try:
+                od.verify(Certificate.model_validate(changed))
+            except (errors.CertificateRejected, ValueError):
+                continue
+            missed.append((where, value, replacement))
+    assert missed == []
+
+
+@pytest.mark.parametrize("name", ["beta", "dirichlet", "mean"])
+def test_the_ledger_catches_every_edit_of_any_field(released, name):
+    ledger, releases = released
+    document = releases[name].certificate.model_dump(mode="json")
+    for where, value in paths(document):
+        if where[0] not in FREE:
+            continue
+        replacement = edits(value)[0]
+        if isinstance(value, float):
+            replacement = value + document["lattice"]
+        with pytest.raises((errors.CertificateRejected, ValueError)):
+            od.verify(Certificate.model_validate(edited(document, where, replacement)), ledger=ledger)
+
+
+@pytest.mark.parametrize("name", ["beta", "dirichlet", "mean"])
+def test_dropping_or_adding_a_field_is_caught(released, name):
+    document = released[1][name].certificate.model_dump(mode="json")
+    for field in document:
+        if field == "format":
+            continue
+        shorter = {key: value for key, value in document.items() if key != field}
+        with pytest.raises(ValueError):
+            Certificate.model_validate(shorter)
+    with pytest.raises(ValueError):
+        Certificate.model_validate(document | {"acceptance_rate": 0.8})
+
+
+def test_alone_the_answer_is_consistent_and_with_the_ledger_authentic(released):
+    ledger, releases = released
+    assert od.verify(releases["beta"].certificate).answer == "consistent"
+    assert od.verify(releases["beta"].certificate, ledger=ledger).answer == "authentic"
+
+
+def test_a_consistent_forgery_passes_alone_and_fails_against_the_ledger(released):
+    """Another honest plan's certificate with this release's ledger entry: consistent, but not the one issued."""
+    ledger, releases = released
+    plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(0.5, 1e-6), n=50)
+    honest = od.release(plan, np.zeros(50), ledger=ledger, dataset="patients").certificate
+    forged = honest.model_copy(update={"ledger": releases["beta"].certificate.ledger})
+    assert od.verify(forged).answer == "consistent"
+    with pytest.raises(errors.CertificateRejected, match="does not hold this certificate's digest"):
+        od.verify(forged, ledger=ledger)
+
+
+def test_another_ledger_does_not_confirm(released, tmp_path):
+    other = od.Ledger.open(tmp_path / "other.db", create=True)
+    with pytest.raises(errors.CertificateRejected):
+        od.verify(released[1]["beta"].certificate, ledger=other)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "not json", '{"format": 1, "format": 2}', "NaN", "[" * 100_000])
+def test_a_file_that_is_no_certificate_is_rejected_with_words(tmp_path, text):
+    path = tmp_path / "release.json"
+    path.write_text(text)
+    with pytest.raises(errors.CertificateRejected, match="is not a certificate"):
+        od.verify(path)
+
+
+def test_a_missing_file_is_a_wrong_call(tmp_path):
+    with pytest.raises(errors.WrongCall, match="could not be read"):
+        od.verify(tmp_path / "nowhere.json")
+
+
+def test_the_json_schema_that_ships_is_the_one_of_the_code_and_accepts_a_release(released):
+    shipped = json.loads(SCHEMA.read_text())
+    assert shipped == Certificate.model_json_schema(), "run tools/write_certificate_schema.py"
+    for release in released[1].values():
+        jsonschema.validate(json.loads(release.certificate.to_json()), shipped)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"format": "onedraw certificate 1"}, shipped)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.1, 1e-6, 0.123456789012345, 1e-300, 123456.78901234567, 0.9999999999999999])
+def test_rounding_goes_up_and_keeps_short_decimals(value):
+    assert value <= round_up(value) <= value * (1 + 1e-9)
+    assert round_up(0.1) == 0.1
+    assert round_up(1e-6) == 1e-6
