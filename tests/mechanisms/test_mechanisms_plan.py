@@ -27,9 +27,7 @@ PLANS = [
     calibrate(Diffused(), DirichletCategorical([1, 2, 3]), ApproxDP(1.0, 1e-6), n=100, draws=3, gamma=1e-9),
     calibrate(Concentrated(), GammaPoisson((2, 1), cap=4), ApproxDP(1.0, 1e-6), n=100, records_per_person=2),
     calibrate(Concentrated(), GammaExponential((2, 1), cap=4.0), RenyiDP.at(3.0, 0.5), n=100),
-    calibrate(
-        Diffused(), GaussianMean(1.0, 1.0, 1.0, dim=2), GaussianDP(0.1), n=100, draws=2, records_per_person=2
-    ),
+    calibrate(Diffused(), GaussianMean(1.0, 1.0, 1.0, dim=2), GaussianDP(0.1), n=100, draws=2, records_per_person=2),
     calibrate(Diffused(), BetaBernoulli((6, 12)).with_public([1, 0, 1]), ApproxDP(1.0, 1e-6), n=100),
 ]
 
@@ -81,9 +79,7 @@ def places(value, path=()):
     """Every place of a JSON document, containers and leaves."""
     if path:
         yield path
-    children = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
         yield from places(child, (*path, key))
 

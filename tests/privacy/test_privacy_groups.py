@@ -48,9 +48,7 @@ def test_the_delta_of_three_records_is_a_geometric_sum():
     assert exact <= grouped.stated_delta <= exact * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
-    "promise", [PureDP(0.5), RenyiDP.at(2.0, 0.5), ApproxDP(1.0, 0.1), compose(PureDP(1.0))]
-)
+@pytest.mark.parametrize("promise", [PureDP(0.5), RenyiDP.at(2.0, 0.5), ApproxDP(1.0, 0.1), compose(PureDP(1.0))])
 def test_one_record_changes_nothing(promise):
     assert group(promise, 1) == promise == ungroup(promise, 1)
 

@@ -96,7 +96,7 @@ def test_epsilon_and_delta_are_inverse_to_each_other(promise, delta):
     epsilon = promise.epsilon(delta)
     assume(0.0 < epsilon < math.inf)
     assert promise.delta(epsilon) <= delta * (1 + 1e-5) + 1e-12
-    # A promise implies what it says of itself, and what it says of itself is not far from the best it can say.
+    # A promise implies what it says of itself.
     assert promise.implies(ApproxDP(epsilon, delta))
 
 

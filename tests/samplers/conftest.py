@@ -15,6 +15,4 @@ ROOT_SEED = int(os.environ.get("ONEDRAW_TEST_SEED") or secrets.randbits(63))
 def test_seed(request: pytest.FixtureRequest) -> int:
     """A seed of this test's own, so that tests do not share their luck."""
     print(f"to repeat this run: ONEDRAW_TEST_SEED={ROOT_SEED}")
-    return int.from_bytes(
-        hashlib.sha256(f"{ROOT_SEED} {request.node.nodeid}".encode()).digest()[:8], "little"
-    )
+    return int.from_bytes(hashlib.sha256(f"{ROOT_SEED} {request.node.nodeid}".encode()).digest()[:8], "little")

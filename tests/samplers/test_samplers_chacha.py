@@ -40,9 +40,7 @@ def bits(key: jax.Array, count: int) -> list[int]:
 
 
 def block(key: bytes, nonce: str, number: int, count: int = 1) -> bytes:
-    inputs = [
-        np.full(count, word, dtype=np.uint32) for word in np.frombuffer(bytes.fromhex(nonce), dtype="<u4")
-    ]
+    inputs = [np.full(count, word, dtype=np.uint32) for word in np.frombuffer(bytes.fromhex(nonce), dtype="<u4")]
     numbers = np.arange(number, number + count, dtype=np.uint32)
     key_words = jnp.asarray(np.frombuffer(key, dtype="<u4"))
     stream = chacha20_blocks(key_words, tuple(jnp.asarray(word) for word in (numbers, *inputs)))
@@ -88,9 +86,7 @@ def test_random_bits_agree_with_the_other_implementation() -> None:
     numpy_stream = seeded_generator(7).bit_generator.random_raw(500)
     same_key = chacha_key(seed_digest(7, purpose="numpy"))
     assert np.array_equal(np.asarray(jax.random.bits(same_key, (500,), dtype="uint64")), numpy_stream)
-    assert np.array_equal(
-        np.asarray(jax.random.bits(same_key, (3, 5), dtype="uint64")).ravel(), numpy_stream[:15]
-    )
+    assert np.array_equal(np.asarray(jax.random.bits(same_key, (3, 5), dtype="uint64")).ravel(), numpy_stream[:15])
 
 
 @pytest.mark.parametrize("width", [8, 16, 32, 64])
@@ -124,13 +120,9 @@ def test_a_key_of_another_length_is_refused(count: int) -> None:
 
 def test_integer_seeds_do_not_depend_on_the_integers_width() -> None:
     for seed in (7, -7):
-        narrow, wide = (
-            jax.random.key(np.array(seed, dtype=kind), impl=CHACHA20) for kind in ("int32", "int64")
-        )
+        narrow, wide = (jax.random.key(np.array(seed, dtype=kind), impl=CHACHA20) for kind in ("int32", "int64"))
         assert words(narrow) == words(wide)
-    distinct = {
-        tuple(words(jax.random.key(seed, impl=CHACHA20))) for seed in (0, 1, -1, 2**32, 2**32 + 1, 2**62)
-    }
+    distinct = {tuple(words(jax.random.key(seed, impl=CHACHA20))) for seed in (0, 1, -1, 2**32, 2**32 + 1, 2**62)}
     assert len(distinct) == 6
 
 
@@ -204,9 +196,7 @@ def test_jax_and_numpy_alone_are_enough() -> None:
         "import jax; from onedraw.samplers import secure_key;"
         "print(jax.random.normal(secure_key(), (2,)).shape)"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120
-    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
     assert (result.returncode, result.stdout) == (0, "(2,)\n"), result.stderr
 
 

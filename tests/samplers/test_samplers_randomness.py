@@ -167,9 +167,7 @@ def test_a_seed_is_hashed_into_the_whole_key() -> None:
     import hashlib
 
     key = hashlib.sha256(b"onedraw seed for numpy: ff").digest()
-    assert keystream(seeded_generator(255).bit_generator, 128) == keystream(
-        positioned(key, bytes(12), 0), 128
-    )
+    assert keystream(seeded_generator(255).bit_generator, 128) == keystream(positioned(key, bytes(12), 0), 128)
 
 
 def test_seeds_repeat_their_stream_and_no_two_share_one() -> None:
@@ -202,7 +200,5 @@ def test_importing_the_room_loads_neither_jax_nor_randomgen() -> None:
         "import sys, onedraw.samplers as s; s.seeded_generator; "
         "sys.exit(', '.join({'jax', 'randomgen', 'scipy.stats'} & set(sys.modules)) or 0)"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
-    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")

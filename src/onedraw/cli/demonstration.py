@@ -78,11 +78,9 @@ def publish(question: str, target: str, place: Path, schema: Any, ledger: Any) -
     release = door.release(plan, records, ledger=ledger, label=f"{question} of {target}")
     out = place / f"{question}.json"
     release.save(out)
-    labels = getattr(schema.column(target), "labels", ())
-    names = labels if len(labels) == release.draws.shape[1] else release.certificate.draw.names
     return {
         "question": question, "target": target, "sentence": release.certificate.sentence, "file": str(out),
-        "table": [list(row) for row in zip(names, release.draws[0].tolist(), truths(records, question), strict=True)],
+        "table": [list(row) for row in zip(release.certificate.draw.names, release.draws[0].tolist(), truths(records, question), strict=True)],
         "verified": door.verify(out, ledger=ledger).answer,
     }  # fmt: skip
 

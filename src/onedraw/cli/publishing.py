@@ -74,15 +74,13 @@ def release(
     show_lines(certificate.sentence)
     show_table(
         f"{certificate.draw.quantity} of {target}", ["parameter", "released"],
-        [[name, f"{value:.6g}"] for name, value in zip(_labels(declared, target, certificate.draw.names), result.draws[0], strict=True)],
+        [[name, f"{value:.6g}"] for name, value in zip(certificate.draw.names, result.draws[0], strict=True)],
     )  # fmt: skip
+    if model == "average":
+        lower, upper = family.lower, family.upper
+        value = lower + result.draw * (upper - lower)
+        show_lines(f"The proportion is of the range {lower:g} … {upper:g}: in the column's units {value:.6g}.")
     show_lines(f"Written to {out}. Check it with: onedraw verify {out} --ledger {ledger}")
-
-
-def _labels(schema: Any, target: str, names: list[str]) -> list[str]:
-    """Level names where the draw has one number for each: they are declared, hence public."""
-    labels = getattr(schema.column(target), "labels", ())
-    return list(labels) if len(labels) == len(names) else names
 
 
 def verify(

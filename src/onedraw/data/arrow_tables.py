@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from onedraw.data.cells import BLANKS, EXACT_INTEGERS
+from onedraw.data.cells import BLANKS, EXACT_INTEGERS, NUMBER, number_of
 from onedraw.data.encoding import Cells, Chunk, Numbers
 from onedraw.data.tables import Batch, Part, Table, Wanted
 from onedraw.errors import FileMismatch
@@ -76,26 +76,34 @@ def _numbers(array: Any) -> Numbers:
 
 def _chunk_of_text(array: Any, wanted: Wanted) -> Chunk:
     raw = array.cast(pa.large_binary())  # bytes: stored text is not always UTF-8
-    if wanted is not Wanted.LABELS:
-        numbers = _parsed(raw)
-        if numbers is not None and (
-            wanted is Wanted.NUMBERS or bool(np.all(np.abs(numbers) < EXACT_INTEGERS))
-        ):
+    if wanted is Wanted.NUMBERS:
+        return Numbers(_parsed(raw))
+    if wanted is Wanted.IDENTIFIERS:
+        numbers = _cast(raw)
+        if numbers is not None and bool(np.all(np.abs(numbers) < EXACT_INTEGERS)):
             return Numbers(numbers)
     return _coded(pc.dictionary_encode(raw))
 
 
-def _parsed(raw: Any) -> Any | None:
-    """All cells as float64, or None where Arrow cannot read some cell and each must be read by itself."""
-    text = raw.view(pa.large_string())
+def _parsed(raw: Any) -> Any:
+    """All cells as float64, NaN where missing: in bulk as far as they look like numbers, the rest one by one."""
+    numbers = _cast(raw)
+    if numbers is None:
+        trimmed = pc.ascii_trim(raw.view(pa.large_string()), characters=BLANKS).view(pa.large_binary())
+        looks = pc.fill_null(pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$"), False)
+        numbers = _cast(pc.if_else(looks, trimmed, pa.scalar(None, trimmed.type)))
+        if numbers is None:
+            looks, numbers = pa.array(np.zeros(len(raw), dtype=bool)), np.full(len(raw), np.nan)
+        words = np.flatnonzero(~looks.to_numpy(zero_copy_only=False))
+        numbers = np.array(numbers)  # Arrow's memory is not ours to change
+        numbers[words] = [number_of(cell) for cell in raw.take(pa.array(words)).to_pylist()]
+    return numbers
+
+
+def _cast(raw: Any) -> Any | None:
+    """The cells as float64 by Arrow's own reading, or None if there is one it cannot read."""
     try:
-        return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:
-        pass
-    try:
-        text = pc.ascii_trim(text, characters=BLANKS)
-        text = pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, text.type), text)
-        return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return raw.view(pa.large_string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         return None
 
@@ -141,10 +149,7 @@ class _ArrowTable(Table):
         for batch in batches:
             columns = {name: batch.column(batch.schema.get_field_index(name)) for name in wanted}
             for start in range(0, batch.num_rows, rows):
-                yield {
-                    name: chunk_of(column.slice(start, rows), wanted[name])
-                    for name, column in columns.items()
-                }
+                yield {name: chunk_of(column.slice(start, rows), wanted[name]) for name, column in columns.items()}
 
 
 class ParquetTable(_ArrowTable):
@@ -159,9 +164,7 @@ class ParquetTable(_ArrowTable):
         with _readable(path), pq.ParquetFile(path) as file:
             super().__init__(file.schema_arrow, file.metadata.num_rows, path.name)
             metadata = file.metadata
-            self._group_rows = [
-                metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)
-            ]
+            self._group_rows = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         groups: list[list[int]] = []
@@ -268,8 +271,8 @@ def _readable(path: Path) -> Iterator[None]:
 # Plain lines of CSV
 
 
-def split_lines(lines: bytes, columns: int, wanted: Sequence[int]) -> list[Any] | None:
-    """The wanted columns of lines with `columns` cells each and no quotes; None if Arrow disagrees."""
+def split_lines(lines: bytes, rows: int, columns: int, wanted: Sequence[int]) -> list[Any] | None:
+    """The wanted columns of `rows` plain lines with `columns` cells each; None if Arrow disagrees."""
     from pyarrow import csv
 
     names = [str(place) for place in wanted]
@@ -290,7 +293,7 @@ def split_lines(lines: bytes, columns: int, wanted: Sequence[int]) -> list[Any] 
         )
     except pa.ArrowInvalid:
         return None
-    return [table.column(name).combine_chunks() for name in names]
+    return [table.column(name).combine_chunks() for name in names] if table.num_rows == rows else None
 
 
 def weave(plain: Any, odd: Sequence[bytes | None], is_odd: npt.NDArray[np.bool_]) -> Any:

@@ -31,9 +31,13 @@ BLANKS = " \t\n\r\f\v"
 EXACT_INTEGERS = 2**53  # below this magnitude every integer is a float64
 
 # No two neighbouring repeats can match the same digit, so a long cell costs linear time to refuse.
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
-_TRUTH = {"true": 1.0, "false": 0.0}
+NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_NUMBER = re.compile(NUMBER)
+_STARTS_NUMBER = frozenset("+-.0123456789")
+_WORDS = {"true": 1.0, "false": 0.0} | {
+    sign + word: math.nan for sign in ("", "+", "-") for word in ("nan", "inf", "infinity")
+}
+_LONGEST_WORD = max(map(len, _WORDS))
 _NUMERIC = (int, float, Decimal, Fraction, np.integer, np.floating, np.bool_)
 
 
@@ -42,7 +46,8 @@ def number_of(cell: Any) -> float:
     try:
         if isinstance(cell, (str, bytes)):
             text = text_of(cell)
-            return math.nan if text is None else _number_of_text(text)
+            value = None if text is None else number_in(text)
+            return math.nan if value is None else value
         if isinstance(cell, (complex, np.complexfloating)) and cell.imag == 0:
             cell = cell.real
         if isinstance(cell, _NUMERIC):
@@ -57,11 +62,17 @@ def label_of(cell: Any) -> str | None:
     """The text by which a cell is compared with declared levels, or None when the cell is missing."""
     if isinstance(cell, (str, bytes)):
         text = text_of(cell)
-        if text is None or _NOT_FINITE.fullmatch(text):
-            return None
-        value = _number_of_text(text)
-        return label_of_number(value) if math.isfinite(value) or _NUMBER.fullmatch(text) else text
+        value = None if text is None else number_in(text)
+        return text if value is None else label_of_number(value)
     return label_of_number(number_of(cell))
+
+
+def number_in(text: str) -> float | None:
+    """The number a text writes (NaN where it writes one that is not finite), or None where it is a word."""
+    if text[0] in _STARTS_NUMBER and _NUMBER.fullmatch(text):
+        value = float(text)
+        return value if math.isfinite(value) else math.nan
+    return _WORDS.get(text.lower()) if len(text) <= _LONGEST_WORD else None
 
 
 def label_of_number(value: float) -> str | None:
@@ -81,10 +92,3 @@ def text_of(cell: str | bytes) -> str | None:
         except UnicodeDecodeError:
             return None
     return str.strip(cell, BLANKS) or None
-
-
-def _number_of_text(text: str) -> float:
-    if _NUMBER.fullmatch(text):
-        value = float(text)
-        return value if math.isfinite(value) else math.nan
-    return _TRUTH.get(text.lower(), math.nan) if len(text) <= 5 else math.nan

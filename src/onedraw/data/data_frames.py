@@ -33,8 +33,7 @@ class Frame(Table):
             ) from None
         except nw.exceptions.DuplicateError:
             raise FileMismatch(
-                f"{self.what} has two columns of the same name, so it is not clear which is meant. "
-                "Rename one of them."
+                f"{self.what} has two columns of the same name, so it is not clear which is meant. Rename one of them."
             ) from None
         self.n = len(self._frame)
         self._typed = self._frame.implementation.is_polars()
@@ -56,8 +55,7 @@ class Frame(Table):
         def part() -> Iterator[Batch]:
             for start in range(0, self.n, rows):
                 yield {
-                    name: self._chunk(self._frame[name][start : start + rows], kind)
-                    for name, kind in wanted.items()
+                    name: self._chunk(self._frame[name][start : start + rows], kind) for name, kind in wanted.items()
                 }
 
         return [part]

@@ -14,8 +14,8 @@ file: one record would change all others and n. Here one physical line is one re
   text, or that is longer than a mebibyte, is a record with every cell missing.
 - A cell that is not UTF-8, holds NUL bytes, or makes no sense is missing by itself (cells.py).
 
-Lines without quotes and with the right number of commas are split by pyarrow, the others one by one; a test
-holds the two ways together on random bytes.
+Lines with the right number of commas and no quotes but around whole cells are split by pyarrow, the others
+one by one; a test holds the two ways together on random bytes.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ LONGEST_LINE = 2**20
 BLOCK = 2**22
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMMA, _QUOTE, _NEWLINE, _RETURN = 44, 34, 10, 13
+
+Characters = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
 
 
 class DelimitedText(Table):
@@ -113,10 +117,7 @@ class DelimitedText(Table):
         places = [self.names.index(name) for name in wanted]
         for block in self._blocks():
             columns = columns_of(block, self._end, len(self.names), places)
-            yield {
-                name: chunk_of(column, kind)
-                for (name, kind), column in zip(wanted.items(), columns, strict=True)
-            }
+            yield {name: chunk_of(column, kind) for (name, kind), column in zip(wanted.items(), columns, strict=True)}
 
     def _blocks(self) -> Iterator[bytes]:
         """Whole lines, each with its line end; a line too long to hold is handed over as a blank one."""
@@ -144,15 +145,16 @@ def columns_of(block: bytes, end: bytes, columns: int, wanted: Sequence[int]) ->
 
     characters = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(characters == end[0])
-    odd = odd_lines(block, characters, ends, columns)
+    odd, quotes = odd_lines(block, characters, ends, columns)
     plain = block
-    if odd.any():
-        plain = characters[np.repeat(~odd, np.diff(ends, prepend=-1))].tobytes()
-    arrays = split_lines(plain, columns, wanted) if plain else None
+    if odd.any() or len(quotes):
+        keep = np.repeat(~odd, np.diff(ends, prepend=-1))
+        keep[quotes] = False
+        plain = characters[keep].tobytes()
+    arrays = split_lines(plain, int((~odd).sum()), columns, wanted) if plain else None
     if arrays is None:  # also if Arrow should disagree with us about what a plain line is
         odd[:] = True
-    if not odd.any():
-        assert arrays is not None
+    elif not odd.any():
         return arrays
     starts = np.append(0, ends[:-1] + 1)
     records = [split_line(block[starts[line] : ends[line]], columns) for line in np.flatnonzero(odd)]
@@ -162,19 +164,15 @@ def columns_of(block: bytes, end: bytes, columns: int, wanted: Sequence[int]) ->
     return [weave(array, column, odd) for array, column in zip(arrays, cells, strict=True)]
 
 
-def odd_lines(
-    block: bytes, characters: npt.NDArray[np.uint8], ends: npt.NDArray[np.intp], columns: int
-) -> npt.NDArray[np.bool_]:
-    """The lines that need a careful look: quotes, another line end inside, ragged, too long."""
-    commas = np.searchsorted(np.flatnonzero(characters == _COMMA), ends)
-    odd: npt.NDArray[np.bool_] = np.diff(commas, prepend=0) != columns - 1
+def odd_lines(block: bytes, characters: Characters, ends: Places, columns: int) -> tuple[Mask, Places]:
+    """The lines that need a careful look, and the quotes that may simply be left out of the others."""
+    commas = np.flatnonzero(characters == _COMMA)
+    odd: Mask = np.diff(np.searchsorted(commas, ends), prepend=0) != columns - 1
     odd |= np.diff(ends, prepend=-1) - 1 > LONGEST_LINE
 
-    def mark(places: npt.NDArray[np.intp]) -> None:
+    def mark(places: Places) -> None:
         odd[np.searchsorted(ends, places)] = True
 
-    if b'"' in block:
-        mark(np.flatnonzero(characters == _QUOTE))
     if BYTE_ORDER_MARK in block:  # Arrow drops one at the start of what it is given
         mark(np.flatnonzero(characters == BYTE_ORDER_MARK[0]))
     if block[-1] == _RETURN:
@@ -182,6 +180,27 @@ def odd_lines(
     elif b"\r" in block:
         returns = np.flatnonzero(characters == _RETURN)
         mark(returns[characters[returns + 1] != _NEWLINE])
+    if b'"' not in block:
+        return odd, np.empty(0, dtype=np.intp)
+    quotes = np.flatnonzero(characters == _QUOTE)
+    odd |= _needs_unquoting(characters, ends, commas, quotes)
+    return odd, quotes[~odd[np.searchsorted(ends, quotes)]]
+
+
+def _needs_unquoting(characters: Characters, ends: Places, commas: Places, quotes: Places) -> Mask:
+    """Lines where a quote is anything but the first or last character of a cell without commas and quotes."""
+    line = np.searchsorted(ends, quotes)
+    odd: Mask = np.bincount(line, minlength=len(ends)) % 2 == 1
+    paired = ~odd[line]
+    first, last = quotes[paired].reshape(-1, 2).T
+    line = line[paired][::2]
+    opens = (first == 0) | np.isin(characters[first - 1], (_COMMA, characters[-1]))
+    after = characters[last + 1]  # the block ends with a line end, so there is one
+    closes = (after == _COMMA) | (last + 1 == ends[line])
+    if characters[-1] == _NEWLINE:
+        closes |= (after == _RETURN) & (last + 2 == ends[line])
+    whole = np.searchsorted(commas, first) == np.searchsorted(commas, last)
+    odd[line[~(opens & closes & whole)]] = True
     return odd
 
 

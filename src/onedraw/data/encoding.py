@@ -155,9 +155,7 @@ class LevelEncoder(Encoder):
             self._codes = {label_of(label): code for code, label in enumerate(labels)}
         self._any_case = plain_binary
         self.missing = self._codes[self._label(missing)]
-        numeric = {
-            number_of(label): code for label, code in self._codes.items() if np.isfinite(number_of(label))
-        }
+        numeric = {number_of(label): code for label, code in self._codes.items() if np.isfinite(number_of(label))}
         self._numbers = np.array(sorted(numeric), dtype=np.float64)
         self._number_codes = np.array([numeric[value] for value in sorted(numeric)], dtype=np.int64)
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onedraw.data.cells import EXACT_INTEGERS, label_of, number_of, text_of
+from onedraw.data.cells import EXACT_INTEGERS, number_in, number_of, text_of
 from onedraw.data.encoding import Chunk, Numbers
 
 Keys = npt.NDArray[np.uint64]
@@ -64,27 +64,21 @@ def _keys_of_numbers(chunk: Numbers, *, exact: bool) -> tuple[Keys, Mask]:
 
 
 def _bits_of_cell(cell: Any, *, exact: bool) -> int | None:
-    whole = _whole_number_of(cell) if exact else None
-    if whole is not None and abs(whole) >= EXACT_INTEGERS:
-        return whole % 2**64 ^ int(_LARGE)
-    number = number_of(cell)
-    if math.isfinite(number):
-        return int.from_bytes(struct.pack("<d", number + 0.0), "little")
+    """64 bits that tell one identifier from another, or None where the cell names nobody."""
     if isinstance(cell, (str, bytes)):
         text = text_of(cell)
-        if text is not None:
-            return _digest(text.encode("utf-8", "surrogatepass")) if label_of(text) is not None else None
-        if isinstance(cell, bytes) and cell.strip():
-            return _digest(b"bytes:" + cell)  # an identifier need not be text, only comparable
-    return None
-
-
-def _whole_number_of(cell: Any) -> int | None:
-    if isinstance(cell, (int, np.integer)):
-        return int(cell)
-    if isinstance(cell, (str, bytes)) and (text := text_of(cell)) is not None and _INTEGER.fullmatch(text):
-        return int(text)
-    return None
+        if text is None:  # an identifier need not be text, only comparable
+            return _digest(b"bytes:" + cell) if isinstance(cell, bytes) and cell.strip() else None
+        number = number_in(text)
+        if number is None:
+            return _digest(text.encode("utf-8", "surrogatepass"))
+        whole = int(text) if exact and _INTEGER.fullmatch(text) else None
+    else:
+        number = number_of(cell)
+        whole = int(cell) if exact and isinstance(cell, (int, np.integer)) else None
+    if whole is not None and abs(whole) >= EXACT_INTEGERS:
+        return whole % 2**64 ^ int(_LARGE)
+    return int.from_bytes(struct.pack("<d", number + 0.0), "little") if math.isfinite(number) else None
 
 
 def _digest(name: bytes) -> int:

@@ -29,9 +29,7 @@ class PlainLoader(yaml.SafeLoader):
         mapping: dict[Any, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key must be a plain text", key_node.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a plain text", key_node.start_mark)
             key = str(key_node.value)
             if key in mapping:
                 raise RepeatedKey(key)

@@ -88,8 +88,7 @@ class Records:
     def _batches(self, encoders: dict[str, Encoder]) -> Iterator[Batch]:
         rows = min(self._batch_rows, max(1024, _VALUES_IN_BATCH // max(1, len(encoders))))
         wanted = {
-            name: Wanted.NUMBERS if encoder.wants_numbers else Wanted.LABELS
-            for name, encoder in encoders.items()
+            name: Wanted.NUMBERS if encoder.wants_numbers else Wanted.LABELS for name, encoder in encoders.items()
         }
         person = self.schema.person
         if person is not None:
@@ -106,9 +105,7 @@ class Records:
             keys = None if person is None else person_keys(chunks[person], exact=self._table.exact)
             yield batch, keys
 
-    def _limited(
-        self, encoded: Iterator[tuple[Batch, Any]], encoders: Mapping[str, Encoder]
-    ) -> Iterator[Batch]:
+    def _limited(self, encoded: Iterator[tuple[Batch, Any]], encoders: Mapping[str, Encoder]) -> Iterator[Batch]:
         """Turns surplus records into the missing record, and holds the number of records to n."""
         limit = PersonLimit(self.schema.records_per_person)
         read = 0

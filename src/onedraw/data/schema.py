@@ -223,9 +223,7 @@ def _check_levels(levels: tuple[str, ...], missing: str) -> None:
     for level in levels:
         label = label_of(level)
         if label is None:
-            raise ValueError(
-                f"{level!r} cannot be a level, because a cell that says so is read as missing. Remove it"
-            )
+            raise ValueError(f"{level!r} cannot be a level, because a cell that says so is read as missing. Remove it")
         if label in seen:
             raise ValueError(
                 f"the levels {seen[label]!r} and {level!r} are read as the same value (numbers are compared "
@@ -398,9 +396,7 @@ def _parse_json(text: str) -> Any:
         raise
     except (ValueError, RecursionError) as error:  # JSONDecodeError is a ValueError
         where = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise InvalidSchema(
-            f"The schema is not valid JSON{where}. Correct the file, or write it as YAML."
-        ) from None
+        raise InvalidSchema(f"The schema is not valid JSON{where}. Correct the file, or write it as YAML.") from None
 
 
 def _parse_yaml(text: str) -> Any:
@@ -432,8 +428,7 @@ def _refuse_repeats(keys: list[str]) -> None:
 
 def _with_text_keys(declared: Mapping[Any, Any]) -> dict[str, Any]:
     return {
-        str(key): _with_text_keys(value) if isinstance(value, Mapping) else value
-        for key, value in declared.items()
+        str(key): _with_text_keys(value) if isinstance(value, Mapping) else value for key, value in declared.items()
     }
 
 

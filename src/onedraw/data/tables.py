@@ -87,9 +87,7 @@ def in_order(parts: Sequence[Callable[[], Iterator[Item]]], *, ahead: bool) -> I
             thread.join()
 
 
-def _start(
-    part: Callable[[], Iterator[Any]], stop: threading.Event
-) -> tuple[threading.Thread, queue.Queue[Any]]:
+def _start(part: Callable[[], Iterator[Any]], stop: threading.Event) -> tuple[threading.Thread, queue.Queue[Any]]:
     items: queue.Queue[Any] = queue.Queue(maxsize=3)
 
     def work() -> None:

@@ -76,8 +76,4 @@ def largest(keeps: Callable[[float], bool]) -> float | None:
 
 
 def _named(value: object) -> str:
-    return (
-        f"the class {value.__name__} (without brackets)"
-        if isinstance(value, type)
-        else f"a {type(value).__name__}"
-    )
+    return f"the class {value.__name__} (without brackets)" if isinstance(value, type) else f"a {type(value).__name__}"

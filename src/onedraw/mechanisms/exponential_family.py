@@ -325,9 +325,7 @@ def _assumptions(request: Request) -> tuple[Assumption, ...]:
     found = [
         Assumption("prior, bounds and n were fixed without looking at the records; n is public", declared),
         Assumption(f"the unit of protection is {request.unit.sentence}", declared),
-        Assumption(
-            "every record lies in the model's range: it is clamped, then summed exactly", Provenance.ENFORCED
-        ),
+        Assumption("every record lies in the model's range: it is clamped, then summed exactly", Provenance.ENFORCED),
         Assumption("the worst neighbours are extreme points of that range", Provenance.PROVED),
     ]
     if model.public_records:

@@ -49,8 +49,7 @@ class Request:
             )
         if not isinstance(self.budget, Promise):
             raise InvalidBudget(
-                "The budget must be a promise such as ApproxDP(1.0, 1e-6), but a "
-                f"{type(self.budget).__name__} came."
+                f"The budget must be a promise such as ApproxDP(1.0, 1e-6), but a {type(self.budget).__name__} came."
             )
         if isinstance(self.n, int) and self.n < 1:
             raise InvalidBudget(

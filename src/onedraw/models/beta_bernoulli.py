@@ -46,9 +46,7 @@ class BetaBernoulli(Model):
             raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] came.")
         missing = lower if self.missing is None else number("missing", self.missing)
         if not lower <= missing <= upper:
-            raise InvalidModel(
-                f"missing must lie in [{lower!r}, {upper!r}] like every record, but {missing!r} came."
-            )
+            raise InvalidModel(f"missing must lie in [{lower!r}, {upper!r}] like every record, but {missing!r} came.")
         prior = prior_numbers("Beta", self.prior, length=2)
         set_fields(self, prior=prior, lower=lower, upper=upper, missing=missing,
                    public_records=count("public_records", self.public_records))  # fmt: skip
@@ -64,15 +62,9 @@ class BetaBernoulli(Model):
     @property
     def _bounds(self) -> dict[str, Bound]:
         return {
-            "statistic": Bound(
-                (0.0, 1.0), Provenance.ENFORCED, "records are clamped and rounded to a public lattice"
-            ),
-            "sensitivity": Bound(
-                1.0, Provenance.PROVED, "replacing a record moves the exact sum by at most 1"
-            ),
-            "order_limit": Bound(
-                1.0 + min(self.prior), Provenance.PROVED, "λ* = 1 + min(a, b) of the plain posterior"
-            ),
+            "statistic": Bound((0.0, 1.0), Provenance.ENFORCED, "records are clamped and rounded to a public lattice"),
+            "sensitivity": Bound(1.0, Provenance.PROVED, "replacing a record moves the exact sum by at most 1"),
+            "order_limit": Bound(1.0 + min(self.prior), Provenance.PROVED, "λ* = 1 + min(a, b) of the plain posterior"),
         }
 
     def _check_column(self, column: Any) -> None:

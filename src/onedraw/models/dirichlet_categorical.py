@@ -64,15 +64,11 @@ class DirichletCategorical(Model):
     @property
     def _bounds(self) -> dict[str, Bound]:
         return {
-            "categories": Bound(
-                float(len(self.prior)), Provenance.ENFORCED, "undeclared codes become `missing`"
-            ),
+            "categories": Bound(float(len(self.prior)), Provenance.ENFORCED, "undeclared codes become `missing`"),
             "sensitivity": Bound(
                 1.0, Provenance.PROVED, "replacing a record moves one count down and one up, by 1 each"
             ),
-            "order_limit": Bound(
-                1.0 + min(self.prior), Provenance.PROVED, "λ* = 1 + min α of the plain posterior"
-            ),
+            "order_limit": Bound(1.0 + min(self.prior), Provenance.PROVED, "λ* = 1 + min α of the plain posterior"),
         }
 
     def _check_column(self, column: Any) -> None:

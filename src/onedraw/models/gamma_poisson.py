@@ -38,9 +38,7 @@ class GammaPoisson(Model):
     def __post_init__(self) -> None:
         cap, missing = count("cap", self.cap, least=1), count("missing", self.missing)
         if cap > STEPS:
-            raise InvalidModel(
-                f"cap must be at most {STEPS} for exact sums, but {cap} came. Count in larger units."
-            )
+            raise InvalidModel(f"cap must be at most {STEPS} for exact sums, but {cap} came. Count in larger units.")
         if missing > cap:
             raise InvalidModel(f"missing must lie in [0, {cap}] like every record, but {missing} came.")
         prior = prior_numbers("Gamma", self.prior, length=2)

@@ -80,15 +80,11 @@ class GaussianMean(Model):
     @property
     def _bounds(self) -> dict[str, Bound]:
         return {
-            "norm": Bound(
-                self.bound, Provenance.ENFORCED, "records are clipped to this distance from the centre"
-            ),
+            "norm": Bound(self.bound, Provenance.ENFORCED, "records are clipped to this distance from the centre"),
             "sensitivity": Bound(
                 2 * self.bound, Provenance.PROVED, "replacing a record moves the exact sum by at most this"
             ),
-            "variance": Bound(
-                self.variance, Provenance.DECLARED, "part of the model; the draw's width comes from it"
-            ),
+            "variance": Bound(self.variance, Provenance.DECLARED, "part of the model; the draw's width comes from it"),
         }
 
     @property
@@ -104,9 +100,7 @@ class GaussianMean(Model):
         unit = Fraction(self.bound) / RADIUS_STEPS
         if self.dim == 1:
             (centre,) = self._centres
-            rows, steps = sum_on_lattice(
-                batches(data), centre - self.bound, centre + self.bound, missing=centre
-            )
+            rows, steps = sum_on_lattice(batches(data), centre - self.bound, centre + self.bound, missing=centre)
             return Summary(rows, ((steps - rows * RADIUS_STEPS) * unit,))
         centres = np.array(self._centres)
         rows, sums = sum_in_ball(row_batches(data, dim=self.dim), centres, self.bound, missing=centres)

@@ -104,9 +104,7 @@ class Model(abc.ABC):
     def with_public(self, data: Any) -> Self:
         """The same model with public records in its prior (Geumlek et al., A.2); they cost no budget."""
         summary = self.summarise(data)
-        return dataclasses.replace(
-            self._with_prior_from(summary), public_records=self.public_records + summary.n
-        )  # type: ignore[type-var]  # every model is a dataclass
+        return dataclasses.replace(self._with_prior_from(summary), public_records=self.public_records + summary.n)  # type: ignore[type-var]  # every model is a dataclass
 
     def check(self, data: Any) -> None:
         """Refuse data whose *public* description does not fit the model; no record is looked at."""
@@ -168,13 +166,9 @@ def number(name: str, value: Any) -> float:
             raise TypeError
         result = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidModel(
-            f"{name} must be a real number, but a {type(value).__name__} came. Pass a float."
-        ) from None
+        raise InvalidModel(f"{name} must be a real number, but a {type(value).__name__} came. Pass a float.") from None
     if not math.isfinite(result):
-        raise InvalidModel(
-            f"{name} must be finite, but {result!r} came: no bound on a record follows from it."
-        )
+        raise InvalidModel(f"{name} must be finite, but {result!r} came: no bound on a record follows from it.")
     return result
 
 
@@ -182,9 +176,7 @@ def positive_number(name: str, value: Any) -> float:
     """A finite number above zero, and not so extreme that its reciprocal overflows."""
     result = number(name, value)
     if not 1e-290 < result < 1e290:
-        raise InvalidModel(
-            f"{name} must lie between 1e-290 and 1e290, but {result!r} came. Choose a positive number."
-        )
+        raise InvalidModel(f"{name} must lie between 1e-290 and 1e290, but {result!r} came. Choose a positive number.")
     return result
 
 

@@ -72,9 +72,7 @@ def row_batches(data: Any, *, dim: int) -> Iterator[Batch]:
 
     if isinstance(data, Records):
         for batch in data.batches():
-            yield from _slices(
-                np.column_stack([np.asarray(column, dtype=np.float64) for column in batch.values()])
-            )
+            yield from _slices(np.column_stack([np.asarray(column, dtype=np.float64) for column in batch.values()]))
         return
     found = _array(data)
     if found is None or found.dtype.kind not in NUMERIC:

@@ -52,7 +52,8 @@ def model_for(
         case "average":
             return BetaBernoulli(prior=pair(prior, (1.0, 1.0)), lower=column.lower, upper=column.upper)
         case "histogram":
-            return DirichletCategorical(prior=tuple(prior) if prior else (1.0,) * len(column.labels))
+            strengths = tuple(prior) if prior else (1.0,) * len(column.labels)
+            return DirichletCategorical(prior=strengths, levels=column.labels)
         case "mean":
             return mean_model(column, n=n, budget=budget, prior=prior)
         case "rate":

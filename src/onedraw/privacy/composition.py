@@ -63,9 +63,7 @@ def compose(*promises: Promise, gammas: Iterable[float] = ()) -> Composed:
             parts[promise] += 1
     gamma = sum_up(distances)
     if gamma >= 1.0:
-        raise InvalidBudget(
-            f"the total variation distances add up to {gamma!r}; from 1 on nothing is promised"
-        )
+        raise InvalidBudget(f"the total variation distances add up to {gamma!r}; from 1 on nothing is promised")
     return Composed(tuple(sorted(parts.elements(), key=_place)), gamma)
 
 
@@ -132,9 +130,16 @@ class Composed(Promise):
         return super().implies(other) or nothing_released
 
     def _follows_from(self, stronger: Promise) -> bool:
-        """Part by part: each part given must imply a part of its own here; what is left over here is free."""
+        """Part by part: each part given must imply a part of its own here; what is left over here is free.
+
+        Or all that is given, taken together, implies a single part.
+        """
         given = stronger if isinstance(stronger, Composed) else Composed((stronger,))
-        if given.gamma > self.gamma:
+        within = given.gamma <= self.gamma
+        together = Composed(given.parts) if within else given
+        if any(together.implies(part) for part, _ in self.counted):
+            return True
+        if not within:
             return False
         wanted = Counter(self.parts)
         unmatched = Counter(given.parts) - wanted

@@ -337,7 +337,7 @@ def _terms(curve: Curve) -> Counter[Curve]:
 def curve_at_most(smaller: Curve, larger: Curve) -> bool:
     """True only when it is proven that smaller(α) ≤ larger(α) at every order where ``larger`` is finite.
 
-    Sums are compared term by term: equal terms cancel, then each term left over needs a larger one of its own.
+    Sums are compared term by term: equal terms cancel, then each one left over needs a larger one of its own.
     """
     if smaller == larger or smaller.at_most(larger):
         return True

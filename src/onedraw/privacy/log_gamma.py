@@ -14,7 +14,7 @@ rearranged so that it, too, has positive terms: with X = x + SHIFT and Z = X + v
 c_j = 1/12, −1/360, …. The remainder after an odd number of terms is minus a completely monotone function
 (Alzer, Math. Comp. 66 (1997), Theorem 8), whose Bregman distances are positive: breaking off there rounds
 upward. Breaking off costs less than 1e-15 of M, rounding less than 64 units in the last place;
-`RELATIVE_ERROR` covers both four times over, and the tests compare with 50 digits.
+`RELATIVE_ERROR` covers both four times over, and the tests compare with 80 digits.
 """
 
 from __future__ import annotations
@@ -25,21 +25,15 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 SHIFT = 16
-STIRLING = (
-    1 / 12,
-    -1 / 360,
-    1 / 1260,
-    -1 / 1680,
-    1 / 1188,
-)  # of x^-1, x^-3, …, x^-9; odd in number: see above
+STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
+"""The coefficients of x^-1, x^-3, …, x^-9; odd in number, see above."""
 RELATIVE_ERROR = 2.0**-44
 
 
 def excess(step: Array, start: Array, end: Array) -> Array:
     """φ(step/start) = step/start − log(end/start).
 
-    ``end`` = start + step is passed, not computed: where it is a tiny difference, only the caller can know
-    it.
+    ``end`` = start + step is passed, not computed: where it is a tiny difference, only the caller can know it.
     """
     ratio, half = step / start, step / (start + end)
     return np.where(np.abs(half) < 0.2, _near_excess(ratio, half), ratio - np.log(end / start))
@@ -50,7 +44,8 @@ def _near_excess(ratio: Array, half: Array) -> Array:
     square = half * half
     series = np.full_like(square, 1 / 25)
     for power in range(23, 1, -2):
-        series = series * square + 1 / power
+        series *= square
+        series += 1 / power
     return half * ratio - 2 * half * square * series
 
 
@@ -68,13 +63,18 @@ def log_gamma_excess(step: Array, start: Array, end: Array) -> Array:
 
 
 def _stirling_excess(step: Array, start: Array, end: Array) -> Array:
-    """Bregman distance of Σ c_j x^(1−2j), by (1+t)^-q − 1 + qt = t² Σ_{i=1..q} (q−i+1) (1+t)^-i."""
-    total = np.zeros_like(start)
-    inverse_start, inverse_end = 1 / start, 1 / end
-    for index, coefficient in enumerate(STIRLING):
-        power = 2 * index + 1
-        polynomial = np.zeros_like(start)
-        for i in range(1, power + 1):  # Σ (q−i+1) start^(i−q) end^(−i), by Horner in the inverse end
-            polynomial = (polynomial * inverse_start) + (power - i + 1) * inverse_end**i
+    """Bregman distance of Σ c_j x^(1−2j), by (1+t)^-q − 1 + qt = t² Σ_{i=1..q} (q−i+1) (1+t)^-i.
+
+    With a = 1/start, b = 1/end the distance of x^-q is (step·a)² P_q, where P_q = a P_{q−1} + H_q and
+    H_q = a H_{q−1} + b^q: again sums of positive terms.
+    """
+    a, b = 1 / start, 1 / end
+    power, homogeneous, polynomial = b, b, b
+    total = STIRLING[0] * polynomial
+    for coefficient in STIRLING[1:]:
+        for _ in range(2):
+            power = power * b
+            homogeneous = a * homogeneous + power
+            polynomial = a * polynomial + homogeneous
         total += coefficient * polynomial
-    return total * (step * inverse_start) ** 2
+    return total * (step * a) ** 2

@@ -62,7 +62,7 @@ class LossProfile:
         if not self.delta(largest) <= delta:
             return math.inf
         low, high = 0.0, largest
-        while high - low > 1e-12 * high:
+        while high - low > 1e-10 * high:
             middle = (low + high) / 2.0
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         return up(high) if self.noise > 0.0 else max(0.0, down(low))

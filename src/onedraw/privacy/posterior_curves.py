@@ -1,5 +1,4 @@
-"""Rényi curves of one draw from a conjugate posterior (Geumlek, Song, Chaudhuri, NIPS 2017, supplement
-A.1–A.6).
+"""Rényi curves of one draw from a conjugate posterior (Geumlek, Song, Chaudhuri, NIPS 2017, supplement A.1–A.6).
 
 For an exponential family with log-partition function C, (14) of the paper can be written with the Bregman
 distance B(η; η_P) = C(η) − C(η_P) − ∇C(η_P)·(η − η_P) ≥ 0, whose linear terms cancel:
@@ -26,7 +25,6 @@ mechanisms/exponential_family.md and searched for exceptions in the tests. ``wei
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -82,12 +80,10 @@ class DirichletPosterior(_Posterior):
     prior_factor: float = 1.0
 
     def __post_init__(self) -> None:
-        prior = tuple(positive("a prior parameter α", value) for value in self.prior)
+        prior = tuple(_moderate("a prior parameter α", value) for value in self.prior)
         if len(prior) < 2:
             raise InvalidBudget(f"a Dirichlet prior has two parameters or more, but {len(prior)} came")
-        _freeze(
-            self, prior=prior, n=positive_integer("n", self.n), **_scaling(self.weight, self.prior_factor)
-        )
+        _freeze(self, prior=prior, n=_records(self.n), **_scaling(self.weight, self.prior_factor))
 
     def _nearest(self) -> tuple[Fraction, Fraction]:
         return Fraction(min(self.prior)) / Fraction(self.prior_factor), Fraction(self.weight)
@@ -97,9 +93,8 @@ class DirichletPosterior(_Posterior):
         step = Fraction(self.weight)
         if len(self.prior) == 2:
             second += step * (self.n - 1)  # no third category is left for the other records
-        return _upward(
-            _down(log_gamma_excess, smallest, step, orders) + _up(log_gamma_excess, second, step, orders)
-        )
+        moves = _Move(smallest, step, upward=False), _Move(second, step, upward=True)
+        return _divergence(log_gamma_excess, moves, orders)
 
     def __str__(self) -> str:
         return f"Dirichlet posterior draw, {_words(self)}"
@@ -122,8 +117,8 @@ class GammaPoissonPosterior(_Posterior):
     def __post_init__(self) -> None:
         _freeze(
             self,
-            shape=positive("the prior's shape", self.shape),
-            cap=positive("the cap", self.cap),
+            shape=_moderate("the prior's shape", self.shape),
+            cap=_moderate("the cap", self.cap),
             **_scaling(self.weight, self.prior_factor),
         )
 
@@ -131,7 +126,7 @@ class GammaPoissonPosterior(_Posterior):
         return Fraction(self.shape) / Fraction(self.prior_factor), Fraction(self.weight) * Fraction(self.cap)
 
     def values(self, orders: Array) -> Array:
-        return _upward(_down(log_gamma_excess, *self._nearest(), orders))
+        return _divergence(log_gamma_excess, (_Move(*self._nearest(), upward=False),), orders)
 
     def __str__(self) -> str:
         return f"Gamma–Poisson posterior draw, {_words(self)}"
@@ -153,10 +148,10 @@ class GammaExponentialPosterior(_Posterior):
     def __post_init__(self) -> None:
         _freeze(
             self,
-            shape=positive("the prior's shape", self.shape),
-            rate=positive("the prior's rate", self.rate),
-            cap=positive("the cap", self.cap),
-            n=positive_integer("n", self.n),
+            shape=_moderate("the prior's shape", self.shape),
+            rate=_moderate("the prior's rate", self.rate),
+            cap=_moderate("the cap", self.cap),
+            n=_records(self.n),
             **_scaling(self.weight, self.prior_factor),
         )
 
@@ -165,50 +160,73 @@ class GammaExponentialPosterior(_Posterior):
 
     def values(self, orders: Array) -> Array:
         shape = float(Fraction(self.shape) / Fraction(self.prior_factor) + Fraction(self.weight) * self.n)
-        return _upward(shape * _down(excess, *self._nearest(), orders))
+        return shape * _divergence(excess, (_Move(*self._nearest(), upward=False),), orders)
 
     def __str__(self) -> str:
         return f"Gamma–Exponential posterior draw, {_words(self)}"
 
 
-def _down(bregman: Bregman, base: Fraction, step: Fraction, orders: Array) -> Array:
-    """B(base+step; base) + B(base−(λ−1)step; base)/(λ−1)."""
-    start, move, excess_order = np.asarray(float(base)), np.asarray(float(step)), orders - 1.0
-    end = _left_over(base, step, excess_order)
-    with np.errstate(divide="ignore", invalid="ignore"):  # end = 0 gives +∞, which is right
-        beyond = bregman(-excess_order * move, start, end) / excess_order
-    return bregman(move, start, start + move) + np.where(end > 0.0, beyond, math.inf)
+@dataclass(frozen=True)
+class _Move:
+    """One coordinate of η_P and η_Q: P is at the upper end if ``upward``, else at the lower."""
+
+    lower: Fraction
+    step: Fraction
+    upward: bool
+
+    def points(self, beyond: Array) -> tuple[float, float, Array]:
+        """η_P, η_Q and, for each λ − 1 in ``beyond``, η_L = η_P + (λ−1)(η_P − η_Q)."""
+        lower, upper = float(self.lower), float(self.lower + self.step)
+        if self.upward:
+            return upper, lower, upper + beyond * float(self.step)
+        return lower, upper, self._left_over(beyond)
+
+    def _left_over(self, beyond: Array) -> Array:
+        """lower − (λ−1)·step, rounded down. λ − 1 is exact in floats; only this difference can lose digits."""
+        rest = np.asarray(float(self.lower) - beyond * float(self.step))
+        for index in np.flatnonzero(rest < float(self.lower) / 16):
+            exact = self.lower - Fraction(float(beyond[index])) * self.step
+            rest[index] = max(fraction_down(exact), 0.0)
+        return rest
 
 
-def _up(bregman: Bregman, base: Fraction, step: Fraction, orders: Array) -> Array:
-    """B(base; base+step) + B(base+λ·step; base+step)/(λ−1)."""
-    start, move, excess_order = np.asarray(float(base + step)), np.asarray(float(step)), orders - 1.0
-    beyond = bregman(excess_order * move, start, start + excess_order * move)
-    return bregman(-move, start, np.asarray(float(base))) + beyond / excess_order
-
-
-def _left_over(base: Fraction, step: Fraction, excess_order: Array) -> Array:
-    """base − (λ−1)·step, rounded down. λ − 1 is exact in floats; only this difference can lose digits."""
-    rest = np.asarray(float(base) - excess_order * float(step))
-    for index in np.flatnonzero(rest < float(base) / 16):
-        exact = base - Fraction(float(excess_order[index])) * step
-        rest[index] = max(fraction_down(exact), 0.0)
-    return rest
-
-
-def _upward(divergence: Array) -> Array:
+def _divergence(bregman: Bregman, moves: tuple[_Move, ...], orders: Array) -> Array:
+    """Σ over the coordinates that move of B(η_Q; η_P) + B(η_L; η_P)/(λ−1), rounded up."""
+    beyond = orders - 1.0
+    steps, starts, ends = (np.empty((len(moves), 1 + len(orders))) for _ in range(3))
+    for row, move in enumerate(moves):
+        step = -float(move.step) if move.upward else float(move.step)
+        steps[row, 0], steps[row, 1:] = step, -beyond * step
+        starts[row], ends[row, 0], ends[row, 1:] = move.points(beyond)
+    with np.errstate(divide="ignore"):  # η_L = 0 gives +∞, which is right
+        found = bregman(steps, starts, ends)
+    divergence = (found[:, :1] + found[:, 1:] / beyond).sum(axis=0)
     return np.asarray(divergence * (1.0 + RELATIVE_ERROR) + TINY)
 
 
 def _scaling(weight: float, prior_factor: float) -> dict[str, float]:
     weight, prior_factor = positive("the weight r", weight), positive("the prior factor m", prior_factor)
-    if weight > 1.0 or prior_factor > 1.0:
+    if not (2.0**-100 <= weight <= 1.0 and 2.0**-100 <= prior_factor <= 1.0):
         raise InvalidBudget(
-            f"the weight r and the prior factor m lie in (0, 1], but r = {weight!r}, m = {prior_factor!r} "
-            "came. Above 1 the draw would trust the records more than Bayes' rule does; nothing is stated "
-            "there."
+            f"the weight r and the prior factor m lie in (0, 1], but r = {weight!r}, m = {prior_factor!r} came. Above 1 "
+            "the draw would trust the records more than Bayes' rule does, and near 0 they would not matter."
         )
     return {"weight": weight, "prior_factor": prior_factor}
+
+
+def _moderate(name: str, value: float) -> float:
+    """A positive number for which no intermediate result overflows."""
+    number = positive(name, value)
+    if not 2.0**-900 <= number <= 2.0**900:
+        raise InvalidBudget(f"{name} must be a number of moderate size, but {number!r} came. Choose other units.")
+    return number
+
+
+def _records(n: int) -> int:
+    records = positive_integer("n", n)
+    if records > 2**100:
+        raise InvalidBudget(f"n must be a number of records that can exist, but one of {len(str(records))} digits came")
+    return records
 
 
 def _freeze(curve: Curve, **values: object) -> None:

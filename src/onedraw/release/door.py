@@ -40,6 +40,7 @@ from onedraw.privacy import (
     certify,
     with_total_variation,
 )
+from onedraw.samplers import OPERATING_SYSTEM, SEEDED
 
 from .certificate import (
     QUOTED_DELTA,
@@ -55,8 +56,6 @@ from .certificate import (
 )
 from .lattice import snap, spacing_for
 
-OS_ENTROPY = "operating system entropy, ChaCha20"
-SEEDED = "seeded: reproducible, not private"
 ACCEPTABLE = ("estimated", "assumed")
 
 
@@ -353,7 +352,7 @@ class _Words:
             exactness=self.exactness.to_dict(),
             exactness_cost=self.exactness.sentence,
             assumptions=[AssumptionStatement(statement=a.statement, provenance=a.provenance.value) for a in self.assumptions()],
-            randomness=SEEDED if self.seeded else OS_ENTROPY,
+            randomness=SEEDED if self.seeded else OPERATING_SYSTEM,
             numeric_model="float64; records summed as integers on a public lattice; draw rounded to the lattice below",
             lattice=self.spacing,
             second_opinion=opinion,

@@ -24,9 +24,10 @@ from onedraw.errors import CertificateRejected, OnedrawError, WrongCall
 from onedraw.ledger import Ledger, Reservation
 from onedraw.mechanisms import Plan, plan_from_dict
 from onedraw.privacy import Exactness, promise_from_dict
+from onedraw.samplers import OPERATING_SYSTEM, SEEDED, sampler_from_dict
 
 from .certificate import Certificate
-from .door import ACCEPTABLE, OS_ENTROPY, SEEDED, _Words, promise_of
+from .door import ACCEPTABLE, _Words, promise_of
 from .lattice import on_lattice, spacing_for
 
 # Written by the program that released, not derived from the plan: an edit here changes no promise.
@@ -114,8 +115,6 @@ def rebuild_plan(certificate: Certificate) -> Plan:
 
 
 def check_promise(certificate: Certificate, plan: Plan) -> None:
-    from onedraw.samplers import sampler_from_dict
-
     stated = certificate.promise
     try:
         native, budget = promise_from_dict(stated.native), promise_from_dict(stated.budget)
@@ -137,7 +136,7 @@ def check_promise(certificate: Certificate, plan: Plan) -> None:
 
 def check_words(certificate: Certificate, plan: Plan) -> None:
     """Write the certificate again from its generating fields and compare everything that is derived."""
-    if certificate.randomness not in (OS_ENTROPY, SEEDED):
+    if certificate.randomness not in (OPERATING_SYSTEM, SEEDED):
         raise reject("it names an unknown source of randomness")
     words = _Words(
         plan,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onedraw.samplers.chacha import CHACHA20, chacha_key, secure_key, seeded_key
     from onedraw.samplers.exact import Exact
-    from onedraw.samplers.stored import sampler_from_dict
     from onedraw.samplers.randomness import (
         OPERATING_SYSTEM,
         SEEDED,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         secure_generator,
         seeded_generator,
     )
+    from onedraw.samplers.stored import sampler_from_dict
 
 __all__ = [
     "CHACHA20",

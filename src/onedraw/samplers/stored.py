@@ -16,13 +16,9 @@ def sampler_from_dict(stored: Mapping[str, Any]) -> Any:
     """The inverse of ``sampler.to_dict()``; an unknown sampler or option is an error."""
     name = stored.get("name") if isinstance(stored, Mapping) else None
     if not isinstance(name, str) or name not in _KNOWN:
-        raise CertificateRejected(
-            f"No sampler is called {name!r}; the known ones are {', '.join(sorted(_KNOWN))}."
-        )
+        raise CertificateRejected(f"No sampler is called {name!r}; the known ones are {', '.join(sorted(_KNOWN))}.")
     options = {option: value for option, value in stored.items() if option != "name"}
     try:
         return getattr(import_module(f"onedraw.samplers.{_KNOWN[name]}"), name)(**options)
     except TypeError:
-        raise CertificateRejected(
-            f"The options stated for the sampler {name} are not those it has."
-        ) from None
+        raise CertificateRejected(f"The options stated for the sampler {name} are not those it has.") from None
