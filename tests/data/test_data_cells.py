@@ -101,11 +101,7 @@ def test_a_float_and_its_text_are_the_same_cell(value):
 
 
 @patient
-@given(
-    st.one_of(
-        st.binary(), st.text(), st.integers(), st.floats(), st.decimals(), st.complex_numbers(), st.none()
-    )
-)
+@given(st.one_of(st.binary(), st.text(), st.integers(), st.floats(), st.decimals(), st.complex_numbers(), st.none()))
 def test_no_cell_raises_and_every_number_is_finite_or_missing(cell):
     assert not math.isinf(number_of(cell))
     label = label_of(cell)
@@ -126,9 +122,7 @@ def test_an_object_that_raises_whatever_is_asked_is_missing():
     assert label_of(Rude(" a ")) == "a"
 
 
-@pytest.mark.parametrize(
-    "cell", ["1" * 10**6 + "x", "1" * 10**6, "." * 10**6, " " * 10**6, "1e" + "9" * 10**6]
-)
+@pytest.mark.parametrize("cell", ["1" * 10**6 + "x", "1" * 10**6, "." * 10**6, " " * 10**6, "1e" + "9" * 10**6])
 def test_a_long_cell_costs_linear_time(cell):
     start = time.perf_counter()
     number_of(cell)

@@ -37,11 +37,7 @@ def contents(path, schema=SCHEMA, **options):
     """All encoded records of a file, as a list of tuples in the schema's order."""
     records = read(path, schema, **options)
     batches = list(records.batches())
-    rows = [
-        row
-        for batch in batches
-        for row in zip(*(batch[name].tolist() for name in records.columns), strict=True)
-    ]
+    rows = [row for batch in batches for row in zip(*(batch[name].tolist() for name in records.columns), strict=True)]
     assert len(rows) == records.n == len(records)
     return rows
 
@@ -94,9 +90,7 @@ good_cells = st.sampled_from(
 )
 good_lines = st.lists(good_cells, min_size=5, max_size=5).map(b",".join)
 quoted_lines = st.lists(
-    st.one_of(
-        good_cells, good_cells.map(lambda cell: b'"' + cell + b'"'), st.just(b'"q"""'), st.just(b'"d,e"')
-    ),
+    st.one_of(good_cells, good_cells.map(lambda cell: b'"' + cell + b'"'), st.just(b'"q"""'), st.just(b'"d,e"')),
     min_size=5,
     max_size=5,
 ).map(b",".join)
@@ -105,9 +99,7 @@ tricky_bytes = st.lists(
         [bytes([byte]) for byte in b'",,,\x00 1.5e-+ab\xef\xbb\xbf\xff\r\x1a\t;'] + [b'""', b"\xef\xbb\xbf"]
     )
 ).map(b"".join)
-any_lines = st.one_of(
-    good_lines, quoted_lines, tricky_bytes, st.binary().map(lambda line: line.replace(b"\n", b""))
-)
+any_lines = st.one_of(good_lines, quoted_lines, tricky_bytes, st.binary().map(lambda line: line.replace(b"\n", b"")))
 
 
 @settings(patient, max_examples=300)
@@ -121,10 +113,24 @@ def test_blocks_and_single_lines_read_the_same(lines, end, block):
         assert contents(path) == [naive_record(line) for line in lines]
 
 
+@patient
+@given(st.lists(any_lines, max_size=12), st.sampled_from([b"\n", b"\r\n", b"\r"]))
+@example([b"1\r2", b"3"], b"\n")
+@example([b"1\n2", b"3"], b"\r")
+@example([b'"1"', b'"', b'"",', b'""', b'"2"'], b"\n")
+def test_a_file_of_one_column_reads_the_same_line_by_line(lines, end):
+    schema = Schema.from_dict({"columns": {"x": {"kind": "number", "lower": -10, "upper": 10, "missing": 0.25}}})
+    lines = [line.replace(b"\r", b"") for line in lines] if end == b"\r" else lines
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder) / "d.csv", lines, header=b"x", end=end)
+        found = [value for (value,) in contents(path, schema)]
+    cells = [split_line(line, 1) for line in lines]
+    numbers = [number_of(cell[0]) if cell else math.nan for cell in cells]
+    assert found == [0.25 if math.isnan(number) else min(10.0, max(-10.0, number)) for number in numbers]
+
+
 @settings(patient, max_examples=300)
-@given(
-    st.lists(any_lines, min_size=1, max_size=8), st.integers(0, 7), any_lines, st.sampled_from([b"\n", b"\r"])
-)
+@given(st.lists(any_lines, min_size=1, max_size=8), st.integers(0, 7), any_lines, st.sampled_from([b"\n", b"\r"]))
 @example([b"1,,a,1,yes"] * 3, 1, b'1,,"a,1,yes', b"\n")
 @example([b"1,,a,1,yes"] * 3, 1, b"", b"\n")
 @example([b"1,,a,1,yes"] * 3, 1, b"1" * 2**20 + b"1", b"\n")
@@ -148,6 +154,21 @@ def test_a_parser_that_lets_quotes_run_on_is_caught_by_that_property():
         return list(csv.reader(io.StringIO(b"\n".join(some).decode())))
 
     assert len(joined(changed)) != len(joined(lines))
+
+
+def test_only_odd_lines_are_read_one_by_one(tmp_path, monkeypatch):
+    looked_at = []
+
+    def spy(line, columns=None):
+        looked_at.append(line)
+        return split_line(line, columns)
+
+    monkeypatch.setattr(delimited_text, "split_line", spy)
+    plain = [b"1,,a,1,yes", b'"1","z","a",1,"yes"', b'"",,"\xff",,', b",,,,"]
+    odd = [b'1,"z,z",a,1,yes', b'1,5",a,1,yes', b'1,"""",a,1,yes', b"1", b'"1,,a,1,yes', b'"1"x,,a,1,yes']
+    rows = one(tmp_path, *plain, *odd, *plain, end=b"\r\n")
+    assert looked_at == [HEADER, *[line + b"\r" for line in odd]]
+    assert rows == [naive_record(line) for line in (*plain, *odd, *plain)]
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,7 @@ def test_the_mark_names_the_file_and_not_its_place(tmp_path):
 
 def test_a_public_file_reads_under_its_own_schema_without_clamping(tmp_path):
     rng = np.random.default_rng(4)
-    table = pa.table(
-        {"x": rng.normal(size=500), "k": rng.poisson(3, size=500), "c": rng.choice(["a", "b", "c"], 500)}
-    )
+    table = pa.table({"x": rng.normal(size=500), "k": rng.poisson(3, size=500), "c": rng.choice(["a", "b", "c"], 500)})
     pq.write_table(table, tmp_path / "public.parquet")
     schema = infer_schema(tmp_path / "public.parquet")
     (batch,) = read(tmp_path / "public.parquet", schema).batches()
@@ -102,9 +100,7 @@ def test_a_file_that_says_nothing_gives_no_schema(tmp_path):
         infer_schema(tmp_path / "nothing.csv")
 
 
-scraps = st.one_of(
-    st.none(), st.text(max_size=5), st.floats(), st.integers(), st.booleans(), st.binary(max_size=5)
-)
+scraps = st.one_of(st.none(), st.text(max_size=5), st.floats(), st.integers(), st.booleans(), st.binary(max_size=5))
 
 
 @patient

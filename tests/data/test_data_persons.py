@@ -23,9 +23,7 @@ BIG = 2**53
 def schema(max_records=1):
     column = {"kind": "number", "lower": 0, "upper": 1000, "missing": 999}
     other = {"kind": "category", "levels": ["a", "b"], "missing": "b"}
-    return Schema.from_dict(
-        {"person": "who", "max_records": max_records, "columns": {"v": column, "c": other}}
-    )
+    return Schema.from_dict({"person": "who", "max_records": max_records, "columns": {"v": column, "c": other}})
 
 
 def kept(source, max_records=1, **options):
@@ -177,11 +175,7 @@ def test_identifiers_need_not_be_text():
 
 
 def test_different_people_have_different_keys():
-    names = (
-        [f"p{number}" for number in range(2000)]
-        + list(range(2000))
-        + [BIG + number for number in range(2000)]
-    )
+    names = [f"p{number}" for number in range(2000)] + list(range(2000)) + [BIG + number for number in range(2000)]
     keys, absent = person_keys(cells(names), exact=True)
     assert not absent.any()
     assert len(set(keys.tolist())) == 6000

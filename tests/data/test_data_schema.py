@@ -144,9 +144,7 @@ def test_what_is_no_mapping_is_no_schema(schema):
 
 
 def test_every_problem_is_told_at_once():
-    message = refusal(
-        {"columns": {"a": {"kind": "number", "missing": 1}, "b": {"kind": "count", "missing": 1}}}
-    )
+    message = refusal({"columns": {"a": {"kind": "number", "missing": 1}, "b": {"kind": "count", "missing": 1}}})
     assert "Column 'a'" in message
     assert "Column 'b'" in message
 
@@ -260,9 +258,7 @@ def columns(draw):
             return {"kind": "binary", "missing": draw(st.sampled_from(["no", "yes", False, True, 0, 1]))}
         case kind:
             size = 2 if kind == "binary" else draw(st.integers(2, 5))
-            levels = draw(
-                st.lists(labels.map(lambda text: f"x{text}"), min_size=size, max_size=size, unique=True)
-            )
+            levels = draw(st.lists(labels.map(lambda text: f"x{text}"), min_size=size, max_size=size, unique=True))
             return {"kind": kind, "levels": levels, "missing": draw(st.sampled_from(levels))}
 
 

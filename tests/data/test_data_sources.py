@@ -115,9 +115,7 @@ def test_a_record_cannot_reach_others_through_an_inferred_type(make, base, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "base", [[1, 0, 2], [1.0, 0.5, -9.0], ["1", "word", "0.50"], [True, False]], ids=repr
-)
+@pytest.mark.parametrize("base", [[1, 0, 2], [1.0, 0.5, -9.0], ["1", "word", "0.50"], [True, False]], ids=repr)
 @pytest.mark.parametrize("other", [None, "word", "x", 2.5, 7, True, "1", math.nan])
 def test_a_record_cannot_reach_others_through_a_polars_type(base, kind, other):
     alone = encoded(pl.DataFrame({"v": base}), schema_of(kind))
@@ -152,9 +150,7 @@ def test_every_pandas_type_is_read(kind, dtype):
     if dtype in ("string", "str"):
         cells = ["1", "2", None]
         column = pd.Series(cells, dtype=object)
-    frame = pd.DataFrame(
-        {"v": column.astype("float64" if dtype.startswith("Sparse") else object).astype(dtype)}
-    )
+    frame = pd.DataFrame({"v": column.astype("float64" if dtype.startswith("Sparse") else object).astype(dtype)})
     assert encoded(frame, schema_of(kind)) == expected(cells, kind)
 
 
@@ -181,18 +177,12 @@ ARROW = [
     pa.array([1.0, None, 0.5], pa.float16()),
     pa.array([True, False, None]),
     pa.array([None, None], pa.null()),
-    *[
-        pa.array([Decimal("0.5"), None, Decimal("-99")], kind(9, 1))
-        for kind in (pa.decimal128, pa.decimal256)
-    ],
+    *[pa.array([Decimal("0.5"), None, Decimal("-99")], kind(9, 1)) for kind in (pa.decimal128, pa.decimal256)],
     *[
         pa.array(["1", None, "word", "0.50", "", " 2 ", "x", "True"], kind)
         for kind in (pa.string(), pa.large_string(), pa.string_view())
     ],
-    *[
-        pa.array([b"1", None, b"\xff", b"2"], kind)
-        for kind in (pa.binary(), pa.large_binary(), pa.binary_view())
-    ],
+    *[pa.array([b"1", None, b"\xff", b"2"], kind) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())],
     pa.array([b"1.", None, b"\xff\xff"], pa.binary(2)),
     pa.array(["word", None, "1", "word"]).dictionary_encode(),
     pa.array([1, None, 2, 1]).dictionary_encode(),
@@ -212,9 +202,7 @@ def test_every_arrow_type_is_read_as_its_cells(array, kind):
     assert encoded(pa.table({"v": array}), schema_of(kind), batch_rows=1) == expected(cells, kind)
 
 
-@pytest.mark.parametrize(
-    "array", [array for array in ARROW if "view" not in str(array.type)], ids=str_of_type
-)
+@pytest.mark.parametrize("array", [array for array in ARROW if "view" not in str(array.type)], ids=str_of_type)
 def test_parquet_and_arrow_files_read_like_tables(tmp_path, array):
     table = pa.table({"other": array, "v": array})
     pa.feather.write_feather(table, tmp_path / "d.feather", compression="zstd")
@@ -248,9 +236,7 @@ def test_every_kind_of_table_in_memory_is_read(kind):
 
 def test_records_can_be_read_again_even_from_a_reader():
     records = read(pa.table({"v": [1.0, 2.0]}).to_reader(), schema_of("number"), target="v")
-    assert [values.tolist() for values in records.values()] == [
-        values.tolist() for values in records.values()
-    ]
+    assert [values.tolist() for values in records.values()] == [values.tolist() for values in records.values()]
 
 
 @pytest.mark.parametrize(
@@ -308,6 +294,14 @@ def test_stored_text_that_is_not_utf8_is_missing(tmp_path):
         assert encoded(tmp_path / "d.parquet", schema_of(kind)) == expected(["word", None, "1"], kind)
 
 
+def test_decimals_are_the_nearest_floats():
+    cells = [Decimal(number) / 10 for number in range(-40, 40)]
+    table = pa.table({"v": pa.array(cells, pa.decimal128(5, 1))})
+    assert encoded(table, schema_of("number")) == [float(cell) for cell in cells]
+    schema = Schema.from_dict({"columns": {"v": {"kind": "binary", "levels": [0.3, 0.7], "missing": 0.3}}})
+    assert encoded(pa.table({"v": pa.array([Decimal("0.7"), Decimal("0.3")])}), schema) == [1, 0]
+
+
 def test_integers_beyond_the_floats_are_clamped_and_not_refused():
     assert encoded(pa.table({"v": pa.array([2**62, -(2**62), 3])}), schema_of("number")) == [5.0, -5.0, 3.0]
 
@@ -315,9 +309,7 @@ def test_integers_beyond_the_floats_are_clamped_and_not_refused():
 @patient
 @given(st.lists(st.one_of(st.none(), st.text(), st.floats().map(repr), st.integers().map(str))))
 def test_text_read_as_numbers_in_bulk_is_text_read_one_by_one(cells):
-    raw = pa.array(
-        [None if cell is None else cell.encode("utf-8", "surrogatepass") for cell in cells], pa.binary()
-    )
+    raw = pa.array([None if cell is None else cell.encode("utf-8", "surrogatepass") for cell in cells], pa.binary())
     bulk = encoded(pa.table({"v": raw}), schema_of("number"))
     assert bulk == expected(cells, "number")
 

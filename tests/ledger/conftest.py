@@ -71,9 +71,7 @@ class PostgreSQLServer:
     def execute(self, statement: str) -> None:
         import psycopg
 
-        with psycopg.connect(
-            f"host={self.home} user=postgres dbname=postgres", autocommit=True
-        ) as connection:
+        with psycopg.connect(f"host={self.home} user=postgres dbname=postgres", autocommit=True) as connection:
             connection.execute(statement)
 
     def new_place(self) -> str:
@@ -83,9 +81,7 @@ class PostgreSQLServer:
         return self.url(f"-csearch_path={schema}")
 
     def url(self, options: str) -> str:
-        return (
-            f"postgresql://postgres@/postgres?host={quote(str(self.home), safe='')}&options={quote(options)}"
-        )
+        return f"postgresql://postgres@/postgres?host={quote(str(self.home), safe='')}&options={quote(options)}"
 
     def stop(self) -> None:
         if hasattr(self, "process"):
@@ -108,9 +104,7 @@ def postgresql_programs() -> Path | None:
 
 
 def cannot_have_postgresql(why: str) -> None:
-    message = (
-        f"no PostgreSQL server for the ledger's contract ({why}); `apt-get install postgresql` provides it"
-    )
+    message = f"no PostgreSQL server for the ledger's contract ({why}); `apt-get install postgresql` provides it"
     if os.environ.get("CI"):
         pytest.fail(f"{message}. On CI this suite must run.")
     pytest.skip(message)
@@ -161,11 +155,7 @@ def direct_sql(place: str) -> Callable[..., list[tuple[object, ...]]]:
         import sqlalchemy
         from sqlalchemy.pool import NullPool
 
-        address = (
-            place.replace("postgresql://", "postgresql+psycopg://")
-            if "://" in place
-            else f"sqlite:///{place}"
-        )
+        address = place.replace("postgresql://", "postgresql+psycopg://") if "://" in place else f"sqlite:///{place}"
         engine = sqlalchemy.create_engine(address, poolclass=NullPool)
         rows: list[tuple[object, ...]] = []
         with engine.begin() as connection:

@@ -19,8 +19,6 @@ from onedraw.errors import BudgetSpent
 from onedraw.ledger import Ledger
 from onedraw.privacy import PureDP
 
-LONGEST_LIFE = 0.04
-
 
 def spend(place: str, dataset: str, epsilon: str, processes: str, times: str) -> list[int]:
     """Every process tries ``times`` reservations as fast as it can; all begin at once."""
@@ -59,15 +57,26 @@ def crash(place: str, dataset: str, rounds: str, seed: str, order: str) -> list[
     """Kill a spending process at a random moment, again and again; return the lines each had written."""
     moments = random.Random(seed)
     ledger = Ledger.open(place)
-    return [killed(ledger, dataset, moments.uniform(0.0, LONGEST_LIFE), order) for _ in range(int(rounds))]
+    longest = 6 * seconds_of_one_release(ledger, dataset)
+    return [killed(ledger, dataset, moments.uniform(0.0, longest), order) for _ in range(int(rounds))]
+
+
+def seconds_of_one_release(ledger: Ledger, dataset: str) -> float:
+    """Moments are drawn on this scale, so that they fall into every step however busy the machine is."""
+    start = time.perf_counter()
+    for _ in range(5):
+        ledger.settle(ledger.reserve(dataset, PureDP(2.0**-20)), "digest")
+    return (time.perf_counter() - start) / 5
 
 
 def killed(ledger: Ledger, dataset: str, moment: float, order: str) -> list[str]:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
+        os.write(writer, b".")
         keep_spending(ledger, dataset, writer, order)
     os.close(writer)
+    os.read(reader, 1)  # it has begun
     time.sleep(moment)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)

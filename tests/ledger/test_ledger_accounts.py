@@ -38,9 +38,7 @@ def test_pure_spends_fit_exactly_when_the_worst_part_fits(wanted: list[tuple[flo
 
 
 @given(SPENDS, st.sampled_from([None, *PARTS]))
-def test_a_part_never_has_less_room_than_the_whole(
-    wanted: list[tuple[float, str | None]], part: str | None
-) -> None:
+def test_a_part_never_has_less_room_than_the_whole(wanted: list[tuple[float, str | None]], part: str | None) -> None:
     account = new_account(PureDP(2.0))
     for epsilon, where in wanted:
         if account.has_room_for(PureDP(epsilon), part=where):

@@ -144,9 +144,7 @@ def test_every_kind_has_its_fields_written_down() -> None:
 
 
 @given(
-    st.dictionaries(
-        st.text(), st.one_of(st.text(), st.integers(), st.floats(allow_nan=False, allow_infinity=False))
-    )
+    st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)))
 )
 def test_canonical_json_reads_back_to_the_same_value(content: dict[str, Any]) -> None:
     text = canonical(content)

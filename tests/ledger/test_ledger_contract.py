@@ -118,9 +118,7 @@ def test_settling_what_was_never_reserved_is_refused(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
-def test_everything_accepted_implies_the_budget_and_the_rest_is_refused(
-    ledger: Ledger, budget: Promise
-) -> None:
+def test_everything_accepted_implies_the_budget_and_the_rest_is_refused(ledger: Ledger, budget: Promise) -> None:
     ledger.init("patients", budget)
     accepted: list[Promise] = []
     while len(accepted) < 50:
@@ -292,11 +290,7 @@ def test_parts_spend_in_parallel(ledger: Ledger) -> None:
     ledger.reserve("patients", PureDP(0.75), part="north")
     ledger.reserve("patients", PureDP(0.5), part="south")
     assert ledger.spent("patients", part="south").epsilon(0.0) == 0.75
-    assert (
-        ledger.spent("patients")
-        == ledger.spent("patients", part="north")
-        == compose(PureDP(0.25), PureDP(0.75))
-    )
+    assert ledger.spent("patients") == ledger.spent("patients", part="north") == compose(PureDP(0.25), PureDP(0.75))
     assert ledger.remaining("patients", part="south").epsilon == 0.25
     assert ledger.remaining("patients").epsilon == 0.0
     assert ledger.verify().ok
@@ -450,9 +444,9 @@ def test_a_changed_byte_in_the_database_is_caught(
     a_small_book(ledger)
     assert ledger.verify().ok
     for event in ledger.events():
-        old = dict(
-            zip(("entry", "kind", "dataset", "payload", "previous", "hash"), event.row()[1:], strict=True)
-        )[column]
+        old = dict(zip(("entry", "kind", "dataset", "payload", "previous", "hash"), event.row()[1:], strict=True))[
+            column
+        ]
         for position in {0, len(old) // 2, len(old) - 1} if old else {0}:
             new = old[:position] + ("~" if old[position : position + 1] != "~" else "!") + old[position + 1 :]
             change = "UPDATE onedraw_events SET {} = '{}' WHERE sequence = {}"

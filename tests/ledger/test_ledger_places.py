@@ -110,9 +110,7 @@ def test_books_in_memory_are_refused(place: str) -> None:
         Ledger.open(place, create=True)
 
 
-@pytest.mark.parametrize(
-    ("place", "reason"), [("mysql://host/books", "not in 'mysql'"), ("://", "cannot be read")]
-)
+@pytest.mark.parametrize(("place", "reason"), [("mysql://host/books", "not in 'mysql'"), ("://", "cannot be read")])
 def test_other_databases_are_refused(place: str, reason: str) -> None:
     with pytest.raises(LedgerError, match=reason):
         Ledger.open(place)
@@ -317,9 +315,7 @@ def test_a_relative_path_stays_the_same_ledger_after_a_change_of_directory(
 
 def test_sqlite_syncs_the_file_and_its_directory_before_a_reservation_counts(books: Path) -> None:
     connection = SQLiteStorage(str(books))._connect()
-    settings = {
-        name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")
-    }
+    settings = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")}
     connection.close()
     assert settings == {"synchronous": 3, "journal_mode": "delete"}  # 3 is EXTRA
 

@@ -158,8 +158,8 @@ def response_profile(epsilon, upper, asked):
 @few
 @given(st.floats(min_value=1e-3, max_value=10.0), st.floats(min_value=0.0, max_value=0.999))
 def test_the_range_profile_is_the_envelope_of_generalised_responses(epsilon, share):
-    epsilon, asked = mpmath.mpf(epsilon), mpmath.mpf(share) * mpmath.mpf(epsilon)
-    ours = conversions.bounded_range_delta(float(epsilon), float(asked))
+    ours = conversions.bounded_range_delta(epsilon, share * epsilon)
+    epsilon, asked = mpmath.mpf(epsilon), mpmath.mpf(share * epsilon)
     brute = max(response_profile(epsilon, asked + (epsilon - asked) * step / 400, asked) for step in range(401))
     assert brute <= ours <= float(brute) * (1 + 1e-4)
 

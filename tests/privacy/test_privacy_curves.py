@@ -131,12 +131,19 @@ def test_a_sum_is_the_sum():
         (RepeatedCurve(PureCurve(1.0), 2), LinearCurve(1.0)),
         (AtOrderCurve(2.0, 1.0), SumCurve((PureCurve(0.5), AtOrderCurve(2.0, 1.0)))),
         (LinearCurve(0.1), AtOrderCurve(3.0, 0.5)),
+        (RepeatedCurve(LinearCurve(0.5), 2), SumCurve((LinearCurve(1.0), PureCurve(0.5)))),
+        (SumCurve((LinearCurve(0.5), PureCurve(0.5))), LinearCurve(0.625)),
     ],
 )
 def test_a_smaller_curve_is_recognised(smaller, larger):
     assert curve_at_most(smaller, larger)
     assert not curve_at_most(larger, smaller)
     assert (smaller(ORDERS[::5]) <= larger(ORDERS[::5]) * (1 + 1e-6)).all()
+
+
+def test_lines_are_compared_without_rounding():
+    assert not curve_at_most(LinearCurve(0.30000000000000004), RepeatedCurve(LinearCurve(0.1), 3))
+    assert curve_at_most(LinearCurve(0.3), RepeatedCurve(LinearCurve(0.1), 3))
 
 
 def test_curves_that_cross_are_not_ordered():

@@ -205,8 +205,7 @@ class Ledger:
         digest = line("certificate_digest", certificate_digest)
         if not digest:
             raise LedgerError(
-                "A release is settled with its certificate's digest, but it is empty. Pass "
-                "certificate.digest."
+                "A release is settled with its certificate's digest, but it is empty. Pass certificate.digest."
             )
         with self._turn() as turn:
             entry = turn.book.entries.get(reservation.entry)
@@ -275,9 +274,7 @@ class Ledger:
         book, heads, findings = Book(), {START.hash}, []
         for event in read_chain(self._storage.rows(BEFORE_ALL)):
             if event.kind == Kind.TOP_UP and event.dataset in book.accounts:
-                findings += _overspent(
-                    book.accounts[event.dataset], f"before the top-up in event {event.sequence}"
-                )
+                findings += _overspent(book.accounts[event.dataset], f"before the top-up in event {event.sequence}")
             book.absorb(event)
             heads.add(event.hash)
         if book.position == START:
@@ -341,9 +338,7 @@ class _Turn:
         self.book = book
         self._writer = writer
 
-    def append(
-        self, kind: Kind, dataset: str, content: Mapping[str, Any], *, entry: str | None = None
-    ) -> Event:
+    def append(self, kind: Kind, dataset: str, content: Mapping[str, Any], *, entry: str | None = None) -> Event:
         entry = entry or _new_entry()
         event = new_event(self.book.position, kind, entry=entry, dataset=dataset, content=content)
         self.book.after([event])  # what cannot be read back is never written

@@ -18,8 +18,7 @@ def name_of(what: str, value: str) -> str:
     """A name as it is stored: NFC, so that two spellings that look alike cannot have two budgets."""
     if not isinstance(value, str):
         raise LedgerError(
-            f"A {what} is called by a name, but a {type(value).__name__} came. Pass a text such as "
-            "'patients-2026'."
+            f"A {what} is called by a name, but a {type(value).__name__} came. Pass a text such as 'patients-2026'."
         )
     name = unicodedata.normalize("NFC", value)
     if not name or name != name.strip() or not name.isprintable() or len(name) > LONGEST_TEXT:
@@ -52,9 +51,7 @@ def checked_budget(budget: Promise) -> Promise:
 
 def checked_promise(promise: Promise) -> Promise:
     if not isinstance(promise, Promise):
-        raise InvalidBudget(
-            f"What is spent is a promise such as PureDP(0.5), but a {type(promise).__name__} came."
-        )
+        raise InvalidBudget(f"What is spent is a promise such as PureDP(0.5), but a {type(promise).__name__} came.")
     if promise_from_dict(promise.to_dict()) != promise:
         raise InvalidBudget(
             f"The promise {promise!r} does not survive being written down, so the books could not be read "

@@ -102,9 +102,7 @@ def canonical(content: Any) -> str:
 
 def event_hash(sequence: int, entry: str, kind: str, dataset: str, text: str, previous: str) -> str:
     # A JSON list, not a concatenation: no two different events have the same bytes.
-    return hashlib.sha256(
-        canonical([sequence, entry, kind, dataset, text, previous]).encode("ascii")
-    ).hexdigest()
+    return hashlib.sha256(canonical([sequence, entry, kind, dataset, text, previous]).encode("ascii")).hexdigest()
 
 
 def new_event(after: Position, kind: Kind, *, entry: str, dataset: str, content: Mapping[str, Any]) -> Event:

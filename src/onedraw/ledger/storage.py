@@ -338,9 +338,7 @@ class PostgreSQLStorage(Storage):
         return False
 
     def _holds_books(self, connection: Connection) -> bool:
-        return bool(
-            connection.exec_driver_sql("SELECT to_regclass('onedraw_events') IS NOT NULL").scalar_one()
-        )
+        return bool(connection.exec_driver_sql("SELECT to_regclass('onedraw_events') IS NOT NULL").scalar_one())
 
     def _take_turn(self, connection: Connection) -> None:
         # An advisory lock, not LOCK TABLE: it needs no right beyond SELECT and INSERT. The key spells

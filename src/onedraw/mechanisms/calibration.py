@@ -39,7 +39,7 @@ def calibrate(
     | --- | --- |
     | budget | a promise; which kinds are possible depends on mechanism and model |
     | n | the public number of records, at least 1 |
-    | gamma | total variation kept back for a sampler that is not exact; None: nothing is kept back |
+    | gamma | total variation kept back for a sampler that is not exact; None: what the mechanism needs for its own |
     """
     if not isinstance(mechanism, Mechanism):
         raise WrongCall(
@@ -51,7 +51,7 @@ def calibrate(
         budget,
         n=n,
         draws=draws,
-        gamma=0.0 if gamma is None else gamma,
+        gamma=mechanism.default_gamma(model, budget) if gamma is None else gamma,
         records_per_person=records_per_person,
     )
     return mechanism.calibrate(request)

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused
-from onedraw.models import Model, Summary, model_from_dict
+from onedraw.models import Model, model_from_dict
 from onedraw.privacy import ApproxDP, Guarantee, Promise, Unit, promise_from_dict
 from onedraw.privacy.conversions import total_variation_delta
 from onedraw.privacy.rounding import text
@@ -110,6 +110,19 @@ class Mechanism(abc.ABC):
     def target(self, plan: Plan, summary: Any) -> Any:
         """The law to draw from, given the records' summary."""
 
+    @property
+    def proven(self) -> bool:
+        """Whether the promise follows from a theorem that is true; if not, a release must say so first."""
+        return True
+
+    def default_gamma(self, model: Any, budget: Promise) -> float:
+        """The reserve kept back when the caller names none: 0 where the draw is exact or pays for itself."""
+        return 0.0
+
+    def heading(self, plan: Plan) -> str:
+        """What a certificate calls the draw; the plan's numbers may be part of it."""
+        return self.title
+
     def to_dict(self) -> dict[str, Any]:
         return {"name": type(self).__name__, **vars(self)}
 
@@ -157,18 +170,24 @@ class Plan:
         return self.mechanism.requires
 
     @property
+    def heading(self) -> str:
+        """What a certificate calls the draw."""
+        return self.mechanism.heading(self)
+
+    @property
     def parameters(self) -> Mapping[str, float]:
         """The mechanism's public numbers by name."""
         return MappingProxyType(dict(self.numbers))
 
     def target(self, summary: Any) -> Any:
         """The law the theorem is about, for these records. As private as they are."""
-        if isinstance(summary, Summary) and summary.n != self.n:
+        found = getattr(summary, "n", self.n)
+        if found != self.n:
             raise CountMismatch(
-                f"The plan was calibrated for n = {self.n:,} records, the summary has {summary.n:,}. n is "
+                f"The plan was calibrated for n = {self.n:,} records, the summary has {found:,}. n is "
                 "public and part of the promise. Calibrate again with the right n.",
                 expected=self.n,
-                found=summary.n,
+                found=found,
             )
         return self.mechanism.target(self, summary)
 

@@ -17,6 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
@@ -337,29 +338,39 @@ def _terms(curve: Curve) -> Counter[Curve]:
 def curve_at_most(smaller: Curve, larger: Curve) -> bool:
     """True only when it is proven that smaller(α) ≤ larger(α) at every order where ``larger`` is finite.
 
-    Sums are compared term by term: equal terms cancel, then each one left over needs a larger one of its own.
+    Sums are compared term by term: equal terms cancel, straight lines are added up, and each term left over
+    needs a larger one of its own or room under the line.
     """
-    if smaller == larger or smaller.at_most(larger):
+    if _single_at_most(smaller, larger):
         return True
-    if isinstance(larger, LinearCurve):
-        return smaller.slope <= larger.rho
-    if isinstance(larger, AtOrderCurve):
-        return smaller(larger.order) <= larger.epsilon  # a divergence never decreases in its order
-    return _terms_at_most(_terms(smaller), _terms(larger))
-
-
-def _terms_at_most(smaller: Counter[Curve], larger: Counter[Curve]) -> bool:
-    left, right = smaller - larger, larger - smaller
-    if sum(right.values()) == 1 and sum(left.values()) == 1 and left == smaller and right == larger:
-        return False  # two single curves, already compared
+    left, right = _terms(smaller), _terms(larger)
+    left, right = left - right, right - left
+    room = _line(right) - _line(left)
+    if room < 0:
+        return False
     for term, count in left.items():
-        for bound in [bound for bound in right if curve_at_most(term, bound)]:
+        if isinstance(term, LinearCurve):
+            continue
+        for bound in [bound for bound in right if _single_at_most(term, bound)]:
             used = min(count, right[bound])
             right[bound] -= used
             count -= used
-        if count > 0:
+        if count and term.slope == math.inf:
             return False
-    return True
+        room -= Fraction(term.slope) * count if count else 0
+    return room >= 0
+
+
+def _single_at_most(smaller: Curve, larger: Curve) -> bool:
+    if isinstance(larger, AtOrderCurve) and smaller(larger.order) <= larger.epsilon:
+        return True  # a divergence never decreases in its order
+    return smaller == larger or smaller.at_most(larger)
+
+
+def _line(terms: Counter[Curve]) -> Fraction:
+    """The exact slope of all straight lines among the terms together."""
+    lines = (Fraction(term.rho) * count for term, count in terms.items() if isinstance(term, LinearCurve))
+    return sum(lines, Fraction(0))
 
 
 def _up(values: Array, *, relative: float = SLACK) -> Array:

@@ -1,0 +1,132 @@
+"""A convex model's public constants as plain numbers, for one weight on the records and n of them.
+
+The rules of gibbs_rules.py, the samplers and the noisy-gradient path all rest on the same few bounds; here they are
+read off the model once, with their provenance, and rounded outward where n and the weight enter. The mean of
+Gaussian records belongs here too: ‖x − θ‖²/(2v) is 1/v-strongly convex, and two records differ by a linear function
+of slope at most 2B/v (Minami et al., supplement B, Theorem 15).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from onedraw.errors import UnsupportedBudget
+from onedraw.models import GaussianMean
+from onedraw.privacy import Assumption, Provenance
+from onedraw.privacy.rounding import fraction_down, fraction_up, text
+
+from .gibbs_rules import Curvature
+from .plan import Request
+
+_NAMED = ("lipschitz", "gradient_difference", "smoothness", "strong_convexity")
+_ON_A_BALL = ("predictor_bound", "sensitivity", "range", "curvature_ratio")
+
+
+@dataclass(frozen=True)
+class ConvexBounds:
+    """What is known of every record's loss, and of the prior. None: not known, or not finite."""
+
+    gradient_difference: float
+    strong_convexity: float
+    prior_strong_convexity: float
+    prior_smoothness: float
+    lipschitz: float | None = None
+    smoothness: float | None = None
+    radius: float | None = None
+    predictor_bound: float | None = None
+    sensitivity: float | None = None
+    range: float | None = None
+    curvature_ratio: float | None = None
+
+    def curvature(self, request: Request, *, prior_factor: float = 1.0) -> Curvature:
+        """What the Lipschitz rules need, for a person's records in all draws together."""
+        return Curvature(
+            self.gradient_difference,
+            fraction_down(Fraction(self.prior_strong_convexity) / Fraction(prior_factor)),
+            strong_convexity=self.strong_convexity,
+            n=request.n,
+            records_per_person=request.records_per_person,
+            draws=request.draws,
+        )
+
+    def numbers(self, weight: float, n: int, *, prior_factor: float = 1.0) -> dict[str, float]:
+        """The plan's public numbers: what rests on the whole potential, then what rests on one record."""
+        records, prior = n * Fraction(weight), Fraction(prior_factor)
+        strong = fraction_down(Fraction(self.prior_strong_convexity) / prior)
+        smooth = fraction_up(Fraction(self.prior_smoothness) / prior)
+        found: dict[str, float | None] = {
+            "weight": weight,
+            "strong_convexity": fraction_down(records * Fraction(self.strong_convexity) + Fraction(strong)),
+            "smoothness": None
+            if self.smoothness is None
+            else fraction_up(records * Fraction(self.smoothness) + Fraction(smooth)),
+            "prior_strong_convexity": strong,
+            "prior_smoothness": smooth,
+            "lipschitz": self.lipschitz,
+            "gradient_difference": self.gradient_difference,
+            "radius": self.radius,
+            **{name: getattr(self, name) for name in _ON_A_BALL},
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def bounds_of(model: Any) -> ConvexBounds:
+    """The constants of a convex model or a Gaussian mean; refused for any other, or where a bound is missing."""
+    if isinstance(model, GaussianMean):
+        return _gaussian_mean(model)
+    known = {name: model.bounds[name].value for name in (*_NAMED, *_ON_A_BALL) if name in model.bounds}
+    prior = getattr(model, "prior", None)
+    if not hasattr(prior, "strong_convexity"):
+        raise UnsupportedBudget(
+            f"{type(model).__name__} has no convex loss with a Gaussian prior on its parameter. Gibbs and NoisyGradient "
+            "are for the convex models of onedraw.models, such as Logistic; for this model use Diffused()."
+        )
+    difference = known.get("gradient_difference", 2.0 * known["lipschitz"] if "lipschitz" in known else None)
+    if difference is None:
+        raise UnsupportedBudget(
+            f"{type(model).__name__} has no bound on the slope of its loss over all of R^d, so no weight is private. "
+            "Restrict the prior to a ball, for example Gaussian(scale=1, radius=2), or use a loss with bounded slope, "
+            "such as HuberRegression."
+        )
+    return ConvexBounds(
+        gradient_difference=difference,
+        strong_convexity=known.get("strong_convexity", 0.0),
+        prior_strong_convexity=prior.strong_convexity,
+        prior_smoothness=prior.smoothness,
+        radius=prior.radius,
+        **{name: known.get(name) for name in ("lipschitz", "smoothness", *_ON_A_BALL)},
+    )
+
+
+def _gaussian_mean(model: GaussianMean) -> ConvexBounds:
+    variance = Fraction(model.variance)
+    precision = Fraction(model.prior_count) / variance
+    return ConvexBounds(
+        gradient_difference=fraction_up(2 * Fraction(model.bound) / variance),
+        strong_convexity=fraction_down(1 / variance),
+        prior_strong_convexity=fraction_down(precision),
+        prior_smoothness=fraction_up(precision),
+        smoothness=fraction_up(1 / variance),
+    )
+
+
+def has_closed_form(model: Any) -> bool:
+    """Whether every Gibbs posterior of this model is a Gaussian, or one cut to a ball: then the draw is exact."""
+    return isinstance(model, GaussianMean) or getattr(model, "closed_form", False) is True
+
+
+def assumptions(request: Request) -> tuple[Assumption, ...]:
+    """What every rule for convex losses needs, and who answers for it."""
+    model, declared = request.model, Provenance.DECLARED
+    found = [
+        Assumption("prior, bounds and n were fixed without looking at the records; n is public", declared),
+        Assumption(f"the unit of protection is {request.unit.sentence}", declared),
+        *(
+            Assumption(f"{name.replace('_', ' ')} {text(model.bounds[name].value)}: {model.bounds[name].why}", who)
+            for name in (*_NAMED, *_ON_A_BALL)
+            if name in model.bounds and (who := model.bounds[name].provenance)
+        ),
+    ]
+    return tuple(found)
