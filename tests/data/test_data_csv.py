@@ -165,7 +165,15 @@ def test_only_odd_lines_are_read_one_by_one(tmp_path, monkeypatch):
 
     monkeypatch.setattr(delimited_text, "split_line", spy)
     plain = [b"1,,a,1,yes", b'"1","z","a",1,"yes"', b'"",,"\xff",,', b",,,,"]
-    odd = [b'1,"z,z",a,1,yes', b'1,5",a,1,yes', b'1,"""",a,1,yes', b"1", b'"1,,a,1,yes', b'"1"x,,a,1,yes']
+    odd = [
+        b'1"2",,a,1,yes',
+        b'1,"z,z",a,1,yes',
+        b'1,5",a,1,yes',
+        b'1,"""",a,1,yes',
+        b"1",
+        b'"1,,a,1,yes',
+        b'"1"x,,a,1,yes',
+    ]
     rows = one(tmp_path, *plain, *odd, *plain, end=b"\r\n")
     assert looked_at == [HEADER, *[line + b"\r" for line in odd]]
     assert rows == [naive_record(line) for line in (*plain, *odd, *plain)]
@@ -207,6 +215,7 @@ def test_a_malformed_line_is_the_missing_record(tmp_path, line):
         (b'"1",,"q""","1","yes"', (1.0, 4, 1, 1)),
         (b'1,"a,b","d,e",1,yes', (1.0, 5, 1, 1)),
         (b'1,5" pipe,a,1,yes', (1.0, 0, 1, 1)),
+        (b'1"2",,a,1,yes', (0.25, 0, 1, 1)),
         (b' 1 ,, a ,"  1",\tyes', (1.0, 0, 1, 1)),
         (b"1,,\xc3\xa9,1,yes", (1.0, 3, 1, 1)),
         (b"1\r,,a,1,yes\r", (1.0, 0, 1, 1)),

@@ -1,6 +1,8 @@
 """Schemas: what is refused, in which words; what files mean; round trips."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -317,6 +319,12 @@ def test_a_schema_is_a_value_that_cannot_be_changed():
         schema.columns["age"].upper = 100.0
     assert schema == Schema.from_dict(FULL)
     assert Schema(columns={"smoker": Binary(missing="no")}).columns["smoker"].missing == "no"
+
+
+def test_a_schema_travels_between_processes_unchanged():
+    schema = Schema.from_dict(FULL)
+    assert pickle.loads(pickle.dumps(schema)) == schema
+    assert copy.deepcopy(schema) == copy.copy(schema) == schema
 
 
 def test_an_existing_file_is_not_replaced(tmp_path):

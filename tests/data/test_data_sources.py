@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import threading
 from decimal import Decimal
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onedraw.data import Schema, read
+from onedraw.data import Schema, read, tables
 from onedraw.data import arrow_tables as arrow_adapter
 from onedraw.data.cells import number_of
 from onedraw.errors import FileMismatch, InvalidSchema
@@ -403,8 +404,11 @@ def test_a_table_of_no_records_has_none(make):
 # Records
 
 
-def test_records_come_in_order_and_in_batches_from_many_row_groups(tmp_path, monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_records_come_in_order_and_in_batches_from_many_row_groups(tmp_path, monkeypatch, threads):
     monkeypatch.setattr(arrow_adapter, "ROWS_PER_PART", 500)
+    monkeypatch.setattr(arrow_adapter, "workers", lambda: threads)
+    monkeypatch.setattr(tables, "workers", lambda: threads)
     values = np.random.default_rng(2).uniform(-5, 5, size=20_011)
     pq.write_table(pa.table({"v": values}), tmp_path / "d.parquet", row_group_size=137)
     records = read(tmp_path / "d.parquet", schema_of("number"), target="v", batch_rows=100)
@@ -413,9 +417,10 @@ def test_records_come_in_order_and_in_batches_from_many_row_groups(tmp_path, mon
     assert np.concatenate(arrays).tolist() == values.tolist()
 
 
-def test_reading_may_stop_at_any_batch_and_leaves_no_thread(tmp_path):
-    import threading
-
+def test_reading_may_stop_at_any_batch_and_leaves_no_thread(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrow_adapter, "ROWS_PER_PART", 5000)
+    monkeypatch.setattr(arrow_adapter, "workers", lambda: 3)
+    monkeypatch.setattr(tables, "workers", lambda: 3)
     pq.write_table(pa.table({"v": np.zeros(300_000)}), tmp_path / "d.parquet", row_group_size=1000)
     records = read(tmp_path / "d.parquet", schema_of("number"), target="v", batch_rows=1000)
     for stop in (0, 1, 5, 50):

@@ -44,8 +44,8 @@ def test_a_mean_takes_the_smallest_variance_the_budget_pays_for():
 
 
 def test_a_duration_that_can_be_negative_is_refused():
+    schema = od.Schema.from_dict({"columns": {"t": {"kind": "number", "lower": -1, "upper": 1, "missing": 0}}})
     with pytest.raises(errors.InvalidSchema, match="durations start at 0"):
-        schema = od.Schema.from_dict({"columns": {"t": {"kind": "number", "lower": -1, "upper": 1, "missing": 0}}})
         model_for(schema, "t", question="duration", n=10, budget=BUDGET)
 
 

@@ -208,3 +208,12 @@ def test_the_certificate_depends_on_the_records_through_the_draw_alone(plan):
         certificate.pop("prepared_at")
         documents.append(certificate)
     assert documents[0] == documents[1] == documents[2]
+
+
+def test_a_part_is_charged_alone_and_must_have_its_public_size(plan, records, ledger):
+    ledger.declare_parts("patients", "hospital", {"north": 200, "south": 10})
+    with pytest.raises(errors.CountMismatch, match="'south' of 'patients' has 10 records"):
+        od.release(plan, records, ledger=ledger, dataset="patients", part="south")
+    od.release(plan, records, ledger=ledger, dataset="patients", part="north")
+    assert ledger.spent("patients", part="south").epsilon(1e-5) == 0
+    assert 0 < ledger.spent("patients", part="north").epsilon(1e-5) <= 1

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from onedraw.data.cells import BLANKS, EXACT_INTEGERS, NUMBER, number_of
 from onedraw.data.encoding import Cells, Chunk, Numbers
-from onedraw.data.tables import Batch, Part, Table, Wanted
+from onedraw.data.tables import Batch, Part, Table, Wanted, workers
 from onedraw.errors import FileMismatch
 
 ROWS_PER_PART = 2**20  # small row groups are read several at a time
@@ -167,10 +167,11 @@ class ParquetTable(_ArrowTable):
             self._group_rows = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
+        enough = ROWS_PER_PART if workers() > 1 else self.n  # one thread reads one part with less ado
         groups: list[list[int]] = []
-        held = ROWS_PER_PART
+        held = enough
         for group, group_rows in enumerate(self._group_rows):
-            if held >= ROWS_PER_PART:
+            if held >= enough:
                 groups.append([])
                 held = 0
             groups[-1].append(group)

@@ -38,7 +38,7 @@ from onedraw.data.tables import Part, Table, Wanted, in_order
 from onedraw.errors import FileMismatch, InvalidSchema
 
 BATCH_ROWS = 131072
-_VALUES_IN_BATCH = 2**20  # of a wide table fewer rows are taken at a time
+_VALUES_IN_BATCH = 2**18  # of a wide table fewer rows are taken at a time
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".arrows", ".feather", ".ipc")
 _FORMATS = ".csv, .csv.gz, .parquet, .arrow or .feather"

@@ -284,6 +284,15 @@ class Schema(_Declared):
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
+        return Schema.from_dict, (self.to_dict(),)
+
+    def __copy__(self) -> Schema:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Schema:
+        return self
+
     # The two ways in
 
     @classmethod

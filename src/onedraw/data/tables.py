@@ -53,6 +53,13 @@ class Table(ABC):
 
 Item = TypeVar("Item")
 _END = object()
+_ITEMS_AHEAD = 8  # for each thread; a batch is at most two megabytes
+
+
+def workers() -> int:
+    """How many threads read ahead: one beside the reader on a small machine, up to four on a large one."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(4, processors // 2))
 
 
 class _Failed:
@@ -70,7 +77,7 @@ def in_order(parts: Sequence[Callable[[], Iterator[Item]]], *, ahead: bool) -> I
     running: deque[tuple[threading.Thread, queue.Queue[Any]]] = deque()
     waiting = iter(parts)
     try:
-        running.extend(_start(part, stop) for part in islice(waiting, min(4, os.cpu_count() or 1)))
+        running.extend(_start(part, stop) for part in islice(waiting, workers()))
         while running:
             _, items = running[0]
             while (item := items.get()) is not _END:
@@ -88,7 +95,7 @@ def in_order(parts: Sequence[Callable[[], Iterator[Item]]], *, ahead: bool) -> I
 
 
 def _start(part: Callable[[], Iterator[Any]], stop: threading.Event) -> tuple[threading.Thread, queue.Queue[Any]]:
-    items: queue.Queue[Any] = queue.Queue(maxsize=3)
+    items: queue.Queue[Any] = queue.Queue(maxsize=_ITEMS_AHEAD)
 
     def work() -> None:
         last: Any = _END

@@ -14,18 +14,11 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-__all__ = ["array_module", "jax", "jnp"]
-
-
-def array_module(value: Any) -> Any:
-    """NumPy for NumPy's own values, otherwise jax.numpy: one formula then serves both."""
-    return np if isinstance(value, np.ndarray | np.generic | float | int) else jnp
+__all__ = ["jax", "jnp"]
 
 
 def _cache_folder() -> Path | None:

@@ -49,13 +49,10 @@ class Gaussian:
                 "A Gaussian prior needs a scale for all coordinates or scales, one for each: exactly one of the two. "
                 f"{FLAT} Pass scale=1.0, say."
             )
-        scale = None if self.scale is None else _scale("scale", self.scale)
-        scales = None if self.scales is None else tuple(_scale("scales", s) for s in _sequence("scales", self.scales))
-        mean = self.mean
-        if not _is_one_number(mean):
-            mean = tuple(number("mean", value) for value in _sequence("mean", mean))
-        else:
-            mean = number("mean", mean)
+        scale = None if self.scale is None else _positive_scale("scale", self.scale)
+        scales = None if self.scales is None else tuple(_positive_scale("scales", s) for s in _sequence("scales", self.scales))
+        several = isinstance(self.mean, list | tuple | np.ndarray)
+        mean = tuple(number("mean", m) for m in _sequence("mean", self.mean)) if several else number("mean", self.mean)
         radius = None if self.radius is None else positive_number("radius", self.radius)
         if radius is not None and not LEAST_SCALE < radius < LARGEST_SCALE:
             raise InvalidModel(f"radius must lie between {LEAST_SCALE:g} and {LARGEST_SCALE:g}, but {radius!r} came.")
@@ -63,32 +60,31 @@ class Gaussian:
             object.__setattr__(self, name, value)
 
     @property
-    def _all_scales(self) -> tuple[float, ...]:
-        return (self.scale,) if self.scale is not None else self.scales or ()
-
-    @property
     def strong_convexity(self) -> float:
         """m_π, the smallest precision."""
-        return min(_precision(scale) for scale in self._all_scales)
+        return min(_precision(scale) for scale in self.scales or (self._scale,))
 
     @property
     def smoothness(self) -> float:
         """M_π, the largest precision."""
-        return max(_precision(scale) for scale in self._all_scales)
+        return max(_precision(scale) for scale in self.scales or (self._scale,))
 
     def precision(self, dimension: int) -> NDArray[np.float64]:
         """The diagonal of the precision matrix."""
-        return np.array([_precision(scale) for scale in self._spread("scales", self._all_scales, dimension)])
+        return np.array([_precision(scale) for scale in _each("scales", self._scale, dimension)])
 
     def location(self, dimension: int) -> NDArray[np.float64]:
         """The mean (of the unrestricted law)."""
-        given = self.mean if isinstance(self.mean, tuple) else (self.mean,)
-        return np.array(self._spread("mean", given, dimension, single=not isinstance(self.mean, tuple)))
+        return np.array(_each("mean", self.mean, dimension))
 
     def deviation(self, dimension: int) -> float:
         """The smallest standard deviation of a coordinate; on a small ball that of the uniform law there."""
-        least = min(self._spread("scales", self._all_scales, dimension))
+        least = min(_each("scales", self._scale, dimension))
         return least if self.radius is None else min(least, self.radius / math.sqrt(dimension + 2))
+
+    @property
+    def _scale(self) -> Any:
+        return self.scale if self.scales is None else self.scales
 
     def check(self, dimension: int) -> None:
         """Refuse a prior that does not fit a parameter of this dimension, or whose ball leaves its mean out."""
@@ -103,18 +99,6 @@ class Gaussian:
                 f"{math.sqrt(float(squared)):.6g}. The posterior would sit on the ball's edge whatever the records say. "
                 "Enlarge the radius or move the mean inside."
             )
-
-    def _spread(
-        self, name: str, given: tuple[float, ...], dimension: int, *, single: bool | None = None
-    ) -> tuple[float, ...]:
-        if self.scale is not None if single is None else single:
-            return given * dimension
-        if len(given) != dimension:
-            raise InvalidModel(
-                f"The model has {dimension} parameters (the intercept, if there is one, is the last), but the prior's "
-                f"{name} has {len(given)} entries. Give one for each, or one number for all."
-            )
-        return given
 
     def to_dict(self) -> dict[str, Any]:
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
@@ -135,7 +119,19 @@ def _precision(scale: float) -> float:
     return 1.0 / (scale * scale)
 
 
-def _scale(name: str, value: Any) -> float:
+def _each(name: str, given: float | tuple[float, ...], dimension: int) -> tuple[float, ...]:
+    """One number for each parameter."""
+    if not isinstance(given, tuple):
+        return (given,) * dimension
+    if len(given) != dimension:
+        raise InvalidModel(
+            f"The model has {dimension} parameters (the intercept, if there is one, is the last), but the prior's "
+            f"{name} has {len(given)} entries. Give one for each, or one number for all."
+        )
+    return given
+
+
+def _positive_scale(name: str, value: Any) -> float:
     if isinstance(value, float | int) and not isinstance(value, bool) and not (0.0 < value < math.inf):
         raise InvalidModel(
             f"{name} must be a standard deviation above 0 and below infinity, but {value!r} came: the prior is improper. "
@@ -145,10 +141,6 @@ def _scale(name: str, value: Any) -> float:
     if not LEAST_SCALE < result < LARGEST_SCALE:
         raise InvalidModel(f"{name} must lie between {LEAST_SCALE:g} and {LARGEST_SCALE:g}, but {result!r} came.")
     return result
-
-
-def _is_one_number(value: Any) -> bool:
-    return not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) == 0
 
 
 def _sequence(name: str, values: Any) -> tuple[Any, ...]:

@@ -174,7 +174,9 @@ class Composed(Promise):
     def _delta_by(self, routes: Routes, epsilon: float) -> float:
         if not self.gamma:
             return self._exact_delta(routes, epsilon)
-        return _smallest(lambda smaller: self._delta_at(routes, smaller), up_to=epsilon)
+        corner = min(epsilon, _pure_epsilon(self._core))  # where the exact δ of pure parts reaches zero
+        found = _smallest(lambda smaller: self._delta_at(routes, smaller), up_to=epsilon)
+        return min(found, self._delta_at(routes, corner))
 
     def _delta_at(self, routes: Routes, epsilon: float) -> float:
         """(ε, δ + (1+e^ε)γ) at exactly this ε; a smaller ε may give a smaller δ."""
@@ -330,8 +332,8 @@ def _smallest(delta_at: Callable[[float], float], *, up_to: float) -> float:
     """min of δ over ε' ≤ ε: what holds at a smaller ε holds at ε. One valley, found by scan and zooms."""
     low, high = 0.0, min(up_to, 700.0)
     best = min(delta_at(up_to), delta_at(high))
-    for _ in range(4):
-        grid = np.linspace(low, high, 12)
+    for _ in range(8):
+        grid = np.linspace(low, high, 9)
         values = [delta_at(float(epsilon)) for epsilon in grid]
         index = int(np.argmin(values))
         best = min(best, values[index])

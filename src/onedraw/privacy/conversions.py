@@ -1,8 +1,8 @@
 """The conversions of the table of promises (mathematics.md §1): one small function each, rounded outward.
 
 Plain numbers in, plain numbers out; the promises themselves are in ``promises``. Sources: Bun and Steinke
-(arXiv:1605.02065) for ZCDP, Canonne, Kamath and Steinke (arXiv:2004.00010, Proposition 12) for Rényi to (ε,
-δ), Dong, Roth and Su (arXiv:1905.02383) for GaussianDP, Dong, Durfee and Rogers (arXiv:1909.13830) and
+(arXiv:1605.02065) for ZCDP, Canonne, Kamath and Steinke (arXiv:2004.00010, Proposition 12) for Rényi to
+(ε, δ), Dong, Roth and Su (arXiv:1905.02383) for GaussianDP, Dong, Durfee and Rogers (arXiv:1909.13830) and
 Cesar and Rogers (arXiv:2004.07223) for BoundedRange.
 """
 
@@ -81,8 +81,8 @@ def pure_epsilon(epsilon_of_promise: float, delta: float) -> float:
 def bounded_range_delta(epsilon_of_promise: float, epsilon: float) -> float:
     """δ(ε) of BoundedRange: the envelope over t of generalised randomised response (log-ratio t or t − ε).
 
-    At a given t the profile is (E − y)(1 − z/y)/(E − 1), E = e^{range}, y = e^t, z = e^ε, largest at y =
-    √(zE).
+    At a given t the profile is (E − y)(1 − z/y)/(E − 1) with E = e^{range}, y = e^t and z = e^ε, largest at
+    y = √(zE).
     """
     if epsilon >= epsilon_of_promise:
         return 0.0

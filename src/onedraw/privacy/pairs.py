@@ -1,9 +1,9 @@
 """Pairs of laws that stand for a promise: the worst pair it allows, and pairs that really occur under it.
 
-A *dominating* pair (Zhu, Dong, Wang, arXiv:2106.08567) is at least as easy to tell apart as
-any two neighbouring releases; products of dominating pairs dominate adaptive compositions (their Theorem
-10), so it gives upper bounds. A pair that *really occurs* is produced by some mechanism that keeps the
-promise; it gives lower bounds, against which a certified figure is checked.
+A *dominating* pair (Zhu, Dong, Wang, arXiv:2106.08567) is at least as easy to tell apart as any two
+neighbouring releases; products of dominating pairs dominate adaptive compositions (proved there), so it
+gives upper bounds. A pair that *really occurs* is produced by some mechanism that keeps the promise; it
+gives lower bounds, against which a certified figure is checked.
 
 | promise | dominating pair | occurring pair |
 | --- | --- | --- |

@@ -61,7 +61,8 @@ def certify(promise: Promise, *, epsilon: float, delta: float) -> str:
             delta=delta,
             estimate=estimate,
         )
-    return f"confirmed by a privacy-loss accountant: its optimistic estimate is ε = {estimate:.6g} at δ = {text(delta)}"
+    found = f"its optimistic estimate is ε = {estimate:.6g} at δ = {text(delta)}"
+    return f"confirmed by a privacy-loss accountant: {found}"
 
 
 def _lower_epsilon(parts: tuple[tuple[GaussianPair | TwoPointPair, int], ...], delta: float) -> float:

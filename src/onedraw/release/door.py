@@ -265,7 +265,7 @@ def charge(
             "A ledger was given but no dataset name. The name is what a budget belongs to, and it is never derived from "
             "the file or its contents. Pass dataset=…, or write dataset: into the schema."
         )
-    check_account(ledger, name, words.plan)
+    check_account(ledger, name, words.plan, part=part)
     gamma = words.exactness.gamma * words.plan.draws if isinstance(words.exactness, WithinTV) else 0.0
     exact_part = words.plan.guarantee.promise if gamma else words.promise
     return ledger.reserve(
@@ -279,8 +279,16 @@ def charge(
     )
 
 
-def check_account(ledger: Ledger, name: str, plan: Plan) -> None:
-    """The books and the plan must speak of the same person: at most so many records each."""
+def check_account(ledger: Ledger, name: str, plan: Plan, *, part: str | None) -> None:
+    """The books and the plan must speak of the same person, and of the same part of the dataset."""
+    size = (ledger.account(name).sizes or {}).get(part) if part is not None else None
+    if size is not None and size != plan.n:
+        raise CountMismatch(
+            f"The part {part!r} of {name!r} has {size:,} records in the ledger, the plan was made for n = {plan.n:,}. "
+            "The size of a part is public and fixed. Calibrate for the part's n.",
+            expected=size,
+            found=plan.n,
+        )
     booked, planned = ledger.account(name).unit.records_per_person, plan.guarantee.unit.records_per_person
     if booked != planned:
         raise WrongCall(

@@ -1,0 +1,314 @@
+"""Models whose loss is convex in the parameter: what a Gibbs posterior ∝ π(θ) exp(−w Σ ℓ(θ, z_i)) needs to know.
+
+Minami, Arai, Sato, "Differential Privacy without Sensitivity" (NIPS 2016): privacy follows from how far one
+record's gradient reaches, not from a bounded loss. A model here is a frozen value: a convex loss, a Gaussian
+prior, and public bounds that records are brought into. It encodes records (`summarise`) and states constants
+(`bounds`); which promise follows is the business of `onedraw.mechanisms`, how to draw that of `onedraw.samplers`.
+
+| name in `bounds` | meaning, for every record and every θ of the prior's support |
+| --- | --- |
+| lipschitz | L: ‖∇ℓ‖ ≤ L |
+| gradient_difference | G: ‖∇ℓ(θ, z) − ∇ℓ(θ, z')‖ ≤ G, at most 2L |
+| smoothness | the largest eigenvalue of ∇²ℓ; absent where the loss has a kink |
+| strong_convexity | the least eigenvalue of ∇²ℓ: 0 for one record in more than one dimension |
+| predictor_bound | B = R·r̃: |θᵀx| ≤ B (with a radius R, as all that follow) |
+| sensitivity | Δ: |ℓ(θ, z) − ℓ(θ, z')| ≤ Δ |
+| range | ϱ: osc_θ[ℓ(θ, z) − ℓ(θ, z')] ≤ ϱ ≤ 2Δ; one exact draw is BoundedRange(wϱ) |
+| curvature_ratio | κ: largest over least φ'' on |u| ≤ B; absent where the least is 0 |
+
+All are rounded up (the strong convexity down).
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidModel
+from onedraw.privacy import Provenance
+from onedraw.privacy.rounding import up
+
+from .features import Features, check_rows, check_schema, read_rows, schema_rows
+from .losses import LinearLoss, product_up
+from .model import Bound, Model, set_fields
+from .priors import FLAT, Gaussian
+from .responses import Response, check_values
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Records as the loss sees them: rows X of shape (n, p) inside the declared bounds, the column of ones last
+    if there is an intercept, and responses y. As private as they are: never printed or written."""
+
+    n: int
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return f"Encoded(n={self.n}, X=<private>, y=<private>)"
+
+
+class ConvexModel(Model):
+    """A convex loss with public constants and a Gaussian prior.
+
+    **Guarantee.** `summarise` never fails on the value of a record; row i of its result depends on record i
+    alone and lies inside the declared bounds, so the constants in `bounds` hold for every data set.
+    """
+
+    quantity: ClassVar[str] = "coefficients"
+
+    features: Features
+    prior: Gaussian
+
+    @property
+    @abc.abstractmethod
+    def kernel(self) -> Any:
+        """The loss alone, free of prior and bounds: hashable, with `losses`, `total`, `gradient_total` and
+        `hessian_total`. Compiled functions take it as their static argument, so that models which differ in
+        prior or bounds only share a compilation."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """How many parameters there are."""
+
+    @property
+    @abc.abstractmethod
+    def response(self) -> Response | None:
+        """How a record's response is read; None for a model of features alone."""
+
+    @property
+    def radius(self) -> float | None:
+        """R of the prior's ball, or None."""
+        return self.prior.radius
+
+    @property
+    def prior_scale(self) -> float:
+        return self.prior.deviation(self.dimension)
+
+    # The loss, for one θ and encoded records; NumPy or JAX values
+
+    def losses(self, theta: Any, X: Any, y: Any) -> Any:
+        """ℓ(θ, z_i), one number per record."""
+        return self.kernel.losses(theta, X, y)
+
+    def total(self, theta: Any, X: Any, y: Any) -> Any:
+        """Σ ℓ(θ, z_i)."""
+        return self.kernel.total(theta, X, y)
+
+    def gradient_total(self, theta: Any, X: Any, y: Any) -> Any:
+        """Σ ∇ℓ(θ, z_i)."""
+        return self.kernel.gradient_total(theta, X, y)
+
+    def hessian_total(self, theta: Any, X: Any, y: Any) -> Any:
+        """Σ ∇²ℓ(θ, z_i)."""
+        return self.kernel.hessian_total(theta, X, y)
+
+    # Records
+
+    def summarise(self, data: Any) -> Encoded:
+        """The encoded records, of `Records` with a target or of a pair (X, y)."""
+        self.check(data)
+        return self.encode(data)
+
+    def encode(self, data: Any) -> Encoded:
+        """`summarise` without the check of the data's public shape."""
+        from onedraw.data import Records
+
+        X, y = self._from_schema(data) if isinstance(data, Records) else self._from_arrays(data)
+        for array in (X, y):
+            array.setflags(write=False)
+        return Encoded(len(X), X, y)
+
+    def count(self, data: Any) -> int:
+        from onedraw.data import Records
+
+        return data.n if isinstance(data, Records) else len(self._parts(data)[0])
+
+    def check(self, data: Any) -> None:
+        """Refuse data whose *public* description does not fit the model; no record is looked at."""
+        from onedraw.data import Records
+
+        if isinstance(data, Records):
+            self._check_records(data)
+            return
+        X, y = self._parts(data)
+        if not hasattr(X, "__len__"):
+            raise InvalidModel(
+                f"X must have a length, because n is public and part of the promise, but a {type(X).__name__} came. "
+                "Pass an array, a data frame or a list of rows."
+            )
+        if self.features.count:
+            check_rows(X, self.features)
+        if self.response is not None:
+            check_values(y, n=len(X))
+
+    def _check_records(self, data: Any) -> None:
+        if (data.target is None) != (self.response is None):
+            needed = "a target, the column to be explained" if self.response is not None else "no target"
+            raise InvalidModel(f"{type(self).__name__} needs {needed}. Pass it (or leave it out) where the records are read.")
+        if self.features.count:
+            check_schema(data.schema, data.target, self.features)
+        if self.response is not None:
+            self.response.check_column(data.schema.columns[data.target])
+
+    def _parts(self, data: Any) -> tuple[Any, Any]:
+        """X and y of plain data."""
+        if self.response is None:
+            return data, None
+        if not isinstance(data, tuple | list) or len(data) != 2:
+            raise InvalidModel(
+                f"{type(self).__name__} takes its data as a pair (X, y), the rows and their responses, or as records "
+                f"read with a target; a {type(data).__name__} came."
+            )
+        return data[0], data[1]
+
+    def _from_arrays(self, data: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows, responses = self._parts(data)
+        X = np.concatenate([np.zeros((0, self.features.width)), *read_rows(rows, self.features)])
+        return X, np.zeros(len(X)) if self.response is None else self.response.from_values(responses)
+
+    def _from_schema(self, data: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        X, y, start = np.empty((data.n, self.features.width)), np.zeros(data.n), 0
+        for batch in data.batches(self._columns(data)):
+            rows = schema_rows(batch, data.schema, data.target)
+            stop = start + len(rows)
+            X[start:stop] = self.features.enforce(rows)
+            if self.response is not None:
+                y[start:stop] = self.response.from_column(batch[data.target])
+            start = stop
+        return X, y
+
+    def _columns(self, data: Any) -> tuple[str, ...]:
+        return data.columns
+
+    # Storage
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{"model": name, argument: value, …}``, ready for JSON; `model_from_dict` reads it back."""
+        return {"model": type(self).__name__, **self.features.to_dict(), **self._options(), "prior": self.prior.to_dict()}
+
+    def _options(self) -> dict[str, Any]:
+        """What the constructor was given besides features and prior."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in own.items()
+            if name not in ("features", "prior")
+        }
+
+    def __repr__(self) -> str:
+        shown = {**self.to_dict(), "prior": self.prior}
+        arguments = ", ".join(f"{name}={value!r}" for name, value in shown.items() if name != "model" and value is not None)
+        return f"{type(self).__name__}({arguments})"
+
+
+class LinearModel(ConvexModel):
+    """A convex model whose loss depends on θ through one linear predictor u = θᵀx.
+
+    L = c·r̃ with c = sup|φ'|, because ∇ℓ = φ'x. G: the gradients of two records differ by s·x − s'·x' with
+    slopes s, s' ∈ [−a, b]. Without an intercept that is at most 2cr. With one, x = (z, 1), and
+    ‖sx − s'x'‖² ≤ (|s| + |s'|)²r² + (s − s')², convex in (s, s') and so largest at a corner:
+    G = max((a + b)·r̃, 2c·r) ≤ 2L. Smoothness r̃²·sup φ'', because ∇²ℓ = φ''xxᵀ. Δ, ϱ: see `losses`.
+    """
+
+    @property
+    def dimension(self) -> int:
+        return self.features.width
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return self.features.column_names
+
+    @property
+    @abc.abstractmethod
+    def kernel(self) -> LinearLoss: ...
+
+    @property
+    def predictor_bound(self) -> float:
+        """B = R·r̃, or ∞ without a radius."""
+        return math.inf if self.radius is None else product_up(self.radius, self.features.reach)
+
+    @property
+    def responses(self) -> tuple[float, float]:
+        """The ends of the encoded responses."""
+        assert self.response is not None
+        return self.response.interval
+
+    @property
+    def curvature_range(self) -> tuple[float, float]:
+        """The least and the largest φ'' for |u| ≤ B."""
+        return self.kernel.curvatures(self.predictor_bound, self.responses)
+
+    def curvature_weights(self, theta: Any, X: Any, y: Any) -> Any:
+        """φ''(θᵀx_i, y_i), so that the Hessian is Xᵀ diag(·) X."""
+        return self.kernel.curvature(X @ theta, y)
+
+    @property
+    def gradient_difference(self) -> float:
+        reach, norm = self.features.reach, self.features.norm
+        lower, upper = self.kernel.slopes(self.predictor_bound, self.responses)
+        steepest = max(-lower, upper)
+        if not self.features.intercept:
+            return 2.0 * product_up(steepest, norm)
+        return max(product_up(up(upper - lower, relative=2.0**-52), reach), 2.0 * product_up(steepest, norm))
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        proved, reach = Provenance.PROVED, self.features.reach
+        lower, upper = self.kernel.slopes(self.predictor_bound, self.responses)
+        found = {
+            **enforced_bounds(self),
+            "lipschitz": Bound(product_up(max(-lower, upper), reach), proved, "L = r̃·sup|φ'|"),
+            "gradient_difference": Bound(
+                self.gradient_difference, proved, "G: the largest difference of two records' gradients, at most 2L"
+            ),
+            "strong_convexity": Bound(0.0, proved, "one record's loss is flat across its row"),
+        }
+        if math.isfinite(largest := self.curvature_range[1]):
+            found["smoothness"] = Bound(product_up(largest, reach, reach), proved, "r̃²·sup φ''")
+        return found | (self._bounds_on_ball() if self.radius is not None else {})
+
+    def _bounds_on_ball(self) -> dict[str, Bound]:
+        proved, bound, responses = Provenance.PROVED, self.predictor_bound, self.responses
+        least, largest = self.curvature_range
+        spread = self.kernel.spread(bound, responses)
+        found = {
+            "predictor_bound": Bound(bound, proved, "B = R·r̃: |θᵀx| on the ball, by Cauchy and Schwarz"),
+            "sensitivity": Bound(spread, proved, "Δ = sup φ − inf φ over |u| ≤ B"),
+            "range": Bound(
+                2.0 * min(spread, self.kernel.oscillation(bound, responses)), proved, "ϱ = 2·sup_y osc φ(u, y), |u| ≤ B"
+            ),
+        }
+        if least > 0.0 and math.isfinite(largest):
+            found["curvature_ratio"] = Bound(up(largest / least), proved, "κ = sup φ''/inf φ'' over |u| ≤ B")
+        return found
+
+
+def enforced_bounds(model: ConvexModel) -> dict[str, Bound]:
+    """What encoding makes true of every record."""
+    how = "clamped to the box" if model.features.box is not None else "scaled onto the ball"
+    why = f"rows are {how}" + ("; r̃ counts the intercept's 1" if model.features.intercept else "")
+    found = {"feature_norm": Bound(model.features.reach, Provenance.ENFORCED, why)}
+    if model.response is not None:
+        found["response"] = Bound(model.response.interval, Provenance.ENFORCED, "responses are mapped or clamped into this")
+    return found
+
+
+def set_model(model: ConvexModel, *, features: Features, prior: Any, **options: object) -> None:
+    """Store a constructor's checked values, the prior last: it must fit the dimension they give."""
+    if isinstance(prior, Mapping):
+        prior = Gaussian.from_dict(prior)
+    if not isinstance(prior, Gaussian):
+        came = "none came" if prior is None else f"a {type(prior).__name__} came"
+        raise InvalidModel(
+            f"{type(model).__name__} needs a Gaussian prior, but {came}. {FLAT} Pass prior=Gaussian(scale=1.0), say."
+        )
+    set_fields(model, features=features, prior=prior, **options)
+    prior.check(model.dimension)

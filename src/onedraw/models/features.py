@@ -1,0 +1,239 @@
+"""Features of bounded size: the one fact about a row on which every Lipschitz constant rests.
+
+Either a norm or a box is declared. Rows are brought into it here, each on its own and by public numbers only, so
+‖x‖ ≤ r is *enforced*, not hoped for. With an intercept a column of ones is appended, and the vector that
+multiplies θ has norm up to r̃ = √(r² + 1), not r: Minami et al. §3.3 forget the 1.
+
+| a row … | `bounds=(lo, hi)` | `data_norm=r` |
+| --- | --- | --- |
+| outside, ±inf | each entry moved to the nearest bound | scaled onto the sphere of radius r |
+| with NaN, None or a non-number in an entry | the value of [lo, hi] nearest to 0 there | 0 there |
+| of the wrong length, or not a row | as if every entry were NaN | as if every entry were NaN |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidModel
+from onedraw.privacy.rounding import root_up
+
+from .model import count, number, positive_number
+from .reading import row_batches
+
+Matrix = NDArray[np.float64]
+Ends = float | tuple[float, ...]
+
+LARGEST = 1e60
+"""Bounds above this would leave no room for the squares that smoothness is made of."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """How many features, how large a row may be, and whether a column of ones follows them."""
+
+    count: int
+    data_norm: float | None = None
+    box: tuple[Ends, Ends] | None = None
+    intercept: bool = True
+    names: tuple[str, ...] | None = None
+
+    @property
+    def width(self) -> int:
+        """Entries of an encoded row, the intercept's 1 included."""
+        return self.count + self.intercept
+
+    @cached_property
+    def norm(self) -> float:
+        """r: the largest norm of a row without its intercept. Of a box, √Σ max(lo², hi²), rounded up."""
+        if self.data_norm is not None:
+            return self.data_norm
+        lower, upper = self._ends
+        return root_up(sum((Fraction(max(-lo, hi)) ** 2 for lo, hi in zip(lower, upper, strict=True)), Fraction(0)))
+
+    @cached_property
+    def reach(self) -> float:
+        """r̃: the largest norm of an encoded row, √(r² + 1) with an intercept, rounded up."""
+        return root_up(Fraction(self.norm) ** 2 + 1) if self.intercept else self.norm
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        named = self.names or tuple(f"feature {index}" for index in range(self.count))
+        return (*named, "intercept") if self.intercept else named
+
+    @property
+    def _ends(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        assert self.box is not None
+        lower, upper = (end if isinstance(end, tuple) else (end,) * self.count for end in self.box)
+        return lower, upper
+
+    def enforce(self, rows: Matrix) -> Matrix:
+        """Encoded rows: inside the declared bounds whatever came in, with the column of ones."""
+        bounded = self._clamped(rows) if self.box is not None else self._scaled(rows)
+        if not self.intercept:
+            return bounded
+        return np.concatenate([bounded, np.ones((len(bounded), 1))], axis=1)
+
+    def _clamped(self, rows: Matrix) -> Matrix:
+        lower, upper = (np.array(end) for end in self._ends)
+        substitute = np.clip(0.0, lower, upper)
+        return np.clip(np.where(np.isnan(rows), substitute, rows), lower, upper) + 0.0
+
+    def _scaled(self, rows: Matrix) -> Matrix:
+        """Scaled onto the ball if outside it. The margin exceeds the rounding of the norm, so that the row as
+        stored has a norm of at most r in exact arithmetic."""
+        if self.count == 0:
+            return rows
+        assert self.data_norm is not None
+        margin = 1.0 - max(2.0**-40, (self.count + 8) * 2.0**-52)
+        with np.errstate(over="ignore"):  # what overflows is brought to a finite size next
+            points = np.clip(np.where(np.isnan(rows), 0.0, rows) / self.data_norm, -(2.0**400), 2.0**400)
+        norms = np.sqrt(np.einsum("ij,ij->i", points, points))
+        return points * (self.data_norm * margin / np.maximum(norms, margin))[:, np.newaxis]
+
+    def to_dict(self) -> dict[str, Any]:
+        box = None if self.box is None else [list(end) if isinstance(end, tuple) else end for end in self.box]
+        return {
+            "features": self.count,
+            "data_norm": self.data_norm,
+            "bounds": box,
+            "intercept": self.intercept,
+            "feature_names": None if self.names is None else list(self.names),
+        }
+
+
+def declared_features(
+    model: str, features: Any, *, data_norm: Any, bounds: Any, intercept: Any, feature_names: Any
+) -> Features:
+    """Check what a model's constructor was given."""
+    how_many = count("features", features, least=1)
+    if (data_norm is None) == (bounds is None):
+        came = "neither came" if bounds is None else "both came"
+        raise InvalidModel(
+            f"{model} needs one public bound on its features, data_norm=r or bounds=(lo, hi), but {came}. Without a "
+            "bound one record could have any gradient, and no promise exists; it is never computed from the records. "
+            "Pass data_norm=r to scale rows onto the ball ‖x‖ ≤ r, or bounds=(lo, hi), numbers or lists of "
+            f"{how_many}, to clamp each feature."
+        )
+    if not isinstance(intercept, bool | np.bool_):
+        raise InvalidModel(f"intercept must be True or False, but a {type(intercept).__name__} came.")
+    norm = None if data_norm is None else positive_number("data_norm", data_norm)
+    box = None if bounds is None else _box(bounds, how_many)
+    result = Features(how_many, norm, box, bool(intercept), _names(feature_names, how_many))
+    if not 0.0 < result.norm < LARGEST:
+        raise InvalidModel(
+            f"The features' bound gives rows of norm up to {result.norm:g}; it must lie above 0 and below {LARGEST:g}. "
+            "Rescale the features."
+        )
+    return result
+
+
+def read_rows(X: Any, features: Features) -> Iterator[Matrix]:
+    """Encoded batches of a matrix, a data frame or a sequence of rows."""
+    shape = getattr(X, "shape", None)
+    if features.count == 1 and isinstance(shape, tuple) and len(shape) == 1:
+        X = np.asarray(X).reshape(-1, 1)
+    elif features.count == 1 and not isinstance(shape, tuple):
+        X = [record if isinstance(record, list | tuple | np.ndarray) else [record] for record in X]
+    for batch in row_batches(X, dim=features.count):
+        yield features.enforce(np.asarray(batch, dtype=np.float64))
+
+
+def check_rows(X: Any, features: Features) -> None:
+    """The container's shape, which is public; what its records hold is not looked at."""
+    shape = getattr(X, "shape", None)
+    if not isinstance(shape, tuple):
+        return
+    if shape[1:] != (features.count,) and not (features.count == 1 and len(shape) == 1):
+        raise InvalidModel(
+            f"X must be an array of shape (n, {features.count}), as features={features.count} says, but one of shape "
+            f"{shape} came."
+        )
+
+
+# ── features of a schema ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def schema_features(schema: Any, target: str | None) -> dict[str, Any]:
+    """What a schema says about the features: ``Logistic(**schema_features(schema, "ill"), prior=…)``.
+
+    All declared columns but the target, in order: a number or count as it is, a binary column as 0 and 1, a
+    category as one column of 0 and 1 for each level but the first. The box is the schema's own.
+    """
+    names, lower, upper = [], [], []
+    for name, column in schema.columns.items():
+        if name == target:
+            continue
+        labels = [f"{name}={label}" for label in column.labels[1:]] if column.kind == "category" else [name]
+        low, high = {"number": lambda c: (c.lower, c.upper), "count": lambda c: (0.0, float(c.cap))}.get(
+            column.kind, lambda c: (0.0, 1.0)
+        )(column)
+        names += labels
+        lower += [low] * len(labels)
+        upper += [high] * len(labels)
+    return {"features": len(names), "bounds": (tuple(lower), tuple(upper)), "feature_names": tuple(names)}
+
+
+def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None) -> Matrix:
+    """The features of a batch of schema-encoded columns, not yet brought into the model's own bounds."""
+    columns = []
+    for name, values in batch.items():
+        if name == target:
+            continue
+        declared = schema.columns[name]
+        if declared.kind == "category":
+            columns += [values == code for code in range(1, len(declared.labels))]
+        else:
+            columns.append(values)
+    rows = len(next(iter(batch.values())))
+    return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns]) if columns else np.zeros((rows, 0))
+
+
+def check_schema(schema: Any, target: str | None, features: Features) -> None:
+    """The schema's features must be those the model was declared for."""
+    found = schema_features(schema, target)["feature_names"]
+    shown = ", ".join(found[:12]) + (", …" if len(found) > 12 else "")
+    if len(found) != features.count:
+        raise InvalidModel(
+            f"The model has {features.count} features, the schema gives {len(found)} besides the target: {shown}. (A "
+            "category counts one for each level but the first.) Pass **schema_features(schema, target) to the model, "
+            "or leave columns out of the schema."
+        )
+    if features.names is not None and features.names != found:
+        raise InvalidModel(
+            f"The model's feature_names are not the schema's features: {shown}. The coefficients would bear the wrong "
+            "names. Use the same names in the same order."
+        )
+
+
+def _box(bounds: Any, how_many: int) -> tuple[Ends, Ends]:
+    if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+        raise InvalidModel("bounds must be a pair (lo, hi), each a number or one number per feature.")
+    lower, upper = (_ends_of(end, how_many) for end in bounds)
+    each = (end if isinstance(end, tuple) else (end,) * how_many for end in (lower, upper))
+    if not all(lo <= hi for lo, hi in zip(*each, strict=True)):
+        raise InvalidModel("bounds=(lo, hi) needs lo ≤ hi for every feature: some lower bound is above its upper bound.")
+    return lower, upper
+
+
+def _ends_of(end: Any, how_many: int) -> Ends:
+    if not isinstance(end, list | tuple | np.ndarray):
+        return number("bounds", end)
+    if len(end) != how_many:
+        raise InvalidModel(f"bounds must have one entry for each of the {how_many} features, but {len(end)} came.")
+    return tuple(number("bounds", value) for value in end)
+
+
+def _names(names: Any, how_many: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or len(set(names)) != how_many or len(names) != how_many:
+        raise InvalidModel(f"feature_names must be {how_many} different names, one for each feature.")
+    return tuple(str(name) for name in names)

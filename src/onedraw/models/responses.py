@@ -1,0 +1,179 @@
+"""The response of a record as a number: a sign, a class code, or a value in a public interval.
+
+Whatever a record holds becomes one of these, each record on its own: an unknown label is the first class, NaN or
+a non-number the point of the interval nearest to 0.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sized
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidModel
+
+from .losses import SIGNS, Interval
+from .model import number
+from .reading import NUMERIC, array_of, batches
+
+Vector = NDArray[np.float64]
+Label = str | int | float
+
+
+class Response(abc.ABC):
+    """How responses are read, from a schema's column or from plain values."""
+
+    kinds: ClassVar[tuple[str, ...]]
+
+    @property
+    @abc.abstractmethod
+    def interval(self) -> Interval:
+        """The ends of what can come out."""
+
+    def check_column(self, column: Any) -> None:
+        """Refuse a column that is declared as something else; public."""
+        if column.kind not in self.kinds:
+            raise InvalidModel(
+                f"The response must be a column declared as {' or '.join(self.kinds)}, but the target is declared as "
+                f"{column.kind}. Its values would mean something else. Choose another model or target."
+            )
+
+    @abc.abstractmethod
+    def from_column(self, values: NDArray[Any]) -> Vector:
+        """From the codes or numbers of a schema's column."""
+
+    @abc.abstractmethod
+    def from_values(self, values: Any) -> Vector:
+        """From an array or a sequence."""
+
+
+@dataclass(frozen=True)
+class Codes(Response):
+    """0, …, K − 1 for the declared classes, in their order."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("binary", "category")
+
+    classes: tuple[Label, ...]
+
+    @property
+    def interval(self) -> Interval:
+        return (0.0, float(len(self.classes) - 1))
+
+    def check_column(self, column: Any) -> None:
+        super().check_column(column)
+        if tuple(map(str, self.classes)) != tuple(column.labels):
+            raise InvalidModel(
+                f"The model's classes are {', '.join(map(str, self.classes))}, the target's levels in the schema are "
+                f"{', '.join(column.labels)}. Declare the same ones in the same order."
+            )
+
+    def from_column(self, values: NDArray[Any]) -> Vector:
+        return values.astype(np.float64)
+
+    def from_values(self, values: Any) -> Vector:
+        found = array_of(values)
+        numeric = all(not isinstance(label, str) for label in self.classes)
+        if found is not None and found.dtype.kind in NUMERIC and numeric:
+            result = np.zeros(len(found))
+            for code, label in enumerate(self.classes):
+                result[found == label] = code
+            return result
+        records = values if found is None else found.tolist()
+        table = {label: float(code) for code, label in enumerate(self.classes)}
+        return np.fromiter((_lookup(table, record) for record in records), dtype=np.float64, count=len(records))
+
+
+@dataclass(frozen=True)
+class Signs(Response):
+    """−1 and +1 for (negative, positive) classes; without them 1 is +1, and 0, −1 and all else are −1."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("binary", "category")
+
+    classes: tuple[Label, Label] | None = None
+
+    @property
+    def interval(self) -> Interval:
+        return SIGNS
+
+    def check_column(self, column: Any) -> None:
+        super().check_column(column)
+        if self.classes is not None:
+            Codes(self.classes).check_column(column)
+        elif len(column.labels) != 2:
+            raise InvalidModel(f"A model of two classes needs a target of two levels, but {len(column.labels)} are declared.")
+
+    def from_column(self, values: NDArray[Any]) -> Vector:
+        return np.where(values == 1, 1.0, -1.0)
+
+    def from_values(self, values: Any) -> Vector:
+        if self.classes is None:
+            numbers = [np.asarray(batch) for batch in batches(values)]
+            return np.where(np.concatenate(numbers) == 1, 1.0, -1.0) if numbers else np.zeros(0)
+        return 2.0 * Codes(self.classes).from_values(values) - 1.0
+
+
+@dataclass(frozen=True)
+class Clamped(Response):
+    """A number, moved to the nearest end of [lower, upper] if outside."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("number", "count", "binary")
+
+    lower: float
+    upper: float
+
+    @property
+    def interval(self) -> Interval:
+        return (self.lower, self.upper)
+
+    def from_column(self, values: NDArray[Any]) -> Vector:
+        numbers = np.asarray(values, dtype=np.float64)
+        substitute = min(max(0.0, self.lower), self.upper)
+        return np.clip(np.where(np.isnan(numbers), substitute, numbers), self.lower, self.upper) + 0.0
+
+    def from_values(self, values: Any) -> Vector:
+        parts = [self.from_column(batch) for batch in batches(values)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def check_values(values: Any, *, n: int) -> None:
+    """One response per record: a property of the containers, not of a record."""
+    if not isinstance(values, Sized):
+        raise InvalidModel(f"y must be an array or a list, but a {type(values).__name__} came.")
+    shape = getattr(values, "shape", None)
+    if isinstance(shape, tuple) and len(shape) != 1:
+        raise InvalidModel(f"y must have one number or label per record, shape (n,), but it has shape {shape}.")
+    if len(values) != n:
+        raise InvalidModel(f"X has {n} rows and y {len(values)} entries; each record needs both.")
+
+
+def class_labels(name: str, classes: Any, *, least: int = 2) -> tuple[Label, ...]:
+    """Declared classes: different labels, at least two. Classes found in the records would tell who is there."""
+    if not isinstance(classes, list | tuple | np.ndarray):
+        raise InvalidModel(
+            f"{name} must be the list of class labels, but a {type(classes).__name__} came. Labels found in the records "
+            "would tell which of them occur, so they are declared."
+        )
+    labels = tuple(_label(label) for label in classes)
+    if len(set(labels)) != len(labels) or len(labels) < least:
+        raise InvalidModel(f"{name} must be at least {least} different labels, but {len(set(labels))} different ones came.")
+    return labels
+
+
+def _label(label: Any) -> Label:
+    if isinstance(label, bool | np.bool_):
+        return int(label)
+    if isinstance(label, str):
+        return str(label)
+    value = number("a class label that is not text", label)
+    return int(value) if value == int(value) else value
+
+
+def _lookup(table: dict[Label, float], record: Any) -> float:
+    try:
+        return table.get(record, 0.0)
+    except Exception:  # whatever a record is (a list, say), it must not make the program fail
+        return 0.0

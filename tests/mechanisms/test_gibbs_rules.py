@@ -1,0 +1,316 @@
+"""The rules of Gibbs posteriors: the printed numbers, who beats whom, and pairs that attain the bounds."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from gibbs_profiles import gibbs_pair, hinge, huber, linear, logistic, squares
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onedraw.errors import InvalidBudget, InvalidModel, PromiseRefused
+from onedraw.mechanisms import gibbs_rules as rules
+from onedraw.mechanisms.gibbs_rules import Curvature
+from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, RenyiDP
+from onedraw.privacy.conversions import gaussian_delta, gaussian_mu
+
+UNIT = Curvature(2.0, 1.0)
+
+
+def bisect(holds, low, high):
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+# ── golden: mathematics.md §4 and errata 14, 16, 17, 24 ────────────────────────────────────────────────────
+
+
+def test_the_three_reference_weights():
+    assert f"{rules.corollary8_weight(1.0, 1e-5, UNIT):.6f}" == "0.102007"
+    assert f"{rules.theorem7_weight(1.0, 1e-5, UNIT):.6f}" == "0.102029"
+    assert f"{rules.gdp_weight(ApproxDP(1.0, 1e-5), UNIT):.6f}" == "0.134026"
+
+
+def test_the_gaussian_mean_of_theorem_15_and_its_exact_value():
+    n = 10_000
+    mean = rules.gaussian_mean(1.0, precision=0.0, n=n)
+    tail, exact = rules.theorem7_weight(0.1, 1e-3, mean), rules.gdp_weight(ApproxDP(0.1, 1e-3), mean)
+    assert f"{tail / n:.8e}".startswith("1.796")
+    assert f"{exact / n:.8e}".startswith("8.253")
+    k = math.log(1e3)
+    printed = n / 2 * (0.1 + 2 * k - 2 * math.sqrt(k * (0.1 + k)))  # (B.8), (B.9)
+    assert tail == pytest.approx(printed, rel=1e-9)
+    assert f"{0.1**2 / (8 * math.log(2 / 1e-3)):.3e}" == "1.645e-04"  # (B.7) as its formula has it, not 1.26e-4
+
+
+def test_theorem_15_beats_the_bounded_loss_from_70_records_on_not_15():
+    wins = [n for n in range(1, 200) if rules.theorem7_weight(0.1, 1e-3, rules.gaussian_mean(1.0, precision=0.0, n=n)) >= 0.1 / 8]
+    assert wins[0] == 70
+
+
+def test_the_gaussian_mean_is_a_gaussian_shift_exactly():
+    n, weight, norm, precision = 50, 0.3, 1.5, 2.0
+    mean = rules.gaussian_mean(norm, precision=precision, n=n)
+    shift, variance = 2 * weight * norm / (n * weight + precision), 1 / (n * weight + precision)
+    assert rules.gdp_promise(weight, mean).mu == pytest.approx(shift / math.sqrt(variance), rel=1e-14)
+
+
+@pytest.mark.parametrize(("delta", "limit"), [(1e-5, "8.99"), (1e-3, "8.08"), (1e-8, "9.92")])
+def test_corollary_8_is_true_up_to_its_printed_limit_and_not_beyond(delta, limit):
+    found = bisect(lambda epsilon: rules.corollary8_holds(epsilon, delta), 1.0, 50.0)
+    assert f"{found:.2f}" == limit
+    assert all(rules.corollary8_holds(epsilon, delta) for epsilon in np.linspace(0.01, found, 200))
+    assert not any(rules.corollary8_holds(epsilon, delta) for epsilon in np.linspace(found + 1e-6, 60, 200))
+
+
+def test_corollary_8_follows_from_theorem_7_only_up_to_about_one():
+    follows = bisect(lambda e: rules.theorem7_weight(e, 1e-5, UNIT) >= rules.corollary8_weight(e, 1e-5, UNIT), 0.5, 5.0)
+    assert f"{follows:.2f}" == "1.01"
+
+
+def test_the_hinge_of_errata_16_breaks_corollary_8_at_epsilon_20():
+    """r = 0.1, m = 1, n = 1: the loss is non-negative, as the paper asks, and the label flips."""
+    curvature = Curvature(2 * 0.1, 1.0)
+    z = np.array([0.1])
+    pair = gibbs_pair(hinge, [(z, 1)], [(z, -1)], weight=rules.corollary8_weight(20.0, 1e-5, curvature), precision=1.0, width=14.0)
+    assert f"{pair.delta(20.0):.2e}" == "1.17e-03"
+    assert pair.delta(20.0) > 100 * 1e-5
+    kept = rules.gdp_weight(ApproxDP(20.0, 1e-5), curvature)
+    pair = gibbs_pair(hinge, [(z, 1)], [(z, -1)], weight=kept, precision=1.0, width=14.0, points=400_001)
+    assert 0.99e-5 < pair.delta(20.0) <= 1e-5 * (1 + 1e-6), "the GDP rule is true there, and tight"
+
+
+def test_the_first_part_of_the_first_version_of_corollary_8_is_false_from_3_11_on():
+    """Errata 17: w ≤ √(mε/2L²) was said to give δ = e^{−(1+ε)/4}; the linear loss attains GaussianDP(√(2ε))."""
+
+    def true_delta(epsilon):
+        z, weight = np.array([1.0]), math.sqrt(epsilon / 2)
+        return gibbs_pair(linear, [(z, 1)], [(z, -1)], weight=weight, precision=1.0, width=14.0).delta(epsilon)
+
+    assert f"{true_delta(5.0):.3f}" == "0.384"
+    assert f"{math.exp(-6 / 4):.3f}" == "0.223"
+    assert f"{bisect(lambda e: true_delta(e) <= math.exp(-(1 + e) / 4), 1.0, 6.0):.2f}" == "3.11"
+
+
+# ── who allows more weight ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_gdp_rule_never_allows_less_than_theorem_7_or_a_valid_corollary_8():
+    generator = np.random.default_rng(2203)
+    valid = 0
+    for _ in range(10_000):
+        epsilon, delta = 10 ** generator.uniform(-2, 1.5), 10 ** generator.uniform(-12, -1.5)
+        curvature = Curvature(2 * 10 ** generator.uniform(-2, 2), 10 ** generator.uniform(-3, 3))
+        ours = rules.gdp_weight(ApproxDP(epsilon, delta), curvature)
+        assert ours >= rules.theorem7_weight(epsilon, delta, curvature)
+        if rules.corollary8_holds(epsilon, delta):
+            valid += 1
+            assert ours >= rules.corollary8_weight(epsilon, delta, curvature)
+        else:
+            assert ours < rules.corollary8_weight(epsilon, delta, curvature)
+    assert 5000 < valid < 10_000, "both sides of the corollary's range were visited"
+
+
+@pytest.mark.parametrize("budget", [ApproxDP(1.0, 1e-5), ZCDP(0.05), RenyiDP.at(8.0, 0.4)], ids=str)
+def test_gdp_allows_at_least_as_much_as_rdp_and_as_much_where_only_divergences_count(budget):
+    gdp, rdp = rules.gdp_weight(budget, UNIT), rules.rdp_weight(budget, UNIT)
+    assert gdp >= rdp * (1 - 1e-9)
+    assert (gdp > 1.05 * rdp) == isinstance(budget, ApproxDP)
+
+
+# ── rounding, and both directions ──────────────────────────────────────────────────────────────────────────
+
+BUDGETS = [ApproxDP(1.0, 1e-5), ApproxDP(0.1, 1e-9), ApproxDP(12.0, 1e-4), GaussianDP(0.3), ZCDP(0.1), RenyiDP.at(4.0, 0.2)]
+constants = st.builds(
+    Curvature,
+    st.floats(1e-3, 1e3),
+    st.floats(1e-3, 1e3),
+    strong_convexity=st.one_of(st.just(0.0), st.floats(1e-6, 10.0)),
+    n=st.integers(1, 10**7),
+    records_per_person=st.integers(1, 5),
+    draws=st.integers(1, 9),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(constants, st.floats(1e-3, 10.0))
+def test_the_weight_of_a_mu_is_the_largest_float_that_keeps_it(curvature, mu):
+    weight = rules.weight_at(mu, curvature)
+    assert rules.gdp_promise(weight, curvature).mu <= mu
+    assert rules.gdp_promise(weight * (1 + 1e-12), curvature).mu > mu
+    copies = curvature.records_per_person * math.sqrt(curvature.draws)
+    total = curvature.n * weight * curvature.strong_convexity + curvature.prior_strong_convexity
+    assert rules.gdp_promise(weight, curvature).mu == pytest.approx(
+        copies * weight * curvature.gradient_difference / math.sqrt(total), rel=1e-12
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(constants, st.sampled_from(BUDGETS))
+def test_calibrated_weights_keep_the_budget_and_a_thousandth_more_breaks_it(curvature, budget):
+    found = [(rules.gdp_weight(budget, curvature), rules.gdp_promise)]
+    if not isinstance(budget, GaussianDP):
+        found.append((rules.rdp_weight(budget, curvature), rules.rdp_promise))
+    for weight, promise in found:
+        assert promise(weight, curvature).implies(budget)
+        assert not promise(weight * 1.001, curvature).implies(budget)
+
+
+@settings(max_examples=80, deadline=None)
+@given(constants, st.floats(0.01, 30.0), st.floats(1e-12, 0.1))
+def test_theorem_7_and_corollary_8_invert_their_own_promises(curvature, epsilon, delta):
+    weight = rules.theorem7_weight(epsilon, delta, curvature)
+    assert rules.theorem7_promise(weight, epsilon, curvature).implies(ApproxDP(epsilon, delta))
+    assert rules.theorem7_delta(weight * 1.001, epsilon, curvature) > delta
+    weight = rules.corollary8_weight(epsilon, delta, curvature)
+    claimed = rules.corollary8_promise(weight, delta, curvature)
+    assert epsilon * (1 - 1e-9) <= claimed.stated_epsilon <= epsilon * (1 + 1e-12)
+
+
+def test_strong_convexity_of_the_loss_follows_the_closed_form_of_section_4():
+    lipschitz, strong, prior, n, mu = 1.3, 0.02, 0.7, 400, 0.25
+    curvature = Curvature(2 * lipschitz, prior, strong_convexity=strong, n=n)
+    printed = (mu**2 * n * strong + math.sqrt(mu**4 * n**2 * strong**2 + 16 * lipschitz**2 * mu**2 * prior)) / (8 * lipschitz**2)
+    assert rules.weight_at(mu, curvature) == pytest.approx(printed, rel=1e-13)
+    assert printed > mu * math.sqrt(prior) / (2 * lipschitz), "curvature of the loss buys weight"
+
+
+def test_the_bounded_rule_is_exact_arithmetic():
+    assert rules.loss_range(0.5) == 1.0
+    assert rules.loss_range(2.0, 3.0) == 3.0
+    assert rules.bounded_weight(1.0, rules.loss_range(0.25)) == 2.0
+    weight = rules.bounded_weight(0.7, 0.3, records_per_person=3, draws=4)
+    assert Fraction(weight) * Fraction(0.3) * 12 <= Fraction(0.7)
+    assert rules.bounded_promise(weight, 0.3, records_per_person=3, draws=4).implies(BoundedRange(0.7))
+    assert not rules.bounded_promise(math.nextafter(weight, 1.0), 0.3, records_per_person=3, draws=4).implies(BoundedRange(0.7))
+
+
+@pytest.mark.parametrize(("records", "draws"), [(1, 1), (2, 1), (1, 4), (3, 5)])
+def test_groups_and_draws_are_the_shift_of_a_gaussian_product(records, draws):
+    """With a linear loss each draw is N(w Σ z, 1/m): k records move it by 2wk, J draws add their squared shifts."""
+    curvature = Curvature(2.0, 1.0, records_per_person=records, draws=draws)
+    exact = math.sqrt(draws) * 2.0 * 0.1 * records
+    assert rules.gdp_promise(0.1, curvature).mu == pytest.approx(exact, rel=1e-14)
+    tail, true = rules.theorem7_delta(0.1, 4.0, curvature), gaussian_delta(exact, 4.0)
+    assert true <= tail, "Theorem 7 stretched by k√J still bounds the exact profile"
+
+
+def test_there_is_no_promise_without_curvature_or_without_a_delta():
+    with pytest.raises(InvalidModel, match="flat coordinate"):
+        Curvature(1.0, 0.0)
+    with pytest.raises(InvalidBudget):
+        Curvature(math.inf, 1.0)
+    with pytest.raises(PromiseRefused, match="δ = 0"):
+        rules.theorem7_weight(1.0, 0.0, UNIT)
+    with pytest.raises(PromiseRefused, match="GaussianDP"):
+        rules.gdp_weight(ApproxDP(1.0, 0.0), UNIT)
+    with pytest.raises(PromiseRefused, match="Theorem 7 says nothing"):
+        rules.theorem7_promise(5.0, 1.0, UNIT)
+
+
+# ── concrete pairs, by quadrature ──────────────────────────────────────────────────────────────────────────
+
+EPSILONS = (0.0, 0.25, 0.5, 1.0, 2.0)
+CORNER = np.array([0.6, 0.8])
+
+
+def profile_excess(pair, mu):
+    """The largest of exact δ(ε) − promised δ(ε); above 0 the promise is broken."""
+    return max(pair.delta(epsilon) - gaussian_delta(mu, epsilon) for epsilon in EPSILONS)
+
+
+def pairs_in(dimension):
+    """Loss, Lipschitz constant, and worst-looking neighbours: a flipped label, an opposite corner."""
+    z = np.array([1.0]) if dimension == 1 else CORNER
+    others = [(z * s, y) for s, y in ((0.5, 1), (-1.0, 1), (0.2, -1))]
+    return {
+        "hinge, label": (hinge, 1.0, [(z, 1)], [(z, -1)]),
+        "hinge, corner": (hinge, 1.0, [*others, (z, 1)], [*others, (-z, 1)]),
+        "huber, response": (huber(0.5), 0.5, [(z, 4.0)], [(z, -4.0)]),
+        "huber, corner": (huber(0.5), 0.5, [*others, (z, 4.0)], [*others, (-z, 4.0)]),
+        "logistic, label": (logistic, 1.0, [(z, 1)], [(z, -1)]),
+        "logistic, corner": (logistic, 1.0, [*others, (z, 1)], [*others, (-z, 1)]),
+    }
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("weight", [0.3, 1.0])
+def test_the_gdp_promise_dominates_the_exact_profile_of_adjacent_pairs(dimension, weight):
+    """The prior is tight enough that hinge and Huber stay on their linear pieces, where 2L is attained."""
+    precision, slack = 9.0, {}
+    for name, (loss, lipschitz, records, neighbour) in pairs_in(dimension).items():
+        pair = gibbs_pair(loss, records, neighbour, weight=weight, precision=precision, dimension=dimension, width=3.0)
+        mu = rules.gdp_promise(weight, Curvature(2 * lipschitz, precision)).mu
+        assert profile_excess(pair, mu) <= 1e-6, name
+        slack[name] = gaussian_delta(mu, 0.0) / pair.delta(0.0)
+    print({name: round(value, 2) for name, value in slack.items()})
+    assert slack["hinge, label"] < 1.05
+    assert slack["huber, response"] < 1.05
+    assert 1.8 < slack["logistic, label"] < 2.2, "a flipped label differs by θᵀz only: half of what 2L allows"
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("name", ["hinge, label", "hinge, corner", "huber, response", "huber, corner"])
+def test_a_lipschitz_constant_halved_is_caught(dimension, name):
+    loss, lipschitz, records, neighbour = pairs_in(dimension)[name]
+    pair = gibbs_pair(loss, records, neighbour, weight=1.0, precision=9.0, dimension=dimension, width=3.0)
+    faulty = rules.gdp_promise(1.0, Curvature(lipschitz, 9.0)).mu
+    assert profile_excess(pair, faulty) > 1e-3
+
+
+@pytest.mark.parametrize("precision", [9.0, 1.0])
+def test_restricting_to_a_ball_keeps_the_gdp_promise(precision):
+    """Theorem 10 without its constant: the ball may cut off most of the posterior."""
+    z = np.array([1.0])
+    for radius in (0.2, 1.0, 3.0):
+        pair = gibbs_pair(hinge, [(z, 1)], [(z, -1)], weight=1.0, precision=precision, radius=radius)
+        assert profile_excess(pair, rules.gdp_promise(1.0, Curvature(2.0, precision)).mu) <= 1e-6
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_bounded_loss_stays_below_epsilon_and_a_flipped_label_at_the_corner_reaches_half(dimension, epsilon):
+    z, radius = (np.array([1.0]) if dimension == 1 else CORNER), 2.0
+    weight = rules.bounded_weight(epsilon, rules.loss_range(radius))  # logistic: Δ = B = R‖z‖
+    flipped = gibbs_pair(logistic, [(z, 1)], [(z, -1)], weight=weight, precision=0.5, radius=radius, dimension=dimension)
+    assert 0.45 * epsilon <= flipped.supremum <= epsilon
+    assert flipped.range <= rules.bounded_promise(weight, 2 * radius).stated_epsilon * (1 + 1e-9)
+    skewed = [(z, 1)] * 60
+    pair = gibbs_pair(logistic, [*skewed, (z, 1)], [*skewed, (z, -1)], weight=weight, precision=0.5, radius=radius, dimension=dimension)
+    assert flipped.supremum < pair.supremum <= epsilon, "others that agree push the pair towards ε"
+    assert pair.delta(epsilon) == 0.0
+    doubled = gibbs_pair(logistic, [*skewed, (z, 1)], [*skewed, (z, -1)], weight=2.5 * weight, precision=0.5, radius=radius, dimension=dimension)
+    assert doubled.supremum > epsilon, "a weight 2.5 times too large is caught"
+
+
+@pytest.mark.parametrize(("response", "radius"), [(2.0, 1.0), (0.5, 1.5)])
+def test_the_range_of_least_squares_on_a_ball_is_attained(response, radius):
+    """ϱ = 4YB if B ≤ Y, (Y+B)² otherwise: opposite responses, or a record that says nothing."""
+    sensitivity = (response + radius) ** 2 / 2
+    sharp = 4 * response * radius if radius <= response else (response + radius) ** 2
+    weight = rules.bounded_weight(1.0, rules.loss_range(sensitivity, sharp))
+    z = np.array([1.0])
+    ranges = [
+        gibbs_pair(squares, [(z, response)], [other], weight=weight, precision=0.1, radius=radius).range
+        for other in ((z, -response), (-z, response), (0 * z, 0.0))
+    ]
+    assert max(ranges) <= 1.0 + 1e-9
+    if radius <= response:
+        assert max(ranges) == pytest.approx(1.0, rel=1e-6)
+    else:
+        assert max(ranges) > 0.45
+
+
+def test_the_profile_by_quadrature_agrees_with_the_gaussian_closed_form():
+    z = np.array([1.0])
+    pair = gibbs_pair(linear, [(z, 1)], [(z, -1)], weight=0.4, precision=1.0, width=12.0)
+    for epsilon in EPSILONS:
+        assert pair.delta(epsilon) == pytest.approx(gaussian_delta(0.8, epsilon), abs=1e-7)
+    assert all(a >= b for a, b in pairwise(pair.delta(epsilon) for epsilon in EPSILONS))
+    assert gaussian_mu(1.0, pair.delta(1.0)) == pytest.approx(0.8, rel=1e-4)
