@@ -94,7 +94,11 @@ def main(rows: int) -> int:
         peak = peak_memory(folder)
         worst = max(ratios(folder / "data.parquet", od.Schema.load(folder / "schema.yaml")).values())
     ok = worst <= RATIO_LIMIT and peak <= MEMORY_LIMIT
-    print("within the contract" if ok else f"MISSED: ratio {worst:.2f} (≤ {RATIO_LIMIT}), peak {peak / 1e6:.0f} MB (≤ 500)")
+    print(
+        "within the contract"
+        if ok
+        else f"MISSED: ratio {worst:.2f} (≤ {RATIO_LIMIT}), peak {peak / 1e6:.0f} MB (≤ 500)"
+    )
     return 0 if ok else 1
 
 

@@ -33,6 +33,7 @@ def inferred(cells, **options):
         ([2, 1, 2], Binary(levels=["1", "2"], missing="2")),
         ([10, 9, 10], Binary(levels=["9", "10"], missing="10")),
         ([True, False], Binary(levels=["0", "1"], missing="1")),
+        (["FALSE", 0, "true"], Binary(levels=["false", "true"], missing="false")),
         (["true", "false", "true"], Binary(levels=["false", "true"], missing="true")),
         (["positive", "negative", "positive"], Binary(levels=["negative", "positive"], missing="positive")),
     ],

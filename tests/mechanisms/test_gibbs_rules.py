@@ -50,7 +50,11 @@ def test_the_gaussian_mean_of_theorem_15_and_its_exact_value():
 
 
 def test_theorem_15_beats_the_bounded_loss_from_70_records_on_not_15():
-    wins = [n for n in range(1, 200) if rules.theorem7_weight(0.1, 1e-3, rules.gaussian_mean(1.0, precision=0.0, n=n)) >= 0.1 / 8]
+    wins = [
+        n
+        for n in range(1, 200)
+        if rules.theorem7_weight(0.1, 1e-3, rules.gaussian_mean(1.0, precision=0.0, n=n)) >= 0.1 / 8
+    ]
     assert wins[0] == 70
 
 
@@ -78,7 +82,9 @@ def test_the_hinge_of_errata_16_breaks_corollary_8_at_epsilon_20():
     """r = 0.1, m = 1, n = 1: the loss is non-negative, as the paper asks, and the label flips."""
     curvature = Curvature(2 * 0.1, 1.0)
     z = np.array([0.1])
-    pair = gibbs_pair(hinge, [(z, 1)], [(z, -1)], weight=rules.corollary8_weight(20.0, 1e-5, curvature), precision=1.0, width=14.0)
+    pair = gibbs_pair(
+        hinge, [(z, 1)], [(z, -1)], weight=rules.corollary8_weight(20.0, 1e-5, curvature), precision=1.0, width=14.0
+    )
     assert f"{pair.delta(20.0):.2e}" == "1.17e-03"
     assert pair.delta(20.0) > 100 * 1e-5
     kept = rules.gdp_weight(ApproxDP(20.0, 1e-5), curvature)
@@ -126,7 +132,14 @@ def test_gdp_allows_at_least_as_much_as_rdp_and_as_much_where_only_divergences_c
 
 # ── rounding, and both directions ──────────────────────────────────────────────────────────────────────────
 
-BUDGETS = [ApproxDP(1.0, 1e-5), ApproxDP(0.1, 1e-9), ApproxDP(12.0, 1e-4), GaussianDP(0.3), ZCDP(0.1), RenyiDP.at(4.0, 0.2)]
+BUDGETS = [
+    ApproxDP(1.0, 1e-5),
+    ApproxDP(0.1, 1e-9),
+    ApproxDP(12.0, 1e-4),
+    GaussianDP(0.3),
+    ZCDP(0.1),
+    RenyiDP.at(4.0, 0.2),
+]
 constants = st.builds(
     Curvature,
     st.floats(1e-3, 1e3),
@@ -176,7 +189,9 @@ def test_theorem_7_and_corollary_8_invert_their_own_promises(curvature, epsilon,
 def test_strong_convexity_of_the_loss_follows_the_closed_form_of_section_4():
     lipschitz, strong, prior, n, mu = 1.3, 0.02, 0.7, 400, 0.25
     curvature = Curvature(2 * lipschitz, prior, strong_convexity=strong, n=n)
-    printed = (mu**2 * n * strong + math.sqrt(mu**4 * n**2 * strong**2 + 16 * lipschitz**2 * mu**2 * prior)) / (8 * lipschitz**2)
+    printed = (mu**2 * n * strong + math.sqrt(mu**4 * n**2 * strong**2 + 16 * lipschitz**2 * mu**2 * prior)) / (
+        8 * lipschitz**2
+    )
     assert rules.weight_at(mu, curvature) == pytest.approx(printed, rel=1e-13)
     assert printed > mu * math.sqrt(prior) / (2 * lipschitz), "curvature of the loss buys weight"
 
@@ -188,7 +203,9 @@ def test_the_bounded_rule_is_exact_arithmetic():
     weight = rules.bounded_weight(0.7, 0.3, records_per_person=3, draws=4)
     assert Fraction(weight) * Fraction(0.3) * 12 <= Fraction(0.7)
     assert rules.bounded_promise(weight, 0.3, records_per_person=3, draws=4).implies(BoundedRange(0.7))
-    assert not rules.bounded_promise(math.nextafter(weight, 1.0), 0.3, records_per_person=3, draws=4).implies(BoundedRange(0.7))
+    assert not rules.bounded_promise(math.nextafter(weight, 1.0), 0.3, records_per_person=3, draws=4).implies(
+        BoundedRange(0.7)
+    )
 
 
 @pytest.mark.parametrize(("records", "draws"), [(1, 1), (2, 1), (1, 4), (3, 5)])
@@ -278,14 +295,32 @@ def test_restricting_to_a_ball_keeps_the_gdp_promise(precision):
 def test_a_bounded_loss_stays_below_epsilon_and_a_flipped_label_at_the_corner_reaches_half(dimension, epsilon):
     z, radius = (np.array([1.0]) if dimension == 1 else CORNER), 2.0
     weight = rules.bounded_weight(epsilon, rules.loss_range(radius))  # logistic: Δ = B = R‖z‖
-    flipped = gibbs_pair(logistic, [(z, 1)], [(z, -1)], weight=weight, precision=0.5, radius=radius, dimension=dimension)
+    flipped = gibbs_pair(
+        logistic, [(z, 1)], [(z, -1)], weight=weight, precision=0.5, radius=radius, dimension=dimension
+    )
     assert 0.45 * epsilon <= flipped.supremum <= epsilon
     assert flipped.range <= rules.bounded_promise(weight, 2 * radius).stated_epsilon * (1 + 1e-9)
     skewed = [(z, 1)] * 60
-    pair = gibbs_pair(logistic, [*skewed, (z, 1)], [*skewed, (z, -1)], weight=weight, precision=0.5, radius=radius, dimension=dimension)
+    pair = gibbs_pair(
+        logistic,
+        [*skewed, (z, 1)],
+        [*skewed, (z, -1)],
+        weight=weight,
+        precision=0.5,
+        radius=radius,
+        dimension=dimension,
+    )
     assert flipped.supremum < pair.supremum <= epsilon, "others that agree push the pair towards ε"
     assert pair.delta(epsilon) == 0.0
-    doubled = gibbs_pair(logistic, [*skewed, (z, 1)], [*skewed, (z, -1)], weight=2.5 * weight, precision=0.5, radius=radius, dimension=dimension)
+    doubled = gibbs_pair(
+        logistic,
+        [*skewed, (z, 1)],
+        [*skewed, (z, -1)],
+        weight=2.5 * weight,
+        precision=0.5,
+        radius=radius,
+        dimension=dimension,
+    )
     assert doubled.supremum > epsilon, "a weight 2.5 times too large is caught"
 
 

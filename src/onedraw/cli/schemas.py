@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .flags import AsJson
-from .show import show_json, show_lines, show_table
+from .show import console, show_json, show_lines, show_table
 
 group = typer.Typer(help="Say what is public about the columns.", no_args_is_help=True)
 
@@ -22,13 +22,15 @@ def infer(
 
     The schema is marked "inferred from …: must be public", and every certificate made with it repeats that.
     """
-    from onedraw.data import infer_schema
+    from onedraw.data import infer
 
-    schema = infer_schema(public_file)
+    found = infer(public_file)
     if as_json:
-        show_json(schema.to_dict())
-    else:
-        print(schema.to_yaml(), end="")
+        show_json(found.schema.to_dict() | {"left_out": dict(found.left_out)})
+        return
+    print(found.schema.to_yaml(), end="")
+    for name, reason in found.left_out.items():
+        console(stderr=True).print(f"left out: {name}: {reason}", markup=False)
 
 
 @group.command("check")

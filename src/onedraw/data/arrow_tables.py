@@ -264,8 +264,7 @@ def _readable(path: Path) -> Iterator[None]:
         # Arrow's own words may quote a cell; ours never do.
         raise FileMismatch(
             f"{path.name} cannot be read as a Parquet or Arrow file: it is damaged, still being written, or "
-            "in "
-            "another format. Check that it opens elsewhere, and that its name ends in what it is."
+            "in another format. Check that it opens elsewhere, and that its name ends in what it is."
         ) from None
 
 

@@ -59,14 +59,13 @@ class DelimitedText(Table):
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
         try:
-            opener = gzip.open if self._path.suffix == ".gz" else open
+            opener = gzip.open if self._path.suffix.lower() == ".gz" else open
             with cast("IO[bytes]", opener(self._path, "rb")) as stream:
                 yield stream
         except (OSError, EOFError, zlib.error):
             raise FileMismatch(
                 f"{self._path.name} cannot be read: it is missing, may not be opened, or is not the plain or "
-                "gzip "
-                "file its name says. Check the path and that the file is whole."
+                "gzip file its name says. Check the path and that the file is whole."
             ) from None
 
     # The header: the only line that may be wrong
@@ -93,9 +92,8 @@ class DelimitedText(Table):
         except ValueError:  # UnicodeDecodeError is one
             raise FileMismatch(
                 f"The header of {self._path.name} cannot be read: expected UTF-8 text, names separated by "
-                "commas, "
-                "every quote closed. Save the file as UTF-8 (not UTF-16 or Latin-1) and correct its first "
-                "line."
+                "commas, every quote closed. Save the file as UTF-8 (not UTF-16 or Latin-1) and correct its "
+                "first line."
             ) from None
 
     def _count(self, stream: IO[bytes]) -> int:

@@ -136,6 +136,9 @@ class CountEncoder(Encoder):
         self._clamp = NumberEncoder(0, cap, missing)
 
     def _encode_numbers(self, chunk: Numbers) -> Encoded:
+        if chunk.values.dtype.kind in "iub" and chunk.absent is None:  # whole already: no detour through floats
+            cap = np.asarray(min(int(self._clamp.upper), _largest(chunk.values.dtype)), chunk.values.dtype)
+            return np.clip(chunk.values, chunk.values.dtype.type(0), cap).astype(np.int64)
         return np.rint(self._clamp._encode_numbers(chunk)).astype(np.int64)
 
     def _encode_cells(self, values: Sequence[Any]) -> Encoded:
@@ -156,6 +159,7 @@ class LevelEncoder(Encoder):
         self._any_case = plain_binary
         self.missing = self._codes[self._label(missing)]
         numeric = {number_of(label): code for label, code in self._codes.items() if np.isfinite(number_of(label))}
+        self._in_order = [numeric.get(float(code)) for code in range(len(numeric))] == list(range(len(numeric)))
         self._numbers = np.array(sorted(numeric), dtype=np.float64)
         self._number_codes = np.array([numeric[value] for value in sorted(numeric)], dtype=np.int64)
 
@@ -164,6 +168,8 @@ class LevelEncoder(Encoder):
         return label.lower() if self._any_case and label is not None else label
 
     def _encode_numbers(self, chunk: Numbers) -> Encoded:
+        if self._in_order and chunk.absent is None and _all_below(chunk.values, len(self._numbers)):
+            return chunk.values.astype(np.int64)  # every value is its own code
         values = chunk.values.astype(np.float64)
         if not len(self._numbers):
             return np.full(len(values), self.missing, dtype=np.int64)
@@ -176,6 +182,15 @@ class LevelEncoder(Encoder):
     def _encode_cells(self, values: Sequence[Any]) -> Encoded:
         codes = (self._codes.get(self._label(value), self.missing) for value in values)
         return np.fromiter(codes, np.int64, len(values))
+
+
+def _largest(kind: np.dtype[Any]) -> int:
+    return 1 if kind.kind == "b" else int(np.iinfo(kind).max)
+
+
+def _all_below(values: npt.NDArray[Any], limit: int) -> bool:
+    """Whether these are whole numbers 0 … limit−1, seen in one pass each over least and largest."""
+    return bool(values.dtype.kind in "iub" and len(values) and 0 <= int(values.min()) and int(values.max()) < limit)
 
 
 def encoder_for(column: Column) -> Encoder:

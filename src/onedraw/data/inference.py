@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.data.cells import label_of, number_of
+from onedraw.data.cells import label_of, number_of, text_of
 from onedraw.data.encoding import Chunk, Numbers
 from onedraw.data.records import open_table
 from onedraw.data.schema import BINARY_WORDS, LARGEST_CAP, Binary, Category, Column, Count, Number, Schema
@@ -86,6 +86,7 @@ class _Seen:
 
     max_levels: int
     labels: Counter[str] = field(default_factory=Counter)
+    spelt: dict[str, str] = field(default_factory=dict)
     many: bool = False
     words: bool = False
     whole: bool = True
@@ -109,11 +110,12 @@ class _Seen:
 
     def _add(self, label: str, cell: Any, times: int) -> None:
         if not self.many:
-            self.labels[_spelling(cell, label)] += times
+            self.labels[label] += times
             self.many = len(self.labels) > self.max_levels
         number = number_of(cell)
-        if math.isnan(number) or _spelling(cell, label) != label:
+        if math.isnan(number) or _is_truth(cell):
             self.words = True
+            self.spelt.setdefault(label, {"0": "false", "1": "true"}.get(label, label))
             return
         self.count += times
         self.total += number * times
@@ -126,15 +128,16 @@ class _Seen:
             return "it has no values"
         if len(self.labels) == 1:
             return "all its values are the same"
-        usual = self.labels.most_common(1)[0][0]
-        if len(self.labels) == 2:
-            levels = tuple(sorted(self.labels, key=_zero_first(self.labels)))
+        labels = Counter({self.spelt.get(label, label): times for label, times in self.labels.items()})
+        usual = labels.most_common(1)[0][0]
+        if len(labels) == 2:
+            levels = tuple(sorted(labels, key=_zero_first(labels)))
             plain = tuple(level.lower() for level in levels) == BINARY_WORDS
             return Binary(levels=None if plain else levels, missing=usual)
         if self.words:
             if self.many:
                 return f"it holds text with more than {self.max_levels} different values"
-            return Category(levels=tuple(sorted(self.labels)), missing=usual)
+            return Category(levels=tuple(sorted(labels)), missing=usual)
         return self._numeric()
 
     def _numeric(self) -> Column | str:
@@ -147,12 +150,10 @@ class _Seen:
         return Number(lower=self.smallest, upper=self.largest, missing=missing)
 
 
-def _spelling(cell: Any, label: str) -> str:
-    """true and false as words, though they are compared as 1 and 0."""
-    text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
-    if isinstance(text, str) and text.strip().lower() in ("true", "false"):
-        return text.strip().lower()
-    return label
+def _is_truth(cell: Any) -> bool:
+    """Whether a cell is the word true or false, which is written so though compared as 1 or 0."""
+    text = text_of(cell) if isinstance(cell, (str, bytes)) else None
+    return text is not None and text.lower() in ("true", "false")
 
 
 def _zero_first(labels: Counter[str]) -> Any:

@@ -30,8 +30,7 @@ class Columns(Table):
         if len(lengths) > 1:
             raise FileMismatch(
                 f"Expected columns of one length, got lengths {sorted(lengths)}: a record is one entry of "
-                "each. "
-                "Give every column the same number of entries."
+                "each. Give every column the same number of entries."
             )
         self.n = lengths.pop() if lengths else 0
 

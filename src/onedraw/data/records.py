@@ -121,8 +121,7 @@ class Records:
         if read != self.n:
             raise FileMismatch(
                 f"{self._table.what} changed while it was read: it had {self.n} records when they were "
-                "counted and "
-                "has another number now. Read it again when nothing writes to it."
+                "counted and has another number now. Read it again when nothing writes to it."
             )
 
 
@@ -173,8 +172,7 @@ def _open_file(path: Path) -> Table:
         return ParquetTable(path) if suffix in _PARQUET else IpcTable(path)
     raise FileMismatch(
         f"{path.name}: expected a name ending in {_FORMATS}, got {suffix or 'no ending'!r}; the format is "
-        "not "
-        "guessed from the contents. Rename or convert the file."
+        "not guessed from the contents. Rename or convert the file."
     )
 
 
@@ -184,8 +182,8 @@ def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:
         role = " (the person column)" if schema.person in absent else ""
         raise FileMismatch(
             f"{table.what} lacks {_quoted(absent)}{role}, declared in the schema; it has "
-            f"{_quoted(table.names)}. "
-            "Correct the name in the schema or in the file (names are separated by commas, case matters)."
+            f"{_quoted(table.names)}. Correct the name in the schema or in the file (names are separated by "
+            "commas, case matters)."
         )
     repeated = [name for name in needed if table.names.count(name) > 1]
     if repeated:
@@ -197,8 +195,7 @@ def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:
         declared = "an identifier" if name == schema.person else f"kind {schema.columns[name].kind}"
         raise FileMismatch(
             f"The column {name!r} of {table.what} has type {kind}, which cannot hold {declared}; expected "
-            "integers, "
-            "floats, decimals, truth values or text. Convert the column, or correct the schema."
+            "integers, floats, decimals, truth values or text. Convert the column, or correct the schema."
         )
 
 

@@ -122,8 +122,7 @@ class Number(_Declared):
         if not self.lower < self.upper:
             raise ValueError(
                 f"expected lower < upper, got lower = {self.lower:g} and upper = {self.upper:g}: no value "
-                "lies "
-                "strictly between them, so the column would say nothing. Exchange or widen the bounds"
+                "lies strictly between them, so the column would say nothing. Exchange or widen the bounds"
             )
         if not math.isfinite(self.upper - self.lower):
             raise ValueError("the width upper − lower is not a finite number. Narrow the bounds")
@@ -173,8 +172,7 @@ class Binary(_Declared):
         if self.levels is not None and len(self.levels) != 2:
             raise ValueError(
                 f"a binary column has two levels, got {len(self.levels)}. Declare the level coded 0 and then "
-                "the "
-                "level coded 1, or use `kind: category`"
+                "the level coded 1, or use `kind: category`"
             )
         if self.levels is not None:
             _check_levels(self.levels, self.missing)
@@ -198,8 +196,7 @@ class Count(_Declared):
         if not 1 <= self.cap <= LARGEST_CAP:
             raise ValueError(
                 f"expected a cap from 1 to {LARGEST_CAP:,}, got {self.cap}: below, every record is 0; above, "
-                "sums "
-                "are not exact. Choose the largest count that is to matter, or use `kind: number`"
+                "sums are not exact. Choose the largest count that is to matter, or use `kind: number`"
             )
         if not 0 <= self.missing <= self.cap:
             raise ValueError(
@@ -227,9 +224,8 @@ def _check_levels(levels: tuple[str, ...], missing: str) -> None:
         if label in seen:
             raise ValueError(
                 f"the levels {seen[label]!r} and {level!r} are read as the same value (numbers are compared "
-                "as "
-                "numbers, true as 1 and false as 0, since a data frame may hold them so). Keep one of them, "
-                "or make them different words"
+                "as numbers, true as 1 and false as 0, since a data frame may hold them so). Keep one of "
+                "them, or make them different words"
             )
         seen[label] = level
     if label_of(missing) not in seen:
@@ -268,9 +264,8 @@ class Schema(_Declared):
         if self.max_records is not None and self.person is None:
             raise ValueError(
                 f"`max_records: {self.max_records}` needs `person:`: without a column that says whose a "
-                "record is, "
-                "the limit cannot be enforced. Add `person:`, or remove `max_records:` (one record, one "
-                "person)"
+                "record is, the limit cannot be enforced. Add `person:`, or remove `max_records:` (one "
+                "record, one person)"
             )
         if self.max_records is not None and self.max_records < 1:
             raise ValueError(f"expected max_records of 1 or more, got {self.max_records}. Choose at least 1")
@@ -305,8 +300,7 @@ class Schema(_Declared):
             reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
             raise InvalidSchema(
                 f"The schema {path.name} cannot be read: {reason}. Expected a YAML or JSON file with "
-                "`columns:`; "
-                "check the path, or write one with `onedraw schema infer` from public data."
+                "`columns:`; check the path, or write one with `onedraw schema infer` from public data."
             ) from None
         return cls.from_dict(_parse_json(text) if path.suffix == ".json" else _parse_yaml(text))
 
@@ -384,8 +378,8 @@ class Schema(_Declared):
         if name not in self.columns:
             raise InvalidSchema(
                 f"The column {name!r} is not declared in the schema, which has {_listed(self.columns)}; "
-                "without a "
-                f"declaration its bounds are unknown. Add it to `columns:`{_perhaps(name, self.columns)}."
+                "without a declaration its bounds are unknown. Add it to "
+                f"`columns:`{_perhaps(name, self.columns)}."
             )
         return self.columns[name]
 
@@ -430,8 +424,7 @@ def _refuse_repeats(keys: list[str]) -> None:
         if keys.count(key) > 1:
             raise InvalidSchema(
                 f"The key {key!r} is given twice in one place of the schema, so it is not clear which of the "
-                "two "
-                "is meant. Remove one."
+                "two is meant. Remove one."
             )
 
 
@@ -465,8 +458,7 @@ def _sentence(model: type[_Declared], problem: Any) -> str:
         known = list(model.model_fields)
         return (
             f"{subject}the key {key!r} is unknown here (known: {', '.join(known)}); a misspelt bound must "
-            "not be "
-            f"overlooked. Remove or correct it{_perhaps(key, known)}."
+            f"not be overlooked. Remove or correct it{_perhaps(key, known)}."
         )
     if kind.startswith("union_tag"):
         came = "nothing" if kind == "union_tag_not_found" else _words_for(given["kind"])

@@ -1,18 +1,27 @@
 """Which theorem makes a draw private. `calibrate` turns a model, a budget and n into a plan, without data."""
 
+from .asymptotics import draw_covariance, draw_deviation
 from .calibration import calibrate
 from .exponential_family import Concentrated, Diffused, Direct, Scaling, posterior_promise
+from .gibbs import Gibbs
+from .noisy_gradient import NoisyGradient
+from .pac_bayes import HingePacBayes
 from .plan import Mechanism, Plan, Request, plan_from_dict
 
 __all__ = [
     "Concentrated",
     "Diffused",
     "Direct",
+    "Gibbs",
+    "HingePacBayes",
     "Mechanism",
+    "NoisyGradient",
     "Plan",
     "Request",
     "Scaling",
     "calibrate",
+    "draw_covariance",
+    "draw_deviation",
     "plan_from_dict",
     "posterior_promise",
 ]

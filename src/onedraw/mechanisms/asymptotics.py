@@ -64,5 +64,4 @@ def _inverse(name: str, matrix: ArrayLike) -> Array:
             f"{name} has no inverse (smallest eigenvalue {smallest:.3g}): some direction of the parameter is not "
             "determined by the records, and Theorem 16 does not apply to it."
         )
-    inverse: Array = np.linalg.inv(values)
-    return inverse
+    return np.asarray(np.linalg.inv(values), dtype=np.float64)

@@ -8,17 +8,23 @@ of slope at most 2B/v (Minami et al., supplement B, Theorem 15).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from onedraw.errors import UnsupportedBudget
-from onedraw.models import GaussianMean
-from onedraw.privacy import Assumption, Provenance
-from onedraw.privacy.rounding import fraction_down, fraction_up, text
+from onedraw.models import GaussianMean, Model
+from onedraw.models.convex_model import ConvexModel
+from onedraw.models.losses import SquaredLoss
+from onedraw.privacy import ApproxDP, Assumption, Promise, Provenance
+from onedraw.privacy.rounding import down, fraction_down, fraction_up, text
 
 from .gibbs_rules import Curvature
 from .plan import Request
+
+SHARE = 0.01
+"""Of δ, kept back for a sampler that is not exact."""
 
 _NAMED = ("lipschitz", "gradient_difference", "smoothness", "strong_convexity")
 _ON_A_BALL = ("predictor_bound", "sensitivity", "range", "curvature_ratio")
@@ -76,14 +82,15 @@ def bounds_of(model: Any) -> ConvexBounds:
     """The constants of a convex model or a Gaussian mean; refused for any other, or where a bound is missing."""
     if isinstance(model, GaussianMean):
         return _gaussian_mean(model)
-    known = {name: model.bounds[name].value for name in (*_NAMED, *_ON_A_BALL) if name in model.bounds}
-    prior = getattr(model, "prior", None)
-    if not hasattr(prior, "strong_convexity"):
+    if not isinstance(model, ConvexModel):
         raise UnsupportedBudget(
             f"{type(model).__name__} has no convex loss with a Gaussian prior on its parameter. Gibbs and NoisyGradient "
             "are for the convex models of onedraw.models, such as Logistic; for this model use Diffused()."
         )
-    difference = known.get("gradient_difference", 2.0 * known["lipschitz"] if "lipschitz" in known else None)
+    known = {name: _number(model, name) for name in (*_NAMED, *_ON_A_BALL)}
+    lipschitz, difference = known["lipschitz"], known["gradient_difference"]
+    if difference is None and lipschitz is not None:
+        difference = 2.0 * lipschitz
     if difference is None:
         raise UnsupportedBudget(
             f"{type(model).__name__} has no bound on the slope of its loss over all of R^d, so no weight is private. "
@@ -92,12 +99,20 @@ def bounds_of(model: Any) -> ConvexBounds:
         )
     return ConvexBounds(
         gradient_difference=difference,
-        strong_convexity=known.get("strong_convexity", 0.0),
-        prior_strong_convexity=prior.strong_convexity,
-        prior_smoothness=prior.smoothness,
-        radius=prior.radius,
-        **{name: known.get(name) for name in ("lipschitz", "smoothness", *_ON_A_BALL)},
+        strong_convexity=known["strong_convexity"] or 0.0,
+        prior_strong_convexity=model.prior.strong_convexity,
+        prior_smoothness=model.prior.smoothness,
+        radius=model.prior.radius,
+        lipschitz=lipschitz,
+        smoothness=known["smoothness"],
+        **{name: known[name] for name in _ON_A_BALL},
     )
+
+
+def _number(model: Model, name: str) -> float | None:
+    bound = model.bounds.get(name)
+    value = math.inf if bound is None or isinstance(bound.value, tuple) else bound.value
+    return value if math.isfinite(value) else None
 
 
 def _gaussian_mean(model: GaussianMean) -> ConvexBounds:
@@ -114,7 +129,16 @@ def _gaussian_mean(model: GaussianMean) -> ConvexBounds:
 
 def has_closed_form(model: Any) -> bool:
     """Whether every Gibbs posterior of this model is a Gaussian, or one cut to a ball: then the draw is exact."""
-    return isinstance(model, GaussianMean) or getattr(model, "closed_form", False) is True
+    quadratic = isinstance(model, ConvexModel) and isinstance(model.kernel, SquaredLoss)
+    return quadratic or isinstance(model, GaussianMean)
+
+
+def reserve(model: Any, budget: Promise, share: float) -> float:
+    """γ with (1 + e^ε)γ = this share of δ, for draws by a chain; 0 where the draw is exact or there is no δ."""
+    by_chain = isinstance(model, ConvexModel) and not has_closed_form(model)
+    if not (by_chain and isinstance(budget, ApproxDP) and budget.stated_epsilon < 700.0):
+        return 0.0
+    return down(share * budget.stated_delta / (1.0 + math.exp(budget.stated_epsilon))) if budget.stated_delta else 0.0
 
 
 def assumptions(request: Request) -> tuple[Assumption, ...]:
@@ -123,10 +147,9 @@ def assumptions(request: Request) -> tuple[Assumption, ...]:
     found = [
         Assumption("prior, bounds and n were fixed without looking at the records; n is public", declared),
         Assumption(f"the unit of protection is {request.unit.sentence}", declared),
-        *(
-            Assumption(f"{name.replace('_', ' ')} {text(model.bounds[name].value)}: {model.bounds[name].why}", who)
-            for name in (*_NAMED, *_ON_A_BALL)
-            if name in model.bounds and (who := model.bounds[name].provenance)
-        ),
     ]
+    for name, bound in model.bounds.items():
+        values = bound.value if isinstance(bound.value, tuple) else (bound.value,)
+        shown = ", ".join(map(text, values))
+        found.append(Assumption(f"{name.replace('_', ' ')} {shown}: {bound.why}", bound.provenance))
     return tuple(found)

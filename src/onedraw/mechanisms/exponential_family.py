@@ -2,8 +2,9 @@
 
 One draw from η' = η₀/m + r Σ (S(x_i), 1). Direct draws from the plain posterior (r = m = 1) and can only be
 checked against a budget; Diffused turns the records down (r < 1), Concentrated the prior up (m < 1), each to
-the largest value whose worst divergence between neighbours the budget allows. Theorem, proof, numerics and
-where we depart from the paper: exponential_family.md.
+the largest value whose worst divergence between neighbours the budget allows. Convex models have the same three
+(Theorems 16, 17; Lemma 1 of A.7.1), with exp(−r Σ ℓ) and π^{1/m}. Theorem, proof, numerics and where we depart
+from the paper: exponential_family.md; for convex models gibbs.md.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from onedraw.models import (
     GammaPoisson,
     GaussianMean,
     Law,
-    Summary,
 )
+from onedraw.models.convex_model import ConvexModel
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -46,9 +47,12 @@ from onedraw.privacy.posterior_curves import (
     GammaExponentialPosterior,
     GammaPoissonPosterior,
 )
-from onedraw.privacy.rounding import root_up, text
+from onedraw.privacy.rounding import fraction_down, root_up, text
 
+from . import convex_bounds
 from .calibration import SMALLEST, largest
+from .convex_target import gibbs_target
+from .gibbs_rules import Curvature, gdp_promise
 from .plan import Mechanism, Plan, Request, register_mechanism
 
 PAPER = "Geumlek, Song, Chaudhuri (NIPS 2017)"
@@ -70,7 +74,7 @@ def posterior_promise(model: Any, scaling: Scaling, *, n: int, draws: int = 1) -
     """The promise, for one record, of ``draws`` draws together: a Rényi curve, or GaussianDP for a mean."""
     raise UnsupportedBudget(
         f"{type(model).__name__} is not a model whose posteriors' divergence is known in closed form. "
-        "Direct, Diffused and Concentrated are for the conjugate models of onedraw.models only."
+        "Direct, Diffused and Concentrated are for the conjugate and convex models of onedraw.models only."
     )
 
 
@@ -103,6 +107,15 @@ def _(model: GaussianMean, scaling: Scaling, *, n: int, draws: int = 1) -> Gauss
     records = Fraction(model.prior_count) / Fraction(scaling.prior_factor) + weight * n
     distance = 2 * weight * Fraction(model.bound)
     return GaussianDP(root_up(draws * distance**2 / (Fraction(model.variance) * records)))
+
+
+@posterior_promise.register
+def _(model: ConvexModel, scaling: Scaling, *, n: int, draws: int = 1) -> GaussianDP:
+    """μ = rG/√(n·r·m_ℓ + m_π/m): its Rényi curve is the line 2r²L²/(…) of Lemma 1, with G for 2L."""
+    known = convex_bounds.bounds_of(model)
+    strong = fraction_down(Fraction(known.prior_strong_convexity) / Fraction(scaling.prior_factor))
+    curvature = Curvature(known.gradient_difference, strong, strong_convexity=known.strong_convexity, n=n, draws=draws)
+    return gdp_promise(scaling.weight, curvature)
 
 
 def _renyi(curve: Curve, draws: int) -> RenyiDP:
@@ -154,8 +167,13 @@ class _ExponentialFamily(Mechanism):
         """The promise for one record when the free number (r, or the m of the prior) has this value."""
         return posterior_promise(model, self.scaling(value), n=n, draws=draws)
 
-    def target(self, plan: Plan, summary: Summary) -> Law:
+    def default_gamma(self, model: Any, budget: Promise) -> float:
+        return convex_bounds.reserve(model, budget, convex_bounds.SHARE)
+
+    def target(self, plan: Plan, summary: Any) -> Any:
         numbers = plan.parameters
+        if isinstance(plan.model, ConvexModel):
+            return gibbs_target(plan, summary, weight=numbers["r"], prior_factor=numbers["prior_factor"])
         law: Law = plan.model.posterior(summary, weight=numbers["r"], prior_factor=numbers["prior_factor"])
         return law
 
@@ -182,10 +200,15 @@ class _ExponentialFamily(Mechanism):
                 numbers["order_limit"] = limit
         if order is not None:
             numbers["order"] = order
-        theorem = f"{self.theorem}, {PAPER}; the worst neighbours by Theorem A.14"
+        theorem, assumptions = f"{self.theorem}, {PAPER}; the worst neighbours by Theorem A.14", _assumptions
         if isinstance(request.model, GaussianMean):
             theorem = f"{self.title}, {PAPER}, A.6.2: neighbouring posteriors are Gaussians of equal variance"
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, _assumptions(request))
+        if isinstance(request.model, ConvexModel):
+            known = convex_bounds.bounds_of(request.model)
+            numbers |= known.numbers(scaling.weight, request.n, prior_factor=scaling.prior_factor)
+            theorem = f"{self.title}, {PAPER}, Lemma 1 of A.7.1, as Gaussian DP (arXiv:2203.00263)"
+            assumptions = convex_bounds.assumptions
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, assumptions(request))
         return Plan(self, request, tuple(numbers.items()), guarantee)
 
     def _check(self, request: Request) -> None:
@@ -195,8 +218,8 @@ class _ExponentialFamily(Mechanism):
         if isinstance(record, GaussianDP):
             if not (common or isinstance(budget, ZCDP | GaussianDP)):
                 raise UnsupportedBudget(
-                    f"A Gaussian draw cannot keep {budget}: the log-ratio of two Gaussians is unbounded. Use "
-                    "GaussianDP, ZCDP, RenyiDP.at(order, epsilon) or ApproxDP(epsilon, delta) with δ > 0."
+                    f"{self.title} of {type(request.model).__name__} cannot keep {budget}: the log-ratio of two such "
+                    "posteriors is unbounded. Use GaussianDP, ZCDP, RenyiDP.at(order, epsilon) or ApproxDP(epsilon, delta) with δ > 0."
                 )
             return
         if not common:
@@ -321,7 +344,8 @@ def _is_witness(request: Request, scaling: Scaling, order: float | None) -> bool
 
 def _assumptions(request: Request) -> tuple[Assumption, ...]:
     """What the theorem needs, and who answers for it."""
-    model, declared = request.model, Provenance.DECLARED
+    model: Any = request.model
+    declared = Provenance.DECLARED
     found = [
         Assumption("prior, bounds and n were fixed without looking at the records; n is public", declared),
         Assumption(f"the unit of protection is {request.unit.sentence}", declared),

@@ -31,12 +31,12 @@ from onedraw.privacy import (
     RenyiDP,
 )
 from onedraw.privacy.conversions import gaussian_delta
-from onedraw.privacy.rounding import down, text
+from onedraw.privacy.rounding import text
 from onedraw.privacy.validation import positive
 
 from . import gibbs_rules as rules
 from .calibration import MARGIN
-from .convex_bounds import ConvexBounds, assumptions, bounds_of, has_closed_form
+from .convex_bounds import SHARE, ConvexBounds, assumptions, bounds_of, has_closed_form, reserve
 from .convex_target import gibbs_target
 from .plan import Mechanism, Plan, Request, register_mechanism
 
@@ -55,7 +55,7 @@ TINY_DELTA = 1e-10
 """The δ offered to someone who asked for a pure promise that only a chain could keep."""
 
 RESERVE = {"bounded": 0.99}
-"""The share of δ left to an approximate sampler; a bounded loss itself needs no δ. All other rules: 1 %."""
+"""The share of δ left to an approximate sampler where it is not the usual one: a bounded loss itself needs no δ."""
 
 
 @register_mechanism
@@ -99,16 +99,14 @@ class Gibbs(Mechanism):
 
     def default_gamma(self, model: Any, budget: Promise) -> float:
         """A share of δ: γ with (1 + e^ε)γ = 1 % of it, 99 % for ``bounded``; 0 where the draw is exact."""
-        if has_closed_form(model) or not isinstance(budget, ApproxDP) or budget.stated_epsilon > 700.0:
-            return 0.0
-        return down(RESERVE.get(self.rule, 0.01) * budget.stated_delta / (1.0 + math.exp(budget.stated_epsilon)))
+        return reserve(model, budget, RESERVE.get(self.rule, SHARE))
 
     def heading(self, plan: Plan) -> str:
         return f"{self.title}, rule {self.rule}"
 
     def calibrate(self, request: Request) -> Plan:
         bounds = self._checked(request)
-        weight = self.weight or self._largest_weight(request, bounds) * (1.0 - MARGIN)
+        weight = self.weight or self._largest_weight(request, bounds)
         within = self.as_published and self._corollary8_true_at(request, weight, bounds)
         return (replace(self, as_published=False) if within else self)._plan(request, weight, bounds)
 
@@ -142,17 +140,24 @@ class Gibbs(Mechanism):
     # ── the rules ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _largest_weight(self, request: Request, bounds: ConvexBounds) -> float:
+        """Rounded down; by a margin where μ, ρ or δ passed through functions another machine may round otherwise."""
         budget, curvature = request.exact_budget, bounds.curvature(request)
         match self.rule, budget:
-            case ("gdp" | "theorem10"), _:
-                return rules.gdp_weight(budget, curvature)
+            case (("gdp" | "theorem10"), _):
+                weight = rules.gdp_weight(budget, curvature)
             case "rdp", _:
-                return rules.rdp_weight(budget, curvature)
+                weight = rules.rdp_weight(budget, curvature)
             case "theorem7", ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
-                return rules.theorem7_weight(epsilon, delta, curvature)
+                weight = rules.theorem7_weight(epsilon, delta, curvature)
             case "corollary8", ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
-                return rules.corollary8_weight(epsilon, delta, self._as_printed(request, bounds))
-        epsilon = budget.stated_epsilon if isinstance(budget, ApproxDP) else rules.largest_number(BoundedRange, budget)
+                weight = rules.corollary8_weight(epsilon, delta, self._as_printed(request, bounds))
+            case _, (PureDP() | BoundedRange() | ApproxDP()):
+                return self._bounded_weight(request, bounds, budget.stated_epsilon)
+            case _:
+                weight = self._bounded_weight(request, bounds, rules.largest_number(BoundedRange, budget))
+        return weight * (1.0 - MARGIN)
+
+    def _bounded_weight(self, request: Request, bounds: ConvexBounds, epsilon: float) -> float:
         return rules.bounded_weight(
             epsilon, self._range(request, bounds), records_per_person=request.records_per_person, draws=request.draws
         )
@@ -160,7 +165,7 @@ class Gibbs(Mechanism):
     def _promise(self, request: Request, weight: float, bounds: ConvexBounds) -> Promise:
         budget, curvature = request.exact_budget, bounds.curvature(request)
         match self.rule, budget:
-            case ("gdp" | "theorem10"), _:
+            case (("gdp" | "theorem10"), _):
                 return rules.gdp_promise(weight, curvature)
             case "rdp", _:
                 return rules.rdp_promise(weight, curvature)
@@ -238,13 +243,13 @@ class Gibbs(Mechanism):
                 raise UnsupportedBudget(
                     f"A chain's draw is never pure, so rule='bounded' cannot keep {budget} for "
                     f"{type(request.model).__name__}: its sampler is within a total variation γ > 0 of the bounded "
-                    f"posterior. {_offer(budget)}"
+                    f"posterior. {pure_offer(budget)}"
                 )
             return bounds
         if isinstance(budget, PureDP | BoundedRange) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0):
             raise UnsupportedBudget(
                 f"rule={self.rule!r} cannot keep {budget}: with an unbounded loss the log-ratio of two posteriors is "
-                f"unbounded too, and only a δ above 0 can pay for its tail. {_offer(budget)}"
+                f"unbounded too, and only a δ above 0 can pay for its tail. {pure_offer(budget)}"
             )
         if not isinstance(budget, _BUDGETS.get(self.rule, ApproxDP)):
             kinds = ", ".join(kind.__name__ for kind in _BUDGETS.get(self.rule, (ApproxDP,)))
@@ -289,7 +294,7 @@ _BUDGETS: dict[str, tuple[type[Promise], ...]] = {
 }
 
 
-def _offer(budget: Promise) -> str:
+def pure_offer(budget: Promise) -> str:
     """The ways to a pure promise, or to one with a δ that is as good as none."""
     epsilon = text(budget.pure_epsilon) if math.isfinite(budget.pure_epsilon) else "ε"
     return (

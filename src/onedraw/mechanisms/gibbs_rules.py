@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise
@@ -106,6 +107,7 @@ def gdp_promise(weight: float, curvature: Curvature) -> GaussianDP:
     return GaussianDP(root_up(curvature.mu_squared(weight)))
 
 
+@lru_cache(maxsize=256)
 def gdp_mu(budget: Promise) -> float:
     """The largest μ with GaussianDP(μ) ⇒ budget, rounded down."""
     if isinstance(budget, GaussianDP):
@@ -226,9 +228,7 @@ def bounded_weight(epsilon: float, loss_range: float, *, records_per_person: int
     return fraction_down(Fraction(positive("ε", epsilon)) / (Fraction(positive("ϱ", loss_range)) * copies))
 
 
-def bounded_promise(
-    weight: float, loss_range: float, *, records_per_person: int = 1, draws: int = 1
-) -> BoundedRange:
+def bounded_promise(weight: float, loss_range: float, *, records_per_person: int = 1, draws: int = 1) -> BoundedRange:
     """BoundedRange(k·J·w·ϱ): the range of a sum of log-ratios is at most the sum of their ranges."""
     copies = records_per_person * draws
     return BoundedRange(fraction_up(Fraction(positive("the weight", weight)) * Fraction(loss_range) * copies))

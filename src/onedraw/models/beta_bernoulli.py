@@ -15,14 +15,14 @@ from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
 from .laws import Beta
-from .model import Bound, Model, Summary, count, number, prior_numbers, register_model, set_fields
+from .model import Bound, ConjugateModel, Summary, count, number, prior_numbers, register_model, set_fields
 from .reading import batches
 from .summing import STEPS, sum_on_lattice
 
 
 @register_model
 @dataclass(frozen=True)
-class BetaBernoulli(Model):
+class BetaBernoulli(ConjugateModel):
     """Beta(a, b) prior on a proportion.
 
     | record | counts as |

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -116,7 +115,9 @@ class HuberisedHinge(LinearModel):
         width: float = 0.5, classes: Any = None, feature_names: Any = None, prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
         declared = declared_features("HuberisedHinge", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(self, features=declared, width=positive_number("width", width), classes=two_classes(classes), prior=prior)
+        set_model(
+            self, features=declared, width=positive_number("width", width), classes=two_classes(classes), prior=prior
+        )
 
     @property
     def kernel(self) -> LinearLoss:
@@ -144,9 +145,7 @@ class LogitNormalBernoulli(LinearModel):
     classes: tuple[Label, Label] | None
     prior: Gaussian
 
-    def __init__(
-        self, *, variance: float, mean: float = 0.0, radius: float | None = None, classes: Any = None
-    ) -> None:
+    def __init__(self, *, variance: float, mean: float = 0.0, radius: float | None = None, classes: Any = None) -> None:
         spread = positive_number("variance", variance)
         prior = Gaussian(scale=math.sqrt(spread), mean=number("mean", mean), radius=radius)
         alone = Features(0, data_norm=0.0, intercept=True)
@@ -175,7 +174,7 @@ class LogitNormalBernoulli(LinearModel):
         y = self.response.from_values(data)
         return np.ones((len(y), 1)), y
 
-    def _columns(self, data: Any) -> tuple[str, ...]:
+    def _columns(self, data: Any) -> Any:
         return (data.target,)
 
     def to_dict(self) -> dict[str, Any]:
@@ -261,7 +260,7 @@ class Softmax(ConvexModel):
     @property
     def _bounds(self) -> dict[str, Bound]:
         proved, reach = Provenance.PROVED, self.features.reach
-        squared = Fraction(reach) ** 2
+        squared = self.features.squared_reach
         lipschitz = root_up(2 * squared)
         found = {
             **enforced_bounds(self),
@@ -294,5 +293,7 @@ def two_classes(classes: Any) -> tuple[Label, Label] | None:
         return None
     labels = class_labels("classes", classes)
     if len(labels) != 2:
-        raise InvalidModel(f"classes must be two labels, the negative one first, but {len(labels)} came. Use Softmax for more.")
+        raise InvalidModel(
+            f"classes must be two labels, the negative one first, but {len(labels)} came. Use Softmax for more."
+        )
     return labels[0], labels[1]

@@ -11,10 +11,8 @@ registered there under that name, with `register_loss`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
-from onedraw.privacy.rounding import fraction_up, text
+from onedraw.privacy.rounding import text
 
 from .convex_model import ConvexModel, enforced_bounds, set_model
 from .features import Features, declared_features
@@ -128,7 +126,9 @@ class ConvexLoss(ConvexModel):
                 "privacy is made of, and it cannot be read off a function. Derive it for every admissible record and θ."
             )
         if self.strong_convexity < 0.0 or (self.smoothness is not None and self.strong_convexity > self.smoothness):
-            raise InvalidModel("strong_convexity must be at least 0 and at most the smoothness; a negative one is not convex.")
+            raise InvalidModel(
+                "strong_convexity must be at least 0 and at most the smoothness; a negative one is not convex."
+            )
         if self.strong_convexity > 0.0 and self.lipschitz is not None and self.radius is None:
             raise InvalidModel(
                 "A strongly convex loss has no Lipschitz constant on all of R^d: its gradient grows without bound. Give the "
@@ -212,7 +212,9 @@ def probe(model: ConvexLoss, *, points: tuple[Any, ...] = ()) -> None:
         _check_gradient(model, point, float(np.linalg.norm(gradients[index])))
         move = second[index].theta - point.theta
         change = other_gradients[index] - gradients[index]
-        _check_pair(model, point, second[index], move, change, float(other_values[index] - values[index]), gradients[index])
+        _check_pair(
+            model, point, second[index], move, change, float(other_values[index] - values[index]), gradients[index]
+        )
 
 
 def _check_gradient(model: ConvexLoss, point: Point, size: float) -> None:
@@ -230,7 +232,9 @@ def _check_pair(
     length = float(np.linalg.norm(move))
     along, size = float(change @ move), float(np.linalg.norm(change))
     slack = TOLERANCE * length * (1.0 + float(np.linalg.norm(gradient)) + size)
-    if along < model.strong_convexity * length**2 - slack or rise < float(gradient @ move) - slack - TOLERANCE * abs(rise):
+    if along < model.strong_convexity * length**2 - slack or rise < float(gradient @ move) - slack - TOLERANCE * abs(
+        rise
+    ):
         what = "convex" if model.strong_convexity == 0.0 else f"{text(model.strong_convexity)}-strongly convex"
         raise InvalidModel(
             f"{model.name} is not {what}: its gradient turns back between the public probe point {point} and theta = "

@@ -25,6 +25,7 @@ import abc
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
-from onedraw.privacy.rounding import up
+from onedraw.privacy.rounding import fraction_up
 
 from .features import Features, check_rows, check_schema, read_rows, schema_rows
 from .losses import LinearLoss, product_up
@@ -152,7 +153,9 @@ class ConvexModel(Model):
     def _check_records(self, data: Any) -> None:
         if (data.target is None) != (self.response is None):
             needed = "a target, the column to be explained" if self.response is not None else "no target"
-            raise InvalidModel(f"{type(self).__name__} needs {needed}. Pass it (or leave it out) where the records are read.")
+            raise InvalidModel(
+                f"{type(self).__name__} needs {needed}. Pass it (or leave it out) where the records are read."
+            )
         if self.features.count:
             check_schema(data.schema, data.target, self.features)
         if self.response is not None:
@@ -185,14 +188,19 @@ class ConvexModel(Model):
             start = stop
         return X, y
 
-    def _columns(self, data: Any) -> tuple[str, ...]:
+    def _columns(self, data: Any) -> Any:
         return data.columns
 
     # Storage
 
     def to_dict(self) -> dict[str, Any]:
         """``{"model": name, argument: value, …}``, ready for JSON; `model_from_dict` reads it back."""
-        return {"model": type(self).__name__, **self.features.to_dict(), **self._options(), "prior": self.prior.to_dict()}
+        return {
+            "model": type(self).__name__,
+            **self.features.to_dict(),
+            **self._options(),
+            "prior": self.prior.to_dict(),
+        }
 
     def _options(self) -> dict[str, Any]:
         """What the constructor was given besides features and prior."""
@@ -205,7 +213,9 @@ class ConvexModel(Model):
 
     def __repr__(self) -> str:
         shown = {**self.to_dict(), "prior": self.prior}
-        arguments = ", ".join(f"{name}={value!r}" for name, value in shown.items() if name != "model" and value is not None)
+        arguments = ", ".join(
+            f"{name}={value!r}" for name, value in shown.items() if name != "model" and value is not None
+        )
         return f"{type(self).__name__}({arguments})"
 
 
@@ -257,7 +267,8 @@ class LinearModel(ConvexModel):
         steepest = max(-lower, upper)
         if not self.features.intercept:
             return 2.0 * product_up(steepest, norm)
-        return max(product_up(up(upper - lower, relative=2.0**-52), reach), 2.0 * product_up(steepest, norm))
+        across = Fraction(upper) - Fraction(lower)
+        return max(fraction_up(across * Fraction(reach)), 2.0 * product_up(steepest, norm))
 
     @property
     def _bounds(self) -> dict[str, Bound]:
@@ -272,7 +283,9 @@ class LinearModel(ConvexModel):
             "strong_convexity": Bound(0.0, proved, "one record's loss is flat across its row"),
         }
         if math.isfinite(largest := self.curvature_range[1]):
-            found["smoothness"] = Bound(product_up(largest, reach, reach), proved, "r̃²·sup φ''")
+            found["smoothness"] = Bound(
+                fraction_up(Fraction(largest) * self.features.squared_reach), proved, "r̃²·sup φ''"
+            )
         return found | (self._bounds_on_ball() if self.radius is not None else {})
 
     def _bounds_on_ball(self) -> dict[str, Bound]:
@@ -287,7 +300,9 @@ class LinearModel(ConvexModel):
             ),
         }
         if least > 0.0 and math.isfinite(largest):
-            found["curvature_ratio"] = Bound(up(largest / least), proved, "κ = sup φ''/inf φ'' over |u| ≤ B")
+            found["curvature_ratio"] = Bound(
+                fraction_up(Fraction(largest) / Fraction(least)), proved, "κ = sup φ''/inf φ'' over |u| ≤ B"
+            )
         return found
 
 
@@ -297,7 +312,9 @@ def enforced_bounds(model: ConvexModel) -> dict[str, Bound]:
     why = f"rows are {how}" + ("; r̃ counts the intercept's 1" if model.features.intercept else "")
     found = {"feature_norm": Bound(model.features.reach, Provenance.ENFORCED, why)}
     if model.response is not None:
-        found["response"] = Bound(model.response.interval, Provenance.ENFORCED, "responses are mapped or clamped into this")
+        found["response"] = Bound(
+            model.response.interval, Provenance.ENFORCED, "responses are mapped or clamped into this"
+        )
     return found
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from onedraw.errors import InvalidModel
-from onedraw.privacy.rounding import down, sum_up, text, up
+from onedraw.privacy.rounding import fraction_down, fraction_up, sum_up, text
 
 from .convex_model import LinearModel, set_model
 from .features import Features, declared_features
@@ -59,7 +60,9 @@ class LeastSquares(LinearModel):
         intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
         declared = declared_features("LeastSquares", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(self, features=declared, response_bound=positive_number("response_bound", response_bound), prior=prior)
+        set_model(
+            self, features=declared, response_bound=positive_number("response_bound", response_bound), prior=prior
+        )
         if self.radius is None:
             raise InvalidModel(
                 "LeastSquares needs a prior restricted to a ball. On all of R^d the gradient and the range of a squared "
@@ -99,7 +102,13 @@ class HuberRegression(LinearModel):
     ) -> None:  # fmt: skip
         declared = declared_features("HuberRegression", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
         limit = None if response_bound is None else positive_number("response_bound", response_bound)
-        set_model(self, features=declared, threshold=positive_number("threshold", threshold), response_bound=limit, prior=prior)
+        set_model(
+            self,
+            features=declared,
+            threshold=positive_number("threshold", threshold),
+            response_bound=limit,
+            prior=prior,
+        )
 
     @property
     def kernel(self) -> LinearLoss:
@@ -183,7 +192,13 @@ class BoundedResidualGLM(LinearModel):
         if family not in self.FAMILIES:
             raise InvalidModel(f"family must be one of {', '.join(self.FAMILIES)}, but {family!r} came.")
         declared = declared_features("BoundedResidualGLM", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(self, features=declared, family=family, residual_bound=positive_number("residual_bound", residual_bound), prior=prior)
+        set_model(
+            self,
+            features=declared,
+            family=family,
+            residual_bound=positive_number("residual_bound", residual_bound),
+            prior=prior,
+        )
         self._check_means()
 
     def _check_means(self) -> None:
@@ -205,8 +220,8 @@ class BoundedResidualGLM(LinearModel):
     def _response_range(self) -> tuple[float, float]:
         least, largest = self.kernel.means(self.predictor_bound)
         support = self.SUPPORT[self.family]
-        lower = max(support[0], up(largest - self.residual_bound, relative=2.0**-52))
-        upper = min(support[1], down(least + self.residual_bound, relative=2.0**-52))
+        lower = max(support[0], fraction_up(Fraction(largest) - Fraction(self.residual_bound)))
+        upper = min(support[1], fraction_down(Fraction(least) + Fraction(self.residual_bound)))
         return lower, upper
 
     @property

@@ -10,14 +10,14 @@ from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
 from .laws import Dirichlet
-from .model import Bound, Model, Summary, count, prior_numbers, register_model, set_fields
+from .model import Bound, ConjugateModel, Summary, count, prior_numbers, register_model, set_fields
 from .reading import batches
 from .summing import tally
 
 
 @register_model
 @dataclass(frozen=True)
-class DirichletCategorical(Model):
+class DirichletCategorical(ConjugateModel):
     """Dirichlet(α) prior on the probabilities of len(prior) categories; ``levels`` are their names, if they
     have any.
 

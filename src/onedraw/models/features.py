@@ -51,17 +51,26 @@ class Features:
         return self.count + self.intercept
 
     @cached_property
-    def norm(self) -> float:
-        """r: the largest norm of a row without its intercept. Of a box, √Σ max(lo², hi²), rounded up."""
+    def squared_norm(self) -> Fraction:
+        """r², exact: of a box, Σ max(lo², hi²)."""
         if self.data_norm is not None:
-            return self.data_norm
-        lower, upper = self._ends
-        return root_up(sum((Fraction(max(-lo, hi)) ** 2 for lo, hi in zip(lower, upper, strict=True)), Fraction(0)))
+            return Fraction(self.data_norm) ** 2
+        return sum((Fraction(max(-lo, hi)) ** 2 for lo, hi in zip(*self._ends, strict=True)), Fraction(0))
+
+    @property
+    def squared_reach(self) -> Fraction:
+        """r̃², exact: r² + 1 with an intercept."""
+        return self.squared_norm + self.intercept
+
+    @cached_property
+    def norm(self) -> float:
+        """r: the largest norm of a row without its intercept, rounded up."""
+        return root_up(self.squared_norm)
 
     @cached_property
     def reach(self) -> float:
         """r̃: the largest norm of an encoded row, √(r² + 1) with an intercept, rounded up."""
-        return root_up(Fraction(self.norm) ** 2 + 1) if self.intercept else self.norm
+        return root_up(self.squared_reach)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -96,7 +105,8 @@ class Features:
         with np.errstate(over="ignore"):  # what overflows is brought to a finite size next
             points = np.clip(np.where(np.isnan(rows), 0.0, rows) / self.data_norm, -(2.0**400), 2.0**400)
         norms = np.sqrt(np.einsum("ij,ij->i", points, points))
-        return points * (self.data_norm * margin / np.maximum(norms, margin))[:, np.newaxis]
+        scaled: Matrix = points * (self.data_norm * margin / np.maximum(norms, margin))[:, np.newaxis]
+        return scaled
 
     def to_dict(self) -> dict[str, Any]:
         box = None if self.box is None else [list(end) if isinstance(end, tuple) else end for end in self.box]
@@ -172,13 +182,21 @@ def schema_features(schema: Any, target: str | None) -> dict[str, Any]:
         if name == target:
             continue
         labels = [f"{name}={label}" for label in column.labels[1:]] if column.kind == "category" else [name]
-        low, high = {"number": lambda c: (c.lower, c.upper), "count": lambda c: (0.0, float(c.cap))}.get(
-            column.kind, lambda c: (0.0, 1.0)
-        )(column)
+        low, high = _column_range(column)
         names += labels
         lower += [low] * len(labels)
         upper += [high] * len(labels)
     return {"features": len(names), "bounds": (tuple(lower), tuple(upper)), "feature_names": tuple(names)}
+
+
+def _column_range(column: Any) -> tuple[float, float]:
+    match column.kind:
+        case "number":
+            return column.lower, column.upper
+        case "count":
+            return 0.0, float(column.cap)
+        case _:
+            return 0.0, 1.0
 
 
 def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None) -> Matrix:
@@ -193,7 +211,11 @@ def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None)
         else:
             columns.append(values)
     rows = len(next(iter(batch.values())))
-    return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns]) if columns else np.zeros((rows, 0))
+    return (
+        np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+        if columns
+        else np.zeros((rows, 0))
+    )
 
 
 def check_schema(schema: Any, target: str | None, features: Features) -> None:
@@ -219,7 +241,9 @@ def _box(bounds: Any, how_many: int) -> tuple[Ends, Ends]:
     lower, upper = (_ends_of(end, how_many) for end in bounds)
     each = (end if isinstance(end, tuple) else (end,) * how_many for end in (lower, upper))
     if not all(lo <= hi for lo, hi in zip(*each, strict=True)):
-        raise InvalidModel("bounds=(lo, hi) needs lo ≤ hi for every feature: some lower bound is above its upper bound.")
+        raise InvalidModel(
+            "bounds=(lo, hi) needs lo ≤ hi for every feature: some lower bound is above its upper bound."
+        )
     return lower, upper
 
 

@@ -16,7 +16,7 @@ from onedraw.privacy import Provenance
 from .laws import Gamma
 from .model import (
     Bound,
-    Model,
+    ConjugateModel,
     Summary,
     count,
     number,
@@ -31,7 +31,7 @@ from .summing import STEPS, sum_on_lattice
 
 @register_model
 @dataclass(frozen=True)
-class GammaExponential(Model):
+class GammaExponential(ConjugateModel):
     """Exponential durations whose rate has a Gamma(shape, rate) prior: ``shape`` events in a total time
     ``rate``.
 

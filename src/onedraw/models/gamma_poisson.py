@@ -10,14 +10,14 @@ from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
 from .laws import Gamma
-from .model import Bound, Model, Summary, count, prior_numbers, register_model, set_fields
+from .model import Bound, ConjugateModel, Summary, count, prior_numbers, register_model, set_fields
 from .reading import batches
 from .summing import STEPS, sum_of_counts
 
 
 @register_model
 @dataclass(frozen=True)
-class GammaPoisson(Model):
+class GammaPoisson(ConjugateModel):
     """Poisson counts whose rate has a Gamma(shape, rate) prior: ``shape`` events seen in ``rate`` records.
 
     | record | counts as |

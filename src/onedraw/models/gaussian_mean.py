@@ -16,16 +16,17 @@ import numpy as np
 
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
+from onedraw.privacy.rounding import fraction_down, fraction_up
 
 from .laws import Normal
-from .model import Bound, Model, Summary, count, number, positive_number, register_model, set_fields
+from .model import Bound, ConjugateModel, Summary, count, number, positive_number, register_model, set_fields
 from .reading import batches, row_batches
 from .summing import RADIUS_STEPS, sum_in_ball, sum_on_lattice
 
 
 @register_model
 @dataclass(frozen=True)
-class GaussianMean(Model):
+class GaussianMean(ConjugateModel):
     """Normal records of known ``variance`` around a mean whose prior is worth ``prior_count`` records.
 
     ``prior_mean`` is measured from ``centre``, so that 0 is the middle of the range. For dim > 1 both may be
@@ -85,6 +86,21 @@ class GaussianMean(Model):
                 2 * self.bound, Provenance.PROVED, "replacing a record moves the exact sum by at most this"
             ),
             "variance": Bound(self.variance, Provenance.DECLARED, "part of the model; the draw's width comes from it"),
+            **self._gibbs_bounds,
+        }
+
+    @property
+    def _gibbs_bounds(self) -> dict[str, Bound]:
+        """As a Gibbs posterior: ℓ(θ, x) = ‖x − θ‖²/2σ² has ∇ℓ(θ, x) − ∇ℓ(θ, x') = (x' − x)/σ² and Hessian I/σ².
+
+        With m = (nw + n₀)/σ² the GDP rule wG/√m is 2wB/(σ√(nw + n₀)): Theorem 15 of Minami et al., and exact.
+        """
+        curvature = 1 / Fraction(self.variance)
+        difference = fraction_up(2 * Fraction(self.bound) * curvature)
+        return {
+            "gradient_difference": Bound(difference, Provenance.PROVED, "G = 2·bound/variance, the same for every θ"),
+            "strong_convexity": Bound(fraction_down(curvature), Provenance.PROVED, "1/variance for every record"),
+            "smoothness": Bound(fraction_up(curvature), Provenance.PROVED, "1/variance for every record"),
         }
 
     @property

@@ -413,7 +413,10 @@ class CanonicalLoss(LinearLoss):
 
     def slopes(self, reach: float, responses: Interval) -> Interval:
         least, largest = self.means(reach)
-        return (down(least - responses[1]), up(largest - responses[0]))
+        return (
+            -fraction_up(Fraction(responses[1]) - Fraction(least)),
+            fraction_up(Fraction(largest) - Fraction(responses[0])),
+        )
 
     def spread(self, reach: float, responses: Interval) -> float:
         tops, bottoms = zip(*(self._ends(reach, y) for y in responses), strict=True)

@@ -1,17 +1,18 @@
-"""What every conjugate model can say about itself, before any record is read.
+"""What every model can say about itself, before any record is read.
 
-A model is a frozen value: likelihood, prior and the public range of one record's statistic. It turns records
-into exact sums (`summarise`) and sums into a closed-form posterior (`posterior`). Which promise a draw from
-that posterior has is not its business: see `onedraw.mechanisms`.
+A model is a frozen value: loss or likelihood, prior, and the public bounds of one record. It encodes records
+(`summarise`) and states what is known of every one of them (`bounds`). Which promise a draw from its posterior
+has is not its business: see `onedraw.mechanisms`.
 
-A subclass is final. It declares its fields, a prior law, and how sums are made and used; everything that is
-the same for all models is here.
+`Model` is what the door and the mechanisms need of any model. `ConjugateModel` adds exact sums and closed-form
+posteriors; models with a convex loss are in `convex_model`. A model that can be used is final.
 """
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,13 +51,58 @@ class Summary:
 
 
 class Model(abc.ABC):
-    """Likelihood, conjugate prior and the public bounds of one record.
+    """Loss or likelihood, prior and the public bounds of one record.
+
+    **Guarantee.** `summarise` never fails on the value of a record; `check` and `count` look at none.
+    """
+
+    quantity: ClassVar[str]
+
+    @property
+    @abc.abstractmethod
+    def parameter_names(self) -> tuple[str, ...]:
+        """One name for each released number."""
+
+    @property
+    @abc.abstractmethod
+    def prior_scale(self) -> float:
+        """The prior standard deviation of the released quantity; the smallest one if there are several."""
+
+    @property
+    @abc.abstractmethod
+    def _bounds(self) -> dict[str, Bound]: ...
+
+    @property
+    def bounds(self) -> Mapping[str, Bound]:
+        """What is known for every record and data set, each with its provenance."""
+        return MappingProxyType(self._bounds)
+
+    @abc.abstractmethod
+    def check(self, data: Any) -> None:
+        """Refuse data whose *public* description does not fit the model; no record is looked at."""
+
+    @abc.abstractmethod
+    def count(self, data: Any) -> int:
+        """n, the public number of records."""
+
+    @abc.abstractmethod
+    def summarise(self, data: Any) -> Any:
+        """The records as the mechanism's target needs them, with their number ``n``; checks `data` first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{"model": name, argument: value, …}``, ready for JSON; `model_from_dict` reads it back."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {"model": type(self).__name__, **plain}
+
+
+class ConjugateModel(Model):
+    """A likelihood with a conjugate prior: the posterior is a closed-form law of the records' exact sum.
 
     **Guarantee.** `summarise` never fails on the value of a record, and the sum of n records differs from
     that of a neighbour by at most one record's range, exactly: statistics are integers on a public lattice.
     """
 
-    quantity: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]]
     """The kinds of schema column this model can be asked about."""
 
@@ -66,15 +112,6 @@ class Model(abc.ABC):
     @abc.abstractmethod
     def prior_law(self) -> Law:
         """The prior of the released quantity."""
-
-    @property
-    @abc.abstractmethod
-    def parameter_names(self) -> tuple[str, ...]:
-        """One name for each released number."""
-
-    @property
-    @abc.abstractmethod
-    def _bounds(self) -> dict[str, Bound]: ...
 
     @abc.abstractmethod
     def _summarise(self, data: Any) -> Summary: ...
@@ -87,19 +124,16 @@ class Model(abc.ABC):
     def _with_prior_from(self, summary: Summary) -> Self: ...
 
     @property
-    def bounds(self) -> Mapping[str, Bound]:
-        """What is known for every record and data set, each with its provenance."""
-        return MappingProxyType(self._bounds)
-
-    @property
     def prior_scale(self) -> float:
-        """The prior standard deviation of the released quantity; the smallest one if there are several."""
         return min(self.prior_law.deviation)
 
     def summarise(self, data: Any) -> Summary:
         """n and the exact sum of the statistics, in one pass, for a `Records`, an array or a sequence."""
         self.check(data)
         return self._summarise(data)
+
+    def count(self, data: Any) -> int:
+        return len(data)
 
     def with_public(self, data: Any) -> Self:
         """The same model with public records in its prior (Geumlek et al., A.2); they cost no budget."""
@@ -121,14 +155,8 @@ class Model(abc.ABC):
                 )
             self._check_column(column)
 
-    def _check_column(self, column: Any) -> None:  # noqa: B027  # most models accept any column of their kinds
+    def _check_column(self, column: Any) -> None:  # most models accept any column of their kinds
         """Further public checks of a column of the right kind."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """``{"model": name, field: value, …}``, ready for JSON; `model_from_dict` reads it back."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-        return {"model": type(self).__name__, **plain}
 
 
 def register_model(model_class: ModelClass) -> ModelClass:
@@ -143,7 +171,7 @@ def model_from_dict(stored: Mapping[str, Any]) -> Model:
     if not isinstance(name, str) or name not in _MODELS:
         raise InvalidModel(f"No model is called {name!r}; the known ones are {', '.join(sorted(_MODELS))}.")
     values = {field: value for field, value in stored.items() if field != "model"}
-    expected = {field.name for field in dataclasses.fields(_MODELS[name])}  # type: ignore[arg-type]
+    expected = set(inspect.signature(_MODELS[name]).parameters)
     if set(values) != expected:
         raise InvalidModel(
             f"{name} is described by exactly {', '.join(sorted(expected))}, but "

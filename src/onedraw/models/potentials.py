@@ -12,20 +12,18 @@ from typing import Any
 
 from .compute import jax
 
-Array = jax.Array
 
-
-def potential(model: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Array:
+def potential(model: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
     """U(θ)."""
     return _potential(_kernel(model), theta, X, y, weight, precision, location)
 
 
-def gradient(model: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Array:
+def gradient(model: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
     """∇U(θ): two matrix–vector products for a linear predictor."""
     return _gradient(_kernel(model), theta, X, y, weight, precision, location)
 
 
-def hessian(model: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Array:
+def hessian(model: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
     """∇²U(θ)."""
     return _hessian(_kernel(model), theta, X, y, weight, precision, location)
 
@@ -35,16 +33,16 @@ def _kernel(model: Any) -> Any:
 
 
 @partial(jax.jit, static_argnums=0)
-def _potential(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Array:
+def _potential(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
     away = theta - location
     return weight * kernel.total(theta, X, y) + 0.5 * (precision * away) @ away
 
 
 @partial(jax.jit, static_argnums=0)
-def _gradient(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Array:
+def _gradient(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
     return weight * kernel.gradient_total(theta, X, y) + precision * (theta - location)
 
 
 @partial(jax.jit, static_argnums=0)
-def _hessian(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Array:
+def _hessian(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
     return weight * kernel.hessian_total(theta, X, y) + jax.numpy.diag(precision)

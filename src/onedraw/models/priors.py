@@ -50,7 +50,11 @@ class Gaussian:
                 f"{FLAT} Pass scale=1.0, say."
             )
         scale = None if self.scale is None else _positive_scale("scale", self.scale)
-        scales = None if self.scales is None else tuple(_positive_scale("scales", s) for s in _sequence("scales", self.scales))
+        scales = (
+            None
+            if self.scales is None
+            else tuple(_positive_scale("scales", s) for s in _sequence("scales", self.scales))
+        )
         several = isinstance(self.mean, list | tuple | np.ndarray)
         mean = tuple(number("mean", m) for m in _sequence("mean", self.mean)) if several else number("mean", self.mean)
         radius = None if self.radius is None else positive_number("radius", self.radius)
@@ -145,5 +149,7 @@ def _positive_scale(name: str, value: Any) -> float:
 
 def _sequence(name: str, values: Any) -> tuple[Any, ...]:
     if not isinstance(values, list | tuple | np.ndarray) or len(values) == 0:
-        raise InvalidModel(f"{name} must be a list of numbers, one for each parameter, but a {type(values).__name__} came.")
+        raise InvalidModel(
+            f"{name} must be a list of numbers, one for each parameter, but a {type(values).__name__} came."
+        )
     return tuple(values)

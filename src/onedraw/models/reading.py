@@ -74,7 +74,7 @@ def row_batches(data: Any, *, dim: int) -> Iterator[Batch]:
         for batch in data.batches():
             yield from _slices(np.column_stack([np.asarray(column, dtype=np.float64) for column in batch.values()]))
         return
-    found = _array(data)
+    found = array_of(data)
     if found is None or found.dtype.kind not in NUMERIC:
         records = data if found is None else found.tolist()
         with warnings.catch_warnings():
@@ -89,7 +89,7 @@ def _slices(values: Batch) -> Iterator[Batch]:
 
 
 def _numeric(data: Any) -> Batch:
-    found = _array(data)
+    found = array_of(data)
     if found is not None and found.dtype.kind in NUMERIC:
         return found
     with warnings.catch_warnings():
@@ -98,7 +98,7 @@ def _numeric(data: Any) -> Batch:
         return np.fromiter((_number(record) for record in records), dtype=np.float64, count=len(records))
 
 
-def _array(data: Any) -> Batch | None:
+def array_of(data: Any) -> Batch | None:
     """The data as an array if they are one already (a frame's column, say); masked values become None."""
     if isinstance(data, np.ma.MaskedArray):
         return np.array(data.tolist(None), dtype=object).reshape(data.shape)

@@ -104,7 +104,9 @@ class Signs(Response):
         if self.classes is not None:
             Codes(self.classes).check_column(column)
         elif len(column.labels) != 2:
-            raise InvalidModel(f"A model of two classes needs a target of two levels, but {len(column.labels)} are declared.")
+            raise InvalidModel(
+                f"A model of two classes needs a target of two levels, but {len(column.labels)} are declared."
+            )
 
     def from_column(self, values: NDArray[Any]) -> Vector:
         return np.where(values == 1, 1.0, -1.0)
@@ -159,7 +161,9 @@ def class_labels(name: str, classes: Any, *, least: int = 2) -> tuple[Label, ...
         )
     labels = tuple(_label(label) for label in classes)
     if len(set(labels)) != len(labels) or len(labels) < least:
-        raise InvalidModel(f"{name} must be at least {least} different labels, but {len(set(labels))} different ones came.")
+        raise InvalidModel(
+            f"{name} must be at least {least} different labels, but {len(set(labels))} different ones came."
+        )
     return labels
 
 

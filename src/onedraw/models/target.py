@@ -37,7 +37,9 @@ class GibbsTarget:
     smoothness: float
 
     def __repr__(self) -> str:
-        return f"GibbsTarget({type(self.model).__name__}, n={self.encoded.n}, weight={self.weight!r}, records=<private>)"
+        return (
+            f"GibbsTarget({type(self.model).__name__}, n={self.encoded.n}, weight={self.weight!r}, records=<private>)"
+        )
 
     @property
     def dimension(self) -> int:

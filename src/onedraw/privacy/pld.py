@@ -114,11 +114,12 @@ def _noise(parts: Parts) -> float:
 def _upper_interval(parts: Parts) -> float:
     """Fine enough that rounding adds less than 10⁻⁴ of the variance, coarse enough for a few million cells.
 
-    One part gains at most interval²/4 in variance. Where there are few kinds of parts the grid also resolves
-    the smallest: next to one large bounded loss its tail is what decides at small δ.
+    One part gains at most interval²/4 in variance. Where there are few kinds of parts, and so few
+    convolutions, the grid is finer and also resolves the smallest part: next to one large bounded loss its
+    tail is what decides at small δ.
     """
-    total, smallest = _total_spread(parts), min(pair.spread for pair, _ in parts)
-    resolved = max(smallest / 16.0, total * len(parts) * 2.0**-16)
+    total, smallest, kinds = _total_spread(parts), min(pair.spread for pair, _ in parts), len(parts)
+    resolved = max(min(smallest / 64.0, total * kinds * 2.0**-12), total * kinds * 2.0**-16)
     return max(min(total / (64.0 * math.sqrt(_count(parts))), resolved), total * 2.0**-18)
 
 

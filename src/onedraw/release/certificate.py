@@ -65,6 +65,7 @@ class DataStatement(_Part):
     target: str | None = None
     schema_digest: str | None = None
     inferred_from: str | None = None
+    person: str | None = None
 
 
 class LedgerEntry(_Part):

@@ -225,7 +225,7 @@ def release(
 
 
 def check_count(plan: Plan, data: Any) -> None:
-    found = data.n if isinstance(data, Records) else len(data)
+    found = plan.model.count(data)
     if found != plan.n:
         raise CountMismatch(
             f"The plan was calibrated for n = {plan.n:,} records, the data have {found:,}. n is public and part of the "
@@ -250,7 +250,12 @@ def check_unit(plan: Plan, data: Any) -> None:
 def describe(data: Any) -> DataStatement:
     if not isinstance(data, Records):
         return DataStatement()
-    return DataStatement(target=data.target, schema_digest=data.schema.digest, inferred_from=data.schema.inferred_from)
+    return DataStatement(
+        target=data.target,
+        schema_digest=data.schema.digest,
+        inferred_from=data.schema.inferred_from,
+        person=data.schema.person,
+    )
 
 
 def charge(
@@ -334,6 +339,14 @@ class _Words:
         if self.data.inferred_from:
             extra.append(
                 Assumption(f"schema inferred from {self.data.inferred_from}: must be public", Provenance.DECLARED)
+            )
+        if self.data.person:
+            extra.append(
+                Assumption(
+                    f"records beyond a person's limit (column {self.data.person!r}) count as missing; neighbours replace a "
+                    "person by somebody who is not in the file already",
+                    Provenance.ENFORCED,
+                )
             )
         return [*guarantee.assumptions, *extra]
 

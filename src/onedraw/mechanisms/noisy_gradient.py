@@ -1,0 +1,289 @@
+"""Noisy-gradient draws: Langevin steps for a finite, public time, with weight and time calibrated together.
+
+    θ ← θ − h(w Σ ∇ℓ(θ, x_i) + ∇(−log π)(θ)) + √(2h) ξ,        T steps, full batch, public start, τ = hT
+
+One record moves a step's drift by at most hwG and the noise has standard deviation √(2h), so each step is
+GaussianDP(wG√(h/2)) and the whole path GaussianDP(wG√(τ/2)): whatever T, convex or not. For a convex smooth loss the
+last iterate alone has the smaller bound of arXiv:2403.00278 as well; the smaller one is certified. What is drawn is
+not a draw from a posterior, and its certificate says so. In exchange the error that privacy adds falls like 1/n,
+that of an exact draw like 1/√n. Statement, calibration and limits: noisy_gradient.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from onedraw.errors import PromiseRefused, UnsupportedBudget
+from onedraw.models import GaussianMean
+from onedraw.privacy import (
+    ZCDP,
+    ApproxDP,
+    Assumption,
+    GaussianDP,
+    Guarantee,
+    Neighbours,
+    Provenance,
+    RenyiDP,
+)
+from onedraw.privacy.last_iterate import last_iterate_mu, path_mu
+from onedraw.privacy.rounding import root_up
+from onedraw.privacy.validation import positive
+
+from .calibration import largest
+from .convex_bounds import ConvexBounds, assumptions, bounds_of
+from .convex_target import gibbs_target
+from .gibbs import pure_offer
+from .gibbs_rules import gdp_mu
+from .plan import Mechanism, Plan, Request, register_mechanism
+from .reference_design import smallest_curvature
+
+RELAXATIONS = 3.0
+"""c = nwλτ: e^{−c} of the starting point is left. Chosen among 3, 6 and 10 (mathematics-2, B)."""
+
+MOST_RELAXATIONS = 20.0
+"""Beyond this nothing of the starting point is left, and the rest of the budget stays unspent."""
+
+LARGEST_WEIGHT = 4.0
+"""From here on the draw's own spread is small beside the sampling error, and time is the better use of budget."""
+
+STEP = 0.1
+"""h·M ≤ 0.1, M the smoothness of the whole potential: the discrete path follows the continuous one."""
+
+MOST_STEPS = 1_000_000
+
+
+@dataclass(frozen=True)
+class _Path:
+    """One choice of weight, step size and steps, and the constants of the potential at that weight."""
+
+    weight: float
+    step_size: float
+    steps: int
+    gradient_difference: float
+    strong_convexity: float
+    smoothness: float
+
+    @property
+    def time(self) -> float:
+        return self.step_size * self.steps
+
+    @property
+    def by_composition(self) -> float:
+        """GaussianDP of everything the path shows, for one record and one draw."""
+        return path_mu(
+            weight=self.weight,
+            gradient_difference=self.gradient_difference,
+            step_size=self.step_size,
+            steps=self.steps,
+        )
+
+    @property
+    def by_last_iterate(self) -> float:
+        """GaussianDP of the last iterate alone; +∞ where its step size is outside (0, 2/M)."""
+        if not self.step_size * self.smoothness < 2.0:
+            return math.inf
+        return last_iterate_mu(
+            weight=self.weight,
+            gradient_difference=self.gradient_difference,
+            strong_convexity=self.strong_convexity,
+            smoothness=self.smoothness,
+            step_size=self.step_size,
+            steps=self.steps,
+        )
+
+    @property
+    def mu(self) -> float:
+        return min(self.by_composition, self.by_last_iterate)
+
+
+@register_mechanism
+@dataclass(frozen=True)
+class NoisyGradient(Mechanism):
+    """A finite-time Langevin draw for a convex, smooth model; ``time`` and ``weight`` are planned where None."""
+
+    title: ClassVar[str] = "noisy-gradient draw"
+    requires: ClassVar[str] = "noisy-gradient"
+    """The plan *is* an algorithm: the only sampler is last-iterate Langevin with exactly its steps and step size."""
+
+    time: float | None = None
+    weight: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("time", "weight"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, positive(f"the {name}", getattr(self, name)))
+
+    def heading(self, plan: Plan) -> str:
+        return f"{self.title}, time {plan.parameters['time']:.6g}; not a posterior draw"
+
+    def calibrate(self, request: Request) -> Plan:
+        bounds = self._checked(request)
+        curvature = smallest_curvature(request.model)
+        path = self._choose(request, bounds, curvature)
+        if not self._keeps(request, path):
+            raise PromiseRefused(
+                f"A noisy-gradient path of weight {path.weight:.6g} and time {path.time:.6g} has μ = "
+                f"{self._person(request, path):.6g}, more than {request.budget} allows. Leave out weight or time to "
+                "have it calibrated, or use a larger budget."
+            )
+        return self._plan(request, bounds, path, curvature)
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        bounds = self._checked(request)
+        weight, step_size, steps = (parameters.get(name, math.nan) for name in ("weight", "step_size", "steps"))
+        if not (
+            0 < weight < math.inf and 0 < step_size < math.inf and 1 <= steps <= MOST_STEPS and steps == int(steps)
+        ):
+            raise PromiseRefused(
+                f"A {self.title} needs a positive weight and step size and a whole number of steps between 1 and "
+                f"{MOST_STEPS:,}; those stated are not."
+            )
+        path = _path(bounds, request.n, weight, step_size, int(steps))
+        if self.weight not in (None, weight) or not math.isclose(self.time or path.time, path.time, rel_tol=1e-9):
+            raise PromiseRefused("The weight and time stated are not those the mechanism was made with.")
+        curvature, known = parameters.get("curvature"), smallest_curvature(request.model)
+        if (curvature is None) != (known is None) or not math.isclose(curvature or 1.0, known or 1.0, rel_tol=1e-6):
+            raise PromiseRefused("The curvature stated is not that of the model's reference design.")
+        return self._plan(request, bounds, path, curvature)
+
+    def target(self, plan: Plan, summary: Any) -> Any:
+        """The potential whose noisy gradient is followed."""
+        return gibbs_target(plan, summary, weight=plan.parameters["weight"])
+
+    # ── weight and time, together ──────────────────────────────────────────────────────────────────────────
+
+    def _choose(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> _Path:
+        """Three relaxation times at the largest weight; above the largest useful weight, more relaxation times."""
+
+        def path(weight: float, time: float) -> _Path:
+            return _path_of(bounds, request.n, weight, time)
+
+        def keeps(weight: float, time: float) -> bool:
+            return self._keeps(request, path(weight, time))
+
+        def relaxed(weight: float, relaxations: float) -> float:
+            """τ with this many relaxation times of the slowest direction."""
+            rate = request.n * weight * (curvature or 0.0)
+            return relaxations / (rate or bounds.prior_strong_convexity)
+
+        if self.weight is not None and self.time is not None:
+            return path(self.weight, self.time)
+        if self.weight is not None:
+            return path(self.weight, self._longest(request, keeps, self.weight, relaxed(self.weight, MOST_RELAXATIONS)))
+        if self.time is not None:
+            time = self.time
+            return path(self._heaviest(request, lambda weight: keeps(weight, time)), time)
+        if curvature is None:
+            raise UnsupportedBudget(
+                f"Nothing public is known about how much curvature a record of {type(request.model).__name__} has, so "
+                "weight and time cannot be planned together. Pass NoisyGradient(weight=…), time=…, or both."
+            )
+        weight = self._heaviest(request, lambda weight: keeps(weight, relaxed(weight, RELAXATIONS)))
+        if weight < LARGEST_WEIGHT:
+            return path(weight, relaxed(weight, RELAXATIONS))
+        return path(weight, self._longest(request, keeps, weight, relaxed(weight, MOST_RELAXATIONS)))
+
+    def _heaviest(self, request: Request, keeps: Any) -> float:
+        share = largest(lambda share: keeps(share * LARGEST_WEIGHT))
+        if share is None:
+            raise self._refusal(request)
+        return LARGEST_WEIGHT * _settled(share, lambda share: keeps(share * LARGEST_WEIGHT))
+
+    def _longest(self, request: Request, keeps: Any, weight: float, most: float) -> float:
+        share = largest(lambda share: keeps(weight, share * most))
+        if share is None:
+            raise self._refusal(request)
+        return most * _settled(share, lambda share: keeps(weight, share * most))
+
+    # ── the promise, and the plan ──────────────────────────────────────────────────────────────────────────
+
+    def _person(self, request: Request, path: _Path) -> float:
+        """μ for a person's records in all draws together: k·√J times that of one record in one draw."""
+        return root_up((Fraction(path.mu) * request.records_per_person) ** 2 * request.draws)
+
+    def _keeps(self, request: Request, path: _Path) -> bool:
+        return self._person(request, path) <= gdp_mu(request.exact_budget)
+
+    def _checked(self, request: Request) -> ConvexBounds:
+        budget = request.budget
+        if isinstance(request.model, GaussianMean):
+            raise UnsupportedBudget(
+                "The posterior of a Gaussian mean is drawn exactly and nothing is gained by a path. Use Gibbs() or "
+                "Diffused()."
+            )
+        bounds = bounds_of(request.model)
+        if bounds.smoothness is None:
+            raise UnsupportedBudget(
+                f"The loss of {type(request.model).__name__} has a kink, so no step size follows its gradient. Use its "
+                "smoothed version (HuberisedHinge, Quantile(smoothing=…)), or Gibbs()."
+            )
+        if not isinstance(budget, ApproxDP | GaussianDP | ZCDP | RenyiDP) or (
+            isinstance(budget, ApproxDP) and budget.stated_delta == 0
+        ):
+            raise UnsupportedBudget(
+                f"A noisy-gradient path cannot keep {budget}: Gaussian noise always leaves some δ. {pure_offer(budget)}"
+            )
+        return bounds
+
+    def _plan(self, request: Request, bounds: ConvexBounds, path: _Path, curvature: float | None) -> Plan:
+        numbers = bounds.numbers(path.weight, request.n) | {
+            "time": path.time,
+            "step_size": path.step_size,
+            "steps": float(path.steps),
+            "mu": path.mu,
+        }
+        if curvature is not None:
+            numbers["curvature"] = curvature
+        last = path.by_last_iterate <= path.by_composition
+        theorem = (
+            "the last iterate of noisy gradient descent on strongly convex smooth potentials (arXiv:2403.00278)"
+            if last
+            else "composition of Gaussian steps: GaussianDP(wG√(τ/2)) for the whole path (arXiv:1905.02383)"
+        )
+        found = (
+            *assumptions(request),
+            Assumption("start, steps and step size are public; every step uses all records", Provenance.ENFORCED),
+            *([Assumption("only the last iterate is published", Provenance.ENFORCED)] if last else []),
+        )
+        promise = GaussianDP(self._person(request, path))
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, found)
+        return Plan(self, request, tuple(numbers.items()), guarantee)
+
+    def _refusal(self, request: Request) -> PromiseRefused:
+        return PromiseRefused(
+            f"No noisy-gradient path, however short or light, keeps {request.budget} with {request.draws} draw(s) and "
+            f"{request.records_per_person} record(s) per person. Use a larger budget, fewer draws or tighter bounds."
+        )
+
+
+def _path_of(bounds: ConvexBounds, n: int, weight: float, time: float) -> _Path:
+    """The path of this time with the fewest steps for which h·M ≤ 0.1."""
+    smoothness = bounds.numbers(weight, n)["smoothness"]
+    steps = math.ceil(time * smoothness / STEP) or 1
+    if steps > MOST_STEPS:
+        raise PromiseRefused(
+            f"A path of weight {weight:.6g} and time {time:.6g} needs {steps:,} steps, more than {MOST_STEPS:,}: the "
+            "smallest curvature under the reference design is tiny beside the largest one the bounds allow. Rescale "
+            "the features to similar ranges around 0, use tighter bounds, or pass a shorter time."
+        )
+    return _path(bounds, n, weight, time / steps, steps)
+
+
+def _path(bounds: ConvexBounds, n: int, weight: float, step_size: float, steps: int) -> _Path:
+    numbers = bounds.numbers(weight, n)
+    return _Path(
+        weight, step_size, steps, bounds.gradient_difference, numbers["strong_convexity"], numbers["smoothness"]
+    )
+
+
+def _settled(share: float, keeps: Any) -> float:
+    """The share found, or a little less: a step more or fewer may move μ by its last digits."""
+    for _ in range(64):
+        if keeps(share):
+            return share
+        share *= 1.0 - 2.0**-20
+    return share
