@@ -112,7 +112,7 @@ def start(model, generator, size=300) -> Population:
     other = 10.0 ** generator.uniform(-2, 4, (size, 1)) * generator.standard_normal((size, d))
     quarter = size // 4
     x[: 2 * quarter] *= 1e3
-    x2[:quarter] = x[:quarter] + 1e-3 * np.abs(x[:quarter]).max() * generator.standard_normal((quarter, k))
+    x2[:quarter] = x[:quarter] + 1e-3 * np.abs(x[:quarter]).max(initial=1.0) * generator.standard_normal((quarter, k))
     x2[quarter : 2 * quarter] = -x[quarter : 2 * quarter]
     if d == model.features.width:
         rows, rows2 = model.features.enforce(x), model.features.enforce(x2)

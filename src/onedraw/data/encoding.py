@@ -138,7 +138,8 @@ class CountEncoder(Encoder):
     def _encode_numbers(self, chunk: Numbers) -> Encoded:
         if chunk.values.dtype.kind in "iub" and chunk.absent is None:  # whole already: no detour through floats
             cap = np.asarray(min(int(self._clamp.upper), _largest(chunk.values.dtype)), chunk.values.dtype)
-            return np.clip(chunk.values, chunk.values.dtype.type(0), cap).astype(np.int64)
+            clipped: Encoded = np.clip(chunk.values, chunk.values.dtype.type(0), cap).astype(np.int64)
+            return clipped
         return np.rint(self._clamp._encode_numbers(chunk)).astype(np.int64)
 
     def _encode_cells(self, values: Sequence[Any]) -> Encoded:
@@ -190,7 +191,7 @@ def _largest(kind: np.dtype[Any]) -> int:
 
 def _all_below(values: npt.NDArray[Any], limit: int) -> bool:
     """Whether these are whole numbers 0 … limit−1, seen in one pass each over least and largest."""
-    return bool(values.dtype.kind in "iub" and len(values) and 0 <= int(values.min()) and int(values.max()) < limit)
+    return bool(values.dtype.kind in "iub" and len(values) and int(values.min()) >= 0 and int(values.max()) < limit)
 
 
 def encoder_for(column: Column) -> Encoder:
