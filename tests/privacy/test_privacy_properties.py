@@ -131,7 +131,10 @@ def test_a_pure_part_adds_at_most_its_epsilon(one, epsilon, delta):
 @few
 @given(promises, promises, promises)
 def test_a_composition_does_not_depend_on_order_or_nesting(one, two, three):
-    assert compose(one, compose(two, three)) == compose(compose(three, one), two)
+    assert compose(one, two, three) == compose(three, one, two)
+    left, right = compose(one, compose(two, three)), compose(compose(three, one), two)
+    assert left.parts == right.parts
+    assert math.isclose(left.gamma, right.gamma, rel_tol=1e-15)  # each nesting rounds Σγ up once
 
 
 def weaker_than(promise):

@@ -2,7 +2,7 @@
 
 `Schema` declares columns; `read` opens a file or frame under it; `Records` hands over encoded, clamped
 columns in batches. Encoding and clamping go by the schema only, and a record is never a reason to fail: the
-rules are in docs/reading-files.md beside this file.
+rules are in docs/reading-files.md.
 """
 
 from onedraw.data.inference import Inference, infer, infer_schema

@@ -212,9 +212,13 @@ class SoftmaxLoss:
         return (residuals.T @ X).reshape(-1)
 
     def hessian_total(self, theta: Any, X: Any, y: Any) -> Any:
-        from .compute import jax
+        """Σ (diag p − ppᵀ) ⊗ xxᵀ."""
+        from .compute import jax, jnp
 
-        return jax.hessian(self.total)(theta, X, y)
+        p = jax.nn.softmax(self._scores(theta, X), axis=1)
+        inner = p[:, :, None] * (jnp.eye(self.classes) - p[:, None, :])
+        blocks = jnp.einsum("nkl,ni,nj->kilj", inner, X, X)
+        return blocks.reshape(theta.size, theta.size)
 
 
 @register_model

@@ -9,6 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @dataclass(frozen=True)
 class Beta:
@@ -79,3 +82,36 @@ class Normal:
 
 
 Law: TypeAlias = Beta | Dirichlet | Gamma | Normal
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """Any normal law: ``mean`` (d,) and the full ``precision`` matrix (d, d)."""
+
+    mean: NDArray[np.float64]
+    precision: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return f"Gaussian(dimension={len(self.mean)}, mean=<private>, precision=<private>)"
+
+    @property
+    def deviation(self) -> tuple[float, ...]:
+        """The standard deviation of each coordinate."""
+        return tuple(np.sqrt(np.diag(np.linalg.inv(self.precision))).tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class BallGaussian:
+    """Density ∝ exp(−½ θᵀAθ + bᵀθ) on ‖θ‖ ≤ radius: A is the ``precision`` (d, d), b the ``linear`` term (d,)."""
+
+    precision: NDArray[np.float64]
+    linear: NDArray[np.float64]
+    radius: float
+
+    def __repr__(self) -> str:
+        return (
+            f"BallGaussian(dimension={len(self.linear)}, radius={self.radius!r}, precision=<private>, linear=<private>)"
+        )
+
+
+GaussianLaw: TypeAlias = Gaussian | BallGaussian

@@ -24,7 +24,7 @@ import math
 from fractions import Fraction
 
 from onedraw.errors import WrongCall
-from onedraw.privacy.rounding import fraction_down, fraction_up, root_up, text, up
+from onedraw.privacy.rounding import fraction_down, root_up, text, up
 from onedraw.privacy.validation import positive, positive_integer, real
 
 
@@ -46,8 +46,7 @@ def last_iterate_mu(
     """μ of the last iterate alone, for a potential that is m-strongly convex (m ≥ 0) and M-smooth."""
     step_size, steps = _step_size(step_size), _steps(steps)
     gap = _contraction_gap(step_size, strong_convexity, smoothness)
-    growth = _growth(fraction_down(gap), steps)
-    return root_up(_one_step(step_size, weight, gradient_difference) * Fraction(growth))
+    return root_up(_one_step(step_size, weight, gradient_difference) * _growth(fraction_down(gap), steps))
 
 
 def largest_step_size(strong_convexity: float, smoothness: float) -> float:
@@ -58,22 +57,23 @@ def largest_step_size(strong_convexity: float, smoothness: float) -> float:
 
 def _one_step(step_size: float, weight: float, gradient_difference: float) -> Fraction:
     """μ² of one step: (hwG)²/(2h)."""
-    slope = Fraction(positive("the weight", weight)) * Fraction(positive("the gradient difference G", gradient_difference))
-    return slope**2 * Fraction(step_size) / 2
+    weight = positive("the weight", weight)
+    gradient_difference = positive("the gradient difference G", gradient_difference)
+    return (Fraction(weight) * Fraction(gradient_difference)) ** 2 * Fraction(step_size) / 2
 
 
-def _growth(gap: float, steps: int) -> float:
+def _growth(gap: float, steps: int) -> Fraction:
     """(1 − c^T)/(1 + c^T) · (1 + c)/(1 − c) at c = 1 − gap, rounded up: between 1 and T, falling in the gap.
 
     As tanh(−T·log(c)/2)·(2 − gap)/gap nothing cancels: not for a gap of 1e-300, nor where c^T underflows.
     """
     if gap >= 1.0 or steps == 1:
-        return 1.0
+        return Fraction(1)
     if gap < 1e-250:
-        return fraction_up(Fraction(steps))
-    rate = -math.log1p(-gap)
-    product = up(math.tanh(min(0.5 * rate * min(steps, 1e300), 1e3)) * (2.0 - gap) / gap)
-    return min(max(1.0, product), fraction_up(Fraction(steps)))
+        return Fraction(steps)
+    exponent = -0.5 * math.log1p(-gap) * float(min(steps, 10**300))
+    product = up(math.tanh(min(exponent, 1e3)) * (2.0 - gap) / gap)
+    return min(max(Fraction(1), Fraction(product)), Fraction(steps))
 
 
 def _contraction_gap(step_size: float, strong_convexity: float, smoothness: float) -> Fraction:

@@ -24,6 +24,7 @@ FORMAT: Final = "onedraw certificate 1"
 QUOTED_DELTA = 1e-6
 
 NEVER_PRIVATE = "SEEDED: REPRODUCIBLE, NOT PRIVATE. "
+NOT_PROVEN = "NOT PROVEN, as published: "
 NOT_RECORDED = " Not recorded in any ledger."
 
 LEADING_WORD = {
@@ -136,7 +137,7 @@ def round_up(value: float, digits: int = 10) -> float:
 
 def write_sentence(
     *, budget: Promise, epsilon: float, delta: float, exactness: Exactness, n: int, draws: int, mechanism: str,
-    unit: int, seeded: bool, recorded: bool,
+    unit: int, proven: bool, seeded: bool, recorded: bool,
 ) -> str:  # fmt: skip
     """The first line: how exact, what is promised, against whom, by what, and whether it stands in the books."""
     what = "this draw is" if draws == 1 else f"these {draws} draws together are"
@@ -145,6 +146,7 @@ def write_sentence(
     native = "" if isinstance(budget, PureDP | ApproxDP) else f", and more precisely keeps {budget}"
     return (
         (NEVER_PRIVATE if seeded else "")
+        + ("" if proven else NOT_PROVEN)
         + f"{LEADING_WORD[exactness.kind]}: {what} ({figures})-differentially private when {who} among n = {n:,} "
         f"{'is' if unit == 1 else 'are'} replaced (n is public), by {mechanism}{native}."
         + ("" if recorded else NOT_RECORDED)

@@ -355,7 +355,7 @@ class _Words:
         return Certificate(
             sentence=write_sentence(
                 budget=plan.budget, epsilon=self.epsilon, delta=self.delta, exactness=self.exactness, n=plan.n,
-                draws=plan.draws, mechanism=plan.mechanism.title, unit=guarantee.unit.records_per_person,
+                draws=plan.draws, mechanism=plan.heading, proven=plan.mechanism.proven, unit=guarantee.unit.records_per_person,
                 seeded=self.seeded, recorded=reservation is not None,
             ),
             promise=PromiseStatement(

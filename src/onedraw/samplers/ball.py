@@ -3,90 +3,118 @@
 In the eigenbasis of its precision, and with lengths measured in radii, the law is ∝ exp(−½Σ p_i x_i² + Σ b_i x_i)
 on ‖x‖ ≤ 1. For every λ ≥ 0 and every unit vector v (mathematics.md §4.2 has λ alone):
 
-    propose N(b/(p+λ), 1/(p+λ)) restricted to the half-space v·x ≤ 1, which contains the ball;
+    propose from N(b/(p+λ), 1/(p+λ)) restricted to the half-space v·x ≤ 1, which contains the ball;
     reject outside the ball;  accept with probability exp(−λ(1 − ‖x‖²)/2)
 
-is exact: on the ball the tilt is undone and the half-space cuts off nothing. One try in exp(E)/Z succeeds,
+is exact: the last factor takes the tilt back, and the half-space cuts off nothing of the ball. The fewer tries, the
+smaller the mass under the proposal,
 
-    E(λ, v) = λ/2 + ½Σ b_i²/(p_i+λ) − ½Σ log(p_i+λ) + log Φ((1 − v·mean)/σ_v)      (up to a constant),
+    E(λ, v) = λ/2 + ½Σ b_i²/(p_i+λ) − ½Σ log(p_i+λ) + log Φ((1 − v·mean)/σ_v)      (up to a constant).
 
-so λ is chosen to make E small. Both parts are needed. Without λ a small ball is hardly ever hit, (radius/√d)^d;
-without the half-space a mean t standard deviations outside costs √(2π)·t tries even at the best λ, and e^{t²/2} at
-λ = 0. With v the outward normal where the density is largest on the ball, about e·(d+1)/2 tries are the most seen.
-λ and v only set the speed: they may depend on the records, and be inaccurate.
+Both parts are needed. Without λ a ball much smaller than the Gaussian is hardly ever hit; without the half-space a
+Gaussian centred t standard deviations outside costs √(2π)·t tries at the best λ and e^{t²/2} at λ = 0. With v the
+outward normal where the density is largest on the ball and the best λ, about e(d+1)/2 tries are the most.
+
+**Numbers.** With the point u = b/(p+κ) where the density is largest (κ its multiplier), s = ‖u‖ and v = u/s,
+everything is written in differences from u, so that nothing cancels however far outside the Gaussian is centred:
+
+    E = λ(1−s²)/2 + (λ−κ)²·Σ u_i²/(p_i+λ)/2 − ½Σ log(p_i+λ) + log Φ(room),   room = (1−s)/σ_v + (λ−κ)·s·σ_v.
+
+These are identities for every κ ≥ 0: an inaccurate one, and a coarse choice of λ, cost tries and no exactness.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-SECULAR_STEPS = 10
-"""Newton steps for the multiplier; they converge quadratically, and what is left costs tries, not exactness."""
+import numpy as np
 
-GRID = 48
-GRID_RATIO = 0.7
+SECULAR_STEPS = 10
+"""Newton steps for the multiplier of the largest density; 9 were the most needed for full accuracy."""
+
+# Multipliers to try: fractions of the largest sensible one, where the ball is small; and of κ, where the law is
+# pressed against the sphere and j directions along it are flat (then 1 − 2/(j + 2) is best).
+_OF_LARGEST = np.append(0.0, 0.8 ** np.arange(48))
+_OF_PEAK = np.append(1.0 - 2.0 / (2.0 + 2.0 ** np.arange(11)), 1.0 + np.arange(9) / 8.0)
 
 
 class Tilt(NamedTuple):
-    """A proposal for the law on the unit ball: N(mean, diag(variance)) with normal·x ≤ 1."""
+    """A proposal for the law on the unit ball."""
 
     multiplier: Any
-    mean: Any
-    variance: Any
+    """λ."""
+    peak: Any
+    """u, where the density is (nearly) largest."""
     normal: Any
+    """v."""
+    variance: Any
+    """1/(p+λ)."""
     spread: Any
-    """The standard deviation of normal·x."""
+    """σ_v, the standard deviation of v·x."""
     room: Any
     """How many of them the half-space's edge lies above the mean; negative if the mean is outside."""
 
 
-def largest_on_ball(precision: Any, linear: Any, *, xp: Any) -> Any:
-    """Where the density is largest on the unit ball: b/(p+λ), λ = 0 or with norm 1.
+def multiplier_of_peak(precision: Any, linear: Any, *, xp: Any) -> Any:
+    """κ ≥ 0 with ‖b/(p+κ)‖ = 1, or 0 if the norm is below 1 there already.
 
-    Newton's method on 1/‖x(λ)‖ (Moré and Sorensen, 1983), which is nearly linear in λ, from the left.
+    Newton's method on 1/‖b/(p+κ)‖, nearly linear in κ (Moré and Sorensen, 1983), from a point left of the root.
     """
-    multiplier = 0.0 * precision[0]
+    multiplier = xp.maximum(0.0, (xp.abs(linear) - precision).max())
     for _ in range(SECULAR_STEPS):
         point = linear / (precision + multiplier)
         norm = xp.sqrt((point * point).sum())
         slope = (point * point / (precision + multiplier)).sum()
         outside = norm > 1.0
-        step = xp.where(outside, norm * norm * (norm - 1.0) / xp.where(outside, slope, 1.0), 0.0)
-        multiplier = multiplier + step
-    point = linear / (precision + multiplier)
+        multiplier = multiplier + xp.where(outside, norm * norm * (norm - 1.0) / xp.where(outside, slope, 1.0), 0.0)
+    return multiplier
+
+
+def peak_on_ball(precision: Any, linear: Any, *, xp: Any) -> Any:
+    """The point of the unit ball with the largest density."""
+    point = linear / (precision + multiplier_of_peak(precision, linear, xp=xp))
     return point / xp.maximum(1.0, xp.sqrt((point * point).sum()))
 
 
 def best_tilt(precision: Any, linear: Any, *, xp: Any, log_ndtr: Any) -> Tilt:
-    """The proposal with the fewest expected tries among a grid of multipliers."""
-    peak = largest_on_ball(precision, linear, xp=xp)
+    """The proposal with the least mass among those of a few multipliers."""
+    kappa = multiplier_of_peak(precision, linear, xp=xp)
+    peak = linear / (precision + kappa)
     norm = xp.sqrt((peak * peak).sum())
-    normal = xp.where(norm > 0.0, peak / xp.where(norm > 0.0, norm, 1.0), 1.0 / precision.size**0.5)
-    # At this λ the proposal's mean square norm is below 1, and E increases from there on.
+    normal = xp.where(norm > 0.0, peak / xp.where(norm > 0.0, norm, 1.0), precision.size**-0.5)
+    # From here on the proposal's mean square norm is below 1, and E increases.
     largest = 2.0 * xp.maximum(xp.sqrt((linear * linear).sum()), float(precision.size))
-    grid = xp.append(largest * GRID_RATIO ** xp.arange(GRID), 0.0)
-    sharper = precision + grid[:, None]
-    mean, spread = _along(normal, linear, sharper, xp=xp)
-    cost = 0.5 * (grid + (linear * linear / sharper - xp.log(sharper)).sum(axis=1)) + log_ndtr((1.0 - mean) / spread)
-    multiplier = grid[xp.argmin(cost)]
-    sharper = precision + multiplier
-    mean, spread = _along(normal, linear, sharper, xp=xp)
-    return Tilt(multiplier, linear / sharper, 1.0 / sharper, normal, spread, (1.0 - mean) / spread)
+    multipliers = xp.append(largest * _OF_LARGEST, kappa * _OF_PEAK)
+    sharper = precision + multipliers[:, None]
+    room = _room(multipliers, kappa, norm, xp.sqrt((normal * normal / sharper).sum(axis=1)))
+    mass = (
+        0.5 * multipliers * (1.0 - norm * norm)
+        + 0.5 * (multipliers - kappa) ** 2 * (peak * peak / sharper).sum(axis=1)
+        - 0.5 * xp.log(sharper).sum(axis=1)
+        + log_ndtr(room)
+    )
+    multiplier = multipliers[xp.argmin(mass)]
+    variance = 1.0 / (precision + multiplier)
+    spread = xp.sqrt((normal * normal * variance).sum())
+    return Tilt(multiplier, peak, normal, variance, spread, _room(multiplier, kappa, norm, spread))
 
 
-def _along(normal: Any, linear: Any, precision: Any, *, xp: Any) -> tuple[Any, Any]:
-    """The mean and the standard deviation of normal·x."""
-    return (normal * linear / precision).sum(axis=-1), xp.sqrt((normal * normal / precision).sum(axis=-1))
+def _room(multiplier: Any, kappa: Any, norm: Any, spread: Any) -> Any:
+    return (1.0 - norm) / spread + (multiplier - kappa) * norm * spread
 
 
-def proposed(tilt: Tilt, normals: Any, along: Any, *, xp: Any) -> Any:
-    """Points of the proposal, from standard normals (…, d) and standard normals cut to ≤ room (…)."""
+def proposed(tilt: Tilt, normals: Any, depth: Any, *, xp: Any) -> Any:
+    """Points of the proposal, from standard normals (…, d) and depths (…) below the half-space's edge.
+
+    A depth is room − τ ≥ 0 for a standard normal τ cut to τ ≤ room.
+    """
     free = normals * xp.sqrt(tilt.variance)
-    excess = along * tilt.spread - (free * tilt.normal).sum(axis=-1)
-    return tilt.mean + free + (excess / tilt.spread**2)[..., None] * (tilt.variance * tilt.normal)
+    to_edge = 1.0 - xp.sqrt((tilt.peak * tilt.peak).sum())
+    along = (to_edge - (free * tilt.normal).sum(axis=-1)) / tilt.spread**2 - depth / tilt.spread
+    return tilt.peak + free + along[..., None] * (tilt.variance * tilt.normal)
 
 
 def log_acceptance(tilt: Tilt, points: Any, *, xp: Any) -> Any:
     """log of the probability to accept a proposed point; −∞ outside the ball."""
-    room = 1.0 - (points * points).sum(axis=-1)
-    return xp.where(room >= 0.0, -0.5 * tilt.multiplier * room, -xp.inf)
+    inside = 1.0 - (points * points).sum(axis=-1)
+    return xp.where(inside >= 0.0, -0.5 * tilt.multiplier * inside, -xp.inf)

@@ -1,0 +1,121 @@
+"""Coordinates in which a Gibbs potential is well conditioned, and its minimum in them.
+
+θ = s·Q·u, with Q orthogonal: on a ball s is its radius, so that the ball is ‖u‖ ≤ 1 in every frame. Distances are
+measured by Σ D_i du_i². Two metrics are used:
+
+- the plain one, s²‖u − u'‖² = ‖θ − θ'‖²: U is M-smooth and m-strongly convex with the constants of the plan;
+- the preconditioned one, of P = Λ + w·c·XᵀX, c the largest curvature φ'' of the loss on the ball: there U is 1-smooth
+  and 1/κ-strongly convex for every data set, κ = sup φ''/inf φ'' (mathematics.md §4.2). P depends on the records;
+  the constants do not, and they alone enter the exactness.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onedraw.models.compute import jax, jnp
+from onedraw.models.potentials import gradient, hessian, potential
+from onedraw.samplers.ball import peak_on_ball
+
+MOST_DESCENT = 70.0
+"""Steps of descent per M/m: each leaves 1 − m/M of what is above the minimum, so e^{−70} = 4e-31 of it remains."""
+
+
+class Frame(NamedTuple):
+    """``axes`` (d, d) orthogonal, ``scale`` s, ``metric`` (d,)."""
+
+    axes: Any
+    scale: Any
+    metric: Any
+
+    def theta(self, u: Any) -> Any:
+        return self.scale * (self.axes @ u)
+
+
+class Surroundings(NamedTuple):
+    """A quadratic picture of U around the start, in the frame: it only guesses where to look."""
+
+    start: Any
+    slope: Any
+    curvature: Any
+
+
+def value_in(frame: Frame, kernel: Any, u: Any, arguments: tuple[Any, ...]) -> Any:
+    return potential(kernel, frame.theta(u), *arguments)
+
+
+def slope_in(frame: Frame, kernel: Any, u: Any, arguments: tuple[Any, ...]) -> Any:
+    return frame.scale * (frame.axes.T @ gradient(kernel, frame.theta(u), *arguments))
+
+
+def plain_frame(target: Any) -> Frame:
+    scale = 1.0 if target.radius is None else target.radius
+    return Frame(np.eye(target.dimension), scale, np.full(target.dimension, scale**2))
+
+
+def preconditioned_frame(target: Any) -> Frame:
+    """The eigenbasis of P."""
+    rows, (_, curvature) = target.encoded.X, target.model.curvature_range
+    values, axes = np.linalg.eigh(np.diag(target.precision) + (target.weight * curvature) * (rows.T @ rows))
+    scale = 1.0 if target.radius is None else target.radius
+    # Rounding may push a small eigenvalue below the prior's smallest precision, which it never is.
+    return Frame(axes, scale, scale**2 * np.maximum(values, target.precision.min()))
+
+
+def minimum(
+    frame: Frame, target: Any, *, strong_convexity: float, smoothness: float, tolerance: float
+) -> tuple[Any, dict[str, Any]]:
+    """A point u with U(u) − min U ≤ tolerance on a ball, ‖∇U‖²/(2m) ≤ tolerance on R^d; (u, diagnostics).
+
+    Projected gradient descent from the prior's location. It stops when the Frank–Wolfe gap (the gradient) shows
+    that the point is good enough, or after so many steps that theory alone says so.
+    """
+    start = frame.axes.T @ (target.location / frame.scale)
+    most = math.ceil(MOST_DESCENT * smoothness / strong_convexity) + 1
+    u, steps, gap = _descend(
+        target.kernel, target.radius is not None, frame, start, target.arguments,
+        strong_convexity, smoothness, tolerance, most,
+    )  # fmt: skip
+    return u, {"descent_steps": int(steps), "descent_gap": float(gap)}
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _descend(
+    kernel: Any, on_ball: bool, frame: Frame, start: Any, arguments: tuple[Any, ...],
+    strong_convexity: Any, smoothness: Any, tolerance: Any, most: Any,
+) -> Any:  # fmt: skip
+    def gap(u: Any, slope: Any) -> Any:
+        if on_ball:
+            return u @ slope + jnp.sqrt(slope @ slope)
+        return (slope * slope / frame.metric).sum() / (2.0 * strong_convexity)
+
+    def body(state: Any) -> Any:
+        u, slope, step = state
+        metric = smoothness * frame.metric
+        moved = u - slope / metric
+        moved = peak_on_ball(metric, metric * moved, xp=jnp) if on_ball else moved
+        return moved, slope_in(frame, kernel, moved, arguments), step + 1
+
+    def unfinished(state: Any) -> Any:
+        u, slope, step = state
+        return (gap(u, slope) > tolerance) & (step < most)
+
+    start = jnp.asarray(start)
+    u, slope, step = jax.lax.while_loop(unfinished, body, (start, slope_in(frame, kernel, start, arguments), 0))
+    return u, step, gap(u, slope)
+
+
+def surroundings(frame: Frame, target: Any, u: Any, *, rotate: bool) -> tuple[Frame, Surroundings]:
+    """Slope and curvature at u; with ``rotate`` (the plain metric has no axes of its own) along the Hessian's axes."""
+    theta = frame.theta(u)
+    slope = np.asarray(gradient(target.kernel, theta, *target.arguments))
+    curvature = np.asarray(hessian(target.kernel, theta, *target.arguments))
+    if rotate:
+        _, axes = np.linalg.eigh(curvature)
+        frame, u = frame._replace(axes=axes), axes.T @ frame.axes @ np.asarray(u)
+    along = np.einsum("ji,jk,ki->i", frame.axes, curvature, frame.axes)
+    return frame, Surroundings(u, frame.scale * (frame.axes.T @ slope), frame.scale**2 * np.maximum(along, 0.0))
