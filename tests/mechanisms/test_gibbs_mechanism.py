@@ -99,7 +99,7 @@ def test_the_ball_rules_keep_their_budgets_too(model):
         assert plan.guarantee.promise.implies(budget)
         with pytest.raises(PromiseRefused):
             calibrate(Gibbs(rule, weight=plan.parameters["weight"] * 1.001), model, budget, n=500)
-    assert plan.guarantee.promise == BoundedRange(1.0)
+    assert plan.guarantee.promise.stated_epsilon == pytest.approx(1.0, rel=1e-15)
     assert plan.parameters["weight"] == pytest.approx(1.0 / plan.parameters["range"], rel=1e-15)
 
 
@@ -123,8 +123,7 @@ def test_a_plan_written_out_is_derived_again_and_an_edited_one_is_refused(model)
 def test_the_parameters_are_those_of_section_4():
     n, scales = 800, (1.0, 2.0, 0.5)
     model = Logistic(2, data_norm=3.0, prior=Gaussian(scales=scales))
-    plan = calibrate(Gibbs(gamma := "gdp"), model, BUDGET, n=n, gamma=0.0)
-    assert gamma == plan.mechanism.rule
+    plan = calibrate(Gibbs(), model, BUDGET, n=n, gamma=0.0)
     p, reach = plan.parameters, math.sqrt(10.0)
     assert p["lipschitz"] == pytest.approx(reach)
     assert p["gradient_difference"] == pytest.approx(2 * reach)
@@ -152,7 +151,9 @@ def test_draws_and_records_stretch_the_promise_by_their_root_and_their_number(ep
     assert plan.guarantee.promise.mu == pytest.approx(plan.parameters["mu"] * records * math.sqrt(draws), rel=1e-12)
     assert plan.guarantee.promise.implies(budget)
     single = calibrate(Gibbs(), model, budget, n=n)
-    assert plan.parameters["weight"] == pytest.approx(single.parameters["weight"] / (records * math.sqrt(draws)), rel=1e-9)
+    assert plan.parameters["weight"] == pytest.approx(
+        single.parameters["weight"] / (records * math.sqrt(draws)), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("rule", ["gdp", "theorem7", "corollary8", "rdp"])
@@ -188,7 +189,9 @@ def test_a_chain_is_never_pure(budget):
 
 
 @pytest.mark.parametrize(
-    "budget", [PureDP(1.0), BoundedRange(1.0), ApproxDP(1.0, 0.0), ApproxDP(1.0, 1e-6), ZCDP(0.1), GaussianDP(0.5)], ids=repr
+    "budget",
+    [PureDP(1.0), BoundedRange(1.0), ApproxDP(1.0, 0.0), ApproxDP(1.0, 1e-6), ZCDP(0.1), GaussianDP(0.5)],
+    ids=repr,
 )
 def test_least_squares_on_a_ball_is_pure_because_its_draw_is_exact(budget):
     plan = calibrate(Gibbs("bounded"), ON_A_BALL[3], budget, n=100)
@@ -249,7 +252,9 @@ def test_corollary_8_is_refused_outside_its_range_with_the_true_delta(epsilon):
 def test_as_published_gives_the_papers_weight_and_says_that_it_is_not_proven():
     plan = calibrate(Gibbs("corollary8", as_published=True), MODELS[0], ApproxDP(20.0, 1e-5), n=100, gamma=0.0)
     reach = math.sqrt(2.0)
-    assert plan.parameters["weight"] == pytest.approx(20 / (2 * reach) * 0.5 / math.sqrt(1 + 2 * math.log(1e5)), rel=1e-9)
+    assert plan.parameters["weight"] == pytest.approx(
+        20 / (2 * reach) * 0.5 / math.sqrt(1 + 2 * math.log(1e5)), rel=1e-9
+    )
     assert not plan.mechanism.proven
     assert "as published; NOT PROVEN (errata 16)" in plan.guarantee.theorem
     assert plan.guarantee.assumptions[0].provenance is Provenance.ASSUMED
@@ -289,7 +294,9 @@ def test_a_rule_without_its_bound_is_refused_with_a_remedy(mechanism, model, wor
         calibrate(mechanism, model, BUDGET, n=10)
 
 
-@pytest.mark.parametrize("options", [{"rule": "theorem8"}, {"as_published": True}, {"rule": "rdp", "as_published": True}])
+@pytest.mark.parametrize(
+    "options", [{"rule": "theorem8"}, {"as_published": True}, {"rule": "rdp", "as_published": True}]
+)
 def test_options_that_mean_nothing_are_refused(options):
     with pytest.raises(WrongCall):
         Gibbs(**options)
@@ -330,7 +337,9 @@ def test_diffused_is_the_gdp_rule_and_its_divergence_is_lemma_1():
     r, lipschitz, strong = plan.parameters["r"], math.sqrt(2.0), 0.25
     assert 2 * r**2 * lipschitz**2 / strong * 10.0 == pytest.approx(0.3, rel=1e-9)
     assert plan.parameters["weight"] == r
-    assert r == pytest.approx(calibrate(Gibbs("rdp"), model, RenyiDP.at(10.0, 0.3), n=500).parameters["weight"], rel=1e-9)
+    assert r == pytest.approx(
+        calibrate(Gibbs("rdp"), model, RenyiDP.at(10.0, 0.3), n=500).parameters["weight"], rel=1e-9
+    )
 
 
 def test_concentrated_raises_the_prior_at_weight_one():

@@ -90,10 +90,10 @@ class HingePacBayes:
         """Both promises of one weight, in words and public numbers only."""
         promise = self.promise(weight)
         return (
-            f"One exact draw of weight {weight:.6g} keeps {promise}, that is (ε = {promise.epsilon(delta):.4g}, δ = "
+            f"One exact draw of weight {weight:.6g} keeps {promise}, that is (ε = {_shown(promise.epsilon(delta))}, δ = "
             f"{delta:g}), and with probability at least {1.0 - alpha:g} over the records its expected hinge risk is at "
             f"most its empirical hinge risk + KL(posterior ‖ prior)/{self.n * weight:.6g} + "
-            f"{self.public_part(weight, alpha=alpha):.4g}."
+            f"{_shown(self.public_part(weight, alpha=alpha))}."
         )
 
     def _filled(self, weight: float) -> float:
@@ -118,3 +118,9 @@ def _at_least_zero(name: str, value: float) -> float:
     if not (math.isfinite(value) and value >= 0.0):
         raise InvalidBudget(f"{name} must be a finite number of at least 0; a hinge risk and a divergence both are.")
     return value
+
+
+def _shown(value: float) -> str:
+    """Five digits, rounded up: words must not promise more than the number does."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 4) if value > 0.0 else 1.0
+    return f"{math.ceil(value / step * (1.0 - 1e-12)) * step:.5g}"

@@ -116,11 +116,13 @@ def _upper_interval(parts: Parts) -> float:
 
     One part gains at most interval²/4 in variance. Where there are few kinds of parts, and so few
     convolutions, the grid is finer and also resolves the smallest part: next to one large bounded loss its
-    tail is what decides at small δ.
+    tail is what decides at small δ. A smallest spread that is resolved is a whole number of intervals, so
+    that the losses of equal randomised responses lie on the grid and lose nothing.
     """
     total, smallest, kinds = _total_spread(parts), min(pair.spread for pair, _ in parts), len(parts)
     resolved = max(min(smallest / 64.0, total * kinds * 2.0**-12), total * kinds * 2.0**-16)
-    return max(min(total / (64.0 * math.sqrt(_count(parts))), resolved), total * 2.0**-18)
+    interval = max(min(total / (64.0 * math.sqrt(_count(parts))), resolved), total * 2.0**-18)
+    return smallest / math.ceil(smallest / interval) if smallest > interval else interval
 
 
 def _lower_interval(parts: Parts) -> float:

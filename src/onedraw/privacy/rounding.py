@@ -18,6 +18,9 @@ SLACK = 2.0**-44
 TINY = 2.0**-1000
 """Added where a true value is positive but may underflow: never report exactly zero for it."""
 
+_UNDERFLOWS = Fraction(1, 2**900)
+"""Below this a rational number loses digits, or all of them, when it becomes a float."""
+
 
 def up(value: float, *, relative: float = SLACK, absolute: float = 0.0) -> float:
     """The value moved towards +∞ by its error bound."""
@@ -68,6 +71,8 @@ def _sum_of(values: Iterable[tuple[float, int]]) -> float:
 
 def root_up(square: Fraction) -> float:
     """The square root of an exact non-negative rational number, rounded up."""
+    if 0 < square < _UNDERFLOWS:
+        return fraction_up(Fraction(root_up(square * 4**500)) / 2**500)
     try:
         root = math.sqrt(float(square))
     except OverflowError:

@@ -20,6 +20,7 @@ import numpy as np
 from onedraw.models.compute import jax, jnp
 from onedraw.models.potentials import gradient, hessian, potential
 from onedraw.samplers.ball import peak_on_ball
+from onedraw.samplers.columns import arguments_for
 
 MOST_DESCENT = 70.0
 """Steps of descent per M/m: each leaves 1 − m/M of what is above the minimum, so e^{−70} = 4e-31 of it remains."""
@@ -77,7 +78,7 @@ def minimum(
     start = frame.axes.T @ (target.location / frame.scale)
     most = math.ceil(MOST_DESCENT * smoothness / strong_convexity) + 1
     u, steps, gap = _descend(
-        target.kernel, target.radius is not None, frame, start, target.arguments,
+        target.kernel, target.radius is not None, frame, start, arguments_for(target),
         strong_convexity, smoothness, tolerance, most,
     )  # fmt: skip
     return u, {"descent_steps": int(steps), "descent_gap": float(gap)}

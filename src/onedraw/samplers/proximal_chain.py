@@ -14,6 +14,7 @@ from jax.scipy.special import log_ndtr, ndtr, ndtri
 
 from onedraw.models.compute import jax, jnp
 from onedraw.samplers.ball import Tilt, best_tilt, log_acceptance, peak_on_ball, proposed
+from onedraw.samplers.columns import arguments_for
 from onedraw.samplers.frame import (
     Frame,
     Surroundings,
@@ -81,7 +82,7 @@ def chains(
     at_once = max(1, min(size, AT_ONCE // max(1, target.encoded.n)))
     keys = jax.random.split(key, size)
     draws, tries = _chains(
-        target.kernel, target.radius is not None, at_once, keys, frame, around, settings, target.arguments
+        target.kernel, target.radius is not None, at_once, keys, frame, around, settings, arguments_for(target)
     )
     return _inside(np.asarray(draws), target.radius), tries
 
@@ -107,7 +108,8 @@ def _chains(
         point, tries = jax.lax.fori_loop(0, settings.iterations, step, (start, Tries(0, 0)))
         return frame.theta(point), tries
 
-    return jax.lax.map(chain, keys, batch_size=at_once)
+    # One chain alone stays matrix–vector products, which are faster than products with a one-column matrix.
+    return jax.lax.map(chain, keys, batch_size=at_once if at_once > 1 else None)
 
 
 def _step(
