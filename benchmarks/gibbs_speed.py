@@ -53,7 +53,9 @@ def step_ratio() -> float:
     ours = best_of(lambda: sampler.run(target, key, size=1)) / steps
     theta, residual = np.ones(d), np.ones(n)
     theirs = best_of(lambda: [(X @ theta, X.T @ residual) for _ in range(steps)]) / steps
-    print(f"Langevin step, n = {n:,}, d = {d}: {ours * 1e6:.0f} µs; two products {theirs * 1e6:.0f} µs; ratio {ours / theirs:.2f}")
+    print(
+        f"Langevin step, n = {n:,}, d = {d}: {ours * 1e6:.0f} µs; two products {theirs * 1e6:.0f} µs; ratio {ours / theirs:.2f}"
+    )
     return ours / theirs
 
 
@@ -82,5 +84,9 @@ if __name__ == "__main__":
     ratio, seconds = step_ratio(), default_release()
     cached_compilation()
     ok = ratio <= STEP_LIMIT and seconds <= RELEASE_LIMIT
-    print("within the contract" if ok else f"MISSED: step {ratio:.2f} (≤ {STEP_LIMIT}), release {seconds:.2f} s (≤ {RELEASE_LIMIT})")
+    print(
+        "within the contract"
+        if ok
+        else f"MISSED: step {ratio:.2f} (≤ {STEP_LIMIT}), release {seconds:.2f} s (≤ {RELEASE_LIMIT})"
+    )
     sys.exit(0 if ok else 1)

@@ -156,6 +156,8 @@ def test_a_refused_promise_exits_3(run, place):
         ({"ledger": "schema.yaml"}, "schema.yaml"),
         ({"schema": "missing.yaml"}, "missing.yaml"),
         ({"out": "nowhere/release.json"}, "does not exist"),
+        ({"out": "/proc/release.json"}, "cannot be written"),
+        ({"rows": "0"}, "n must be at least 1"),
     ],
 )
 def test_a_wrong_call_exits_2_with_a_paragraph_and_spends_nothing(run, place, changes, words):

@@ -20,7 +20,7 @@ from onedraw.errors import (
     UnsupportedBudget,
     WrongCall,
 )
-from onedraw.mechanisms import Concentrated, Diffused, Direct, Gibbs, calibrate, plan_from_dict
+from onedraw.mechanisms import Concentrated, Diffused, Direct, Gibbs, NoisyGradient, calibrate, plan_from_dict
 from onedraw.models import (
     BetaBernoulli,
     Gaussian,
@@ -33,6 +33,7 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
+from onedraw.models.laws import BallGaussian
 from onedraw.models.target import GibbsTarget
 from onedraw.privacy import (
     ZCDP,
@@ -401,6 +402,24 @@ def test_the_target_of_a_gaussian_mean_is_its_closed_form_posterior():
     exact = calibrate(Diffused(), model, BUDGET, n=4).parameters["r"]
     assert plan.parameters["weight"] == pytest.approx(exact, rel=1e-9)
     assert "Theorem 15" in calibrate(Gibbs("theorem7"), model, BUDGET, n=4).guarantee.theorem
+
+
+@pytest.mark.parametrize("mechanism", [Gibbs("bounded"), Gibbs("theorem10"), Diffused()], ids=by_name)
+def test_the_target_of_least_squares_is_a_gaussian_cut_to_the_ball(mechanism):
+    model = LeastSquares(2, bounds=(-1, 1), response_bound=1.0, prior=Gaussian(scale=2.0, mean=0.3, radius=2.0))
+    plan = calibrate(mechanism, model, BUDGET, n=3)
+    encoded = model.summarise(([[0.5, -0.2], [1.5, 0.0], [0.1, 0.1]], [0.3, -2.0, 0.9]))
+    law = plan.target(encoded)
+    assert isinstance(law, BallGaussian)
+    assert law.radius == 2.0
+    weight, thetas = plan.parameters["weight"], np.random.default_rng(3).normal(size=(5, 3))
+    potential = [weight * model.kernel.total(t, encoded.X, encoded.y) + 0.125 * ((t - 0.3) ** 2).sum() for t in thetas]
+    quadratic = [0.5 * t @ law.precision @ t - law.linear @ t for t in thetas]
+    assert np.ptp(np.array(potential) - np.array(quadratic)) < 1e-12
+    assert plan.closed_form
+    assert not calibrate(mechanism if isinstance(mechanism, Diffused) else Gibbs(), MODELS[0], BUDGET, n=3).closed_form
+    assert not calibrate(NoisyGradient(), model, BUDGET, n=3).closed_form
+    assert isinstance(calibrate(NoisyGradient(), model, BUDGET, n=3).target(encoded), GibbsTarget)
 
 
 def test_what_the_promise_rests_on_is_listed_with_who_answers_for_it():

@@ -125,6 +125,14 @@ def test_total_variation_is_paid_from_the_reserve():
         promise_of(plan, privacy.WithinTV(1e-6))
 
 
+def test_total_variation_is_paid_at_the_budgets_own_epsilon_and_refused_without_a_delta(mean_plan):
+    model = od.models.GaussianMean(bound=1.0, variance=4.0, prior_count=1.0)
+    plan = od.calibrate(od.Diffused(), model, od.ApproxDP(0.5, 1e-3), n=100, gamma=1e-5)
+    assert promise_of(plan, privacy.WithinTV(1e-5)).implies(od.ApproxDP(0.5, 1e-3))
+    with pytest.raises(errors.ExactnessRefused, match="only a δ can pay"):
+        promise_of(mean_plan, privacy.WithinTV(1e-12))
+
+
 def test_a_last_iterate_carries_its_own_promise(mean_plan):
     assert promise_of(mean_plan, privacy.LastIterate(od.GaussianDP(0.4))) == od.GaussianDP(0.4)
     with pytest.raises(errors.PromiseRefused):

@@ -5,18 +5,32 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from onedraw.models import GaussianMean
+import numpy as np
 
+from onedraw.models import GaussianMean
+from onedraw.models.laws import BallGaussian
+from onedraw.models.target import GibbsTarget
+
+from .convex_bounds import has_closed_form
 from .plan import Plan
 
 
-def gibbs_target(plan: Plan, summary: Any, *, weight: float, prior_factor: float = 1.0) -> Any:
-    """∝ exp(−w Σ ℓ(θ, x_i)) π(θ)^{1/m}: the closed-form posterior of a mean, otherwise a `GibbsTarget`."""
-    model, numbers = plan.model, plan.parameters
+def gibbs_law(plan: Plan, summary: Any, *, weight: float, prior_factor: float = 1.0) -> Any:
+    """∝ exp(−w Σ ℓ(θ, x_i)) π(θ)^{1/m}: a Gaussian, or one cut to a ball, where the loss is quadratic."""
+    model = plan.model
     if isinstance(model, GaussianMean):
         return model.posterior(summary, weight=weight, prior_factor=prior_factor)
-    from onedraw.models.target import GibbsTarget
+    target = gibbs_target(plan, summary, weight=weight, prior_factor=prior_factor)
+    if not has_closed_form(model):
+        return target
+    X, y = summary.X, summary.y
+    precision = weight * (X.T @ X) + np.diag(target.precision)
+    return BallGaussian(precision, weight * (X.T @ y) + target.precision * target.location, model.prior.radius)
 
+
+def gibbs_target(plan: Plan, summary: Any, *, weight: float, prior_factor: float = 1.0) -> GibbsTarget:
+    """The same law as a potential, with the plan's public constants of it."""
+    model, numbers = plan.model, plan.parameters
     return GibbsTarget(
         model,
         summary,

@@ -51,7 +51,7 @@ from onedraw.privacy.rounding import fraction_down, root_up, text
 
 from . import convex_bounds
 from .calibration import SMALLEST, largest
-from .convex_target import gibbs_target
+from .convex_target import gibbs_law
 from .gibbs_rules import Curvature, gdp_promise
 from .plan import Mechanism, Plan, Request, register_mechanism
 
@@ -170,10 +170,13 @@ class _ExponentialFamily(Mechanism):
     def default_gamma(self, model: Any, budget: Promise) -> float:
         return convex_bounds.reserve(model, budget, convex_bounds.SHARE)
 
+    def closed_form(self, model: Any) -> bool:
+        return not isinstance(model, ConvexModel) or convex_bounds.has_closed_form(model)
+
     def target(self, plan: Plan, summary: Any) -> Any:
         numbers = plan.parameters
         if isinstance(plan.model, ConvexModel):
-            return gibbs_target(plan, summary, weight=numbers["r"], prior_factor=numbers["prior_factor"])
+            return gibbs_law(plan, summary, weight=numbers["r"], prior_factor=numbers["prior_factor"])
         law: Law = plan.model.posterior(summary, weight=numbers["r"], prior_factor=numbers["prior_factor"])
         return law
 

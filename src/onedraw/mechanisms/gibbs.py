@@ -37,7 +37,7 @@ from onedraw.privacy.validation import positive
 from . import gibbs_rules as rules
 from .calibration import MARGIN
 from .convex_bounds import SHARE, ConvexBounds, assumptions, bounds_of, has_closed_form, reserve
-from .convex_target import gibbs_target
+from .convex_target import gibbs_law
 from .plan import Mechanism, Plan, Request, register_mechanism
 
 THEOREMS = {
@@ -104,6 +104,9 @@ class Gibbs(Mechanism):
     def heading(self, plan: Plan) -> str:
         return f"{self.title}, rule {self.rule}"
 
+    def closed_form(self, model: Any) -> bool:
+        return has_closed_form(model)
+
     def calibrate(self, request: Request) -> Plan:
         bounds = self._checked(request)
         weight = self.weight or self._largest_weight(request, bounds)
@@ -135,7 +138,7 @@ class Gibbs(Mechanism):
 
     def target(self, plan: Plan, summary: Any) -> Any:
         """The posterior of the plan's weight: a closed-form law where there is one, otherwise a `GibbsTarget`."""
-        return gibbs_target(plan, summary, weight=plan.parameters["weight"])
+        return gibbs_law(plan, summary, weight=plan.parameters["weight"])
 
     # ── the rules ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -120,6 +120,9 @@ class NoisyGradient(Mechanism):
     def heading(self, plan: Plan) -> str:
         return f"{self.title}, time {plan.parameters['time']:.6g}; not a posterior draw"
 
+    def closed_form(self, model: Any) -> bool:
+        return False
+
     def calibrate(self, request: Request) -> Plan:
         bounds = self._checked(request)
         curvature = smallest_curvature(request.model)

@@ -123,6 +123,10 @@ class Mechanism(abc.ABC):
         """What a certificate calls the draw; the plan's numbers may be part of it."""
         return self.title
 
+    def closed_form(self, model: Any) -> bool:
+        """Whether `target` gives a closed-form law, drawn exactly, or a potential to be followed by a chain."""
+        return True
+
     def to_dict(self) -> dict[str, Any]:
         return {"name": type(self).__name__, **vars(self)}
 
@@ -173,6 +177,11 @@ class Plan:
     def heading(self) -> str:
         """What a certificate calls the draw."""
         return self.mechanism.heading(self)
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether `target` gives a closed-form law, which only an exact sampler draws, or a potential."""
+        return self.mechanism.closed_form(self.model)
 
     @property
     def parameters(self) -> Mapping[str, float]:

@@ -8,7 +8,9 @@ the minimum over every route that applies.
 - the sum of each part's best Rényi curve;
 - the privacy-loss distribution of the dominating pairs (``pld``), asked only where no exact route exists.
 
-All of them hold when later releases are chosen in view of earlier ones. A part that is only (ε, δ) is,
+All of them hold when later *mechanisms* are chosen in view of earlier draws. When the later *promises* are chosen so
+too, sums of ε, of ρ, of μ² and of one Rényi order still hold (privacy filters: see ``ledger.accounts``); an (ε, δ)
+read off the best order or off a privacy-loss distribution needs the promises fixed beforehand. A part that is only (ε, δ) is,
 outside an event of probability δ, no worse than PureDP(ε): that is what its dominating pair says
 (arXiv:1311.0776).
 

@@ -145,12 +145,13 @@ def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | st
         case LastIterate(promise=iterate):
             promise = iterate
         case WithinTV(gamma=gamma):
-            if isinstance(plan.budget, PureDP):
+            if not isinstance(plan.budget, ApproxDP) or not plan.budget.stated_delta:
                 raise ExactnessRefused(
-                    f"The budget is {plan.budget}, pure, but the sampler is only within total variation {gamma:.3g} of "
-                    "the law its theorem is about. Use an exact sampler, or a budget with a small δ."
+                    f"The budget is {plan.budget}, but the sampler is only within total variation {gamma:.3g} of the law "
+                    "its theorem is about, and only a δ can pay for that. Use an exact or last-iterate sampler, or a "
+                    "budget ApproxDP(epsilon, delta) with a small δ."
                 )
-            promise = with_total_variation(promise, gamma * plan.draws, epsilon=plan.budget.epsilon(QUOTED_DELTA))
+            promise = with_total_variation(promise, gamma * plan.draws, epsilon=plan.budget.stated_epsilon)
         case Estimated() | Assumed():
             if exactness.kind not in accepted:
                 raise ExactnessRefused(

@@ -1,8 +1,14 @@
 """How a draw is made, and how exact it is.
 
 A sampler knows nothing of privacy: it is given a law and a source of randomness, and says before it runs how
-exactly it draws. The files: `exact` (closed-form laws), `randomness` (operating-system entropy into ChaCha20,
-or a seed), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
+exactly it draws. The files: `exact` (closed-form laws) with `gaussian` and `ball` (a Gaussian cut to a ball);
+`langevin` and `proximal` (chains for Gibbs posteriors: what they promise, without JAX) with `langevin_chain`,
+`proximal_chain`, `frame` and `columns` (the chains themselves, compiled); `choice` (the default); `stored` (samplers
+on certificates); `randomness` (operating-system entropy into ChaCha20, or a seed), `numpy_chacha` (the one place
+that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
+
+Every sampler is a frozen value with `exactness(plan)`, `run(target, randomness, size=…)`, `draw`, `to_dict` and a
+``randomness`` that says what it is run with: "numpy" (a Generator) or "jax" (a key).
 
 Names are looked up on first use, so that importing this room loads neither JAX nor randomgen.
 """
@@ -14,7 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onedraw.samplers.chacha import CHACHA20, chacha_key, secure_key, seeded_key
+    from onedraw.samplers.choice import default_sampler
     from onedraw.samplers.exact import Exact
+    from onedraw.samplers.langevin import Langevin, LastIterateLangevin
+    from onedraw.samplers.proximal import Proximal
     from onedraw.samplers.randomness import (
         OPERATING_SYSTEM,
         SEEDED,
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
         secure_generator,
         seeded_generator,
     )
+    from onedraw.samplers.sample import Sample
     from onedraw.samplers.stored import sampler_from_dict
 
 __all__ = [
@@ -29,8 +39,13 @@ __all__ = [
     "OPERATING_SYSTEM",
     "SEEDED",
     "Exact",
+    "Langevin",
+    "LastIterateLangevin",
+    "Proximal",
     "Randomness",
+    "Sample",
     "chacha_key",
+    "default_sampler",
     "sampler_from_dict",
     "secure_generator",
     "secure_key",
@@ -40,6 +55,11 @@ __all__ = [
 
 _HOME = {
     "Exact": "exact",
+    "Langevin": "langevin",
+    "LastIterateLangevin": "langevin",
+    "Proximal": "proximal",
+    "Sample": "sample",
+    "default_sampler": "choice",
     "sampler_from_dict": "stored",
     "OPERATING_SYSTEM": "randomness",
     "SEEDED": "randomness",

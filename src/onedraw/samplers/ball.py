@@ -28,6 +28,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 SECULAR_STEPS = 10
 """Newton steps for the multiplier of the largest density; 9 were the most needed for full accuracy."""
@@ -118,3 +119,11 @@ def log_acceptance(tilt: Tilt, points: Any, *, xp: Any) -> Any:
     """log of the probability to accept a proposed point; −∞ outside the ball."""
     inside = 1.0 - (points * points).sum(axis=-1)
     return xp.where(inside >= 0.0, -0.5 * tilt.multiplier * inside, -xp.inf)
+
+
+def into_ball(points: NDArray[np.float64], radius: float | None) -> NDArray[np.float64]:
+    """Undo the rounding of a rotation: what was in the ball ‖θ‖ ≤ radius stays in it."""
+    if radius is None:
+        return points
+    norms = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.where(norms > radius, points * (radius / np.maximum(norms, radius)) * (1.0 - 2.0**-52), points)

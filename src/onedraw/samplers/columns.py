@@ -41,6 +41,9 @@ class Columns:
 def arguments_for(target: Any) -> tuple[Any, ...]:
     """``target.arguments`` for potentials and gradients inside a chain; not for Hessians."""
     if not isinstance(target.kernel, LinearLoss):
-        return target.arguments
+        return tuple(target.arguments)
     rows = Columns(jnp.asarray(np.ascontiguousarray(target.encoded.X.T)))
-    return (rows, *(jnp.asarray(value) for value in (target.encoded.y, target.weight, target.precision, target.location)))
+    return (
+        rows,
+        *(jnp.asarray(value) for value in (target.encoded.y, target.weight, target.precision, target.location)),
+    )

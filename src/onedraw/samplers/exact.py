@@ -1,4 +1,4 @@
-"""Exact draws from the closed-form laws of conjugate posteriors: Beta, Dirichlet, Gamma, Normal.
+"""Exact draws from closed-form laws: Beta, Dirichlet, Gamma, Normal, any Gaussian, and a Gaussian cut to a ball.
 
 A posterior's parameters depend on the records, so nothing here may fail, or be NaN, for any of them: an error
 would itself be a release. The usual recipe, gamma variates divided by their sum, does fail: with parameters
@@ -27,6 +27,7 @@ A draw's low bits can betray its parameters (Mironov, CCS 2012): the release rou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -34,8 +35,11 @@ from numpy.typing import NDArray
 
 from onedraw import errors, privacy
 from onedraw.models import laws
+from onedraw.samplers.gaussian import ball_gaussian_draws, gaussian_draws
+from onedraw.samplers.sample import Sample
 
 Array = NDArray[np.float64]
+AnyLaw = laws.Law | laws.GaussianLaw
 
 NUMERIC_MODEL = "real-number sampler in double precision"
 
@@ -48,34 +52,52 @@ _SMALLEST = np.finfo(np.float64).tiny
 class Exact:
     """Draws from a closed-form law itself; there is nothing to tune and nothing to diagnose."""
 
-    def exactness(self, target: object) -> privacy.Exactness:
-        """Exact, for every plan and every law: decided by what the sampler is, never by the records."""
+    randomness: ClassVar[str] = "numpy"
+
+    def exactness(self, plan: Any) -> privacy.Exactness:
+        """Exact wherever the plan's law has a closed form: decided by the plan, never by the records."""
+        if not getattr(plan, "closed_form", True):
+            raise errors.ExactnessRefused(
+                f"Exact() draws from closed-form laws, and a posterior of {type(plan.model).__name__} has none. Use "
+                "LastIterateLangevin, whose last iterate has a promise of its own, or Proximal(gamma=…); without a "
+                "sampler the release chooses one."
+            )
         return privacy.Exact(numeric=NUMERIC_MODEL)
 
     def to_dict(self) -> dict[str, object]:
         return {"name": "Exact"}
 
-    def draw(self, law: laws.Law, generator: Generator, *, size: int | None = None) -> Array:
+    def draw(self, law: AnyLaw, generator: Generator, *, size: int | None = None) -> Array:
         """One draw, or ``size`` independent draws along a first axis.
 
-        A draw has the law's own shape: () for Beta and Gamma, (K,) for Dirichlet, (d,) for Normal.
+        A draw has the law's own shape: () for Beta and Gamma, (K,) for Dirichlet, (d,) for Normal and Gaussian.
         """
-        draws = _draws(law, generator, size=1 if size is None else size)
+        draws, _ = _draws(law, generator, size=1 if size is None else size)
         return draws[0, ...] if size is None else draws
 
+    def run(self, law: AnyLaw, generator: Generator, *, size: int = 1) -> Sample:
+        """``size`` draws, one row each, with the tries that rejection took."""
+        draws, diagnostics = _draws(law, generator, size=size)
+        return Sample(draws.reshape(size, -1), diagnostics)
 
-def _draws(law: laws.Law, generator: Generator, *, size: int) -> Array:
+
+def _draws(law: AnyLaw, generator: Generator, *, size: int) -> tuple[Array, dict[str, Any]]:
     match law:
         case laws.Beta(a=a, b=b):
-            return _on_simplex(_positive(a, b), generator, size=size)[:, 0]
+            return _on_simplex(_positive(a, b), generator, size=size)[:, 0], {}
         case laws.Dirichlet(alpha=alpha):
-            return _on_simplex(_positive(*alpha), generator, size=size)
+            return _on_simplex(_positive(*alpha), generator, size=size), {}
         case laws.Gamma(shape=shape, rate=rate):
-            return _gamma(_positive(shape), _positive(rate), generator, size=size)[:, 0]
+            return _gamma(_positive(shape), _positive(rate), generator, size=size)[:, 0], {}
         case laws.Normal(mean=mean, variance=variance):
-            return _normal(_finite(*mean), _positive(variance), generator, size=size)
+            return _normal(_finite(*mean), _positive(variance), generator, size=size), {}
+        case laws.Gaussian():
+            return gaussian_draws(law, generator, size=size), {}
+        case laws.BallGaussian():
+            draws, tries = ball_gaussian_draws(law, generator, size=size)
+            return draws, {"tries": tries}
     raise errors.WrongCall(
-        f"Exact() draws from a Beta, Dirichlet, Gamma or Normal law; {type(law).__name__} was given. No "
+        f"Exact() draws from a Beta, Dirichlet, Gamma, Normal or Gaussian law; {type(law).__name__} was given. No "
         "closed form is known for it, so the draw would not be exact. Use a sampler for log densities."
     )
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from onedraw.samplers.ball import Tilt, best_tilt, log_acceptance, proposed
+from onedraw.samplers.ball import Tilt, best_tilt, into_ball, log_acceptance, proposed
 
 if TYPE_CHECKING:
     from onedraw.models.laws import BallGaussian, Gaussian
@@ -42,9 +42,7 @@ def ball_gaussian_draws(law: BallGaussian, generator: Generator, *, size: int) -
     from scipy.special import log_ndtr
 
     axes, precision = _eigenbasis(law.precision)
-    tilt = best_tilt(
-        law.radius**2 * precision, law.radius * (axes.T @ law.linear), xp=np, log_ndtr=log_ndtr
-    )
+    tilt = best_tilt(law.radius**2 * precision, law.radius * (axes.T @ law.linear), xp=np, log_ndtr=log_ndtr)
     found, missing, tries = [], size, 0
     while missing > 0:
         batch = max(BATCH, 2 * missing)
@@ -52,7 +50,7 @@ def ball_gaussian_draws(law: BallGaussian, generator: Generator, *, size: int) -
         found.append(points)
         missing -= len(points)
         tries += batch
-    return _back_to_ball(np.concatenate(found) @ axes.T * law.radius, law.radius), tries
+    return into_ball(np.concatenate(found) @ axes.T * law.radius, law.radius), tries
 
 
 def _accepted(tilt: Tilt, generator: Generator, *, batch: int) -> Array:
@@ -82,9 +80,3 @@ def _eigenbasis(precision: Array) -> tuple[Array, Array]:
     """Orthonormal axes (columns) and the precision along each, positive whatever rounding did to the matrix."""
     values, axes = np.linalg.eigh(0.5 * (precision + precision.T))
     return axes, np.maximum(values, values[-1] * np.finfo(np.float64).eps)
-
-
-def _back_to_ball(points: Array, radius: float) -> Array:
-    """Undo the rounding of the rotation: a point of the ball stays one."""
-    norms = np.linalg.norm(points, axis=1, keepdims=True)
-    return np.where(norms > radius, points * (radius / np.maximum(norms, radius)) * (1.0 - 2.0**-52), points)

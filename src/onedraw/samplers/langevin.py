@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu
 from onedraw.privacy.rounding import root_up, text
-from onedraw.samplers.public_numbers import PublicNumbers, numbers_of_plan, numbers_of_target, smooth
+from onedraw.samplers.public_numbers import PublicNumbers, closed_form, numbers_of_plan, numbers_of_target, smooth
 from onedraw.samplers.sample import Sample
 
 if TYPE_CHECKING:
@@ -52,14 +53,11 @@ class LastIterateLangevin:
         object.__setattr__(self, "step_size", float(self.step_size))
         path_mu(step_size=self.step_size, steps=self.steps, weight=1.0, gradient_difference=1.0)
 
-    def exactness(self, plan: Any) -> privacy.Exactness:
+    def exactness(self, plan: Any) -> privacy.LastIterate:
         """The smaller of the bounds for the last iterate and for the whole path, for all draws and a person's records."""
         numbers = getattr(plan, "parameters", {})
-        if "weight" not in numbers or "gradient_difference" not in numbers:
-            raise ExactnessRefused(
-                "LastIterateLangevin follows the gradient of a loss with a known Lipschitz constant, and this plan states "
-                "none. For a closed-form posterior use Exact()."
-            )
+        if getattr(plan, "closed_form", False) or not {"weight", "gradient_difference"} <= set(numbers):
+            raise closed_form("LastIterateLangevin")
         self._check_algorithm(plan)
         mu = self.mu(numbers)
         people = plan.guarantee.unit.records_per_person
@@ -166,9 +164,7 @@ class Langevin:
         return step_size, steps
 
 
-def proposition_13(
-    gamma: float, *, dimension: int, strong_convexity: float, smoothness: float
-) -> tuple[float, int]:
+def proposition_13(gamma: float, *, dimension: int, strong_convexity: float, smoothness: float) -> tuple[float, int]:
     """(h, T) of Proposition 13. It needs d ≥ 2; in d = 1 an independent second coordinate is imagined."""
     gamma = _checked_gamma(gamma)
     if not (dimension >= 1 and 0.0 < strong_convexity <= smoothness < math.inf):
@@ -185,8 +181,6 @@ def proposition_13(
 
 def _repeated(promise: Any, draws: int) -> Any:
     """J independent draws: μ√J."""
-    from fractions import Fraction
-
     return promise if draws == 1 else privacy.GaussianDP(root_up(Fraction(promise.mu) ** 2 * draws))
 
 

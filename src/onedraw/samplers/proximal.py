@@ -91,12 +91,12 @@ class Proximal:
         geometry = geometry_of(numbers_of_plan(plan, sampler="Proximal"))
         if self.gamma is not None:
             return privacy.WithinTV(self.gamma)
-        gamma = gamma_after(self._iterations(geometry), **_public(geometry))
+        assert self.iterations is not None
+        gamma = gamma_after(self.iterations, **_public(geometry))
         if not gamma < 0.5:
-            needed = iterations_for(1e-9, **_public(geometry))
             raise ExactnessRefused(
                 f"After {self.iterations:,} iterations no useful bound on the total variation is known (it is {gamma:.3g}). "
-                f"γ = 1e-9 takes {needed:,}. Use more iterations, or Proximal(gamma=…)."
+                f"γ = 1e-9 takes {iterations_of(1e-9, geometry):,}. Use more iterations, or Proximal(gamma=…)."
             )
         return privacy.WithinTV(gamma)
 
@@ -119,7 +119,7 @@ class Proximal:
         if self.iterations is not None:
             return self.iterations
         assert self.gamma is not None
-        return iterations_for(self.gamma, **_public(geometry))
+        return iterations_of(self.gamma, geometry)
 
 
 def geometry_of(numbers: PublicNumbers) -> Geometry:
@@ -152,9 +152,7 @@ def divergence_of_gaussian_start(
     return up(spread + gradient_norm**2 / (2.0 * strong_convexity))
 
 
-def divergence_of_point_start(
-    *, dimension: int, strong_convexity: float, step: float, distance: float = 0.0
-) -> float:
+def divergence_of_point_start(*, dimension: int, strong_convexity: float, step: float, distance: float = 0.0) -> float:
     """KL of the first y from a point at most ``distance`` from the minimum: (‖x₀ − x*‖ + √(d/m))²/(2η)."""
     return up((distance + math.sqrt(dimension / strong_convexity)) ** 2 / (2.0 * step))
 
@@ -186,6 +184,11 @@ def iterations_for(
     ) <= gamma:  # fmt: skip
         iterations += 1 + int(1e-13 * iterations)
     return iterations
+
+
+def iterations_of(gamma: float, geometry: Geometry) -> int:
+    """`iterations_for` with the start of this sampler's chains."""
+    return iterations_for(gamma, **_public(geometry))
 
 
 def _contraction(

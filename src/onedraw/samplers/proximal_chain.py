@@ -13,7 +13,7 @@ import numpy as np
 from jax.scipy.special import log_ndtr, ndtr, ndtri
 
 from onedraw.models.compute import jax, jnp
-from onedraw.samplers.ball import Tilt, best_tilt, log_acceptance, peak_on_ball, proposed
+from onedraw.samplers.ball import Tilt, best_tilt, into_ball, log_acceptance, peak_on_ball, proposed
 from onedraw.samplers.columns import arguments_for
 from onedraw.samplers.frame import (
     Frame,
@@ -84,7 +84,7 @@ def chains(
     draws, tries = _chains(
         target.kernel, target.radius is not None, at_once, keys, frame, around, settings, arguments_for(target)
     )
-    return _inside(np.asarray(draws), target.radius), tries
+    return into_ball(np.asarray(draws), target.radius), tries
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -168,15 +168,7 @@ def _in_ball(key: Any, tilt: Tilt) -> Any:
 
 def _depth(key: Any, room: Any) -> Any:
     """room − τ for a standard normal τ cut to τ ≤ room, with the log-probability to keep it."""
-    number = jax.random.uniform(key, minval=jnp.finfo(jnp.float64).tiny)
+    number = jax.random.uniform(key, minval=np.finfo(np.float64).tiny)
     far = -jnp.log(number) / jnp.maximum(-room, -FAR)
     near = jnp.maximum(0.0, room - ndtri(number * ndtr(jnp.maximum(room, FAR))))
     return jnp.where(room < FAR, far, near), jnp.where(room < FAR, -0.5 * far * far, 0.0)
-
-
-def _inside(points: Any, radius: float | None) -> Any:
-    """Undo the rounding of the rotation: a point of the ball stays one."""
-    if radius is None:
-        return points
-    norms = np.linalg.norm(points, axis=1, keepdims=True)
-    return np.where(norms > radius, points * (radius / np.maximum(norms, radius)) * (1.0 - 2.0**-52), points)

@@ -26,11 +26,8 @@ class PublicNumbers:
 def numbers_of_plan(plan: Any, *, sampler: str) -> PublicNumbers:
     """Refused where the plan has no convex potential, or is an algorithm of its own."""
     numbers = getattr(plan, "parameters", {})
-    if "strong_convexity" not in numbers or "weight" not in numbers:
-        raise ExactnessRefused(
-            f"{sampler} draws from the Gibbs posterior of a convex loss, and this plan states no strong convexity of its "
-            "potential. For a closed-form posterior use Exact()."
-        )
+    if getattr(plan, "closed_form", False) or "strong_convexity" not in numbers:
+        raise closed_form(sampler)
     if getattr(plan, "requires", "exact") == "noisy-gradient":
         raise ExactnessRefused(
             f"The plan is for a noisy-gradient draw, an algorithm with fixed steps and not a posterior, so {sampler} "
@@ -54,6 +51,13 @@ def numbers_of_target(target: Any) -> PublicNumbers:
         smoothness=target.smoothness if math.isfinite(target.smoothness) else None,
         radius=target.radius,
         curvature_ratio=None if ratio is None else float(ratio.value),
+    )
+
+
+def closed_form(sampler: str) -> ExactnessRefused:
+    return ExactnessRefused(
+        f"{sampler} follows the potential of a convex loss, and this plan's law has a closed form or no known convexity. "
+        "Use Exact(), which draws from it as it is."
     )
 
 

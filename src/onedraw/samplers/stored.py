@@ -9,7 +9,7 @@ from typing import Any
 from onedraw.errors import CertificateRejected
 
 # name → the file it lives in; looked up when asked for, so that an exact release loads no JAX
-_KNOWN = {"Exact": "exact"}
+_KNOWN = {"Exact": "exact", "LastIterateLangevin": "langevin", "Langevin": "langevin", "Proximal": "proximal"}
 
 
 def sampler_from_dict(stored: Mapping[str, Any]) -> Any:

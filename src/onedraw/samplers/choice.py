@@ -1,0 +1,86 @@
+"""Which sampler, if the caller names none: decided from public numbers, with a sentence that says why.
+
+A closed form is drawn exactly, and a noisy-gradient plan is its own algorithm. Otherwise there are two proven chains.
+The last iterate of Langevin has a promise of its own and needs no convergence, but its law is only near the
+posterior; the proximal sampler is within the plan's reserve γ of the posterior itself. The one with less work is
+taken, the second if they are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from onedraw.errors import ExactnessRefused
+from onedraw.samplers.exact import Exact
+from onedraw.samplers.langevin import LastIterateLangevin
+from onedraw.samplers.proximal import Proximal, geometry_of, iterations_of
+from onedraw.samplers.public_numbers import numbers_of_plan
+
+STEP = 0.5
+"""h·M: half the largest step at which a Langevin step forgets monotonically along every direction."""
+
+LEFT_OF_START = 0.01
+"""e^{−hmT}: what is left of the starting point along the flattest direction the prior allows."""
+
+MOST_WORK = 2e11
+"""Numbers read by a default Langevin chain, about a minute; it stops there, which costs accuracy and no privacy."""
+
+PASSES = {"langevin": 2.0, "proximal": 4.0}
+"""Passes over the records in one step."""
+
+
+def default_sampler(plan: Any) -> tuple[Any, str]:
+    """(sampler, why)."""
+    if getattr(plan, "closed_form", True):
+        return Exact(), "exact: the law has a closed form"
+    if plan.requires == "noisy-gradient":
+        steps, step_size = int(plan.parameters["steps"]), plan.parameters["step_size"]
+        return LastIterateLangevin(steps, step_size), f"the plan's own algorithm: {steps:,} noisy gradient steps"
+    if "smoothness" not in plan.parameters:
+        raise ExactnessRefused(
+            f"The loss of {type(plan.model).__name__} has a kink, and the proven chains need a smooth loss. Use "
+            "HuberisedHinge(width=…) or Quantile(smoothing=…), with the same bounds and so the same weight."
+        )
+    langevin, proximal = _langevin(plan), _proximal(plan)
+    if langevin is None and proximal is None:
+        raise ExactnessRefused(
+            f"No proven sampler keeps {plan.budget} for this plan: the last iterate of Langevin promises less, and the "
+            "plan keeps no reserve for a sampler that is only nearly exact. Calibrate with a budget ApproxDP(epsilon, "
+            "delta) and gamma above 0."
+        )
+    if proximal is None or (langevin is not None and langevin[0] < proximal[0]):
+        assert langevin is not None
+        return langevin[1:]
+    return proximal[1:]
+
+
+def _langevin(plan: Any) -> tuple[float, LastIterateLangevin, str] | None:
+    """(work, sampler, why), or None if its promise does not imply the budget."""
+    numbers = plan.parameters
+    step_size = STEP / numbers["smoothness"]
+    full = math.log(1.0 / LEFT_OF_START) / (step_size * max(numbers["strong_convexity"], 1e-300))
+    size = plan.n * len(plan.model.parameter_names) * plan.draws * PASSES["langevin"]
+    steps = max(1, math.ceil(min(full, max(1000.0, MOST_WORK / size))))
+    sampler = LastIterateLangevin(steps, step_size)
+    if not sampler.exactness(plan).promise.implies(plan.budget):
+        return None
+    left = math.exp(-step_size * numbers["strong_convexity"] * steps)
+    why = (
+        f"last-iterate Langevin, {steps:,} steps: its last iterate keeps the promise whether or not it has converged, "
+        f"and at most {left:.2g} of the starting point is left along any direction"
+    )
+    return steps * size, sampler, why
+
+
+def _proximal(plan: Any) -> tuple[float, Proximal, str] | None:
+    """(work, sampler, why), or None if the plan keeps no reserve."""
+    gamma = math.nextafter(plan.gamma / plan.draws, 0.0)
+    if not gamma > 0.0:
+        return None
+    geometry = geometry_of(numbers_of_plan(plan, sampler="Proximal"))
+    iterations = iterations_of(gamma, geometry)
+    size = plan.n * len(plan.model.parameter_names) * plan.draws * PASSES["proximal"]
+    how = "the same for any number of records" if geometry.preconditioned else "from the declared bounds"
+    why = f"proximal sampler, {iterations:,} iterations ({how}): within total variation {gamma:.2g} for every data set"
+    return iterations * size, Proximal(gamma=gamma), why
