@@ -52,7 +52,8 @@ def step_ratio() -> float:
     sampler.run(target, key, size=1)
     ours = best_of(lambda: sampler.run(target, key, size=1)) / steps
     theta, residual = np.ones(d), np.ones(n)
-    theirs = best_of(lambda: [(X @ theta, X.T @ residual) for _ in range(steps)]) / steps
+    # NumPy's faster way of writing the second product; X.T @ residual takes several times as long.
+    theirs = best_of(lambda: [(X @ theta, residual @ X) for _ in range(steps)]) / steps
     print(
         f"Langevin step, n = {n:,}, d = {d}: {ours * 1e6:.0f} µs; two products {theirs * 1e6:.0f} µs; ratio {ours / theirs:.2f}"
     )

@@ -10,10 +10,13 @@ import onedraw as od
 from onedraw import errors, privacy
 from onedraw.release import promise_of
 from onedraw.release.lattice import on_lattice, snap, spacing_for
+from onedraw.samplers.sample import Sample
 
 
 class Sampler:
     """A sampler that says what the test wants it to say, and records whether it ran."""
+
+    randomness = "numpy"
 
     def __init__(self, exactness, *, fails=False):
         self.said, self.fails, self.ran = exactness, fails, False
@@ -24,11 +27,11 @@ class Sampler:
     def to_dict(self):
         return {"name": "Exact"}
 
-    def draw(self, law, generator, *, size):
+    def run(self, law, generator, *, size):
         self.ran = True
         if self.fails:
             raise RuntimeError("power cut")
-        return np.full(size, 0.25)
+        return Sample(np.full(size, 0.25), {"seconds": 1.0})
 
 
 def test_a_release_has_a_draw_a_certificate_and_an_entry_in_the_books(plan, records, ledger):
@@ -175,9 +178,10 @@ def test_no_record_can_make_a_release_fail(plan, records):
     assert 0 <= od.release(plan, records).draw <= 1
 
 
-def test_diagnostics_are_not_written(plan, records, tmp_path):
-    release = od.release(plan, records)
-    release.diagnostics["seconds"] = 1.0
+def test_diagnostics_stay_with_the_curator(plan, records, tmp_path):
+    release = od.release(plan, records, sampler=Sampler(privacy.Exact()))
+    assert release.diagnostics == {"seconds": 1.0}
+    assert "seconds" not in repr(release)
     release.save(tmp_path / "out.json")
     assert "seconds" not in (tmp_path / "out.json").read_text()
 

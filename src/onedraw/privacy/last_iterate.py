@@ -69,9 +69,9 @@ def _growth(gap: float, steps: int) -> Fraction:
     """
     if gap >= 1.0 or steps == 1:
         return Fraction(1)
-    if gap < 1e-250:
+    if gap < 1e-290:
         return Fraction(steps)
-    exponent = -0.5 * math.log1p(-gap) * float(min(steps, 10**300))
+    exponent = -0.5 * math.log1p(-gap) * float(min(steps, 10**308))
     product = up(math.tanh(min(exponent, 1e3)) * (2.0 - gap) / gap)
     return min(max(Fraction(1), Fraction(product)), Fraction(steps))
 
@@ -94,7 +94,7 @@ def _curvatures(strong_convexity: float, smoothness: float) -> tuple[Fraction, F
     strong = real("the strong convexity m", strong_convexity)
     if not 0.0 <= strong <= smooth:
         raise WrongCall(
-            f"The strong convexity m must lie between 0 and the smoothness M = {text(smooth)}, but {text(strong)} came: "
+            f"The strong convexity m must lie between 0 and the smoothness M = {text(smooth)}, but {strong!r} came: "
             "no function has less curvature above than below. Check the model's bounds and the prior."
         )
     return Fraction(strong), Fraction(smooth)
@@ -104,7 +104,7 @@ def _step_size(value: float) -> float:
     number = real("the step size", value)
     if not 0.0 < number < math.inf:
         raise WrongCall(
-            f"The step size must be a finite number above 0, but {text(number) if number == number else 'NaN'} came. "
+            f"The step size must be a finite number above 0, but {number!r} came. "
             "Without a step there is neither a draw nor noise. Use a step below 2/M."
         )
     return number

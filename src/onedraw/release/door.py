@@ -25,6 +25,7 @@ from onedraw.data import Records
 from onedraw.errors import CannotWrite, CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
 from onedraw.mechanisms import Plan
+from onedraw.models import ConjugateModel
 from onedraw.privacy import (
     ApproxDP,
     Assumed,
@@ -57,6 +58,9 @@ from .certificate import (
 from .lattice import snap, spacing_for
 
 ACCEPTABLE = ("estimated", "assumed")
+
+INTEGER_SUMS = "float64; records summed exactly, as integers on a public lattice; draw rounded to the lattice below"
+FLOATING_SUMS = "float64 throughout, also in sums over records; draw rounded to the lattice below"
 
 
 @dataclass(frozen=True)
@@ -197,7 +201,7 @@ def release(
     """
     from onedraw import samplers
 
-    sampler = samplers.Exact() if sampler is None else sampler
+    sampler = samplers.default_sampler(plan)[0] if sampler is None else sampler
     exactness = sampler.exactness(plan)
     promise = promise_of(plan, exactness, accept=accept)
     spacing = spacing_for(plan.model.prior_scale, lattice)
@@ -216,13 +220,22 @@ def release(
     opinion = certify(promise, epsilon=words.epsilon, delta=words.delta)
 
     reservation = charge(ledger, dataset, data, words, label=label, part=part)
-    generator = samplers.secure_generator() if random_state is None else samplers.seeded_generator(random_state)
     target = plan.target(plan.model.summarise(data))
-    draws = snap(sampler.draw(target, generator, size=plan.draws), spacing).reshape(plan.draws, -1)
+    sample = sampler.run(target, source_of_randomness(sampler, random_state), size=plan.draws)
+    draws = snap(sample.draws, spacing).reshape(plan.draws, -1)
     certificate = words.certificate(draws, opinion=opinion, reservation=reservation)
     if ledger is not None and reservation is not None:
         ledger.settle(reservation, certificate.digest)
-    return Release(certificate)
+    return Release(certificate, diagnostics=sample.diagnostics)
+
+
+def source_of_randomness(sampler: Any, random_state: int | None) -> Any:
+    """Fresh entropy of the kind the sampler runs on: a NumPy generator or a JAX key, ChaCha20 both."""
+    from onedraw import samplers
+
+    if sampler.randomness == "jax":
+        return samplers.secure_key() if random_state is None else samplers.seeded_key(random_state)
+    return samplers.secure_generator() if random_state is None else samplers.seeded_generator(random_state)
 
 
 def check_count(plan: Plan, data: Any) -> None:
@@ -337,6 +350,13 @@ class _Words:
             extra.append(
                 Assumption(f"{self.exactness.numeric}, rounded to lattice {self.spacing!r}", Provenance.ASSUMED)
             )
+        if not isinstance(self.plan.model, ConjugateModel):
+            extra.append(
+                Assumption(
+                    "arithmetic is real: rounding in sums over records is far below the noise of the draw",
+                    Provenance.ASSUMED,
+                )
+            )
         if self.data.inferred_from:
             extra.append(
                 Assumption(f"schema inferred from {self.data.inferred_from}: must be public", Provenance.DECLARED)
@@ -375,7 +395,7 @@ class _Words:
             exactness_cost=self.exactness.sentence,
             assumptions=[AssumptionStatement(statement=a.statement, provenance=a.provenance.value) for a in self.assumptions()],
             randomness=SEEDED if self.seeded else OPERATING_SYSTEM,
-            numeric_model="float64; records summed as integers on a public lattice; draw rounded to the lattice below",
+            numeric_model=INTEGER_SUMS if isinstance(plan.model, ConjugateModel) else FLOATING_SUMS,
             lattice=self.spacing,
             second_opinion=opinion,
             data=self.data,
