@@ -1,0 +1,63 @@
+"""Editing a certificate field by field, as someone who wants to be believed might."""
+
+import copy
+
+from onedraw import errors
+from onedraw.release import verify
+from onedraw.release.certificate import Certificate
+
+
+def paths(document, where=()):
+    """Every leaf of a JSON document."""
+    if isinstance(document, dict):
+        for name, value in document.items():
+            yield from paths(value, (*where, name))
+    elif isinstance(document, list):
+        for index, value in enumerate(document):
+            yield from paths(value, (*where, index))
+    else:
+        yield where, document
+
+
+def edits(value):
+    """What someone might write instead."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value * 2, 0]
+    if isinstance(value, float):
+        return [value * 0.9, value * 1.1, value / 2, value * 2, -value, 0.0]
+    if isinstance(value, str):
+        return [value + "x", ""]
+    return ["edited"]
+
+
+def edited(document, where, value):
+    changed = copy.deepcopy(document)
+    place = changed
+    for step in where[:-1]:
+        place = place[step]
+    place[where[-1]] = value
+    return changed
+
+
+# Fields that say how the release was made but on which the promise does not rest.
+FREE = {"second_opinion", "prepared_at", "software", "data", "ledger", "draw", "lattice"}
+
+
+def missed_edits(certificate):
+    """Edits of promise-bearing fields that verification does not notice: there should be none."""
+    document = certificate.model_dump(mode="json")
+    missed = []
+    for where, value in paths(document):
+        if where[0] in FREE:
+            continue
+        for replacement in edits(value):
+            if replacement == value:
+                continue
+            try:
+                verify(Certificate.model_validate(edited(document, where, replacement)))
+            except (errors.CertificateRejected, ValueError):
+                continue
+            missed.append((where, value, replacement))
+    return missed

@@ -1,0 +1,140 @@
+"""Gibbs posteriors through the door: what each sampler's certificate says, and that it can be checked."""
+
+import math
+
+import numpy as np
+import pytest
+from certificate_edits import missed_edits
+
+import onedraw as od
+from onedraw import errors
+
+N, D = 60, 2
+BUDGET = od.ApproxDP(1.0, 1e-5)
+SHAPE = {"features": D, "bounds": (-1.0, 1.0)}
+FREE = od.Gaussian(scale=1.0)
+BALL = od.Gaussian(scale=1.0, radius=1.0)
+
+
+@pytest.fixture(scope="module")
+def records():
+    generator = np.random.default_rng(5)
+    X = generator.uniform(-1, 1, (N, D))
+    return X, (X[:, 0] > 0).astype(float)
+
+
+PLANS = {
+    "gdp": (od.Gibbs("gdp"), od.models.Logistic(**SHAPE, prior=FREE), BUDGET, "Proven"),
+    "bounded": (od.Gibbs("bounded"), od.models.Logistic(**SHAPE, prior=BALL), od.ApproxDP(1.0, 1e-9), "Accounted"),
+    "noisy": (od.NoisyGradient(), od.models.Logistic(**SHAPE, loss="exp-linear", prior=FREE), BUDGET, "Proven"),
+    "least squares": (
+        od.Gibbs("bounded"),
+        od.models.LeastSquares(**SHAPE, response_bound=1.0, prior=BALL),
+        od.PureDP(1.0),
+        "Exact",
+    ),
+    "diffused": (od.Diffused(), od.models.Logistic(**SHAPE, prior=FREE), od.ZCDP(0.05), "Proven"),
+}
+
+
+@pytest.fixture(scope="module")
+def releases(records):
+    return {
+        name: od.release(od.calibrate(mechanism, model, budget, n=N), records)
+        for name, (mechanism, model, budget, _) in PLANS.items()
+    }
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_first_word_says_how_exact_the_draw_is(releases, name):
+    assert releases[name].certificate.sentence.startswith(PLANS[name][-1] + ": this draw is (ε = ")
+    assert releases[name].draws.shape == (1, D + 1)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_promise_keeps_its_budget_and_verifies(releases, name):
+    certificate = releases[name].certificate
+    assert od.verify(certificate).answer == "consistent"
+    assert od.privacy.promise_from_dict(certificate.promise.native).implies(PLANS[name][2])
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_edit_of_a_promise_bearing_field_is_caught(releases, name):
+    assert missed_edits(releases[name].certificate) == []
+
+
+def test_least_squares_on_a_ball_is_pure(releases):
+    assert releases["least squares"].certificate.promise.delta == 0
+    assert releases["least squares"].certificate.promise.epsilon <= 1
+
+
+def test_a_noisy_gradient_draw_says_that_it_is_not_a_posterior_draw(releases):
+    assert "not a posterior draw" in releases["noisy"].certificate.sentence
+
+
+def test_the_certificate_says_that_sums_are_floating_point(releases):
+    certificate = releases["gdp"].certificate
+    assert "also in sums over records" in certificate.numeric_model
+    assert any("arithmetic is real" in a.statement and a.provenance == "assumed" for a in certificate.assumptions)
+
+
+def test_total_variation_is_a_ledger_entry_of_its_own(records, tmp_path):
+    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    ledger.init("patients", od.ApproxDP(2.0, 1e-5))
+    mechanism, model, budget, _ = PLANS["bounded"]
+    release = od.release(od.calibrate(mechanism, model, budget, n=N), records, ledger=ledger, dataset="patients")
+    event = next(event for event in ledger.events("patients") if event.kind == "reserved")
+    assert 0 < event.payload["gamma"] <= 1e-9
+    assert event.payload["promise"]["kind"] == "BoundedRange"
+    assert od.verify(release.certificate, ledger=ledger).answer == "authentic"
+
+
+def test_corollary_8_as_published_says_not_proven_first(records):
+    model = od.models.Logistic(**SHAPE, prior=FREE)
+    plan = od.calibrate(od.Gibbs("corollary8", as_published=True), model, od.ApproxDP(20.0, 1e-5), n=N)
+    sampler = od.samplers.Proximal(gamma=plan.gamma / 2)
+    release = od.release(plan, records, sampler=sampler)
+    assert release.certificate.sentence.startswith("NOT PROVEN, as published: ")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda plan: od.samplers.LastIterateLangevin(10, 3.0 / plan.parameters["smoothness"]), "step"),
+        (lambda plan: od.samplers.LastIterateLangevin(0, 0.1 / plan.parameters["smoothness"]), "steps"),
+        (lambda plan: od.samplers.Exact(), "Exact"),
+        (lambda plan: od.samplers.Langevin(gamma=1e-9), "steps"),
+    ],
+)
+def test_a_sampler_that_cannot_keep_the_promise_is_refused_and_nothing_is_spent(records, tmp_path, make, words):
+    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    ledger.init("patients", od.ApproxDP(2.0, 1e-5))
+    mechanism, model, budget, _ = PLANS["gdp"]
+    plan = od.calibrate(mechanism, model, budget, n=N)
+    with pytest.raises(errors.OnedrawError, match=words):
+        od.release(plan, records, ledger=ledger, dataset="patients", sampler=make(plan))
+    assert len(ledger.events("patients")) == 1
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e308, "x", None])
+def test_no_record_can_make_a_gibbs_release_fail(records, bad):
+    X, y = records
+    broken = X.astype(object)
+    broken[0, 0] = bad
+    labels = y.astype(object)
+    labels[1] = bad
+    mechanism, model, budget, _ = PLANS["gdp"]
+    release = od.release(od.calibrate(mechanism, model, budget, n=N), (broken, labels))
+    assert np.all(np.isfinite(release.draws))
+
+
+def test_the_certificate_depends_on_the_records_through_the_draw_alone(records):
+    documents = []
+    for X, y in (records, (-records[0], 1 - records[1]), (np.full((N, D), np.nan), np.zeros(N))):
+        mechanism, model, budget, _ = PLANS["bounded"]
+        release = od.release(od.calibrate(mechanism, model, budget, n=N), (X, y), random_state=3)
+        document = release.certificate.model_dump(mode="json")
+        document["draw"].pop("values")
+        document.pop("prepared_at")
+        documents.append(document)
+    assert documents[0] == documents[1] == documents[2]
