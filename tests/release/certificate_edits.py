@@ -42,7 +42,7 @@ def edited(document, where, value):
 
 
 # Fields that say how the release was made but on which the promise does not rest.
-FREE = {"second_opinion", "prepared_at", "software", "data", "ledger", "draw", "lattice"}
+FREE = {"sampler_choice", "second_opinion", "prepared_at", "software", "data", "ledger", "draw", "lattice"}
 
 
 def missed_edits(certificate):

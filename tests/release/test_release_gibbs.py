@@ -138,3 +138,12 @@ def test_the_certificate_depends_on_the_records_through_the_draw_alone(records):
         document.pop("prepared_at")
         documents.append(document)
     assert documents[0] == documents[1] == documents[2]
+
+
+def test_the_certificate_says_why_the_sampler_was_chosen(releases, records):
+    assert "noisy gradient steps" in releases["noisy"].certificate.sampler_choice
+    assert "closed form" in releases["least squares"].certificate.sampler_choice
+    mechanism, model, budget, _ = PLANS["gdp"]
+    plan = od.calibrate(mechanism, model, budget, n=N)
+    sampler = od.samplers.LastIterateLangevin(5, 0.5 / plan.parameters["smoothness"])
+    assert od.release(plan, records, sampler=sampler).certificate.sampler_choice == "named by the caller"

@@ -96,6 +96,7 @@ class Certificate(_Part):
     plan: dict[str, Any]
     plan_digest: str
     sampler: dict[str, Any]
+    sampler_choice: str
     exactness: dict[str, Any]
     exactness_cost: str
     assumptions: list[AssumptionStatement]

@@ -201,7 +201,7 @@ def release(
     """
     from onedraw import samplers
 
-    sampler = samplers.default_sampler(plan)[0] if sampler is None else sampler
+    sampler, why = samplers.default_sampler(plan) if sampler is None else (sampler, "named by the caller")
     exactness = sampler.exactness(plan)
     promise = promise_of(plan, exactness, accept=accept)
     spacing = spacing_for(plan.model.prior_scale, lattice)
@@ -211,6 +211,7 @@ def release(
     words = _Words(
         plan,
         sampler.to_dict(),
+        why,
         exactness,
         promise,
         spacing,
@@ -323,6 +324,7 @@ class _Words:
 
     plan: Plan
     sampler: dict[str, Any]
+    sampler_choice: str
     exactness: Exactness
     promise: Promise
     spacing: float
@@ -391,6 +393,7 @@ class _Words:
             plan=plan.to_dict(),
             plan_digest=plan.digest,
             sampler=self.sampler,
+            sampler_choice=self.sampler_choice,
             exactness=self.exactness.to_dict(),
             exactness_cost=self.exactness.sentence,
             assumptions=[AssumptionStatement(statement=a.statement, provenance=a.provenance.value) for a in self.assumptions()],

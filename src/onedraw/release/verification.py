@@ -31,7 +31,7 @@ from .door import ACCEPTABLE, _Words, promise_of
 from .lattice import on_lattice, spacing_for
 
 # Written by the program that released, not derived from the plan: an edit here changes no promise.
-FREE_FIELDS = {"second_opinion", "prepared_at", "software", "ledger", "data"}
+FREE_FIELDS = {"sampler_choice", "second_opinion", "prepared_at", "software", "ledger", "data"}
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,7 @@ def check_words(certificate: Certificate, plan: Plan) -> None:
     words = _Words(
         plan,
         certificate.sampler,
+        certificate.sampler_choice,
         Exactness.from_dict(certificate.exactness),
         promise_from_dict(certificate.promise.native),
         certificate.lattice,
