@@ -157,7 +157,7 @@ class Langevin:
         if steps > self.most_steps:
             raise ExactnessRefused(
                 f"Proposition 13 needs {steps:.3g} steps to be within total variation {text(self.gamma)} of the posterior; "
-                f"the limit is {self.most_steps:.3g}. Its number of steps grows like (nM/m)²/γ². Use LastIterateLangevin, "
+                f"the limit is {self.most_steps:.3g}. Its number of steps grows like (M/m)²/γ², and M like n. Use LastIterateLangevin, "
                 "whose promise needs no convergence, or Proximal(gamma=…).",
                 steps=steps,
             )
