@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from onedraw.errors import InvalidBudget, PromiseRefused, UnsupportedBudget
+from onedraw.errors import InvalidBudget, PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import Gibbs, NoisyGradient, calibrate, plan_from_dict
 from onedraw.mechanisms.noisy_gradient import LARGEST_WEIGHT, MOST_RELAXATIONS, STEP
 from onedraw.mechanisms.reference_design import curvature_at, second_moments, smallest_curvature
@@ -171,6 +171,33 @@ def test_given_a_weight_the_time_is_the_longest_and_given_a_time_the_weight_the_
         calibrate(NoisyGradient(weight=0.5, time=by_weight["time"] * 1.01), SPHERE, BUDGET, n=n)
 
 
+def test_a_larger_declared_effect_plans_a_longer_path_of_less_weight_at_the_same_promise():
+    plain, one, three = (calibrate(NoisyGradient(effect=effect), SPHERE, BUDGET, n=1000) for effect in (None, 1.0, 3.0))
+    assert plain.numbers == one.numbers, "an effect of 1 is what the design expects without one"
+    assert three.parameters["curvature"] == smallest_curvature(SPHERE, 3.0)
+    share = three.parameters["curvature"] / one.parameters["curvature"]
+    assert 0.4 < share < 0.6
+    assert three.parameters["weight"] == pytest.approx(share * one.parameters["weight"], rel=0.05)
+    assert three.parameters["time"] == pytest.approx(one.parameters["time"] / share**2, rel=0.05)
+    assert three.parameters["mu"] == pytest.approx(one.parameters["mu"], rel=1e-6)
+
+
+def test_a_declared_effect_is_stored_with_the_plan_and_its_curvature_derived_again():
+    plan = calibrate(NoisyGradient(effect=2), SPHERE, BUDGET, n=1000)
+    stored = json.loads(json.dumps(plan.to_dict()))
+    assert stored["mechanism"]["effect"] == 2.0
+    assert plan_from_dict(stored) == plan
+    for effect in (None, 1.0, 2.1):
+        with pytest.raises(PromiseRefused, match="reference design at its effect"):
+            plan_from_dict(stored | {"mechanism": stored["mechanism"] | {"effect": effect}})
+
+
+def test_where_the_curvature_does_not_depend_on_the_predictor_a_declared_effect_changes_nothing():
+    model = HuberRegression(2, data_norm=1.0, threshold=1.0, prior=Gaussian(scale=1.0))
+    plain, declared = (calibrate(NoisyGradient(effect=effect), model, BUDGET, n=800) for effect in (None, 3.0))
+    assert declared.numbers == plain.numbers
+
+
 @pytest.mark.parametrize(("draws", "records"), [(8, 1), (1, 2), (4, 3)])
 def test_draws_and_records_share_the_budget(draws, records):
     one = calibrate(NoisyGradient(), SPHERE, BUDGET, n=1000)
@@ -232,10 +259,19 @@ def test_badly_scaled_features_are_refused_rather_than_run_for_millions_of_steps
         calibrate(NoisyGradient(), model, BUDGET, n=1000)
 
 
-@pytest.mark.parametrize("options", [{"time": 0.0}, {"time": math.inf}, {"weight": -1.0}, {"weight": math.nan}])
-def test_time_and_weight_are_positive_numbers(options):
+@pytest.mark.parametrize(
+    "options",
+    [{"time": 0.0}, {"time": math.inf}, {"weight": -1.0}, {"weight": math.nan}, {"effect": 0.0}, {"effect": "large"}],
+)
+def test_time_weight_and_effect_are_positive_numbers(options):
     with pytest.raises(InvalidBudget):
         NoisyGradient(**options)
+
+
+def test_an_effect_that_leaves_no_doubt_about_any_response_is_refused():
+    assert calibrate(NoisyGradient(effect=100), SPHERE, BUDGET, n=1000).guarantee.promise.implies(BUDGET)
+    with pytest.raises(WrongCall, match=r"at most 100.*Declare 1 to 3"):
+        NoisyGradient(effect=101)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +298,20 @@ def test_on_the_sphere_the_curvature_is_a_one_dimensional_integral():
     assert smallest_curvature(small) == pytest.approx(logistic / 6, rel=1e-6)
     large = Logistic(2, data_norm=10.0, prior=Gaussian(scale=1.0))
     assert smallest_curvature(large) == pytest.approx(logistic, rel=1e-6), "the intercept's direction is the weakest"
+
+
+@pytest.mark.parametrize("effect", [0.5, 2.0, 3.0, 100.0])
+def test_the_curvature_falls_with_the_declared_effect_as_the_integral_does(effect):
+    u = np.linspace(-40, 40, 800_001)
+    density = np.exp(-((u / effect) ** 2) / 2) / (effect * math.sqrt(2 * math.pi)) * (u[1] - u[0])
+    logistic = (density * special.expit(u) * special.expit(-u)).sum()
+    exp_linear = (density * special.expit(-np.abs(u)) / 2).sum()
+    model = Logistic(6, data_norm=math.sqrt(6.0), intercept=False, prior=Gaussian(scale=1.0))
+    assert smallest_curvature(model, effect) == pytest.approx(logistic, rel=1e-2)
+    assert smallest_curvature(SPHERE, effect) == pytest.approx(exp_linear, rel=1e-3 if effect < 10 else 0.1)
+    assert (smallest_curvature(SPHERE, effect) < smallest_curvature(SPHERE)) == (effect > 1)
+    softmax = Softmax(2, data_norm=1.0, classes=[0, 1, 2], prior=Gaussian(scale=1.0))
+    assert (smallest_curvature(softmax, effect) < smallest_curvature(softmax)) == (effect > 1)
 
 
 @pytest.mark.parametrize("box", [(-1.0, 1.0), (0.0, 1.0), ([0.0, -1.0, 2.0], [1.0, 1.0, 3.0])], ids=str)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from onedraw.errors import PromiseRefused, UnsupportedBudget
+from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
 from onedraw.privacy import (
     ZCDP,
@@ -39,7 +39,7 @@ from .convex_target import gibbs_target
 from .gibbs import pure_offer
 from .gibbs_rules import gdp_mu
 from .plan import Mechanism, Plan, Request, register_mechanism
-from .reference_design import smallest_curvature
+from .reference_design import EFFECT, smallest_curvature
 
 RELAXATIONS = 3.0
 """c = nwλτ: e^{−c} of the starting point is left. Chosen among 3, 6 and 10 (mathematics-2, B)."""
@@ -54,6 +54,9 @@ STEP = 0.1
 """h·M ≤ 0.1, M the smoothness of the whole potential: the discrete path follows the continuous one."""
 
 MOST_STEPS = 1_000_000
+
+LARGEST_EFFECT = 100.0
+"""A predictor of this standard deviation leaves no doubt about nearly any response, and so no curvature to plan with."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,11 @@ class _Path:
 @register_mechanism
 @dataclass(frozen=True)
 class NoisyGradient(Mechanism):
-    """A finite-time Langevin draw for a convex, smooth model; ``time`` and ``weight`` are planned where None."""
+    """A finite-time Langevin draw for a convex, smooth model; ``time`` and ``weight`` are planned where None.
+
+    ``effect`` declares the standard deviation of the linear predictor that the plan expects (None: 1). It must not be
+    computed from the records. A wrong one costs accuracy, never privacy.
+    """
 
     title: ClassVar[str] = "noisy-gradient draw"
     requires: ClassVar[str] = "noisy-gradient"
@@ -111,11 +118,18 @@ class NoisyGradient(Mechanism):
 
     time: float | None = None
     weight: float | None = None
+    effect: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("time", "weight"):
+        for name in ("time", "weight", "effect"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, positive(f"the {name}", getattr(self, name)))
+        if self.effect is not None and self.effect > LARGEST_EFFECT:
+            raise WrongCall(
+                f"effect is the standard deviation of the linear predictor and at most {LARGEST_EFFECT:g}, but "
+                f"{self.effect:.6g} came: with nearly every response certain there is no curvature to plan with. Declare "
+                "1 to 3, which covers most studies, or pass weight=… and time=… yourself."
+            )
 
     def heading(self, plan: Plan) -> str:
         return f"{self.title}, time {plan.parameters['time']:.6g}; not a posterior draw"
@@ -125,7 +139,7 @@ class NoisyGradient(Mechanism):
 
     def calibrate(self, request: Request) -> Plan:
         bounds = self._checked(request)
-        curvature = smallest_curvature(request.model)
+        curvature = self._curvature(request)
         path = self._choose(request, bounds, curvature)
         if not self._keeps(request, path):
             raise PromiseRefused(
@@ -148,14 +162,17 @@ class NoisyGradient(Mechanism):
         path = _path(bounds, request.n, weight, step_size, int(steps))
         if self.weight not in (None, weight) or not math.isclose(self.time or path.time, path.time, rel_tol=1e-9):
             raise PromiseRefused("The weight and time stated are not those the mechanism was made with.")
-        curvature, known = parameters.get("curvature"), smallest_curvature(request.model)
+        curvature, known = parameters.get("curvature"), self._curvature(request)
         if (curvature is None) != (known is None) or not math.isclose(curvature or 1.0, known or 1.0, rel_tol=1e-6):
-            raise PromiseRefused("The curvature stated is not that of the model's reference design.")
+            raise PromiseRefused("The curvature stated is not that of the model's reference design at its effect.")
         return self._plan(request, bounds, path, curvature)
 
     def target(self, plan: Plan, summary: Any) -> Any:
         """The potential whose noisy gradient is followed."""
         return gibbs_target(plan, summary, weight=plan.parameters["weight"])
+
+    def _curvature(self, request: Request) -> float | None:
+        return smallest_curvature(request.model, EFFECT if self.effect is None else self.effect)
 
     # ── weight and time, together ──────────────────────────────────────────────────────────────────────────
 

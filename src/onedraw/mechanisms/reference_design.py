@@ -5,13 +5,14 @@ record is. That is never computed from the records; it is the smallest eigenvalu
 that follows from the model's declared bounds alone (mathematics.md §5, "Choosing β"):
 
 - features independent and uniform on the declared box, or uniform on the sphere of radius ``data_norm``;
-- the intercept's coefficient 0, the others isotropic and normal, scaled so that u = θᵀx has standard deviation 1;
+- the intercept's coefficient 0, the others isotropic and normal, scaled so that u = θᵀx has standard deviation 1, or
+  the ``effect`` that the caller declares;
 - h(u) the average of the loss's second derivative over the response: logistic probabilities for classes, normal
   noise of standard deviation 1 for residuals.
 
 λ tunes, it promises nothing: a wrong λ costs accuracy, never privacy. It is stored in the plan. Given x, u is normal
-with variance v = ‖x‖²/E‖x‖², so h averages to g(v), a one-dimensional integral. On the sphere v = 1 and λ is exact;
-on a box the average over x is a Monte Carlo sum with a fixed public seed around an exact first term.
+with variance v = effect²·‖x‖²/E‖x‖², so h averages to g(v), a one-dimensional integral. On the sphere v = effect² and
+λ is exact; on a box the average over x is a Monte Carlo sum with a fixed public seed around an exact first term.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from onedraw.models.losses import CanonicalLoss, LinearLoss, MarginLoss, Residua
 Array = NDArray[np.float64]
 
 EFFECT = 1.0
-"""The standard deviation of the linear predictor."""
+"""The standard deviation of the linear predictor, where the caller declares none."""
 
 NOISE = 1.0
 """The standard deviation of a residual."""
@@ -43,28 +44,30 @@ _Z = np.linspace(-8.0, 8.0, 800)  # an even number: none at 0, where second deri
 _MASS = np.exp(-0.5 * _Z**2) / np.exp(-0.5 * _Z**2).sum()
 
 
-def smallest_curvature(model: Any) -> float | None:
-    """λ of the model under the reference design, at least its loss's strong convexity; None if nothing is known."""
+def smallest_curvature(model: Any, effect: float = EFFECT) -> float | None:
+    """λ of the model under the reference design, at least its loss's strong convexity; None if nothing is known.
+
+    ``effect`` is the standard deviation of the linear predictor without the intercept.
+    """
     bound = model.bounds.get("strong_convexity")
     strong = 0.0 if bound is None else float(bound.value)
     features = getattr(model, "features", None)
     found = strong
     if isinstance(model, ConvexModel) and isinstance(features, Features):
-        matrix = second_moments(features, lambda variances: mean_curvature(model.kernel, variances))
+        matrix = second_moments(features, lambda shares: mean_curvature(model.kernel, effect**2 * shares))
         found = max(strong, 0.0 if matrix is None else float(np.linalg.eigvalsh(matrix)[0]))
     return found if found > 0.0 else None
 
 
 @singledispatch
 def mean_curvature(loss: Any, variances: Array) -> Array | None:
-    """g(v) = E h(u), u ~ N(0, v·EFFECT²), for each v; None for a loss the design does not know."""
+    """g(v) = E h(u), u ~ N(0, v), for each v; None for a loss the design does not know."""
     return None
 
 
 @mean_curvature.register
 def _(loss: LinearLoss, variances: Array) -> Array:
-    scales = EFFECT * np.sqrt(variances)
-    return np.array([_MASS @ curvature_at(loss, scale * _Z) for scale in scales])
+    return np.array([_MASS @ curvature_at(loss, scale * _Z) for scale in np.sqrt(variances)])
 
 
 @mean_curvature.register
@@ -73,7 +76,7 @@ def _(loss: SoftmaxLoss, variances: Array) -> Array:
     scores = np.random.default_rng(PUBLIC_SEED).standard_normal((POINTS, loss.classes))
     values = []
     for variance in variances:
-        p = special.softmax(EFFECT * np.sqrt(variance) * scores, axis=1)
+        p = special.softmax(np.sqrt(variance) * scores, axis=1)
         values.append((1.0 - (p * p).sum(axis=1).mean()) / (loss.classes - 1))
     return np.array(values)
 
@@ -103,7 +106,7 @@ def _(loss: CanonicalLoss, predictor: Array) -> Array:
 
 
 def second_moments(features: Features, average: Any) -> Array | None:
-    """E[g(v) x xᵀ] for the design's rows, the column of ones included if there is an intercept."""
+    """E[g(‖x‖²/E‖x‖²) x xᵀ] for the design's rows, the column of ones included if there is an intercept."""
     first, scale = _row_moments(features)
     if features.box is None:
         level = average(np.ones(1))
