@@ -53,6 +53,7 @@ test-all: setup lint postgresql
 
 bench: setup
 	$(BIN)/python benchmarks/parquet_release.py
+	$(BIN)/python benchmarks/gibbs_speed.py
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -1,16 +1,26 @@
 """Loss or density, prior, and what is known about them.
 
-Two kinds. Conjugate models clamp a record to its public range, add records exactly, and turn a sum into a
+Three kinds. Conjugate models clamp a record to its public range, add records exactly, and turn a sum into a
 closed-form posterior law. Convex models bring a row into public bounds and state how far one record's loss and
-gradient reach, from which every rule for Gibbs posteriors follows. Each bound says where it comes from: proved
-here, enforced by clamping, or declared by the caller. Importing this room does not load JAX.
+gradient reach, from which every rule for Gibbs posteriors follows. Models with a likelihood of bounded density
+(`likelihoods`) serve β-divergence posteriors, whatever a row holds. Each bound says where it comes from: proved here,
+enforced by clamping, or declared by the caller. Importing this room does not load JAX.
 """
 
-from . import laws
+from . import laws, likelihoods
 from .beta_bernoulli import BetaBernoulli
+from .beta_regression import (
+    BinaryRegression,
+    GammaRegression,
+    GaussianRegression,
+    NegativeBinomialRegression,
+    PoissonRegression,
+    StudentTRegression,
+)
+from .beta_target import BetaTarget
 from .convex_classification import Hinge, HuberisedHinge, Logistic, LogitNormalBernoulli, Softmax
 from .convex_loss import ConvexLoss, register_loss
-from .convex_model import ConvexModel, Encoded, LinearModel
+from .convex_model import ConvexModel, LinearModel
 from .convex_regression import BoundedResidualGLM, HuberRegression, LeastSquares, Quantile
 from .dirichlet_categorical import DirichletCategorical
 from .features import schema_features
@@ -18,12 +28,19 @@ from .gamma_exponential import GammaExponential
 from .gamma_poisson import GammaPoisson
 from .gaussian_mean import GaussianMean
 from .laws import Law
+from .likelihood_model import LikelihoodModel
 from .model import Bound, ConjugateModel, Model, Summary, model_from_dict
+from .network import Network, Predictor, register_predictor
+from .normal_inverse_gamma import NormalInverseGamma
+from .own_density import OwnDensity, register_density
 from .priors import Gaussian
+from .row_model import Encoded
 from .target import GibbsTarget
 
 __all__ = [
     "BetaBernoulli",
+    "BetaTarget",
+    "BinaryRegression",
     "Bound",
     "BoundedResidualGLM",
     "ConjugateModel",
@@ -33,23 +50,36 @@ __all__ = [
     "Encoded",
     "GammaExponential",
     "GammaPoisson",
+    "GammaRegression",
     "Gaussian",
     "GaussianMean",
+    "GaussianRegression",
     "GibbsTarget",
     "Hinge",
     "HuberRegression",
     "HuberisedHinge",
     "Law",
     "LeastSquares",
+    "LikelihoodModel",
     "LinearModel",
     "Logistic",
     "LogitNormalBernoulli",
     "Model",
+    "NegativeBinomialRegression",
+    "Network",
+    "NormalInverseGamma",
+    "OwnDensity",
+    "PoissonRegression",
+    "Predictor",
     "Quantile",
     "Softmax",
+    "StudentTRegression",
     "Summary",
     "laws",
+    "likelihoods",
     "model_from_dict",
+    "register_density",
     "register_loss",
+    "register_predictor",
     "schema_features",
 ]

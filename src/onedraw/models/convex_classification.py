@@ -18,15 +18,18 @@ from onedraw.privacy.rounding import fraction_up, root_up, up
 
 from .convex_model import ConvexModel, LinearModel, enforced_bounds, set_model
 from .features import Features, declared_features
+from .likelihood_model import WithLikelihood
+from .likelihoods import Bernoulli, Categorical
 from .losses import ExpLinearLoss, HingeLoss, HuberisedHingeLoss, LinearLoss, LogisticLoss, product_up
 from .model import Bound, number, positive_number, register_model
+from .predictors import Linear
 from .priors import Gaussian
 from .responses import Codes, Label, Signs, class_labels
 
 
 @register_model
 @dataclass(frozen=True, init=False, repr=False)
-class Logistic(LinearModel):
+class Logistic(LinearModel, WithLikelihood):
     """Logistic regression, or its exp-linear companion, for two classes.
 
     ``loss="logistic"``: log(1 + e^{−m}), m = ±θᵀx. L = r̃, smoothness r̃²/4, Δ = B, κ = cosh²(B/2).
@@ -70,6 +73,15 @@ class Logistic(LinearModel):
     @property
     def response(self) -> Signs:
         return Signs(self.classes)
+
+    @property
+    def likelihood(self) -> Bernoulli:
+        """For β-divergence posteriors: the logistic model, which either loss estimates."""
+        return Bernoulli()
+
+    @property
+    def predictor_function(self) -> Linear:
+        return Linear()
 
 
 @register_model
@@ -223,7 +235,7 @@ class SoftmaxLoss:
 
 @register_model
 @dataclass(frozen=True, init=False, repr=False)
-class Softmax(ConvexModel):
+class Softmax(ConvexModel, WithLikelihood):
     """Several classes, one row of coefficients each (the prior makes the redundant one proper).
 
     ∇ℓ = (p − e_y) xᵀ and ‖p − e_y‖ ≤ √2, so L = √2·r̃ and G = 2L. ∇²ℓ = (diag p − ppᵀ) ⊗ xxᵀ, and the largest
@@ -260,6 +272,15 @@ class Softmax(ConvexModel):
     @property
     def response(self) -> Codes:
         return Codes(self.classes)
+
+    @property
+    def likelihood(self) -> Categorical:
+        """For β-divergence posteriors."""
+        return Categorical(len(self.classes))
+
+    @property
+    def predictor_function(self) -> Linear:
+        return Linear(len(self.classes))
 
     @property
     def _bounds(self) -> dict[str, Bound]:

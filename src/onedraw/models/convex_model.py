@@ -24,38 +24,22 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import fraction_up
 
-from .features import Features, check_rows, check_schema, read_rows, schema_rows
+from .features import Features
 from .losses import LinearLoss, product_up
-from .model import Bound, Model, set_fields
+from .model import Bound, set_fields
 from .priors import FLAT, Gaussian
-from .responses import Response, check_values
+from .row_model import Encoded as Encoded  # known under this name too
+from .row_model import RowModel
 
 
-@dataclass(frozen=True, eq=False)
-class Encoded:
-    """Records as the loss sees them: rows X of shape (n, p) inside the declared bounds, the column of ones last
-    if there is an intercept, and responses y. As private as they are: never printed or written."""
-
-    n: int
-    X: NDArray[np.float64]
-    y: NDArray[np.float64]
-
-    def __repr__(self) -> str:
-        return f"Encoded(n={self.n}, X=<private>, y=<private>)"
-
-
-class ConvexModel(Model):
+class ConvexModel(RowModel):
     """A convex loss with public constants and a Gaussian prior.
 
     **Guarantee.** `summarise` never fails on the value of a record; row i of its result depends on record i
@@ -64,7 +48,6 @@ class ConvexModel(Model):
 
     quantity: ClassVar[str] = "coefficients"
 
-    features: Features
     prior: Gaussian
 
     @property
@@ -78,11 +61,6 @@ class ConvexModel(Model):
     @abc.abstractmethod
     def dimension(self) -> int:
         """How many parameters there are."""
-
-    @property
-    @abc.abstractmethod
-    def response(self) -> Response | None:
-        """How a record's response is read; None for a model of features alone."""
 
     @property
     def radius(self) -> float | None:
@@ -110,113 +88,6 @@ class ConvexModel(Model):
     def hessian_total(self, theta: Any, X: Any, y: Any) -> Any:
         """Σ ∇²ℓ(θ, z_i)."""
         return self.kernel.hessian_total(theta, X, y)
-
-    # Records
-
-    def summarise(self, data: Any) -> Encoded:
-        """The encoded records, of `Records` with a target or of a pair (X, y)."""
-        self.check(data)
-        return self.encode(data)
-
-    def encode(self, data: Any) -> Encoded:
-        """`summarise` without the check of the data's public shape."""
-        from onedraw.data import Records
-
-        X, y = self._from_schema(data) if isinstance(data, Records) else self._from_arrays(data)
-        for array in (X, y):
-            array.setflags(write=False)
-        return Encoded(len(X), X, y)
-
-    def count(self, data: Any) -> int:
-        from onedraw.data import Records
-
-        return data.n if isinstance(data, Records) else len(self._parts(data)[0])
-
-    def check(self, data: Any) -> None:
-        """Refuse data whose *public* description does not fit the model; no record is looked at."""
-        from onedraw.data import Records
-
-        if isinstance(data, Records):
-            self._check_records(data)
-            return
-        X, y = self._parts(data)
-        if not hasattr(X, "__len__"):
-            raise InvalidModel(
-                f"X must have a length, because n is public and part of the promise, but a {type(X).__name__} came. "
-                "Pass an array, a data frame or a list of rows."
-            )
-        if self.features.count:
-            check_rows(X, self.features)
-        if self.response is not None:
-            check_values(y, n=len(X))
-
-    def _check_records(self, data: Any) -> None:
-        if (data.target is None) != (self.response is None):
-            needed = "a target, the column to be explained" if self.response is not None else "no target"
-            raise InvalidModel(
-                f"{type(self).__name__} needs {needed}. Pass it (or leave it out) where the records are read."
-            )
-        if self.features.count:
-            check_schema(data.schema, data.target, self.features)
-        if self.response is not None:
-            self.response.check_column(data.schema.columns[data.target])
-
-    def _parts(self, data: Any) -> tuple[Any, Any]:
-        """X and y of plain data."""
-        if self.response is None:
-            return data, None
-        if not isinstance(data, tuple | list) or len(data) != 2:
-            raise InvalidModel(
-                f"{type(self).__name__} takes its data as a pair (X, y), the rows and their responses, or as records "
-                f"read with a target; a {type(data).__name__} came."
-            )
-        return data[0], data[1]
-
-    def _from_arrays(self, data: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        rows, responses = self._parts(data)
-        X = np.concatenate([np.zeros((0, self.features.width)), *read_rows(rows, self.features)])
-        return X, np.zeros(len(X)) if self.response is None else self.response.from_values(responses)
-
-    def _from_schema(self, data: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        X, y, start = np.empty((data.n, self.features.width)), np.zeros(data.n), 0
-        for batch in data.batches(self._columns(data)):
-            rows = schema_rows(batch, data.schema, data.target)
-            stop = start + len(rows)
-            X[start:stop] = self.features.enforce(rows)
-            if self.response is not None:
-                y[start:stop] = self.response.from_column(batch[data.target])
-            start = stop
-        return X, y
-
-    def _columns(self, data: Any) -> Any:
-        return data.columns
-
-    # Storage
-
-    def to_dict(self) -> dict[str, Any]:
-        """``{"model": name, argument: value, …}``, ready for JSON; `model_from_dict` reads it back."""
-        return {
-            "model": type(self).__name__,
-            **self.features.to_dict(),
-            **self._options(),
-            "prior": self.prior.to_dict(),
-        }
-
-    def _options(self) -> dict[str, Any]:
-        """What the constructor was given besides features and prior."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in own.items()
-            if name not in ("features", "prior")
-        }
-
-    def __repr__(self) -> str:
-        shown = {**self.to_dict(), "prior": self.prior}
-        arguments = ", ".join(
-            f"{name}={value!r}" for name, value in shown.items() if name != "model" and value is not None
-        )
-        return f"{type(self).__name__}({arguments})"
 
 
 class LinearModel(ConvexModel):

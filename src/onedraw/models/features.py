@@ -9,6 +9,8 @@ multiplies θ has norm up to r̃ = √(r² + 1), not r: Minami et al. §3.3 forg
 | outside, ±inf | each entry moved to the nearest bound | scaled onto the sphere of radius r |
 | with NaN, None or a non-number in an entry | the value of [lo, hi] nearest to 0 there | 0 there |
 | of the wrong length, or not a row | as if every entry were NaN | as if every entry were NaN |
+
+A model whose promise needs no bound (`likelihood_model`) may declare none: its rows are treated as in a box of ±1e60.
 """
 
 from __future__ import annotations
@@ -50,6 +52,11 @@ class Features:
         """Entries of an encoded row, the intercept's 1 included."""
         return self.count + self.intercept
 
+    @property
+    def bounded(self) -> bool:
+        """Whether a norm or a box was declared. Without one entries are cut at ±1e60, so that products stay finite."""
+        return self.data_norm is not None or self.box is not None
+
     @cached_property
     def squared_norm(self) -> Fraction:
         """r², exact: of a box, Σ max(lo², hi²)."""
@@ -79,13 +86,13 @@ class Features:
 
     @property
     def _ends(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        assert self.box is not None
-        lower, upper = (end if isinstance(end, tuple) else (end,) * self.count for end in self.box)
+        box = (-LARGEST, LARGEST) if self.box is None else self.box
+        lower, upper = (end if isinstance(end, tuple) else (end,) * self.count for end in box)
         return lower, upper
 
     def enforce(self, rows: Matrix) -> Matrix:
         """Encoded rows: inside the declared bounds whatever came in, with the column of ones."""
-        bounded = self._clamped(rows) if self.box is not None else self._scaled(rows)
+        bounded = self._clamped(rows) if self.data_norm is None else self._scaled(rows)
         if not self.intercept:
             return bounded
         return np.concatenate([bounded, np.ones((len(bounded), 1))], axis=1)
@@ -120,11 +127,12 @@ class Features:
 
 
 def declared_features(
-    model: str, features: Any, *, data_norm: Any, bounds: Any, intercept: Any, feature_names: Any
+    model: str, features: Any, *, data_norm: Any, bounds: Any, intercept: Any, feature_names: Any, needed: bool = True
 ) -> Features:
-    """Check what a model's constructor was given."""
+    """Check what a model's constructor was given; ``needed`` says whether its promise rests on a bound."""
     how_many = count("features", features, least=1)
-    if (data_norm is None) == (bounds is None):
+    none_came = data_norm is None and bounds is None
+    if (data_norm is None) == (bounds is None) and (needed or not none_came):
         came = "neither came" if bounds is None else "both came"
         raise InvalidModel(
             f"{model} needs one public bound on its features, data_norm=r or bounds=(lo, hi), but {came}. Without a "
@@ -137,7 +145,7 @@ def declared_features(
     norm = None if data_norm is None else positive_number("data_norm", data_norm)
     box = None if bounds is None else _box(bounds, how_many)
     result = Features(how_many, norm, box, bool(intercept), _names(feature_names, how_many))
-    if not 0.0 < result.norm < LARGEST:
+    if result.bounded and not 0.0 < result.norm < LARGEST:
         raise InvalidModel(
             f"The features' bound gives rows of norm up to {result.norm:g}; it must lie above 0 and below {LARGEST:g}. "
             "Rescale the features."

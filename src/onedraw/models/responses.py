@@ -141,6 +141,24 @@ class Clamped(Response):
         return np.concatenate(parts) if parts else np.zeros(0)
 
 
+@dataclass(frozen=True)
+class Counts(Response):
+    """0, 1, 2, …: fractions are rounded down, negative numbers and what is not a number become 0, and counts above
+    1e15, where floating-point numbers stop counting, become 1e15."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("count", "binary")
+
+    @property
+    def interval(self) -> Interval:
+        return (0.0, 1e15)
+
+    def from_column(self, values: NDArray[Any]) -> Vector:
+        return np.floor(Clamped(*self.interval).from_column(values))
+
+    def from_values(self, values: Any) -> Vector:
+        return np.floor(Clamped(*self.interval).from_values(values))
+
+
 def check_values(values: Any, *, n: int) -> None:
     """One response per record: a property of the containers, not of a record."""
     if not isinstance(values, Sized):

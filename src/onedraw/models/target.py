@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .convex_model import ConvexModel, Encoded
+from .convex_model import ConvexModel
+from .row_model import Encoded
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,155 @@
+"""Models of rows and responses: how records become arrays, each on its own, by public numbers only.
+
+Everything that reads a record is here; what is then computed from a row differs by kind: `convex_model` for Gibbs
+posteriors, `likelihood_model` for β-divergence posteriors.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidModel
+
+from .features import Features, check_rows, check_schema, read_rows, schema_rows
+from .model import Model
+from .responses import Response, check_values
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Records as the loss sees them: rows X of shape (n, p) inside the declared bounds, the column of ones last
+    if there is an intercept, and responses y. As private as they are: never printed or written."""
+
+    n: int
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return f"Encoded(n={self.n}, X=<private>, y=<private>)"
+
+
+class RowModel(Model):
+    """A model of records (x, y), or of x alone.
+
+    **Guarantee.** `summarise` never fails on the value of a record; row i of its result depends on record i alone.
+    """
+
+    features: Features
+    prior: Any
+
+    @property
+    @abc.abstractmethod
+    def response(self) -> Response | None:
+        """How a record's response is read; None for a model of features alone."""
+
+    # Records
+
+    def summarise(self, data: Any) -> Encoded:
+        """The encoded records, of `Records` with a target or of a pair (X, y)."""
+        self.check(data)
+        return self.encode(data)
+
+    def encode(self, data: Any) -> Encoded:
+        """`summarise` without the check of the data's public shape."""
+        from onedraw.data import Records
+
+        X, y = self._from_schema(data) if isinstance(data, Records) else self._from_arrays(data)
+        for array in (X, y):
+            array.setflags(write=False)
+        return Encoded(len(X), X, y)
+
+    def count(self, data: Any) -> int:
+        from onedraw.data import Records
+
+        return data.n if isinstance(data, Records) else len(self._parts(data)[0])
+
+    def check(self, data: Any) -> None:
+        """Refuse data whose *public* description does not fit the model; no record is looked at."""
+        from onedraw.data import Records
+
+        if isinstance(data, Records):
+            self._check_records(data)
+            return
+        X, y = self._parts(data)
+        if not hasattr(X, "__len__"):
+            raise InvalidModel(
+                f"X must have a length, because n is public and part of the promise, but a {type(X).__name__} came. "
+                "Pass an array, a data frame or a list of rows."
+            )
+        if self.features.count:
+            check_rows(X, self.features)
+        if self.response is not None:
+            check_values(y, n=len(X))
+
+    def _check_records(self, data: Any) -> None:
+        if (data.target is None) != (self.response is None):
+            needed = "a target, the column to be explained" if self.response is not None else "no target"
+            raise InvalidModel(
+                f"{type(self).__name__} needs {needed}. Pass it (or leave it out) where the records are read."
+            )
+        if self.features.count:
+            check_schema(data.schema, data.target, self.features)
+        if self.response is not None:
+            self.response.check_column(data.schema.columns[data.target])
+
+    def _parts(self, data: Any) -> tuple[Any, Any]:
+        """X and y of plain data."""
+        if self.response is None:
+            return data, None
+        if not isinstance(data, tuple | list) or len(data) != 2:
+            raise InvalidModel(
+                f"{type(self).__name__} takes its data as a pair (X, y), the rows and their responses, or as records "
+                f"read with a target; a {type(data).__name__} came."
+            )
+        return data[0], data[1]
+
+    def _from_arrays(self, data: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows, responses = self._parts(data)
+        X = np.concatenate([np.zeros((0, self.features.width)), *read_rows(rows, self.features)])
+        return X, np.zeros(len(X)) if self.response is None else self.response.from_values(responses)
+
+    def _from_schema(self, data: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        X, y, start = np.empty((data.n, self.features.width)), np.zeros(data.n), 0
+        for batch in data.batches(self._columns(data)):
+            rows = schema_rows(batch, data.schema, data.target)
+            stop = start + len(rows)
+            X[start:stop] = self.features.enforce(rows)
+            if self.response is not None:
+                y[start:stop] = self.response.from_column(batch[data.target])
+            start = stop
+        return X, y
+
+    def _columns(self, data: Any) -> Any:
+        return data.columns
+
+    # Storage
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{"model": name, argument: value, …}``, ready for JSON; `model_from_dict` reads it back."""
+        return {
+            "model": type(self).__name__,
+            **self.features.to_dict(),
+            **self._options(),
+            "prior": self.prior.to_dict(),
+        }
+
+    def _options(self) -> dict[str, Any]:
+        """What the constructor was given besides features and prior."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in own.items()
+            if name not in ("features", "prior")
+        }
+
+    def __repr__(self) -> str:
+        shown = {**self.to_dict(), "prior": self.prior}
+        arguments = ", ".join(
+            f"{name}={value!r}" for name, value in shown.items() if name != "model" and value is not None
+        )
+        return f"{type(self).__name__}({arguments})"
