@@ -28,8 +28,8 @@ _NAMES = {
         "privacy",
     ),
     **dict.fromkeys(("Schema", "Records", "read"), "data"),
-    **dict.fromkeys(("Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "Plan", "calibrate"), "mechanisms"),
-    **dict.fromkeys(("Gaussian",), "models"),
+    **dict.fromkeys(("Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BetaDivergence", "Candidates", "Plan", "calibrate"), "mechanisms"),
+    **dict.fromkeys(("Gaussian", "NormalInverseGamma"), "models"),
     **dict.fromkeys(("Ledger",), "ledger"),
     **dict.fromkeys(("release", "Release", "Certificate", "verify"), "release"),
 }  # fmt: skip

@@ -1,7 +1,9 @@
 """Which theorem makes a draw private. `calibrate` turns a model, a budget and n into a plan, without data."""
 
 from .asymptotics import draw_covariance, draw_deviation
+from .beta_divergence import BetaDivergence
 from .calibration import calibrate
+from .candidates import Candidates
 from .exponential_family import Concentrated, Diffused, Direct, Scaling, posterior_promise
 from .gibbs import Gibbs
 from .noisy_gradient import NoisyGradient
@@ -9,6 +11,8 @@ from .pac_bayes import HingePacBayes
 from .plan import Mechanism, Plan, Request, plan_from_dict
 
 __all__ = [
+    "BetaDivergence",
+    "Candidates",
     "Concentrated",
     "Diffused",
     "Direct",

@@ -254,7 +254,7 @@ def plan_from_dict(stored: Mapping[str, Any]) -> Plan:
         gamma=stored["gamma"],
         records_per_person=stored["records_per_person"],
     )
-    plan = _mechanism_from_dict(stored["mechanism"]).plan(request, _numbers(stored["parameters"]))
+    plan = mechanism_from_dict(stored["mechanism"]).plan(request, _numbers(stored["parameters"]))
     for name, derived in plan.to_dict().items():
         if stored[name] != derived:
             raise CertificateRejected(
@@ -264,7 +264,7 @@ def plan_from_dict(stored: Mapping[str, Any]) -> Plan:
     return plan
 
 
-def _mechanism_from_dict(stored: Any) -> Mechanism:
+def mechanism_from_dict(stored: Any) -> Mechanism:
     name = stored.get("name") if isinstance(stored, Mapping) else None
     if not isinstance(name, str) or name not in _MECHANISMS:
         raise CertificateRejected(

@@ -202,6 +202,7 @@ def release(
     from onedraw import samplers
 
     sampler, why = samplers.default_sampler(plan) if sampler is None else (sampler, "named by the caller")
+    samplers.check_sampler(plan, sampler)
     exactness = sampler.exactness(plan)
     promise = promise_of(plan, exactness, accept=accept)
     spacing = spacing_for(plan.model.prior_scale, lattice)
@@ -260,6 +261,11 @@ def check_unit(plan: Plan, data: Any) -> None:
             f"The schema lets one person have up to {enforced} records, the plan pays for {planned}. The promise would be "
             f"about another unit than the data have. Calibrate with records_per_person={enforced}."
         )
+
+
+def sums_exactly(plan: Plan) -> bool:
+    """Whether all that is asked of the records is sums of whole numbers, which no rounding can change."""
+    return isinstance(plan.model, ConjugateModel) or plan.requires == "candidates"
 
 
 def describe(data: Any) -> DataStatement:
@@ -352,7 +358,7 @@ class _Words:
             extra.append(
                 Assumption(f"{self.exactness.numeric}, rounded to lattice {self.spacing!r}", Provenance.ASSUMED)
             )
-        if not isinstance(self.plan.model, ConjugateModel):
+        if not sums_exactly(self.plan):
             extra.append(
                 Assumption(
                     "arithmetic is real: rounding in sums over records is far below the noise of the draw",
@@ -398,7 +404,7 @@ class _Words:
             exactness_cost=self.exactness.sentence,
             assumptions=[AssumptionStatement(statement=a.statement, provenance=a.provenance.value) for a in self.assumptions()],
             randomness=SEEDED if self.seeded else OPERATING_SYSTEM,
-            numeric_model=INTEGER_SUMS if isinstance(plan.model, ConjugateModel) else FLOATING_SUMS,
+            numeric_model=INTEGER_SUMS if sums_exactly(plan) else FLOATING_SUMS,
             lattice=self.spacing,
             second_opinion=opinion,
             data=self.data,

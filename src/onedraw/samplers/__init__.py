@@ -3,9 +3,9 @@
 A sampler knows nothing of privacy: it is given a law and a source of randomness, and says before it runs how
 exactly it draws. The files: `exact` (closed-form laws) with `gaussian` and `ball` (a Gaussian cut to a ball);
 `langevin` and `proximal` (chains for Gibbs posteriors: what they promise, without JAX) with `langevin_chain`,
-`proximal_chain`, `frame` and `columns` (the chains themselves, compiled); `choice` (the default); `stored` (samplers
-on certificates); `randomness` (operating-system entropy into ChaCha20, or a seed), `numpy_chacha` (the one place
-that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
+`proximal_chain`, `frame` and `columns` (the chains themselves, compiled); `selection` (one of many candidates, exact
+on whole numbers); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
+into ChaCha20, or a seed), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
 Every sampler is a frozen value with `exactness(plan)`, `run(target, randomness, size=…)`, `draw`, `to_dict` and a
 ``randomness`` that says what it is run with: "numpy" (a Generator) or "jax" (a key).
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onedraw.samplers.chacha import CHACHA20, chacha_key, secure_key, seeded_key
-    from onedraw.samplers.choice import default_sampler
+    from onedraw.samplers.choice import check_sampler, default_sampler
     from onedraw.samplers.exact import Exact
     from onedraw.samplers.langevin import Langevin, LastIterateLangevin
     from onedraw.samplers.proximal import Proximal
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         seeded_generator,
     )
     from onedraw.samplers.sample import Sample
+    from onedraw.samplers.selection import Selection
     from onedraw.samplers.stored import sampler_from_dict
 
 __all__ = [
@@ -44,7 +45,9 @@ __all__ = [
     "Proximal",
     "Randomness",
     "Sample",
+    "Selection",
     "chacha_key",
+    "check_sampler",
     "default_sampler",
     "sampler_from_dict",
     "secure_generator",
@@ -59,6 +62,8 @@ _HOME = {
     "LastIterateLangevin": "langevin",
     "Proximal": "proximal",
     "Sample": "sample",
+    "Selection": "selection",
+    "check_sampler": "choice",
     "default_sampler": "choice",
     "sampler_from_dict": "stored",
     "OPERATING_SYSTEM": "randomness",

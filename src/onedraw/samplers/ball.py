@@ -33,10 +33,7 @@ from numpy.typing import NDArray
 SECULAR_STEPS = 10
 """Newton steps for the multiplier of the largest density; 9 were the most needed for full accuracy."""
 
-# Multipliers to try: fractions of the largest sensible one, where the ball is small; and of κ, where the law is
-# pressed against the sphere and j directions along it are flat (then 1 − 2/(j + 2) is best).
-_OF_LARGEST = np.append(0.0, 0.8 ** np.arange(48))
-_OF_PEAK = np.append(1.0 - 2.0 / (2.0 + 2.0 ** np.arange(11)), 1.0 + np.arange(9) / 8.0)
+MOMENT_STEPS = 8
 
 
 class Tilt(NamedTuple):
@@ -61,14 +58,15 @@ def multiplier_of_peak(precision: Any, linear: Any, *, xp: Any) -> Any:
 
     Newton's method on 1/‖b/(p+κ)‖, nearly linear in κ (Moré and Sorensen, 1983), from a point left of the root.
     """
-    multiplier = xp.maximum(0.0, (xp.abs(linear) - precision).max())
-    for _ in range(SECULAR_STEPS):
+
+    def better(multiplier: Any) -> Any:
         point = linear / (precision + multiplier)
         norm = xp.sqrt((point * point).sum())
         slope = (point * point / (precision + multiplier)).sum()
         outside = norm > 1.0
-        multiplier = multiplier + xp.where(outside, norm * norm * (norm - 1.0) / xp.where(outside, slope, 1.0), 0.0)
-    return multiplier
+        return multiplier + xp.where(outside, norm * norm * (norm - 1.0) / xp.where(outside, slope, 1.0), 0.0)
+
+    return _repeated(better, xp.maximum(0.0, (xp.abs(linear) - precision).max()), SECULAR_STEPS, xp=xp)
 
 
 def peak_on_ball(precision: Any, linear: Any, *, xp: Any) -> Any:
@@ -78,14 +76,18 @@ def peak_on_ball(precision: Any, linear: Any, *, xp: Any) -> Any:
 
 
 def best_tilt(precision: Any, linear: Any, *, xp: Any, log_ndtr: Any) -> Tilt:
-    """The proposal with the least mass among those of a few multipliers."""
+    """The proposal with the least mass among four multipliers, within 9 % of the best of all in 3000 random laws.
+
+    No tilt; κ; the one that is best where the law is pressed against the sphere and j directions along it are flat,
+    κ·j/(j+2); and the one that is best without a half-space.
+    """
     kappa = multiplier_of_peak(precision, linear, xp=xp)
     peak = linear / (precision + kappa)
     norm = xp.sqrt((peak * peak).sum())
     normal = xp.where(norm > 0.0, peak / xp.where(norm > 0.0, norm, 1.0), precision.size**-0.5)
-    # From here on the proposal's mean square norm is below 1, and E increases.
-    largest = 2.0 * xp.maximum(xp.sqrt((linear * linear).sum()), float(precision.size))
-    multipliers = xp.append(largest * _OF_LARGEST, kappa * _OF_PEAK)
+    flat = ((1.0 - normal * normal) * kappa / (precision + kappa)).sum()
+    moment = multiplier_of_moment(precision, linear, xp=xp)
+    multipliers = xp.stack([0.0 * kappa, kappa, kappa * flat / (flat + 2.0), moment])
     sharper = precision + multipliers[:, None]
     room = _room(multipliers, kappa, norm, xp.sqrt((normal * normal / sharper).sum(axis=1)))
     mass = (
@@ -98,6 +100,35 @@ def best_tilt(precision: Any, linear: Any, *, xp: Any, log_ndtr: Any) -> Tilt:
     variance = 1.0 / (precision + multiplier)
     spread = xp.sqrt((normal * normal * variance).sum())
     return Tilt(multiplier, peak, normal, variance, spread, _room(multiplier, kappa, norm, spread))
+
+
+def multiplier_of_moment(precision: Any, linear: Any, *, xp: Any) -> Any:
+    """λ ≥ 0 at which the tilted Gaussian has mean square norm 1, or 0 if it is below that already.
+
+    There dE/dλ = 0 without the last term. Newton's method on the inverse root of the mean square, nearly linear in λ.
+    """
+
+    def better(multiplier: Any) -> Any:
+        variance = 1.0 / (precision + multiplier)
+        square = (linear * variance) ** 2
+        moment = (square + variance).sum()
+        slope = ((2.0 * square + variance) * variance).sum()
+        outside = moment > 1.0
+        step = 2.0 * moment * (xp.sqrt(xp.where(outside, moment, 1.0)) - 1.0) / xp.where(outside, slope, 1.0)
+        return multiplier + xp.where(outside, step, 0.0)
+
+    return _repeated(better, 0.0 * precision[0], MOMENT_STEPS, xp=xp)
+
+
+def _repeated(function: Any, value: Any, times: int, *, xp: Any) -> Any:
+    """The function applied so many times; as a loop in JAX too, which compiles faster than it would unrolled."""
+    if xp is np:
+        for _ in range(times):
+            value = function(value)
+        return value
+    from jax.lax import fori_loop
+
+    return fori_loop(0, times, lambda _, value: function(value), value)
 
 
 def _room(multiplier: Any, kappa: Any, norm: Any, spread: Any) -> Any:

@@ -16,6 +16,7 @@ from onedraw.samplers.exact import Exact
 from onedraw.samplers.langevin import LastIterateLangevin
 from onedraw.samplers.proximal import Proximal, geometry_of, iterations_of
 from onedraw.samplers.public_numbers import numbers_of_plan
+from onedraw.samplers.selection import Selection
 
 STEP = 0.5
 """h·M: half the largest step at which a Langevin step forgets monotonically along every direction."""
@@ -26,6 +27,9 @@ LEFT_OF_START = 0.01
 MOST_WORK = 2e11
 """Numbers read by a default Langevin chain, about a minute; it stops there, which costs accuracy and no privacy."""
 
+OWN = {"candidates": "Selection", "noisy-gradient": "LastIterateLangevin"}
+"""Plans that are algorithms, and the one sampler that carries each of them out."""
+
 PASSES = {"langevin": 2.0, "proximal": 4.0}
 """Passes over the records in one step."""
 
@@ -34,9 +38,16 @@ def default_sampler(plan: Any) -> tuple[Any, str]:
     """(sampler, why)."""
     if getattr(plan, "closed_form", True):
         return Exact(), "exact: the law has a closed form"
+    if plan.requires == "candidates":
+        return Selection(), "the plan's own algorithm: exact selection from public candidates"
     if plan.requires == "noisy-gradient":
         steps, step_size = int(plan.parameters["steps"]), plan.parameters["step_size"]
         return LastIterateLangevin(steps, step_size), f"the plan's own algorithm: {steps:,} noisy gradient steps"
+    if "beta" in plan.parameters:
+        raise ExactnessRefused(
+            "A β-divergence posterior is not log-concave, and no chain is proven to draw from it. Use "
+            "Candidates(of=BetaDivergence()), which is exact and needs no chain."
+        )
     if "smoothness" not in plan.parameters:
         raise ExactnessRefused(
             f"The loss of {type(plan.model).__name__} has a kink, and the proven chains need a smooth loss. Use "
@@ -53,6 +64,16 @@ def default_sampler(plan: Any) -> tuple[Any, str]:
         assert langevin is not None
         return langevin[1:]
     return proximal[1:]
+
+
+def check_sampler(plan: Any, sampler: Any) -> None:
+    """Refuse a sampler for a plan that is an algorithm of its own and needs none."""
+    own = OWN.get(getattr(plan, "requires", "exact"))
+    if own is not None and type(sampler).__name__ != own:
+        raise ExactnessRefused(
+            f"{type(plan.mechanism).__name__} is an algorithm of its own and is carried out by {own} with the plan's "
+            f"numbers; {type(sampler).__name__} would draw something its promise is not about. Leave out sampler=."
+        )
 
 
 def _langevin(plan: Any) -> tuple[float, LastIterateLangevin, str] | None:

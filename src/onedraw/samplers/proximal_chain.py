@@ -129,16 +129,17 @@ def _step(
 
     def attempt(state: Any) -> Any:
         _, tries, _ = state
-        propose_key, accept_key = jax.random.split(jax.random.fold_in(backward_key, tries.records))
+        try_key = jax.random.fold_in(backward_key, tries.records)
         if tilt is None:
-            proposal, ball_tries = linear / precision + jax.random.normal(propose_key, y.shape) / jnp.sqrt(precision), 0
+            numbers, ball_tries = _uniform(try_key, y.size + 1), 0
+            proposal, chance = (linear + ndtri(numbers[1:]) * jnp.sqrt(precision)) / precision, numbers[0]
         else:
-            proposal, ball_tries = _in_ball(propose_key, tilt)
+            proposal, ball_tries = _in_ball(try_key, tilt)
+            chance = _uniform(jax.random.fold_in(try_key, 0), 1)[0]
         away = proposal - guess
         bound = slope @ away + 0.5 * settings.strong_convexity * (metric * away) @ away
         excess = value_in(frame, kernel, proposal, arguments) - value - bound
-        accepted = jax.random.exponential(accept_key) >= excess
-        return proposal, Tries(tries.records + 1, tries.ball + ball_tries), accepted
+        return proposal, Tries(tries.records + 1, tries.ball + ball_tries), jnp.log(chance) <= -excess
 
     new, tries, _ = jax.lax.while_loop(lambda state: ~state[2], attempt, (point, Tries(0, 0), False))
     return new, tries
@@ -156,19 +157,22 @@ def _in_ball(key: Any, tilt: Tilt) -> Any:
 
     def attempt(state: Any) -> Any:
         _, tries, _ = state
-        normal_key, depth_key, accept_key = jax.random.split(jax.random.fold_in(key, tries), 3)
-        depth, keep = _depth(depth_key, tilt.room)
-        proposal = proposed(tilt, jax.random.normal(normal_key, tilt.normal.shape), depth, xp=jnp)
-        chance = log_acceptance(tilt, proposal, xp=jnp) + keep
-        return proposal, tries + 1, jax.random.exponential(accept_key) >= -chance
+        numbers = _uniform(jax.random.fold_in(key, tries + 1), tilt.normal.size + 2)
+        depth, keep = _depth(numbers[1], tilt.room)
+        proposal = proposed(tilt, ndtri(numbers[2:]), depth, xp=jnp)
+        return proposal, tries + 1, jnp.log(numbers[0]) <= log_acceptance(tilt, proposal, xp=jnp) + keep
 
     point, tries, _ = jax.lax.while_loop(lambda state: ~state[2], attempt, (tilt.peak, 0, False))
     return point, tries
 
 
-def _depth(key: Any, room: Any) -> Any:
+def _depth(number: Any, room: Any) -> Any:
     """room − τ for a standard normal τ cut to τ ≤ room, with the log-probability to keep it."""
-    number = jax.random.uniform(key, minval=np.finfo(np.float64).tiny)
     far = -jnp.log(number) / jnp.maximum(-room, -FAR)
     near = jnp.maximum(0.0, room - ndtri(number * ndtr(jnp.maximum(room, FAR))))
     return jnp.where(room < FAR, far, near), jnp.where(room < FAR, -0.5 * far * far, 0.0)
+
+
+def _uniform(key: Any, count: int) -> Any:
+    """Numbers in (0, 1): all that a try needs in one call, since most of a short step's time goes to the cipher."""
+    return jax.random.uniform(key, (count,), minval=np.finfo(np.float64).tiny)

@@ -9,7 +9,13 @@ from typing import Any
 from onedraw.errors import CertificateRejected
 
 # name → the file it lives in; looked up when asked for, so that an exact release loads no JAX
-_KNOWN = {"Exact": "exact", "LastIterateLangevin": "langevin", "Langevin": "langevin", "Proximal": "proximal"}
+_KNOWN = {
+    "Exact": "exact",
+    "LastIterateLangevin": "langevin",
+    "Langevin": "langevin",
+    "Proximal": "proximal",
+    "Selection": "selection",
+}
 
 
 def sampler_from_dict(stored: Mapping[str, Any]) -> Any:

@@ -1,0 +1,271 @@
+"""One draw from a β-divergence posterior: any model with a bounded density, pure ε, at the best β.
+
+    p(θ) ∝ π(θ) exp(−w Σ ℓ_β(x_i, θ)),        ℓ_β(x, θ) = −f(x; θ)^{β−1}/(β−1) + (1/β) ∫ f(·; θ)^β
+
+Source: Jewson, Ghalebikesabi, Holmes, *Differentially private statistical inference through β-divergence one
+posterior sampling* (NeurIPS 2023). A bounded density bounds the loss, so that neither features nor responses nor
+parameters need bounds. The paper fixes w = 1 and lets ε choose β; here w carries ε and β is free to be the best one,
+under a public reference design. Formulas: beta_rules.py. The search for β: beta_design.py. Statement, preconditions
+and departures: beta_divergence.md. The promise is about an exact draw; what a chain's draw is worth is worked out at
+the release, from its exactness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.models import Bound
+from onedraw.models.likelihoods import LARGEST_BETA, LEAST_BETA, GaussianNoise, check_beta
+from onedraw.privacy import Assumption, BoundedRange, Guarantee, Neighbours, Promise, Provenance
+from onedraw.privacy.rounding import text
+from onedraw.privacy.validation import positive
+
+from . import beta_rules as rules
+from .beta_design import ReferenceDesign
+from .noisy_gradient import LARGEST_EFFECT
+from .plan import Mechanism, Plan, Request, register_mechanism
+from .reference_design import EFFECT
+
+RULES = ("optimal", "jewson")
+
+THEOREM = (
+    "the exponential mechanism with a bounded loss, as a bounded range: Theorem 1 of Jewson et al. (NeurIPS 2023) with "
+    "a weight, and with the sensitivity proved for losses whose integral depends on the covariates (errata 4)"
+)
+NOT_PROVEN = (
+    "Theorem 1, Jewson et al. (NeurIPS 2023), calibrated as in its published code, with the prior's variance in place of "
+    "the floor of the residual variance; NOT PROVEN (errata 3)"
+)
+
+SAME = 2.0**-48
+"""Two machines may round the last digits of a sensitivity differently; its own outward rounding is larger."""
+
+
+@register_mechanism
+@dataclass(frozen=True)
+class BetaDivergence(Mechanism):
+    """The β-divergence posterior of a model with a bounded density; BoundedRange(2wΔ(β)) for each exact draw.
+
+    | rule | β | weight |
+    | --- | --- | --- |
+    | ``optimal`` | smallest trace of the asymptotic covariance under the public reference design | ε/(2Δ(β)) |
+    | ``jewson`` | smallest with 2Δ(β) ≤ ε; 1 + 2/ε for discrete responses | 1 |
+
+    ``beta`` and ``weight`` replace what ``optimal`` would choose; the other one is then calibrated, or both are only
+    checked. ``as_published=True`` calibrates ``jewson`` on a Gaussian model as the published code does; `proven` is
+    then False. ``effect`` and ``noise`` declare the standard deviation of the linear predictor, and that of a response
+    about it (None: 1). They tune, and must not be computed from the records: wrong ones cost accuracy, never privacy.
+    """
+
+    title: ClassVar[str] = "β-divergence posterior sampling"
+
+    rule: str = "optimal"
+    beta: float | None = None
+    weight: float | None = None
+    as_published: bool = False
+    effect: float | None = None
+    noise: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise WrongCall(f"The rules of BetaDivergence are {', '.join(map(repr, RULES))}, but {self.rule!r} came.")
+        if self.as_published not in (True, False) or (self.as_published and self.rule != "jewson"):
+            raise WrongCall(
+                "as_published=True asks for the calibration of the paper's own code and belongs to rule='jewson' alone."
+            )
+        if self.rule == "jewson" and not self.beta is self.weight is None:
+            raise WrongCall(
+                "rule='jewson' is w = 1 with the β that ε then asks for, so beta= and weight= leave it nothing to choose. "
+                "Leave them out, or leave out the rule."
+            )
+        for name in ("beta", "weight", "effect", "noise"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, positive(name, getattr(self, name)))
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        if self.beta is not None:
+            check_beta(self.beta)
+        if self.effect is not None and self.effect > LARGEST_EFFECT:
+            raise WrongCall(
+                f"effect is the standard deviation of the linear predictor and at most {LARGEST_EFFECT:g}, but "
+                f"{self.effect:.6g} came: with nearly every response certain there is nothing to plan with. Declare 1 to "
+                "3, which covers most studies, or pass beta=… yourself."
+            )
+
+    @property
+    def proven(self) -> bool:
+        """False for the published calibration of Gaussian models; a plan that keeps its promise anyway is proven."""
+        return not self.as_published
+
+    def heading(self, plan: Plan) -> str:
+        return f"{self.title}, β = {plan.parameters['beta']:.6g}, rule {self.rule}"
+
+    def closed_form(self, model: Any) -> bool:
+        return False
+
+    # ── calibration ────────────────────────────────────────────────────────────────────────────────────────
+
+    def calibrate(self, request: Request) -> Plan:
+        sensitivity = sensitivity_of(request.model)
+        largest = rules.largest_range(request.exact_budget, request.draws)
+        beta = self._beta(request, largest)
+        within = self.as_published and not self._overspends(request, beta, 1.0)
+        mechanism = replace(self, as_published=False) if within else self
+        weight = 1.0 if self.rule == "jewson" else self.weight
+        if weight is None:
+            weight = rules.weight_within(largest, sensitivity(beta), records_per_person=request.records_per_person)
+        return mechanism._plan(request, beta, weight)
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        beta, weight = (parameters.get(name, math.nan) for name in ("beta", "weight"))
+        if not (LEAST_BETA <= beta <= LARGEST_BETA and 0.0 < weight < math.inf):
+            raise PromiseRefused(f"A {self.title} needs a β above 1 and a positive weight; those stated are not.")
+        if self.beta not in (None, beta) or self.weight not in (None, weight):
+            raise PromiseRefused("The β and weight stated are not those the mechanism was made with.")
+        if self.rule == "jewson" and weight != 1.0:
+            raise PromiseRefused("rule='jewson' has the weight 1, and the weight stated is another.")
+        return self._plan(request, beta, weight, parameters)
+
+    def promise(
+        self, model: Any, *, beta: float, weight: float, draws: int = 1, records_per_person: int = 1
+    ) -> Promise:
+        """What ``draws`` exact draws of this β and weight promise together, as a bounded range."""
+        delta = sensitivity_of(model)(beta)
+        one = rules.draw_range(weight, delta, records_per_person=records_per_person)
+        return rules.promise_of_draws(one, draws, BoundedRange(one))
+
+    def target(self, plan: Plan, summary: Any) -> Any:
+        """The posterior as a potential."""
+        from onedraw.models.beta_target import BetaTarget
+
+        return BetaTarget(plan.model, summary, plan.parameters["weight"], plan.parameters["beta"])
+
+    def _beta(self, request: Request, largest: float) -> float:
+        people = request.records_per_person
+        if self.beta is not None:
+            return self.beta
+        if self.rule == "jewson":
+            return rules.jewson_beta(self._believed(request.model), largest, records_per_person=people)
+        return self._design(request.model).optimal_beta(
+            sensitivity_of(request.model), largest / people, weight=self.weight
+        )
+
+    def _believed(self, model: Any) -> rules.Sensitivity:
+        """Δ as this rule computes it: as published, with the prior's variance in place of the floor."""
+        variance = published_variance(model) if self.as_published else None
+        if variance is not None:
+            return rules.normal_sensitivity(variance)
+        return sensitivity_of(model)
+
+    def _overspends(self, request: Request, beta: float, weight: float) -> bool:
+        true = sensitivity_of(request.model)(beta)
+        one = rules.draw_range(weight, true, records_per_person=request.records_per_person)
+        budget = request.exact_budget
+        return not rules.promise_of_draws(one, request.draws, budget).implies(budget)
+
+    def _design(self, model: Any) -> ReferenceDesign:
+        return ReferenceDesign(model, self.effect or EFFECT, self.noise)
+
+    # ── the plan ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _plan(self, request: Request, beta: float, weight: float, stated: Mapping[str, float] | None = None) -> Plan:
+        bound = sensitivity_bound(request.model, beta)
+        true = _agreed(stated, "sensitivity", sensitivity_of(request.model)(beta), SAME)
+        believed = true if self.proven else self._believed(request.model)(beta)
+        numbers = {
+            "weight": weight,
+            "beta": beta,
+            "sensitivity": true,
+            "range": rules.draw_range(weight, believed),
+        }
+        if not self.proven:
+            numbers["true_range"] = rules.draw_range(weight, true)
+        curvature = self._design(request.model).curvature(beta)
+        if curvature is not None:
+            numbers["curvature"] = _agreed(stated, "curvature", curvature, 1e-6)
+            numbers["effect"] = self.effect or EFFECT
+        one = rules.draw_range(weight, believed, records_per_person=request.records_per_person)
+        promise = rules.promise_of_draws(one, request.draws, request.exact_budget)
+        if not promise.implies(request.exact_budget):
+            raise PromiseRefused(
+                f"A draw of weight {text(weight)} at β = {text(beta)} promises {promise}, which is not proven to imply "
+                f"{request.exact_budget}. Leave out the weight to have it calibrated, or use a larger budget."
+            )
+        found = self._assumptions(request, bound, numbers)
+        theorem = THEOREM if self.proven else NOT_PROVEN
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, found)
+        return Plan(self, request, tuple(numbers.items()), guarantee)
+
+    def _assumptions(self, request: Request, bound: Bound, numbers: Mapping[str, float]) -> tuple[Assumption, ...]:
+        declared = Provenance.DECLARED
+        found = [
+            Assumption("prior, β, weight and n were fixed without looking at the records; n is public", declared),
+            Assumption(f"the unit of protection is {request.unit.sentence}", declared),
+            Assumption(f"sensitivity {text(numbers['sensitivity'])} of the loss: {bound.why}", bound.provenance),
+        ]
+        if not self.proven:
+            claim = (
+                "the residual variance never falls below the prior's variance, though its floor is lower: the range of "
+                f"one draw is {numbers['true_range']:.6g}, not {numbers['range']:.6g}"
+            )
+            found.insert(0, Assumption(claim, Provenance.ASSUMED))
+        return tuple(found)
+
+
+def sensitivity_bound(model: Any, beta: float) -> Bound:
+    """Δ(β) of the model's loss with its provenance; refused where the density has no known bound."""
+    bound: Bound = _likelihood(model).sensitivity(beta)
+    return bound
+
+
+def sensitivity_of(model: Any) -> rules.Sensitivity:
+    """Δ as a function of β, a positive finite number or refused."""
+    likelihood = _likelihood(model)
+
+    def sensitivity(beta: float) -> float:
+        value: float = likelihood.sensitivity(beta).value
+        if not 0.0 < value < math.inf:
+            raise PromiseRefused(
+                f"The sensitivity of {type(model).__name__} at β = {text(beta)} is not a positive finite number, so no "
+                "weight is private. Use a smaller β, or a higher floor on the scale of the response."
+            )
+        return value
+
+    return sensitivity
+
+
+def _likelihood(model: Any) -> Any:
+    likelihood = getattr(model, "likelihood", None)
+    if likelihood is None:
+        raise UnsupportedBudget(
+            f"{type(model).__name__} has no likelihood with a known bound on its density, so its β-divergence loss has no "
+            "known sensitivity. Use Logistic, Softmax, GaussianRegression(variance_floor=…), PoissonRegression or another "
+            "model with a likelihood, or Gibbs() for a convex loss."
+        )
+    return likelihood
+
+
+def published_variance(model: Any) -> float | None:
+    """The variance the published code takes for the floor of a Gaussian model: that of its coefficients' prior.
+
+    9 for the linear model, 1 for the network. None for every other likelihood, where the code is right.
+    """
+    if not isinstance(getattr(model, "likelihood", None), GaussianNoise):
+        return None
+    scale = getattr(model.prior, "scale", None)
+    return None if scale is None else float(scale) ** 2
+
+
+def _agreed(stated: Mapping[str, float] | None, name: str, derived: float, tolerance: float) -> float:
+    """The stated number where it is the derived one but for its last digits, which machines may round differently."""
+    if stated is None:
+        return derived
+    value = stated.get(name, math.nan)
+    if not math.isclose(value, derived, rel_tol=tolerance):
+        raise PromiseRefused(f"The {name} stated is not the one that follows from model and β.")
+    return value

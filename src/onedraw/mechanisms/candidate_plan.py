@@ -1,0 +1,225 @@
+"""How many rounds of how many candidates, decided from public numbers: n, d, the weight, the prior, the design.
+
+mathematics-2.md C. A finite set of candidates is private whatever it covers; coverage decides only how good the pick
+is. In coordinates where the prior is N(0, I), with h_1 … h_d the eigenvalues of one record's curvature under the
+public reference design, a pick of weight w has variances 1/(n·w·h_i + 1), and a round whose candidates have the
+variances v_i covers it with K/Π√(v_i(n·w·h_i + 1)) candidates of full weight.
+
+**Rounds buy coverage, and splitting is free**: a pick of weight w_j has precision ∝ w_j and costs ε_j ∝ w_j, so the
+weighted mean of the picks is as precise as one draw of the whole weight. Weights grow, a_1 = 1, a_j = ½Σ_{i<j} a_i, and
+round j looks around the weighted mean of the picks before it, with the variances
+
+    v = 1.707·[1/(n·w_j·h + 1) + ½/(n·W_{j−1}·h + 1)],  at most 1.5².
+
+One round is planned where enough candidates for it can be scored; otherwise as many rounds as it takes until the
+first pick is hardly more informed than the prior. What is known to fail is refused (see `lay_out`). A wrong design
+costs accuracy, never privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import PromiseRefused
+
+Array = NDArray[np.float64]
+
+ENOUGH, PLENTY = 4.0, 16.0
+"""Candidates of full weight planned for the only round; and as long as they are not too many."""
+
+LEAST_COVER = 1.0
+"""… and the least that is accepted there."""
+
+LEAST_LATER_COVER = 0.5
+"""The least in the last and heaviest of several rounds: a pick that is off is averaged with the others."""
+
+FEWEST, NOT_TOO_MANY, MOST_ALONE = 1024, 2**15, 2**20
+"""Candidates in the only round: at least; as many as cost nothing to speak of; at most."""
+
+FEWEST_EACH, MOST_EACH = 256, 80_000
+"""… and in each of several."""
+
+MOST_PAIRS = 4e9
+"""Records times candidates, over all rounds: about 40 seconds on two processor cores."""
+
+FIRST_ROUND = 1.6
+"""n·w_1·λ·s₀² of the first of several rounds, at most: the prior's own precision is 1."""
+
+WIDEST_PREDICTOR = 2.0
+"""The standard deviation of θᵀx under the prior, at most, where there are several rounds."""
+
+SPREAD, WIDEST = 1.707, 1.5
+MOST_ROUNDS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """Prior and curvature as the design has them: θ = location + scales·z, with z ~ N(0, I) a priori.
+
+    ``information`` and ``variability`` are H and K of one record in θ's own coordinates.
+    """
+
+    location: Array
+    scales: Array
+    information: Array
+    variability: Array
+    predictor_deviation: float
+
+    @property
+    def dimension(self) -> int:
+        return len(self.scales)
+
+    @cached_property
+    def _eigen(self) -> tuple[Array, Array]:
+        values, vectors = np.linalg.eigh(self.scales[:, None] * self.information * self.scales)
+        return np.maximum(values, 0.0), vectors
+
+    @property
+    def curvatures(self) -> Array:
+        """h_1 … h_d, smallest first; λs₀² is the first of them."""
+        return self._eigen[0]
+
+    @property
+    def axes(self) -> Array:
+        """The directions they belong to, as columns."""
+        return self._eigen[1]
+
+    def pick_precision(self, count_weight: float) -> Array:
+        """n·w·h + 1 along each axis."""
+        return count_weight * self.curvatures + 1.0
+
+    def variances(self, count_weight: float, before: float) -> Array:
+        """Of the candidates of a round with n·w_j, after rounds with n·W_{j−1}, along each axis."""
+        found = SPREAD * (1.0 / self.pick_precision(count_weight) + 0.5 / self.pick_precision(before))
+        return np.minimum(found, WIDEST**2)
+
+    def log_volume(self, count_weight: float, before: float) -> float:
+        """log of candidates needed for one of full weight."""
+        ratio = self.variances(count_weight, before) * self.pick_precision(count_weight)
+        return 0.5 * float(np.log(ratio).sum())
+
+    def informed(self, count_weight: float) -> float:
+        """The geometric mean of n·w·h + 1, less 1: n·w·λ·s₀² where all curvatures are the same."""
+        return math.expm1(float(np.log(self.pick_precision(count_weight)).mean()))
+
+    def expected_error(self, count: int, weight: float) -> float:
+        """√E‖θ̃ − θ₀‖² of a draw of this weight, apart from the prior's pull: √tr(A⁻¹ + n·w²·A⁻¹KA⁻¹)."""
+        posterior = np.linalg.inv(count * weight * self.information + np.diag(self.scales**-2.0))
+        sampling = count * weight**2 * posterior @ self.variability @ posterior
+        return math.sqrt(float(np.trace(posterior + sampling)))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many rounds, and how many candidates in each."""
+
+    rounds: int
+    candidates: int
+
+
+def shares(rounds: int) -> tuple[Fraction, ...]:
+    """a_j/Σa, a_1 = 1 and a_j half of all before: 1, ½, ¾, 9/8, … with the sum (3/2)^(J−1)."""
+    parts = [Fraction(1)]
+    while len(parts) < rounds:
+        parts.append(sum(parts, Fraction(0)) / 2)
+    total = sum(parts, Fraction(0))
+    return tuple(part / total for part in parts)
+
+
+def lay_out(
+    geometry: Geometry, *, n: int, weight: float, candidates: int | None = None, rounds: int | None = None
+) -> Layout:
+    """Rounds and candidates where the caller leaves them open; refused where they are known to fail.
+
+    | refused | because |
+    | --- | --- |
+    | one round with less than one candidate of full weight | the pick is the least bad of a few, not a draw |
+    | several rounds with a first one that is too informed | the first pick goes astray and the others follow it |
+    | several rounds with a prior wider than a predictor of sd 2 | the same (RMSE 4.4 where a draw has 0.4) |
+    | several rounds in too many dimensions | the last and heaviest round, too, is not covered |
+    """
+    count_weight = n * weight
+    alone = geometry.log_volume(count_weight, 0.0)
+    if rounds is None:
+        rounds = 1 if _covered_alone(alone, n, candidates) else _rounds_needed(geometry, count_weight)
+    if rounds == 1:
+        return _one_round(alone, n, candidates)
+    _check_prior(geometry)
+    first = geometry.informed(count_weight * float(shares(rounds)[0]))
+    if first > FIRST_ROUND * (1.0 + 1e-9):
+        raise PromiseRefused(
+            f"With {rounds} rounds the first pick has n·w·λ·s₀² = {first:.3g}, more than {FIRST_ROUND:g}: it would go astray "
+            f"among candidates as wide as the prior, and the later rounds would follow it. Use "
+            f"rounds={_rounds_needed(geometry, count_weight)} or more, one round with enough candidates, or leave rounds "
+            "out."
+        )
+    return _several_rounds(geometry, rounds, n=n, count_weight=count_weight, candidates=candidates)
+
+
+def _needed(log_volume: float, cover: float) -> float:
+    return cover * math.exp(min(log_volume, 600.0))
+
+
+def _covered_alone(log_volume: float, n: int, candidates: int | None) -> bool:
+    if candidates is not None:
+        return candidates >= _needed(log_volume, ENOUGH)
+    return _needed(log_volume, ENOUGH) <= min(MOST_ALONE, MOST_PAIRS / n)
+
+
+def _one_round(log_volume: float, n: int, candidates: int | None) -> Layout:
+    needed = _needed(log_volume, LEAST_COVER)
+    wished = max(_needed(log_volume, ENOUGH), min(_needed(log_volume, PLENTY), NOT_TOO_MANY))
+    planned = math.ceil(min(wished, MOST_ALONE, MOST_PAIRS / n))
+    count = max(FEWEST, planned) if candidates is None else candidates
+    if count < needed:
+        raise PromiseRefused(
+            f"One round needs about {needed:.3g} candidates to have a single one where the posterior is, and {count:,} are "
+            "planned: the pick would be the least bad of a few, not a draw. Leave rounds out, use a narrower prior or "
+            "fewer parameters, or pass a larger count."
+        )
+    return Layout(1, count)
+
+
+def _rounds_needed(geometry: Geometry, count_weight: float) -> int:
+    for rounds in range(2, MOST_ROUNDS + 1):
+        if geometry.informed(count_weight * float(shares(rounds)[0])) <= FIRST_ROUND:
+            return rounds
+    raise PromiseRefused(
+        f"More than {MOST_ROUNDS} rounds would be needed: the records say so much more than the prior that no first "
+        "round can be covered. Use a narrower prior, or BetaDivergence() with a chain."
+    )
+
+
+def _check_prior(geometry: Geometry) -> None:
+    if geometry.predictor_deviation > WIDEST_PREDICTOR * (1.0 + 1e-9):
+        factor = WIDEST_PREDICTOR / geometry.predictor_deviation
+        raise PromiseRefused(
+            f"Under this prior the linear predictor has standard deviation {geometry.predictor_deviation:.3g} in the "
+            f"reference design, and rounds of candidates fail beyond {WIDEST_PREDICTOR:g}: a small first round picks a "
+            f"parameter far off and the others follow it. Multiply the prior's scale by {factor:.3g} or less (a predictor "
+            "of 2 already makes odds of 7 to 1), or use one round with enough candidates, in fewer dimensions."
+        )
+
+
+def _several_rounds(geometry: Geometry, rounds: int, *, n: int, count_weight: float, candidates: int | None) -> Layout:
+    volumes, before = [], 0.0
+    for share in shares(rounds):
+        volumes.append(geometry.log_volume(count_weight * float(share), count_weight * before))
+        before += float(share)
+    most = max(FEWEST_EACH, min(MOST_EACH, int(MOST_PAIRS / (n * rounds))))
+    planned = math.ceil(min(_needed(max(volumes), 2.0 * ENOUGH), most))
+    count = max(FEWEST_EACH, planned) if candidates is None else candidates
+    needed = _needed(volumes[-1], LEAST_LATER_COVER)
+    if count < needed:
+        raise PromiseRefused(
+            f"In {geometry.dimension} dimensions the last round needs at least {needed:.3g} candidates, and {count:,} are "
+            "planned: no round would find where the posterior is. Use fewer parameters, fewer records, or a larger "
+            "count; beyond about 30 dimensions use BetaDivergence() with a chain, or NoisyGradient()."
+        )
+    return Layout(rounds, count)

@@ -1,0 +1,188 @@
+"""Exact selection: one of K candidates with probability exactly ∝ exp(−c_k·2^−b), c_k whole numbers.
+
+The exponential mechanism is pure only if its probabilities are. The usual program, the largest of score plus
+Gumbel noise, is not: a noise of 53 random bits never exceeds 40, so a candidate further behind is never chosen, while
+a neighbouring data set may put it within reach (mathematics.md §6; Mironov, CCS 2012, for the same fault in Laplace
+noise). Here every comparison is made on whole numbers, with as many random bits as it takes (C. Canonne, G. Kamath,
+T. Steinke, arXiv:2004.00010, sample discrete Gaussians in this spirit).
+
+Rejection from a dyadic envelope. With γ_k = (c_k − min c)·2^−b, r a rational just above ln 2 and j_k = ⌊γ_k/r⌋,
+
+    exp(−γ_k) ≤ 2^−j_k,        so propose k with probability ∝ 2^−j_k, accept with probability 2^j_k·exp(−γ_k).
+
+The proposal needs one uniform whole number. The acceptance compares the bits of a uniform number with lower and upper
+bounds of 2^j·exp(−γ), both whole numbers at a stated precision, and asks for more bits and more precision until they
+decide. The expected number of proposals is about 2 for scattered costs, and never above K (the best candidate is always accepted).
+
+**What is not hidden**: how long a selection takes. Time depends on the costs, as in every sampler here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from onedraw import errors, privacy
+from onedraw.samplers.sample import Sample
+
+Costs = NDArray[np.int64]
+
+STEP_NUMERATOR, STEP_DENOMINATOR = 89, 128
+"""r = 89/128 = 0.6953 > ln 2: a candidate r further behind may have half the envelope."""
+
+LAST_BUCKET = 192
+"""Candidates further behind share one envelope, 2^−192: they are proposed too, only hardly ever."""
+
+FIRST_PRECISION = 64
+LARGEST_COST = 2**62
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The sampler of `Candidates`, and of nothing else: rounds of public candidates, an exact pick from each."""
+
+    randomness: ClassVar[str] = "numpy"
+
+    def exactness(self, plan: Any) -> privacy.Exactness:
+        """Exact, in whole numbers: no assumption about real arithmetic is left."""
+        if getattr(plan, "requires", "exact") != "candidates":
+            raise errors.ExactnessRefused(
+                "Selection() picks from the public candidates that a Candidates() plan lays out, and this plan has none. "
+                "Leave the sampler out to have one chosen, or calibrate Candidates(of=…)."
+            )
+        return privacy.Exact()
+
+    def to_dict(self) -> dict[str, object]:
+        return {"name": "Selection"}
+
+    def draw(self, target: Any, generator: Generator, *, size: int | None = None) -> NDArray[np.float64]:
+        """One draw (d,), or ``size`` rows (size, d)."""
+        draws = self.run(target, generator, size=1 if size is None else size).draws
+        return draws[0] if size is None else draws
+
+    def run(self, target: Any, generator: Generator, *, size: int = 1) -> Sample:
+        """What the target publishes of its picks; ``target.rounds`` candidates are laid out and picked from in turn.
+
+        Candidates of a round depend on public numbers and on the picks before it, never on the records.
+        """
+        rows: list[NDArray[np.float64]] = []
+        while len(rows) < size:
+            picks: list[NDArray[np.float64]] = []
+            for number in range(target.rounds):
+                candidates, public_costs = target.propose(number, picks, generator)
+                costs = target.costs(number, candidates) + public_costs
+                picks.append(candidates[select(costs, generator, bits=target.bits)])
+            rows.extend(target.publish(picks))
+        return Sample(np.array(rows[:size]))
+
+
+def select(costs: Costs, generator: Generator, *, bits: int) -> int:
+    """An index k with probability exactly ∝ exp(−costs[k]·2^−bits).
+
+    ``costs`` are int64, of either sign, spread over less than 2^62; only differences count.
+    """
+    behind = _behind(costs)
+    buckets = _buckets(behind, bits)
+    order = np.argsort(buckets, kind="stable")
+    counts = np.bincount(buckets, minlength=LAST_BUCKET + 1).tolist()
+    masses = [count << (LAST_BUCKET - bucket) for bucket, count in enumerate(counts)]
+    total = sum(masses)
+    while True:
+        place, first = uniform_below(total, generator), 0
+        for bucket, mass in enumerate(masses):
+            if place < mass:
+                break
+            place, first = place - mass, first + counts[bucket]
+        index = int(order[first + (place >> (LAST_BUCKET - bucket))])
+        if accepts(int(behind[index]), bits, bucket, generator):
+            return index
+
+
+def _behind(costs: Costs) -> Costs:
+    if costs.ndim != 1 or costs.size == 0 or costs.dtype != np.int64:
+        raise errors.WrongCall(
+            f"A selection needs one whole number (int64) for each of at least one candidate; an array of shape "
+            f"{costs.shape} and type {costs.dtype} came."
+        )
+    if int(costs.max()) - int(costs.min()) >= LARGEST_COST:
+        raise errors.WrongCall("The costs of a selection spread over 2^62 or more. Use a coarser lattice.")
+    behind: Costs = costs - costs.min()
+    return behind
+
+
+def _buckets(behind: Costs, bits: int) -> NDArray[np.int64]:
+    """j = ⌊γ/r⌋, at most the last bucket; without overflow, because what is far behind is cut off first."""
+    # γ ≥ 192·r is the last bucket, and the quotient of anything below fits in 64 bits for b ≤ 40.
+    if not 0 <= bits <= 40:
+        raise errors.WrongCall(f"The lattice of a selection is 2^−b with b between 0 and 40, but b = {bits} came.")
+    last = -((-LAST_BUCKET * STEP_NUMERATOR << bits) // STEP_DENOMINATOR)
+    near = np.minimum(behind, last)
+    buckets: NDArray[np.int64] = np.minimum(near * STEP_DENOMINATOR // (STEP_NUMERATOR << bits), LAST_BUCKET)
+    return buckets
+
+
+def uniform_below(bound: int, generator: Generator) -> int:
+    """A whole number in [0, bound), exactly uniform: random bits, taken again where they lie outside."""
+    length = bound.bit_length()
+    while True:
+        value = random_bits(length, generator)
+        if value < bound:
+            return value
+
+
+def random_bits(count: int, generator: Generator) -> int:
+    """``count`` independent fair bits as a whole number."""
+    length = (count + 7) // 8
+    return int.from_bytes(generator.bytes(length), "little") & ((1 << count) - 1)
+
+
+def accepts(behind: int, bits: int, shift: int, generator: Generator) -> bool:
+    """True with probability exactly 2^shift·exp(−behind·2^−bits), which must be at most 1: lazy comparison."""
+    precision = FIRST_PRECISION
+    uniform = random_bits(precision, generator)
+    while True:
+        low, high = exponential_bounds(behind, bits, precision + shift)
+        # The uniform number lies in [uniform, uniform + 1]·2^−precision, the probability in [low, high] there.
+        if uniform + 1 <= low:
+            return True
+        if uniform >= high:
+            return False
+        uniform = (uniform << precision) | random_bits(precision, generator)
+        precision *= 2
+
+
+def exponential_bounds(numerator: int, bits: int, precision: int) -> tuple[int, int]:
+    """Whole numbers with low ≤ 2^precision·exp(−numerator·2^−bits) ≤ high, a few units apart.
+
+    exp(−g) = exp(−g/2^s)^(2^s) with g/2^s ≤ ½: the alternating series there, whose error is at most its first term
+    left out, then s squarings, every one rounded outward.
+    """
+    if numerator == 0:
+        return 1 << precision, 1 << precision
+    halvings = max(0, numerator.bit_length() - bits + 1)
+    work = precision + halvings + 16  # a squaring at most doubles the relative error
+    scale = bits + halvings
+    low, high = _series(numerator, scale, work)
+    for _ in range(halvings):
+        low, high = (low * low) >> work, -((-high * high) >> work)
+    return low >> (work - precision), -((-high) >> (work - precision))
+
+
+def _series(numerator: int, scale: int, work: int) -> tuple[int, int]:
+    """Bounds of 2^work·exp(−g) for g = numerator·2^−scale ≤ ½."""
+    low = high = term_low = term_high = 1 << work
+    order = 0
+    while term_high > 1:
+        order += 1
+        term_low = (term_low * numerator >> scale) // order
+        term_high = -((-term_high * numerator >> scale) // order)
+        if order % 2:
+            low, high = low - term_high, high - term_low
+        else:
+            low, high = low + term_low, high + term_high
+    # Terms alternate and fall, so what is left out is smaller than the last term, of either sign.
+    return low - term_high, high + term_high

@@ -1,0 +1,114 @@
+"""Exact selection: the law, its tails, and the whole-number bounds it rests on."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+from onedraw import errors
+from onedraw.samplers.selection import LAST_BUCKET, Selection, accepts, exponential_bounds, select, uniform_below
+
+TIMES = 8000
+ALMOST_NEVER = 1e-6
+
+
+def int64(*values):
+    return np.array(values, dtype=np.int64)
+
+
+def chi_squared_p(counts, probabilities):
+    """Cells too rare for the χ² law are put together."""
+    expected = probabilities * counts.sum()
+    rare = expected < 10
+    observed = np.append(counts[~rare], counts[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    statistic = ((observed - expected) ** 2 / np.maximum(expected, 1e-12)).sum()
+    return special.chdtrc(len(expected) - 1, statistic)
+
+
+class Script:
+    """A source of bits that plays a given list of whole numbers, then zeros."""
+
+    def __init__(self, *numbers):
+        self.numbers = list(numbers)
+
+    def bytes(self, length):
+        number = self.numbers.pop(0) if self.numbers else 0
+        return number.to_bytes(length, "little")
+
+
+@pytest.mark.parametrize("bits", [0, 7, 32])
+def test_candidates_are_chosen_with_exactly_their_probabilities(bits, test_seed):
+    generator = np.random.default_rng(test_seed)
+    costs = (np.array([0.0, 0.4, 0.69, 0.7, 1.0, 2.0, 3.5, 5.0]) * 2.0**bits).round().astype(np.int64) + 12345
+    probabilities = special.softmax(-costs / 2.0**bits)
+    counts = np.bincount([select(costs, generator, bits=bits) for _ in range(TIMES)], minlength=len(costs))
+    assert chi_squared_p(counts, probabilities) > ALMOST_NEVER
+    planted = special.softmax(-1.3 * costs / 2.0**bits)  # a weight 30 % too large
+    assert chi_squared_p(counts, planted) < ALMOST_NEVER
+
+
+def test_many_equal_candidates_are_equally_likely(test_seed):
+    generator = np.random.default_rng(test_seed)
+    costs = np.repeat(int64(0, 40), [50, 50])  # the second half has e^−40·50 = 2e-16 of the mass
+    counts = np.bincount([select(costs, generator, bits=0) for _ in range(TIMES)], minlength=100)
+    assert counts[50:].sum() == 0
+    assert chi_squared_p(counts[:50], np.full(50, 0.02)) > ALMOST_NEVER
+
+
+@settings(max_examples=200, deadline=None)
+@given(bits=st.integers(0, 40), size=st.integers(1, 54), precision=st.sampled_from([8, 64, 200]), data=st.data())
+def test_the_bounds_of_an_exponential_hold_and_are_close(bits, size, precision, data):
+    numerator = data.draw(st.integers(0, min(2**size, 2000 * 2**bits)))
+    low, high = exponential_bounds(numerator, bits, precision)
+    with localcontext() as context:
+        context.prec = 1200
+        exact = (-Decimal(numerator) / 2**bits).exp() * 2**precision
+    assert low <= exact <= high
+    assert high - low <= 4
+
+
+def test_an_acceptance_asks_for_more_bits_until_it_is_decided():
+    low, high = exponential_bounds(3, 1, 64)  # e^−1.5
+    assert high > low
+    below, above = Script(low, 0), Script(low, 2**64 - 1)
+    assert accepts(3, 1, 0, below) is True
+    assert accepts(3, 1, 0, above) is False
+    assert below.numbers + above.numbers == [], "the first 64 bits cannot decide"
+
+
+def test_a_candidate_far_behind_can_still_be_chosen():
+    """e^−300 is far below what 53 random bits of Gumbel noise can reach; with the right bits it is picked."""
+    costs = int64(0, 300)
+    place = 1 << LAST_BUCKET  # the first place after those of candidate 0: the last bucket
+    chosen = select(costs, Script(place, *[0] * 20), bits=0)
+    assert chosen == 1
+    gumbel = np.random.default_rng(0).gumbel(size=(200_000, 2)) - costs
+    assert (gumbel.argmax(axis=1) == 0).all()
+
+
+def test_a_uniform_number_below_a_bound_is_uniform(test_seed):
+    generator = np.random.default_rng(test_seed)
+    counts = np.bincount([uniform_below(6, generator) for _ in range(6000)], minlength=6)
+    assert chi_squared_p(counts, np.full(6, 1 / 6)) > ALMOST_NEVER
+    assert len(counts) == 6
+
+
+@pytest.mark.parametrize(
+    ("costs", "bits"),
+    [(np.array([], dtype=np.int64), 8), (np.array([0.5]), 8), (int64(-(2**62), 2**62), 8), (int64(0), 41)],
+)
+def test_what_is_no_selection_is_refused(costs, bits):
+    with pytest.raises(errors.WrongCall):
+        select(costs, np.random.default_rng(0), bits=bits)
+
+
+def test_the_sampler_serves_plans_of_candidates_only():
+    class Plan:
+        requires = "exact"
+
+    with pytest.raises(errors.ExactnessRefused, match="Candidates"):
+        Selection().exactness(Plan())
