@@ -268,3 +268,19 @@ def test_the_readme_names_only_commands_that_exist(run):
         words = [word for word in line.split() if re.fullmatch(r"[a-z-]+", word)][:2]
         command = words[:1] if words[0] in ("plan", "release", "verify") else words
         assert run(*command, "--help")[0] == 0, line
+
+
+def test_a_person_with_several_records_is_protected_as_a_whole(run, place):
+    """The schema limits a person's records, the plan pays for all of them, the books are kept for the same unit."""
+    (place / "schema.yaml").write_text(SCHEMA.replace("columns:", "person: who\nmax_records: 3\ncolumns:"))
+    rows = [f"{'yes' if i % 3 else 'no'},a,{i % 100},1,p{i // 4}" for i in range(120)]
+    (place / "patients.csv").write_text("\n".join(["outcome,ward,age,visits,who", *rows]) + "\n")
+    run("ledger", "init", "single.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    code, _, err = run(*release_arguments(ledger="single.db"))
+    assert code == 2
+    assert "up to 1 record(s), in the plan one with up to 3" in re.sub(r"\s+", " ", err)
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5, "--max-records", 3)
+    code, out, err = run(*release_arguments())
+    assert code == 0, err
+    assert "one person's up to 3 records" in out
+    assert run("verify", "release.json", "--ledger", "books.db")[0] == 0

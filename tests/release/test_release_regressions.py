@@ -1,4 +1,4 @@
-"""Gibbs posteriors through the door: what each sampler's certificate says, and that it can be checked."""
+"""Regressions through the door: what each sampler's certificate says, and that it can be checked."""
 
 import math
 
@@ -33,6 +33,7 @@ PLANS = {
         od.PureDP(1.0),
         "Exact",
     ),
+    "candidates": (od.Candidates(), od.models.BinaryRegression(D, prior=FREE), od.PureDP(1.0), "Exact"),
     "diffused": (od.Diffused(), od.models.Logistic(**SHAPE, prior=FREE), od.ZCDP(0.05), "Proven"),
 }
 
@@ -70,6 +71,19 @@ def test_least_squares_on_a_ball_is_pure(releases):
 
 def test_a_noisy_gradient_draw_says_that_it_is_not_a_posterior_draw(releases):
     assert "not a posterior draw" in releases["noisy"].certificate.sentence
+
+
+def test_a_pick_from_candidates_rests_on_exact_sums(releases):
+    certificate = releases["candidates"].certificate
+    assert certificate.promise.delta == 0
+    assert "summed exactly" in certificate.numeric_model
+    assert not any("arithmetic is real" in a.statement for a in certificate.assumptions)
+
+
+def test_a_beta_divergence_posterior_has_no_proven_chain_and_says_what_to_use(records):
+    plan = od.calibrate(od.BetaDivergence(), od.models.BinaryRegression(D, prior=FREE), od.PureDP(1.0), n=N)
+    with pytest.raises(errors.ExactnessRefused, match="Candidates"):
+        od.release(plan, records)
 
 
 def test_the_certificate_says_that_sums_are_floating_point(releases):
