@@ -238,8 +238,12 @@ class SQLiteStorage(Storage):
         mode = "ro" if self.read_only else mode
         address = f"{Path(self.path).as_uri()}?mode={mode}"
         connection = sqlite3.connect(address, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute("PRAGMA fullfsync = ON")  # macOS: make a sync reach the platter
+        try:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA fullfsync = ON")  # macOS: make a sync reach the platter
+        except BaseException:  # not a database, say: nobody else would close it
+            connection.close()
+            raise
         return connection
 
     def check(self, *, create: bool) -> bool:
