@@ -403,9 +403,29 @@ class ScaledLikelihood(Likelihood):
         return (down(integral - deepest, absolute=2.0**-44 * (integral + deepest)), up(integral))
 
 
+class LocationNoise(ScaledLikelihood):
+    """Noise around a predicted mean on the whole line; its squared scale is known, or sampled above a floor."""
+
+    variance_floor: float | None
+    variance: float | None
+
+    @property
+    def samples_variance(self) -> bool:  # type: ignore[override]
+        return self.variance is None
+
+    @property
+    def response(self) -> Clamped:
+        return Clamped(-LARGEST, LARGEST)
+
+    @property
+    def floor(self) -> float:
+        """The smallest squared scale there is."""
+        return least_variance(self.variance_floor, self.variance)
+
+
 @register_likelihood
 @dataclass(frozen=True)
-class GaussianNoise(ScaledLikelihood):
+class GaussianNoise(LocationNoise):
     """y ~ N(u, σ²). Either σ² is known (``variance``), or it is a parameter with σ² ≥ ``variance_floor``.
 
     ∫f^β = (2πσ²)^{−(β−1)/2} β^{−1/2};  M = (2π·floor)^{−1/2}.
@@ -418,19 +438,6 @@ class GaussianNoise(ScaledLikelihood):
         floor, known = floor_and_variance("GaussianNoise", self.variance_floor, self.variance)
         object.__setattr__(self, "variance_floor", floor)
         object.__setattr__(self, "variance", known)
-
-    @property
-    def samples_variance(self) -> bool:  # type: ignore[override]
-        return self.variance is None
-
-    @property
-    def response(self) -> Clamped:
-        return Clamped(-LARGEST, LARGEST)
-
-    @property
-    def floor(self) -> float:
-        """The smallest variance there is."""
-        return least_variance(self.variance_floor, self.variance)
 
     @property
     def _peak(self) -> float:
@@ -458,7 +465,7 @@ class GaussianNoise(ScaledLikelihood):
 
 @register_likelihood
 @dataclass(frozen=True)
-class StudentT(ScaledLikelihood):
+class StudentT(LocationNoise):
     """(y − u)/σ ~ t with ``df`` degrees of freedom ν. ``variance`` and ``variance_floor`` are those of σ², the squared
     scale (the variance proper is σ²ν/(ν−2), where it exists).
 
@@ -476,19 +483,6 @@ class StudentT(ScaledLikelihood):
         floor, known = floor_and_variance("StudentT", self.variance_floor, self.variance)
         for name, value in (("df", df), ("variance_floor", floor), ("variance", known)):
             object.__setattr__(self, name, value)
-
-    @property
-    def samples_variance(self) -> bool:  # type: ignore[override]
-        return self.variance is None
-
-    @property
-    def response(self) -> Clamped:
-        return Clamped(-LARGEST, LARGEST)
-
-    @property
-    def floor(self) -> float:
-        """The smallest squared scale there is."""
-        return least_variance(self.variance_floor, self.variance)
 
     @property
     def _log_peak(self) -> float:
