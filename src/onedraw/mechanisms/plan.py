@@ -218,10 +218,13 @@ class Plan:
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON."""
-        canonical = json.dumps(
-            self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return digest_of(self.to_dict())
+
+
+def digest_of(document: Mapping[str, Any]) -> str:
+    """SHA-256 of a document's canonical JSON: one way to name a plan and the certificate made with it."""
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def register_mechanism(mechanism_class: MechanismClass) -> MechanismClass:

@@ -8,7 +8,6 @@ officer can read aloud, and begins with how exact the draw is.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from decimal import ROUND_CEILING, Decimal
@@ -16,12 +15,10 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from onedraw.mechanisms.plan import digest_of
 from onedraw.privacy import ApproxDP, Exactness, Promise, PureDP
 
 FORMAT: Final = "onedraw certificate 1"
-
-# Where a budget names no δ (a Rényi pair, zCDP, Gaussian DP), ε is also quoted at this public one.
-QUOTED_DELTA = 1e-6
 
 NEVER_PRIVATE = "SEEDED: REPRODUCIBLE, NOT PRIVATE. "
 NOT_PROVEN = "NOT PROVEN, as published: "
@@ -116,14 +113,7 @@ class Certificate(_Part):
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON: what the ledger keeps when the release is settled."""
-        canonical = json.dumps(
-            self.model_dump(mode="json"),
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=False,
-            allow_nan=False,
-        )
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return digest_of(self.model_dump(mode="json"))
 
 
 def round_up(value: float, digits: int = 10) -> float:

@@ -25,7 +25,14 @@ from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu
 from onedraw.privacy.rounding import root_up, text
-from onedraw.samplers.public_numbers import PublicNumbers, closed_form, numbers_of_plan, numbers_of_target, smooth
+from onedraw.samplers.public_numbers import (
+    PublicNumbers,
+    checked_gamma,
+    closed_form,
+    numbers_of_plan,
+    numbers_of_target,
+    smooth,
+)
 from onedraw.samplers.sample import Sample
 
 if TYPE_CHECKING:
@@ -116,7 +123,7 @@ class Langevin:
     most_steps: int = MOST_STEPS
 
     def __post_init__(self) -> None:
-        _checked_gamma(self.gamma)
+        checked_gamma(self.gamma)
         _checked_steps(self.most_steps)
 
     def exactness(self, plan: Any) -> privacy.Exactness:
@@ -166,7 +173,7 @@ class Langevin:
 
 def proposition_13(gamma: float, *, dimension: int, strong_convexity: float, smoothness: float) -> tuple[float, int]:
     """(h, T) of Proposition 13. It needs d ≥ 2; in d = 1 an independent second coordinate is imagined."""
-    gamma = _checked_gamma(gamma)
+    gamma = checked_gamma(gamma)
     if not (dimension >= 1 and 0.0 < strong_convexity <= smoothness < math.inf):
         raise WrongCall(
             f"Proposition 13 needs a dimension of at least 1 and 0 < m ≤ M < ∞, but d = {dimension}, m = "
@@ -191,12 +198,3 @@ def _checked_steps(steps: Any) -> int:
             "released, a constant without information. Use T ≥ 1."
         )
     return steps
-
-
-def _checked_gamma(gamma: Any) -> float:
-    if isinstance(gamma, bool) or not isinstance(gamma, float | int) or not 0.0 < gamma < 0.5:
-        raise WrongCall(
-            f"gamma must be a number in (0, 0.5), but {gamma!r} came. It is the total variation the draw may be off by and "
-            "costs (1 + e^ε)·gamma of δ. Use 1e-9, say."
-        )
-    return float(gamma)

@@ -37,7 +37,13 @@ import numpy as np
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.privacy.rounding import text, up
-from onedraw.samplers.public_numbers import PublicNumbers, numbers_of_plan, numbers_of_target, smooth
+from onedraw.samplers.public_numbers import (
+    PublicNumbers,
+    checked_gamma,
+    numbers_of_plan,
+    numbers_of_target,
+    smooth,
+)
 from onedraw.samplers.sample import Sample
 
 if TYPE_CHECKING:
@@ -82,7 +88,7 @@ class Proximal:
                 "each follows from the other. Use Proximal(gamma=1e-9), say."
             )
         if self.gamma is not None:
-            _checked_gamma(self.gamma)
+            checked_gamma(self.gamma)
         else:
             _checked_iterations(self.iterations)
 
@@ -175,7 +181,7 @@ def iterations_for(
     gamma: float, *, dimension: int, strong_convexity: float, smoothness: float, ball: bool, start: float = 0.0
 ) -> int:
     """The least number of iterations with `gamma_after` at most ``gamma``."""
-    gamma = _checked_gamma(gamma)
+    gamma = checked_gamma(gamma)
     divergence, halves, rate = _contraction(dimension, strong_convexity, smoothness, ball, start)
     needed = math.log(divergence) - math.log(2.0) - 2.0 * math.log(gamma)
     iterations = max(1, math.ceil(0.5 * (halves + needed / rate) * (1.0 - 1e-12)))
@@ -220,15 +226,6 @@ def _public(geometry: Geometry) -> dict[str, Any]:
     return {
         "dimension": d, "strong_convexity": m, "smoothness": geometry.smoothness, "ball": geometry.ball, "start": start,
     }  # fmt: skip
-
-
-def _checked_gamma(gamma: Any) -> float:
-    if isinstance(gamma, bool) or not isinstance(gamma, float | int) or not 0.0 < gamma < 0.5:
-        raise WrongCall(
-            f"gamma must be a number in (0, 0.5), but {gamma!r} came. It is the total variation the draw may be off by and "
-            "costs (1 + e^ε)·gamma of δ; 0 would take infinitely many iterations. Use 1e-9, say."
-        )
-    return float(gamma)
 
 
 def _checked_iterations(iterations: Any) -> int:

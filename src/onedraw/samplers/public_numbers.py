@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from onedraw.errors import ExactnessRefused
+from onedraw.errors import ExactnessRefused, WrongCall
 
 
 @dataclass(frozen=True)
@@ -70,3 +70,13 @@ def smooth(numbers: PublicNumbers, *, sampler: str) -> float:
             "same."
         )
     return numbers.smoothness
+
+
+def checked_gamma(gamma: Any) -> float:
+    """A total variation a sampler may be asked to come within."""
+    if isinstance(gamma, bool) or not isinstance(gamma, float | int) or not 0.0 < gamma < 0.5:
+        raise WrongCall(
+            f"gamma must be a number in (0, 0.5), but {gamma!r} came. It is the total variation the draw may be off by and "
+            "costs (1 + e^ε)·gamma of δ; 0 would take infinitely long. Use 1e-9, say."
+        )
+    return float(gamma)
