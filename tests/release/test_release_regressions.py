@@ -111,6 +111,17 @@ def test_corollary_8_as_published_says_not_proven_first(records):
     assert release.certificate.sentence.startswith("NOT PROVEN, as published: ")
 
 
+def test_a_spend_that_is_not_proven_cannot_be_booked(records, tmp_path):
+    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    ledger.init("patients", od.ApproxDP(50.0, 1e-2))
+    model = od.models.Logistic(**SHAPE, prior=FREE)
+    plan = od.calibrate(od.Gibbs("corollary8", as_published=True), model, od.ApproxDP(20.0, 1e-5), n=N)
+    sampler = od.samplers.Proximal(gamma=plan.gamma / 2)
+    with pytest.raises(errors.PromiseRefused, match="would understate it"):
+        od.release(plan, records, ledger=ledger, dataset="patients", sampler=sampler)
+    assert len(ledger.events("patients")) == 1
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

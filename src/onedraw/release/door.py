@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from onedraw.data import Records
 from onedraw.errors import CannotWrite, CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
+from onedraw.ledger.accounts import QUOTED_DELTA
 from onedraw.mechanisms import Plan
 from onedraw.models import ConjugateModel
 from onedraw.privacy import (
@@ -44,7 +45,6 @@ from onedraw.privacy import (
 from onedraw.samplers import OPERATING_SYSTEM, SEEDED
 
 from .certificate import (
-    QUOTED_DELTA,
     AssumptionStatement,
     Certificate,
     DataStatement,
@@ -291,6 +291,11 @@ def charge(
             "A ledger was given but no dataset name. The name is what a budget belongs to, and it is never derived from "
             "the file or its contents. Pass dataset=…, or write dataset: into the schema."
         )
+    if not words.plan.mechanism.proven:
+        raise PromiseRefused(
+            f"{words.plan.heading} as published is not proven, so what it spends is not known and cannot be booked: the "
+            "ledger would understate it. Use a proven rule, or release without a ledger, where the first line says both."
+        )
     check_account(ledger, name, words.plan, part=part)
     gamma = words.exactness.gamma * words.plan.draws if isinstance(words.exactness, WithinTV) else 0.0
     exact_part = words.plan.guarantee.promise if gamma else words.promise
@@ -307,7 +312,8 @@ def charge(
 
 def check_account(ledger: Ledger, name: str, plan: Plan, *, part: str | None) -> None:
     """The books and the plan must speak of the same person, and of the same part of the dataset."""
-    size = (ledger.account(name).sizes or {}).get(part) if part is not None else None
+    account = ledger.account(name)
+    size = (account.sizes or {}).get(part) if part is not None else None
     if size is not None and size != plan.n:
         raise CountMismatch(
             f"The part {part!r} of {name!r} has {size:,} records in the ledger, the plan was made for n = {plan.n:,}. "
@@ -315,7 +321,7 @@ def check_account(ledger: Ledger, name: str, plan: Plan, *, part: str | None) ->
             expected=size,
             found=plan.n,
         )
-    booked, planned = ledger.account(name).unit.records_per_person, plan.guarantee.unit.records_per_person
+    booked, planned = account.unit.records_per_person, plan.guarantee.unit.records_per_person
     if booked != planned:
         raise WrongCall(
             f"In the ledger the unit of {name!r} is a person with up to {booked} record(s), in the plan one with up to "
