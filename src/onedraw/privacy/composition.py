@@ -256,6 +256,8 @@ class Routes:
             return best
         from onedraw.privacy import pld
 
+        if not pld.representable(self.pairs):
+            return best
         return min(best, pld.upper_profile(self.pairs).epsilon(delta, largest=pld.largest_loss(self.pairs)))
 
     def delta(self, epsilon: float) -> float:
@@ -264,6 +266,8 @@ class Routes:
             return best
         from onedraw.privacy import pld
 
+        if not pld.representable(self.pairs):
+            return best
         return min(best, pld.upper_profile(self.pairs).delta(epsilon))
 
 

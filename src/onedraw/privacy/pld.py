@@ -37,6 +37,9 @@ Parts = tuple[tuple[Pair, int], ...]
 TAIL = 1e-15
 """Mass dp_accounting may cut from the ends of one convolution."""
 
+LARGEST_LOSS = 600.0
+"""e^loss must be a float64, with room for the factors beside it."""
+
 
 @dataclass(frozen=True)
 class LossProfile:
@@ -82,6 +85,15 @@ def lower_profile(parts: Parts) -> LossProfile:
     interval = _lower_interval(parts)
     distribution = _compose(parts, lambda pair: _discretise_down(pair, interval))
     return LossProfile(distribution, -_noise(parts))
+
+
+def representable(parts: Parts) -> bool:
+    """Whether e^loss of every part is a float64. Beyond, no grid holds both tails, and other routes must do."""
+    return all(_reach(pair) <= LARGEST_LOSS for pair, _ in parts)
+
+
+def _reach(pair: Pair) -> float:
+    return pair.mu**2 / 2.0 + 9.0 * pair.mu if isinstance(pair, GaussianPair) else _largest(pair)
 
 
 def largest_loss(parts: Parts) -> float:
