@@ -6,7 +6,7 @@ rules are in docs/reading-files.md.
 """
 
 from onedraw.data.inference import Inference, infer, infer_schema
-from onedraw.data.records import Records, read
+from onedraw.data.records import Measure, Records, read
 from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Column",
     "Count",
     "Inference",
+    "Measure",
     "Number",
     "Records",
     "Schema",

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,14 @@ _FORMATS = ".csv, .csv.gz, .parquet, .arrow or .feather"
 Batch = dict[str, npt.NDArray[Any]]
 
 
+@dataclass(frozen=True)
+class Measure:
+    """Responses are handed over as (response − centre)/unit: public numbers, each record on its own."""
+
+    centre: float
+    unit: float = 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class Records:
     """The records of one source under one schema; `n` is public, everything else stays behind `batches`."""
@@ -55,6 +63,11 @@ class Records:
     n: int
     _table: Table = field(repr=False)
     _batch_rows: int = field(repr=False, default=BATCH_ROWS)
+    measure: Measure | None = None
+
+    def measured(self, measure: Measure | None) -> Records:
+        """The same records, their target measured from a public centre in a public unit."""
+        return replace(self, measure=measure)
 
     def __len__(self) -> int:
         return self.n
@@ -83,7 +96,13 @@ class Records:
         if not names:
             raise InvalidSchema("No column was asked for. Name at least one of the declared columns.")
         encoders = {name: encoder_for(self.schema.column(name)) for name in names}
-        return self._batches(encoders)
+        return map(self._on_scale, self._batches(encoders))
+
+    def _on_scale(self, batch: Batch) -> Batch:
+        if self.measure is None or self.target not in batch:
+            return batch
+        response = (np.asarray(batch[self.target], dtype=np.float64) - self.measure.centre) / self.measure.unit
+        return {name: response if name == self.target else values for name, values in batch.items()}
 
     def _batches(self, encoders: dict[str, Encoder]) -> Iterator[Batch]:
         rows = min(self._batch_rows, max(1024, _VALUES_IN_BATCH // max(1, len(encoders))))

@@ -24,6 +24,7 @@ from .convex_model import ConvexModel, LinearModel
 from .convex_regression import BoundedResidualGLM, HuberRegression, LeastSquares, Quantile
 from .dirichlet_categorical import DirichletCategorical
 from .features import schema_features
+from .from_numpyro import NumpyroModel, from_numpyro, register_numpyro
 from .gamma_exponential import GammaExponential
 from .gamma_poisson import GammaPoisson
 from .gaussian_mean import GaussianMean
@@ -68,6 +69,7 @@ __all__ = [
     "NegativeBinomialRegression",
     "Network",
     "NormalInverseGamma",
+    "NumpyroModel",
     "OwnDensity",
     "PoissonRegression",
     "Predictor",
@@ -75,11 +77,13 @@ __all__ = [
     "Softmax",
     "StudentTRegression",
     "Summary",
+    "from_numpyro",
     "laws",
     "likelihoods",
     "model_from_dict",
     "register_density",
     "register_loss",
+    "register_numpyro",
     "register_predictor",
     "schema_features",
 ]

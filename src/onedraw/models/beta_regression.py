@@ -34,10 +34,10 @@ class BinaryRegression(LinearPredictorModel):
     prior: Prior
 
     def __init__(
-        self, features: int, *, data_norm: float | None = None, bounds: Any = None, intercept: bool = True,
-        classes: Any = None, feature_names: Any = None, prior: Any = None,
+        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, classes: Any = None, feature_names: Any = None, prior: Any = None,
     ) -> None:  # fmt: skip
-        declared = free_features("BinaryRegression", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = free_features("BinaryRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_likelihood_model(self, features=declared, classes=two_classes(classes), prior=_coefficients(prior))
 
     @property
@@ -61,11 +61,11 @@ class GaussianRegression(LinearPredictorModel):
 
     def __init__(
         self, features: int, *, variance_floor: float | None = None, variance: float | None = None,
-        data_norm: float | None = None, bounds: Any = None, intercept: bool = True, feature_names: Any = None,
-        prior: Any = None,
+        data_norm: float | None = None, bounds: Any = None, scaled: bool = False, intercept: bool = True,
+        feature_names: Any = None, prior: Any = None,
     ) -> None:  # fmt: skip
         floor, known = checked_floor("GaussianRegression", variance_floor, variance)
-        declared = free_features("GaussianRegression", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = free_features("GaussianRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         chosen = _with_variance(prior) if known is None else _coefficients(prior)
         set_likelihood_model(self, features=declared, variance_floor=floor, variance=known, prior=chosen)
 
@@ -87,11 +87,11 @@ class StudentTRegression(LinearPredictorModel):
 
     def __init__(
         self, features: int, *, df: float = 4.0, variance_floor: float | None = None, variance: float | None = None,
-        data_norm: float | None = None, bounds: Any = None, intercept: bool = True, feature_names: Any = None,
-        prior: Any = None,
+        data_norm: float | None = None, bounds: Any = None, scaled: bool = False, intercept: bool = True,
+        feature_names: Any = None, prior: Any = None,
     ) -> None:  # fmt: skip
         floor, known = checked_floor("StudentTRegression", variance_floor, variance)
-        declared = free_features("StudentTRegression", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = free_features("StudentTRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         chosen = _with_variance(prior) if known is None else _coefficients(prior)
         degrees = StudentT(df, floor, known).df
         set_likelihood_model(self, features=declared, df=degrees, variance_floor=floor, variance=known, prior=chosen)
@@ -110,10 +110,10 @@ class PoissonRegression(LinearPredictorModel):
     prior: Prior
 
     def __init__(
-        self, features: int, *, data_norm: float | None = None, bounds: Any = None, intercept: bool = True,
-        feature_names: Any = None, prior: Any = None,
+        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, feature_names: Any = None, prior: Any = None,
     ) -> None:  # fmt: skip
-        declared = free_features("PoissonRegression", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = free_features("PoissonRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_likelihood_model(self, features=declared, prior=_coefficients(prior))
 
     @property
@@ -132,9 +132,9 @@ class NegativeBinomialRegression(LinearPredictorModel):
 
     def __init__(
         self, features: int, *, dispersion: float, data_norm: float | None = None, bounds: Any = None,
-        intercept: bool = True, feature_names: Any = None, prior: Any = None,
+        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Any = None,
     ) -> None:  # fmt: skip
-        declared = free_features("NegativeBinomialRegression", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = free_features("NegativeBinomialRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         known = NegativeBinomial(dispersion).dispersion
         set_likelihood_model(self, features=declared, dispersion=known, prior=_coefficients(prior))
 
@@ -155,10 +155,10 @@ class GammaRegression(LinearPredictorModel):
     prior: Prior
 
     def __init__(
-        self, features: int, *, rate_cap: float, shape: float = 1.0, data_norm: float | None = None,
-        bounds: Any = None, intercept: bool = True, feature_names: Any = None, prior: Any = None,
+        self, features: int, *, rate_cap: float, shape: float = 1.0, data_norm: float | None = None, bounds: Any = None,
+        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Any = None,
     ) -> None:  # fmt: skip
-        declared = free_features("GammaRegression", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = free_features("GammaRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         law = Gamma(rate_cap, shape)
         set_likelihood_model(
             self, features=declared, rate_cap=law.rate_cap, shape=law.shape, prior=_coefficients(prior)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
 
-from .likelihood_model import BetaKernel, WithLikelihood
+from .likelihood_model import LossKernel, WithLikelihood
 from .likelihoods import check_beta
 from .model import positive_number
 from .row_model import Encoded
@@ -55,10 +55,11 @@ class BetaTarget:
 
     @property
     def dimension(self) -> int:
-        return len(self.model.parameter_names)  # type: ignore[attr-defined]  # every model has names
+        """Of θ; not always the number of names, since a simplex of K numbers has K − 1 coordinates."""
+        return int(self.model.dimension)  # type: ignore[attr-defined]  # every model with a likelihood has one
 
     @property
-    def kernel(self) -> BetaKernel:
+    def kernel(self) -> LossKernel:
         """The static argument of compiled functions."""
         return self.model.beta_kernel
 
@@ -112,7 +113,7 @@ def blocks(rows: int, columns: int, memory: int = MEMORY) -> Iterator[slice]:
 
 
 @lru_cache(maxsize=512)
-def compiled(kernel: BetaKernel, what: str) -> Any:
+def compiled(kernel: LossKernel, what: str) -> Any:
     """A compiled function of the kernel: "potential", "gradient" and "hessian" of (theta, X, y, weight, beta, *prior),
     "losses" of (thetas, X, y, beta)."""
     from .compute import jax

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from onedraw.errors import WrongCall
 
-from .likelihood_model import BetaKernel
+from .likelihood_model import LossKernel
 from .losses import LinearLoss
 from .row_model import Encoded
 
@@ -84,7 +84,7 @@ class BernoulliBeta:
 class LikelihoodBeta:
     """The β-divergence loss of any likelihood and predictor, in double precision: log-gamma functions need it."""
 
-    kernel: BetaKernel
+    kernel: LossKernel
     beta: float
     precision: ClassVar[type] = np.float64
 

@@ -52,9 +52,9 @@ class Logistic(LinearModel, WithLikelihood):
     LOSSES: ClassVar[tuple[str, ...]] = ("logistic", "exp-linear")
 
     def __init__(
-        self, features: int, *, data_norm: float | None = None, bounds: Any = None, intercept: bool = True,
-        loss: str = "logistic", exponent: float = 1.0, classes: Any = None, feature_names: Any = None,
-        prior: Gaussian | None = None,
+        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, loss: str = "logistic", exponent: float = 1.0, classes: Any = None,
+        feature_names: Any = None, prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
         if loss not in self.LOSSES:
             raise InvalidModel(f"loss must be 'logistic' or 'exp-linear', but {loss!r} came.")
@@ -63,7 +63,7 @@ class Logistic(LinearModel, WithLikelihood):
             raise InvalidModel(
                 f"exponent belongs to the exp-linear loss and lies in [0.01, 1], but {power!r} came with loss={loss!r}."
             )
-        declared = declared_features("Logistic", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = declared_features("Logistic", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_model(self, features=declared, loss=loss, exponent=power, classes=two_classes(classes), prior=prior)
 
     @property
@@ -97,10 +97,10 @@ class Hinge(LinearModel):
     prior: Gaussian
 
     def __init__(
-        self, features: int, *, data_norm: float | None = None, bounds: Any = None, intercept: bool = True,
-        classes: Any = None, feature_names: Any = None, prior: Gaussian | None = None,
+        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, classes: Any = None, feature_names: Any = None, prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
-        declared = declared_features("Hinge", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = declared_features("Hinge", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_model(self, features=declared, classes=two_classes(classes), prior=prior)
 
     @property
@@ -123,10 +123,11 @@ class HuberisedHinge(LinearModel):
     prior: Gaussian
 
     def __init__(
-        self, features: int, *, data_norm: float | None = None, bounds: Any = None, intercept: bool = True,
-        width: float = 0.5, classes: Any = None, feature_names: Any = None, prior: Gaussian | None = None,
+        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, width: float = 0.5, classes: Any = None, feature_names: Any = None,
+        prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
-        declared = declared_features("HuberisedHinge", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = declared_features("HuberisedHinge", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_model(
             self, features=declared, width=positive_number("width", width), classes=two_classes(classes), prior=prior
         )
@@ -251,10 +252,10 @@ class Softmax(ConvexModel, WithLikelihood):
     prior: Gaussian
 
     def __init__(
-        self, features: int, *, classes: Any, data_norm: float | None = None, bounds: Any = None,
+        self, features: int, *, classes: Any, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
         intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
-        declared = declared_features("Softmax", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = declared_features("Softmax", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_model(self, features=declared, classes=class_labels("classes", classes), prior=prior)
 
     @property
@@ -264,6 +265,10 @@ class Softmax(ConvexModel, WithLikelihood):
     @property
     def dimension(self) -> int:
         return len(self.classes) * self.features.width
+
+    @property
+    def row_blocks(self) -> int:
+        return len(self.classes)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

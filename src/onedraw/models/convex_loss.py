@@ -81,7 +81,7 @@ class ConvexLoss(ConvexModel):
     | gradient_difference | ‖∇fn(θ, z) − ∇fn(θ, z')‖ ≤ G; 2L if left out |
     | smoothness | largest eigenvalue of ∇²fn; left out: not smooth |
     | strong_convexity | least eigenvalue of ∇²fn |
-    | sensitivity | |fn(θ, z) − fn(θ, z')| ≤ Δ; left out: not known |
+    | sensitivity | fn(θ, z) − fn(θ, z') within ±Δ; left out: not known |
     | response | (lower, upper), what y is clamped to; left out: the data are X alone and y is 0 |
     | probes | further public points (theta, x, y) to check, besides the built-in ones |
 
@@ -102,13 +102,13 @@ class ConvexLoss(ConvexModel):
 
     def __init__(
         self, fn: Any, dimension: int, *, features: int, data_norm: float | None = None, bounds: Any = None,
-        intercept: bool = False, feature_names: Any = None, response: Any = None, lipschitz: float | None = None,
-        gradient_difference: float | None = None, smoothness: float | None = None, strong_convexity: float = 0.0,
-        sensitivity: float | None = None, name: str | None = None, probes: Iterable[Any] = (),
-        prior: Gaussian | None = None,
+        scaled: bool = False, intercept: bool = False, feature_names: Any = None, response: Any = None,
+        lipschitz: float | None = None, gradient_difference: float | None = None, smoothness: float | None = None,
+        strong_convexity: float = 0.0, sensitivity: float | None = None, name: str | None = None,
+        probes: Iterable[Any] = (), prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
         function, called = _function(fn, name)
-        declared = declared_features("ConvexLoss", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = declared_features("ConvexLoss", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_model(
             self, fn=function, parameters=count("dimension", dimension, least=1), features=declared,
             responses=_interval(response), lipschitz=_optional("lipschitz", lipschitz),
@@ -138,6 +138,11 @@ class ConvexLoss(ConvexModel):
     @property
     def kernel(self) -> OwnLoss:
         return OwnLoss(self.fn)
+
+    @property
+    def row_blocks(self) -> int:
+        """None: what the user's function makes of a scaled row is not known."""
+        return 0
 
     @property
     def dimension(self) -> int:

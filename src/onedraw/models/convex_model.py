@@ -179,8 +179,9 @@ class LinearModel(ConvexModel):
 
 def enforced_bounds(model: ConvexModel) -> dict[str, Bound]:
     """What encoding makes true of every record."""
-    how = "clamped to the box" if model.features.box is not None else "scaled onto the ball"
-    why = f"rows are {how}" + ("; r̃ counts the intercept's 1" if model.features.intercept else "")
+    why = f"rows are {model.features.enforced_by}" + (
+        "; r̃ counts the intercept's 1" if model.features.intercept else ""
+    )
     found = {"feature_norm": Bound(model.features.reach, Provenance.ENFORCED, why)}
     if model.response is not None:
         found["response"] = Bound(

@@ -57,9 +57,9 @@ class LeastSquares(LinearModel):
 
     def __init__(
         self, features: int, *, response_bound: float, data_norm: float | None = None, bounds: Any = None,
-        intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
-        declared = declared_features("LeastSquares", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = declared_features("LeastSquares", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_model(
             self, features=declared, response_bound=positive_number("response_bound", response_bound), prior=prior
         )
@@ -98,9 +98,10 @@ class HuberRegression(LinearModel):
 
     def __init__(
         self, features: int, *, threshold: float, response_bound: float | None = None, data_norm: float | None = None,
-        bounds: Any = None, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+        bounds: Any = None, scaled: bool = False, intercept: bool = True, feature_names: Any = None,
+        prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
-        declared = declared_features("HuberRegression", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = declared_features("HuberRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         limit = None if response_bound is None else positive_number("response_bound", response_bound)
         set_model(
             self,
@@ -136,10 +137,10 @@ class Quantile(LinearModel):
 
     def __init__(
         self, features: int, *, level: float = 0.5, smoothing: float | None = None, response_bound: float | None = None,
-        data_norm: float | None = None, bounds: Any = None, intercept: bool = True, feature_names: Any = None,
-        prior: Gaussian | None = None,
+        data_norm: float | None = None, bounds: Any = None, scaled: bool = False, intercept: bool = True,
+        feature_names: Any = None, prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
-        declared = declared_features("Quantile", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = declared_features("Quantile", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         q = number("level", level)
         if not 0.0 < q < 1.0:
             raise InvalidModel(f"level must lie strictly between 0 and 1, such as 0.5 for the median, but {q!r} came.")
@@ -187,11 +188,11 @@ class BoundedResidualGLM(LinearModel):
 
     def __init__(
         self, family: str, features: int, *, residual_bound: float, data_norm: float | None = None, bounds: Any = None,
-        intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
         if family not in self.FAMILIES:
             raise InvalidModel(f"family must be one of {', '.join(self.FAMILIES)}, but {family!r} came.")
-        declared = declared_features("BoundedResidualGLM", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = declared_features("BoundedResidualGLM", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_model(
             self,
             features=declared,

@@ -11,6 +11,11 @@ multiplies θ has norm up to r̃ = √(r² + 1), not r: Minami et al. §3.3 forg
 | of the wrong length, or not a row | as if every entry were NaN | as if every entry were NaN |
 
 A model whose promise needs no bound (`likelihood_model`) may declare none: its rows are treated as in a box of ±1e60.
+
+``scaled=True`` maps a box to [−1, 1] by its own public ends, so that columns in different units weigh alike: the
+clamped x becomes (x − middle)/half-width, and x/max(|lo|, |hi|) without an intercept, which could not take up a shift.
+A column whose ends are equal becomes 0, a NaN the middle. Coefficients then belong to the scaled columns;
+`in_column_units` gives those of the original ones.
 """
 
 from __future__ import annotations
@@ -46,6 +51,7 @@ class Features:
     box: tuple[Ends, Ends] | None = None
     intercept: bool = True
     names: tuple[str, ...] | None = None
+    scaled: bool = False
 
     @property
     def width(self) -> int:
@@ -62,7 +68,7 @@ class Features:
         """r², exact: of a box, Σ max(lo², hi²)."""
         if self.data_norm is not None:
             return Fraction(self.data_norm) ** 2
-        return sum((Fraction(max(-lo, hi)) ** 2 for lo, hi in zip(*self._ends, strict=True)), Fraction(0))
+        return sum((Fraction(max(-lo, hi)) ** 2 for lo, hi in zip(*self.encoded_ends, strict=True)), Fraction(0))
 
     @property
     def squared_reach(self) -> Fraction:
@@ -80,6 +86,13 @@ class Features:
         return root_up(self.squared_reach)
 
     @property
+    def enforced_by(self) -> str:
+        """How rows are brought into their bounds, in words."""
+        if self.box is None:
+            return "scaled onto the ball"
+        return "clamped to the box and scaled to [-1, 1]" if self.scaled else "clamped to the box"
+
+    @property
     def column_names(self) -> tuple[str, ...]:
         named = self.names or tuple(f"feature {index}" for index in range(self.count))
         return (*named, "intercept") if self.intercept else named
@@ -90,19 +103,60 @@ class Features:
         lower, upper = (end if isinstance(end, tuple) else (end,) * self.count for end in box)
         return lower, upper
 
+    @property
+    def encoded_ends(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The ends of a box as encoded rows have them: between −1 and 1 where they are scaled."""
+        if not self.scaled:
+            return self._ends
+        lower, upper = (self._on_scale(np.array(end)).tolist() for end in self._ends)
+        return tuple(lower), tuple(upper)
+
+    @cached_property
+    def _scale(self) -> tuple[Matrix, Matrix]:
+        """Shift and divisor of each column; a divisor of 0 marks a column whose ends are equal."""
+        lower, upper = (np.array(end) for end in self._ends)
+        if self.intercept:
+            return lower + (upper - lower) / 2, (upper - lower) / 2
+        varies = lower < upper
+        return np.zeros(self.count), np.where(varies, np.maximum(np.abs(lower), np.abs(upper)), 0.0)
+
+    def _on_scale(self, values: Matrix) -> Matrix:
+        shift, divisor = self._scale
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = (values - shift) / divisor
+        # rounding may have carried an end beyond 1, which the norm of a row is computed from
+        return np.clip(np.where(divisor > 0.0, moved, 0.0), -1.0, 1.0) + 0.0
+
+    def in_column_units(self, thetas: Any) -> Matrix:
+        """Coefficients of encoded rows, one set a row, as those of the original columns: linear, and public.
+
+        For scaled features c/half-width, and the intercept less Σ c·middle/half-width; 0 for a column whose ends are
+        equal. The identity for all others.
+        """
+        result = np.array(thetas, dtype=np.float64)
+        if not self.scaled:
+            return result
+        shift, divisor = self._scale
+        coefficients = np.where(divisor > 0.0, result[..., : self.count] / np.where(divisor > 0.0, divisor, 1.0), 0.0)
+        result[..., : self.count] = coefficients
+        if self.intercept:
+            result[..., self.count] -= coefficients @ shift
+        return result
+
     def enforce(self, rows: Matrix) -> Matrix:
         """Encoded rows: inside the declared bounds whatever came in, with the column of ones."""
-        bounded = self._clamped(rows) if self.data_norm is None else self._scaled(rows)
+        bounded = self._clamped(rows) if self.data_norm is None else self._on_ball(rows)
         if not self.intercept:
             return bounded
         return np.concatenate([bounded, np.ones((len(bounded), 1))], axis=1)
 
     def _clamped(self, rows: Matrix) -> Matrix:
         lower, upper = (np.array(end) for end in self._ends)
-        substitute = np.clip(0.0, lower, upper)
-        return np.clip(np.where(np.isnan(rows), substitute, rows), lower, upper) + 0.0
+        substitute = self._scale[0] if self.scaled and self.intercept else np.clip(0.0, lower, upper)
+        clamped = np.clip(np.where(np.isnan(rows), substitute, rows), lower, upper) + 0.0
+        return self._on_scale(clamped) if self.scaled else clamped
 
-    def _scaled(self, rows: Matrix) -> Matrix:
+    def _on_ball(self, rows: Matrix) -> Matrix:
         """Scaled onto the ball if outside it. The margin exceeds the rounding of the norm, so that the row as
         stored has a norm of at most r in exact arithmetic."""
         if self.count == 0:
@@ -123,12 +177,13 @@ class Features:
             "bounds": box,
             "intercept": self.intercept,
             "feature_names": None if self.names is None else list(self.names),
-        }
+        } | ({"scaled": True} if self.scaled else {})  # absent in older certificates, whose digests must not change
 
 
 def declared_features(
-    model: str, features: Any, *, data_norm: Any, bounds: Any, intercept: Any, feature_names: Any, needed: bool = True
-) -> Features:
+    model: str, features: Any, *, data_norm: Any, bounds: Any, intercept: Any, feature_names: Any, scaled: Any = False,
+    needed: bool = True,
+) -> Features:  # fmt: skip
     """Check what a model's constructor was given; ``needed`` says whether its promise rests on a bound."""
     how_many = count("features", features, least=1)
     none_came = data_norm is None and bounds is None
@@ -144,13 +199,28 @@ def declared_features(
         raise InvalidModel(f"intercept must be True or False, but a {type(intercept).__name__} came.")
     norm = None if data_norm is None else positive_number("data_norm", data_norm)
     box = None if bounds is None else _box(bounds, how_many)
-    result = Features(how_many, norm, box, bool(intercept), _names(feature_names, how_many))
+    _check_scaled(scaled, box)
+    result = Features(how_many, norm, box, bool(intercept), _names(feature_names, how_many), bool(scaled))
     if result.bounded and not 0.0 < result.norm < LARGEST:
         raise InvalidModel(
             f"The features' bound gives rows of norm up to {result.norm:g}; it must lie above 0 and below {LARGEST:g}. "
             "Rescale the features."
         )
     return result
+
+
+def _check_scaled(scaled: Any, box: tuple[Ends, Ends] | None) -> None:
+    if not isinstance(scaled, bool | np.bool_):
+        raise InvalidModel(f"scaled must be True or False, but a {type(scaled).__name__} came.")
+    if not scaled:
+        return
+    if box is None:
+        raise InvalidModel(
+            "scaled=True maps each feature from its declared range to [-1, 1], and no range was declared; it is never "
+            "computed from the records. Pass bounds=(lo, hi), numbers or one for each feature, or leave out scaled."
+        )
+    if any(abs(value) >= LARGEST for end in box for value in (end if isinstance(end, tuple) else (end,))):
+        raise InvalidModel(f"Bounds of scaled features must lie between -{LARGEST:g} and {LARGEST:g}.")
 
 
 def read_rows(X: Any, features: Features) -> Iterator[Matrix]:
@@ -190,14 +260,15 @@ def schema_features(schema: Any, target: str | None) -> dict[str, Any]:
         if name == target:
             continue
         labels = [f"{name}={label}" for label in column.labels[1:]] if column.kind == "category" else [name]
-        low, high = _column_range(column)
+        low, high = column_range(column)
         names += labels
         lower += [low] * len(labels)
         upper += [high] * len(labels)
     return {"features": len(names), "bounds": (tuple(lower), tuple(upper)), "feature_names": tuple(names)}
 
 
-def _column_range(column: Any) -> tuple[float, float]:
+def column_range(column: Any) -> tuple[float, float]:
+    """The ends of a declared column as a number; of levels, 0 and 1 (one column for each)."""
     match column.kind:
         case "number":
             return column.lower, column.upper

@@ -45,8 +45,30 @@ Array = NDArray[np.float64]
 Prior = Gaussian | NormalInverseGamma
 
 
+class LossKernel(abc.ABC):
+    """What a β-divergence posterior is compiled from: the loss of encoded rows and a prior; hashable and free of data."""
+
+    likelihood: Likelihood
+
+    @abc.abstractmethod
+    def predictor(self, theta: Any, X: Any) -> Any:
+        """u, finite whatever a user's function makes of a record."""
+
+    @abc.abstractmethod
+    def losses(self, theta: Any, X: Any, y: Any, beta: Any) -> Any:
+        """ℓ_β(θ, z_i), one number per record."""
+
+    @abc.abstractmethod
+    def losses_of_many(self, thetas: Any, X: Any, y: Any, beta: Any) -> Any:
+        """ℓ_β(θ_k, z_i): one row per parameter, one column per record."""
+
+    @abc.abstractmethod
+    def negative_log_prior(self, theta: Any, *prior: Any) -> Any:
+        """−log π(θ) in the unconstrained coordinates, for one θ or for the rows of an array."""
+
+
 @dataclass(frozen=True)
-class BetaKernel:
+class BetaKernel(LossKernel):
     """Loss and kind of prior, free of data and numbers: the static argument of compiled functions.
 
     ``prior`` are the arrays of `prior_arguments`: (precision, location, squared radius, constant) for a Gaussian,
@@ -70,22 +92,19 @@ class BetaKernel:
         return array_module(theta).logaddexp(math.log(cast(Any, self.likelihood).floor), theta[..., -1])
 
     def predictor(self, theta: Any, X: Any) -> Any:
-        """u, finite whatever a user's function makes of a record."""
         return _finite(self.function(self.parts(theta)[0], X))
 
     def losses(self, theta: Any, X: Any, y: Any, beta: Any) -> Any:
-        """ℓ_β(θ, z_i), one number per record."""
         coefficients, variance = self.parts(theta)
         return self.likelihood.beta_loss(beta, _finite(self.function(coefficients, X)), y, variance)
 
     def losses_of_many(self, thetas: Any, X: Any, y: Any, beta: Any) -> Any:
-        """ℓ_β(θ_k, z_i): one row per parameter, one column per record."""
         coefficients, variance = self.parts(thetas)
         variance = None if variance is None else variance[:, None]
         return self.likelihood.beta_loss(beta, _finite(self.function.many(coefficients, X)), y, variance)
 
     def negative_log_prior(self, theta: Any, *prior: Any) -> Any:
-        """−log π(θ) in the unconstrained coordinates; normalised, but for the mass of a Gaussian's ball."""
+        """Normalised, but for the mass of a Gaussian's ball."""
         xp = array_module(theta)
         if self.conjugate is None:
             precision, location, squared_radius, constant = prior
@@ -114,7 +133,7 @@ class WithLikelihood(abc.ABC):
         """u = m(x, θ)."""
 
     @property
-    def beta_kernel(self) -> BetaKernel:
+    def beta_kernel(self) -> LossKernel:
         """Loss and kind of prior, as a static value."""
         prior = self._prior
         conjugate = prior.conjugate if isinstance(prior, NormalInverseGamma) else None
@@ -180,7 +199,7 @@ class WithLikelihood(abc.ABC):
         """θ as it is published: the variance in place of its coordinate. For one θ or for the rows of an array."""
         result = np.array(theta, dtype=np.float64)
         if self.likelihood.samples_variance:
-            result[..., -1] = np.exp(np.minimum(self.beta_kernel.log_variance(result), 700.0))
+            result[..., -1] = np.exp(np.minimum(cast(BetaKernel, self.beta_kernel).log_variance(result), 700.0))
         return result
 
     def unconstrain(self, theta: Any) -> Array:
@@ -242,8 +261,8 @@ class LikelihoodModel(RowModel, WithLikelihood):
     def _bounds(self) -> dict[str, Bound]:
         found = {"density": self.likelihood.density_bound}
         if self.features.bounded:
-            how = "clamped to the box" if self.features.box is not None else "scaled onto the ball"
-            found["feature_norm"] = Bound(self.features.reach, Provenance.ENFORCED, f"rows are {how}")
+            why = f"rows are {self.features.enforced_by}"
+            found["feature_norm"] = Bound(self.features.reach, Provenance.ENFORCED, why)
         floor = getattr(self.likelihood, "floor", None)
         if floor is not None:
             known = getattr(self.likelihood, "variance", None) is not None
@@ -265,11 +284,12 @@ class LinearPredictorModel(LikelihoodModel):
 
 
 def free_features(
-    model: str, features: Any, *, data_norm: Any, bounds: Any, intercept: Any, feature_names: Any
+    model: str, features: Any, *, data_norm: Any, bounds: Any, intercept: Any, feature_names: Any, scaled: Any = False
 ) -> Features:
     """Features of a model whose promise needs no bound on them; one may be declared."""
     return declared_features(
-        model, features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names, needed=False
+        model, features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept,
+        feature_names=feature_names, needed=False,
     )  # fmt: skip
 
 

@@ -225,13 +225,21 @@ class Categorical(DiscreteLikelihood):
 
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
         xp = array_module(predictor)
-        shape = predictor.shape[:-1]
+        scores = self._below_best(predictor)
+        shape = scores.shape[:-1]
         codes = xp.broadcast_to(xp.clip(xp.asarray(response).astype(int), 0, self.classes - 1), shape)
-        chosen = xp.take_along_axis(predictor, codes[..., None], axis=-1)[..., 0]
-        return chosen - log_sum(predictor)
+        chosen = xp.take_along_axis(scores, codes[..., None], axis=-1)[..., 0]
+        return chosen - log_sum(scores)
 
     def log_power_integral(self, beta: Any, predictor: Any, variance: Any = None) -> Any:
-        return log_sum(beta * predictor) - beta * log_sum(predictor)
+        scores = self._below_best(predictor)
+        return log_sum(beta * scores) - beta * log_sum(scores)
+
+    @staticmethod
+    def _below_best(predictor: Any) -> Any:
+        """Scores less the largest. Of scores near 1e60 the two sums above would cancel to nothing but rounding, and a
+        loss that is bounded on paper would not be bounded in the program."""
+        return predictor - predictor.max(axis=-1, keepdims=True)
 
 
 class CountLikelihood(DiscreteLikelihood):

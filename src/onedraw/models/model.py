@@ -29,6 +29,9 @@ ModelClass = TypeVar("ModelClass", bound="type[Model]")
 
 _MODELS: dict[str, type[Model]] = {}
 
+LATER = {"scaled"}
+"""Written where it is used only, so that older certificates keep their digests."""
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -172,7 +175,7 @@ def model_from_dict(stored: Mapping[str, Any]) -> Model:
         raise InvalidModel(f"No model is called {name!r}; the known ones are {', '.join(sorted(_MODELS))}.")
     values = {field: value for field, value in stored.items() if field != "model"}
     expected = set(inspect.signature(_MODELS[name]).parameters)
-    if set(values) != expected:
+    if not expected - LATER <= set(values) <= expected:
         raise InvalidModel(
             f"{name} is described by exactly {', '.join(sorted(expected))}, but "
             f"{', '.join(sorted(map(str, values)))} came. A promise rests on every one of them, so none is "

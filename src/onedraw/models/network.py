@@ -67,14 +67,15 @@ class Network(LikelihoodModel):
     def __init__(
         self, features: int, *, hidden: int = 10, task: str = "classification", activation: str = "tanh",
         classes: Any = None, variance_floor: float | None = None, variance: float | None = None,
-        data_norm: float | None = None, bounds: Any = None, feature_names: Any = None, prior: Any = None,
+        data_norm: float | None = None, bounds: Any = None, scaled: bool = False, feature_names: Any = None,
+        prior: Any = None,
     ) -> None:  # fmt: skip
         if task not in self.TASKS:
             raise InvalidModel(f"task must be 'classification' or 'regression', but {task!r} came.")
         if activation not in ("tanh", "relu"):
             raise InvalidModel(f"activation must be 'tanh' or 'relu', but {activation!r} came.")
         floor, known, labels = self._task_options(task, classes, variance_floor, variance)
-        declared = free_features("Network", features, data_norm=data_norm, bounds=bounds, intercept=True, feature_names=feature_names)  # fmt: skip
+        declared = free_features("Network", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=True, feature_names=feature_names)  # fmt: skip
         if prior is None:
             sampled = task == "regression" and known is None
             prior = NormalInverseGamma(scale=1.0, conjugate=False) if sampled else Gaussian(scale=1.0)
@@ -106,6 +107,10 @@ class Network(LikelihoodModel):
         if self.classes is None or len(self.classes) == 2:
             return Signs(self.classes)
         return Codes(self.classes)
+
+    @property
+    def row_blocks(self) -> int:
+        return self.hidden
 
     @property
     def predictor_function(self) -> OneLayer:
@@ -146,8 +151,8 @@ class Predictor(LikelihoodModel):
 
     def __init__(
         self, fn: Any, dimension: int, *, likelihood: Any, features: int, data_norm: float | None = None,
-        bounds: Any = None, intercept: bool = False, feature_names: Any = None, name: str | None = None,
-        prior: Any = None,
+        bounds: Any = None, scaled: bool = False, intercept: bool = False, feature_names: Any = None,
+        name: str | None = None, prior: Any = None,
     ) -> None:  # fmt: skip
         function, called = _function(fn, name)
         law = likelihood_from_dict(likelihood) if isinstance(likelihood, Mapping) else likelihood
@@ -156,7 +161,7 @@ class Predictor(LikelihoodModel):
                 f"likelihood must be a value of onedraw.models.likelihoods, but a {type(law).__name__} came. Without a "
                 "known bound on the density no sensitivity exists: use OwnDensity to declare one."
             )
-        declared = free_features("Predictor", features, data_norm=data_norm, bounds=bounds, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        declared = free_features("Predictor", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         if prior is None:
             prior = NormalInverseGamma(scale=1.0, conjugate=False) if law.samples_variance else Gaussian(scale=1.0)
         how_many = count("dimension", dimension, least=1)
@@ -166,6 +171,11 @@ class Predictor(LikelihoodModel):
     @property
     def likelihood(self) -> Likelihood:
         return self.law
+
+    @property
+    def row_blocks(self) -> int:
+        """None: what the user's function makes of a scaled row is not known."""
+        return 0
 
     @property
     def predictor_function(self) -> OwnFunction:

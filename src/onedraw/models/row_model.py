@@ -47,6 +47,19 @@ class RowModel(Model):
     def response(self) -> Response | None:
         """How a record's response is read; None for a model of features alone."""
 
+    @property
+    def row_blocks(self) -> int:
+        """How many times the parameter begins with coefficients for the entries of a row: classes, hidden units."""
+        return 1
+
+    def in_column_units(self, draws: Any) -> NDArray[np.float64]:
+        """Draws as people read them: coefficients of the original columns where the features were scaled."""
+        result = np.array(draws, dtype=np.float64)
+        for start in range(0, self.row_blocks * self.features.width, self.features.width):
+            block = slice(start, start + self.features.width)
+            result[..., block] = self.features.in_column_units(result[..., block])
+        return result
+
     # Records
 
     def summarise(self, data: Any) -> Encoded:
