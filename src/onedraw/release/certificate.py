@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from onedraw.mechanisms.plan import digest_of
 from onedraw.privacy import ApproxDP, Exactness, Promise, PureDP
@@ -57,6 +58,13 @@ class AssumptionStatement(_Part):
     provenance: str
 
 
+class MeasureStatement(_Part):
+    """The draw is about (response − centre)/unit: public numbers, which whoever reads it out gives back."""
+
+    centre: float
+    unit: float = Field(gt=0)
+
+
 class DataStatement(_Part):
     """What the caller declared about the records; no value in it comes from them."""
 
@@ -64,6 +72,20 @@ class DataStatement(_Part):
     schema_digest: str | None = None
     inferred_from: str | None = None
     person: str | None = None
+    notes: list[AssumptionStatement] = []
+    """What the caller says, or what was noticed, about how the records came to be used; ASSUMED ones are warnings."""
+    declared: dict[str, Any] | None = None
+    """The schema itself, where new records are to be read as those were: for a regression."""
+    measure: MeasureStatement | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_empty(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Absent in older certificates, whose digests must not change."""
+        written: dict[str, Any] = write(self)
+        for name in ("notes", "declared", "measure"):
+            if not written[name]:
+                del written[name]
+        return written
 
 
 class LedgerEntry(_Part):
@@ -128,7 +150,7 @@ def round_up(value: float, digits: int = 10) -> float:
 
 def write_sentence(
     *, budget: Promise, epsilon: float, delta: float, exactness: Exactness, n: int, draws: int, mechanism: str,
-    unit: int, proven: bool, seeded: bool, recorded: bool,
+    unit: int, proven: bool, seeded: bool, recorded: bool, warnings: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """The first line: how exact, what is promised, against whom, by what, and whether it stands in the books."""
     what = "this draw is" if draws == 1 else f"these {draws} draws together are"
@@ -141,4 +163,5 @@ def write_sentence(
         + f"{LEADING_WORD[exactness.kind]}: {what} ({figures})-differentially private when {who} among n = {n:,} "
         f"{'is' if unit == 1 else 'are'} replaced (n is public), by {mechanism}{native}."
         + ("" if recorded else NOT_RECORDED)
+        + "".join(f" {warning[:1].upper()}{warning[1:]}." for warning in warnings)
     )

@@ -8,12 +8,14 @@ depends on the records: it stays on `Release.diagnostics`, for the curator alone
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data import Records
+from onedraw.data import Measure, Records
 from onedraw.errors import CannotWrite, CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.accounts import QUOTED_DELTA
 from onedraw.mechanisms import Plan
-from onedraw.models import ConjugateModel
+from onedraw.models import BetaTarget, ConjugateModel
+from onedraw.models.row_model import RowModel
 from onedraw.privacy import (
     ApproxDP,
     Assumed,
@@ -50,6 +53,7 @@ from .certificate import (
     DataStatement,
     DrawStatement,
     LedgerEntry,
+    MeasureStatement,
     MechanismStatement,
     PromiseStatement,
     round_up,
@@ -58,6 +62,9 @@ from .certificate import (
 from .lattice import snap, spacing_for
 
 ACCEPTABLE = ("estimated", "assumed")
+
+LARGEST_VALUE = 1e200
+"""Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
 
 INTEGER_SUMS = "float64; records summed exactly, as integers on a public lattice; draw rounded to the lattice below"
 FLOATING_SUMS = "float64 throughout, also in sums over records; draw rounded to the lattice below"
@@ -69,6 +76,10 @@ class Release:
 
     certificate: Certificate
     diagnostics: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[type[Release], tuple[Certificate]]:
+        """Pickled or copied without the diagnostics, which stay where they were made."""
+        return Release, (self.certificate,)
 
     @property
     def draws(self) -> NDArray[np.float64]:
@@ -184,7 +195,7 @@ def accepted_words(accept: Collection[str] | str) -> frozenset[str]:
 def release(
     plan: Plan, data: Any, *, sampler: Any = None, ledger: Ledger | None = None, dataset: str | None = None,
     accept: Collection[str] | str = (), lattice: float | None = None, random_state: int | None = None,
-    part: str | None = None, label: str = "",
+    part: str | None = None, label: str = "", notes: tuple[Assumption, ...] = (),
 ) -> Release:  # fmt: skip
     """Draw once (or ``plan.draws`` times) from the calibrated posterior and let the result out with a certificate.
 
@@ -197,11 +208,16 @@ def release(
     | the budget left is too small | `BudgetSpent`, nothing drawn |
     | ``random_state`` given | charged like any other, marked "not private" |
     | ``ledger=None`` | allowed from Python only; the first line says so |
+    | ``notes`` given | they stand among the assumptions; those that are assumed also in the first line |
     | a crash after the charge | the spend stands, no release exists |
     """
     from onedraw import samplers
 
-    sampler, why = samplers.default_sampler(plan) if sampler is None else (sampler, "named by the caller")
+    accepted = accepted_words(accept)
+    if sampler is None:
+        sampler, why = samplers.default_sampler(plan, accept=accepted)
+    else:
+        why = "named by the caller"
     samplers.check_sampler(plan, sampler)
     exactness = sampler.exactness(plan)
     promise = promise_of(plan, exactness, accept=accept)
@@ -217,18 +233,31 @@ def release(
         promise,
         spacing,
         seeded=random_state is not None,
-        data=describe(data),
+        data=describe(plan, data, notes),
     )
     opinion = certify(promise, epsilon=words.epsilon, delta=words.delta)
 
     reservation = charge(ledger, dataset, data, words, label=label, part=part)
     target = plan.target(plan.model.summarise(data))
     sample = sampler.run(target, source_of_randomness(sampler, random_state), size=plan.draws)
-    draws = snap(sample.draws, spacing).reshape(plan.draws, -1)
+    draws = published(target, sample.draws, plan, spacing)
     certificate = words.certificate(draws, opinion=opinion, reservation=reservation)
     if ledger is not None and reservation is not None:
         ledger.settle(reservation, certificate.digest)
     return Release(certificate, diagnostics=sample.diagnostics)
+
+
+def published(target: Any, draws: NDArray[np.float64], plan: Plan, spacing: float) -> NDArray[np.float64]:
+    """Draws as they leave: in the model's own units, on the lattice, a sampled variance not below its floor."""
+    model = plan.model
+    if isinstance(target, BetaTarget):  # drawn from in unconstrained coordinates
+        draws = np.clip(model.constrain(draws), -LARGEST_VALUE, LARGEST_VALUE)
+    values = snap(draws, spacing).reshape(plan.draws, -1)
+    likelihood: Any = getattr(model, "likelihood", None)
+    if getattr(likelihood, "samples_variance", False) and model.parameter_names[-1] == "variance":
+        # rounding to nearest could carry a variance below the floor that the sensitivity rests on
+        values[:, -1] = np.maximum(values[:, -1], math.ceil(Fraction(likelihood.floor) / Fraction(spacing)) * spacing)
+    return values
 
 
 def source_of_randomness(sampler: Any, random_state: int | None) -> Any:
@@ -268,15 +297,26 @@ def sums_exactly(plan: Plan) -> bool:
     return isinstance(plan.model, ConjugateModel) or plan.requires == "candidates"
 
 
-def describe(data: Any) -> DataStatement:
+def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:
+    written = [AssumptionStatement(statement=note.statement, provenance=note.provenance.value) for note in notes]
     if not isinstance(data, Records):
-        return DataStatement()
+        return DataStatement(notes=written, measure=measure_of(data))
     return DataStatement(
         target=data.target,
         schema_digest=data.schema.digest,
         inferred_from=data.schema.inferred_from,
         person=data.schema.person,
+        notes=written,
+        declared=data.schema.to_dict() if isinstance(plan.model, RowModel) else None,
+        measure=measure_of(data),
     )
+
+
+def measure_of(data: Any) -> MeasureStatement | None:
+    """What the records, or the responses of a pair (X, y), say they are measured in."""
+    holder = data[1] if isinstance(data, tuple) and len(data) == 2 else data
+    measure = getattr(holder, "measure", None)
+    return MeasureStatement(centre=measure.centre, unit=measure.unit) if isinstance(measure, Measure) else None
 
 
 def charge(
@@ -383,7 +423,15 @@ class _Words:
                     Provenance.ENFORCED,
                 )
             )
-        return [*guarantee.assumptions, *extra]
+        if (measure := self.data.measure) is not None:
+            extra.append(
+                Assumption(
+                    f"responses are measured from {measure.centre!r} in units of {measure.unit!r}, public numbers",
+                    Provenance.ENFORCED,
+                )
+            )
+        noted = [Assumption(note.statement, Provenance(note.provenance)) for note in self.data.notes]
+        return [*guarantee.assumptions, *extra, *noted]
 
     def certificate(self, draws: NDArray[np.float64], *, opinion: str, reservation: Reservation | None) -> Certificate:
         plan, guarantee = self.plan, self.plan.guarantee
@@ -392,6 +440,7 @@ class _Words:
                 budget=plan.budget, epsilon=self.epsilon, delta=self.delta, exactness=self.exactness, n=plan.n,
                 draws=plan.draws, mechanism=plan.heading, proven=plan.mechanism.proven, unit=guarantee.unit.records_per_person,
                 seeded=self.seeded, recorded=reservation is not None,
+                warnings=[note.statement for note in self.data.notes if note.provenance == Provenance.ASSUMED],
             ),
             promise=PromiseStatement(
                 epsilon=self.epsilon, delta=self.delta, native=self.promise.to_dict(), budget=plan.budget.to_dict()

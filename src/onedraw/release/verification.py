@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from onedraw.data import Schema
 from onedraw.errors import CertificateRejected, OnedrawError, WrongCall
 from onedraw.ledger import Ledger, Reservation
 from onedraw.mechanisms import Plan, plan_from_dict
@@ -53,6 +54,7 @@ def verify(source: str | os.PathLike[str] | Certificate, *, ledger: Ledger | Non
     check_promise(certificate, plan)
     check_words(certificate, plan)
     check_draw(certificate, plan)
+    check_schema(certificate)
     checks = [
         "the plan's numbers re-derive the theorem's promise",
         "the stated promise is implied by it, and implies the budget",
@@ -187,6 +189,19 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
     spacing_for(1.0, certificate.lattice)
     if not on_lattice(np.array(draw.values), certificate.lattice):
         raise reject("its draw does not lie on its lattice")
+
+
+def check_schema(certificate: Certificate) -> None:
+    """The schema it carries, by which new records are read, is the one whose digest it states."""
+    data = certificate.data
+    if data.declared is None:
+        return
+    try:
+        digest = Schema.from_dict(data.declared).digest
+    except OnedrawError as error:
+        raise reject(f"its schema is not one ({error})") from error
+    if digest != data.schema_digest:
+        raise reject("its schema is not the one whose digest it states")
 
 
 def check_ledger(certificate: Certificate, ledger: Ledger) -> None:

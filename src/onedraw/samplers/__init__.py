@@ -3,7 +3,10 @@
 A sampler knows nothing of privacy: it is given a law and a source of randomness, and says before it runs how
 exactly it draws. The files: `exact` (closed-form laws) with `gaussian` and `ball` (a Gaussian cut to a ball);
 `langevin` and `proximal` (chains for Gibbs posteriors: what they promise, without JAX) with `langevin_chain`,
-`proximal_chain`, `frame` and `columns` (the chains themselves, compiled); `selection` (one of many candidates, exact
+`proximal_chain`, `frame` and `columns` (the chains themselves, compiled); `hamiltonian` (HMC and NUTS, never proven)
+with `meetings` and `coupling` (how L-lag couplings on data simulated by `simulated` estimate what is missing),
+`hamiltonian_chain` and `coupling_chain` (compiled), `mode` and `landscape` (where they start, in which coordinates),
+`blackjax_kernels` (the one place that meets BlackJAX) and `fits` (many data sets at once); `selection` (one of many candidates, exact
 on whole numbers); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
 into ChaCha20, or a seed), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
@@ -21,7 +24,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onedraw.samplers.chacha import CHACHA20, chacha_key, secure_key, seeded_key
     from onedraw.samplers.choice import check_sampler, default_sampler
+    from onedraw.samplers.coupling import curator_coupling
     from onedraw.samplers.exact import Exact
+    from onedraw.samplers.fits import fits
+    from onedraw.samplers.hamiltonian import HMC, NUTS
     from onedraw.samplers.langevin import Langevin, LastIterateLangevin
     from onedraw.samplers.proximal import Proximal
     from onedraw.samplers.randomness import (
@@ -37,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHACHA20",
+    "HMC",
+    "NUTS",
     "OPERATING_SYSTEM",
     "SEEDED",
     "Exact",
@@ -48,7 +56,9 @@ __all__ = [
     "Selection",
     "chacha_key",
     "check_sampler",
+    "curator_coupling",
     "default_sampler",
+    "fits",
     "sampler_from_dict",
     "secure_generator",
     "secure_key",
@@ -58,6 +68,10 @@ __all__ = [
 
 _HOME = {
     "Exact": "exact",
+    "HMC": "hamiltonian",
+    "NUTS": "hamiltonian",
+    "curator_coupling": "coupling",
+    "fits": "fits",
     "Langevin": "langevin",
     "LastIterateLangevin": "langevin",
     "Proximal": "proximal",

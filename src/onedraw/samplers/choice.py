@@ -3,16 +3,20 @@
 A closed form is drawn exactly, and a noisy-gradient plan is its own algorithm. Otherwise there are two proven chains.
 The last iterate of Langevin has a promise of its own and needs no convergence, but its law is only near the
 posterior; the proximal sampler is within the plan's reserve γ of the posterior itself. The one with less work is
-taken, the second if they are equal.
+taken, the second if they are equal. No chain is proven for a β-divergence posterior: what the caller accepts by name
+decides, an estimate rather than an assumption.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 from onedraw.errors import ExactnessRefused
+from onedraw.models.predictors import Linear
 from onedraw.samplers.exact import Exact
+from onedraw.samplers.hamiltonian import HMC, NUTS
 from onedraw.samplers.langevin import LastIterateLangevin
 from onedraw.samplers.proximal import Proximal, geometry_of, iterations_of
 from onedraw.samplers.public_numbers import numbers_of_plan
@@ -30,12 +34,15 @@ MOST_WORK = 2e11
 OWN = {"candidates": "Selection", "noisy-gradient": "LastIterateLangevin"}
 """Plans that are algorithms, and the one sampler that carries each of them out."""
 
+NETWORK = (200, 300)
+"""Steps and warm-up of NUTS where the predictor is not linear and the posterior far from normal."""
+
 PASSES = {"langevin": 2.0, "proximal": 4.0}
 """Passes over the records in one step."""
 
 
-def default_sampler(plan: Any) -> tuple[Any, str]:
-    """(sampler, why)."""
+def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[Any, str]:
+    """(sampler, why); ``accept`` are the kinds of exactness short of a proof that the caller takes by name."""
     if getattr(plan, "closed_form", True):
         return Exact(), "exact: the law has a closed form"
     if plan.requires == "candidates":
@@ -44,10 +51,7 @@ def default_sampler(plan: Any) -> tuple[Any, str]:
         steps, step_size = int(plan.parameters["steps"]), plan.parameters["step_size"]
         return LastIterateLangevin(steps, step_size), f"the plan's own algorithm: {steps:,} noisy gradient steps"
     if "beta" in plan.parameters:
-        raise ExactnessRefused(
-            "A β-divergence posterior is not log-concave, and no chain is proven to draw from it. Use "
-            "Candidates(of=BetaDivergence()), which is exact and needs no chain."
-        )
+        return _unproven(plan, (accept,) if isinstance(accept, str) else tuple(accept))
     if "smoothness" not in plan.parameters:
         raise ExactnessRefused(
             f"The loss of {type(plan.model).__name__} has a kink, and the proven chains need a smooth loss. Use "
@@ -64,6 +68,22 @@ def default_sampler(plan: Any) -> tuple[Any, str]:
         assert langevin is not None
         return langevin[1:]
     return proximal[1:]
+
+
+def _unproven(plan: Any, accepted: tuple[str, ...]) -> tuple[Any, str]:
+    """For a β-divergence posterior: what the caller accepts, or a refusal."""
+    if "estimated" in accepted:
+        chain = HMC.coupled(plan)
+        return chain, f"HMC, {chain.steps:,} steps: couplings on data simulated from the public design ask for them"
+    if "assumed" in accepted:
+        linear = isinstance(getattr(plan.model, "predictor_function", None), Linear)
+        sampler = NUTS() if linear else NUTS(*NETWORK)
+        return sampler, "NUTS from a Laplace approximation: the caller accepts that its convergence is assumed"
+    raise ExactnessRefused(
+        "A β-divergence posterior is not log-concave, and no chain is proven to draw from it. Use "
+        "Candidates(of=BetaDivergence()), which is exact and needs no chain, or take the risk of a chain by name: "
+        'accept="estimated" for HMC whose convergence is estimated on simulated data, accept="assumed" for NUTS.'
+    )
 
 
 def check_sampler(plan: Any, sampler: Any) -> None:

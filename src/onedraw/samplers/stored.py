@@ -11,8 +11,10 @@ from onedraw.errors import CertificateRejected
 # name → the file it lives in; looked up when asked for, so that an exact release loads no JAX
 _KNOWN = {
     "Exact": "exact",
+    "HMC": "hamiltonian",
     "LastIterateLangevin": "langevin",
     "Langevin": "langevin",
+    "NUTS": "hamiltonian",
     "Proximal": "proximal",
     "Selection": "selection",
 }

@@ -1,0 +1,65 @@
+"""Transition kernels of BlackJAX on a plain log density, in coordinates where the momentum is N(0, I). The one adapter.
+
+`hmc_step` and `coupled_hmc_step` are the same transition: BlackJAX's coupled kernel moves each of two chains as its HMC
+does, on one shared momentum and one shared uniform.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from blackjax.adaptation.step_size import dual_averaging_adaptation
+from blackjax.mcmc import coupled_hmc, hmc, nuts
+
+from onedraw.models.compute import jnp
+
+_HMC = hmc.build_kernel()
+_COUPLED = coupled_hmc.build_kernel()
+_NUTS = nuts.build_kernel()
+
+TARGET_ACCEPTANCE = 0.8
+_adaptation_start, _adaptation_update, _adaptation_end = dual_averaging_adaptation(TARGET_ACCEPTANCE)
+
+
+def state_at(position: Any, log_density: Any) -> Any:
+    """A chain's state: position, log density and its gradient."""
+    return hmc.init(position, log_density)
+
+
+def hmc_step(key: Any, state: Any, log_density: Any, *, step_size: Any, leapfrog: Any) -> Any:
+    """(state, acceptance probability)."""
+    state, info = _HMC(key, state, log_density, step_size, jnp.ones_like(state.position), leapfrog)
+    return state, info.acceptance_rate
+
+
+def coupled_hmc_step(key: Any, first: Any, second: Any, log_density: Any, *, step_size: Any, leapfrog: Any) -> Any:
+    """(first, second) after one step each, momentum and uniform shared."""
+    metric = jnp.ones_like(first.position)
+    state, _ = _COUPLED(
+        key, coupled_hmc.CoupledHMCState(first, second), (log_density, log_density), (step_size, step_size),
+        (metric, metric), (leapfrog, leapfrog),
+    )  # fmt: skip
+    return state.first, state.second
+
+
+def nuts_step(key: Any, state: Any, log_density: Any, *, step_size: Any, doublings: int) -> Any:
+    """(state, average acceptance probability along the trajectory)."""
+    state, info = _NUTS(key, state, log_density, step_size, jnp.ones_like(state.position), doublings)
+    return state, info.acceptance_rate
+
+
+def adaptation_start(step_size: Any) -> Any:
+    """Dual averaging (Hoffman and Gelman, JMLR 2014) around a first step size."""
+    return _adaptation_start(step_size)
+
+
+def adaptation_update(state: Any, acceptance: Any) -> Any:
+    return _adaptation_update(state, jnp.nan_to_num(acceptance))
+
+
+def current_step_size(state: Any) -> Any:
+    return jnp.exp(state.log_step_size)
+
+
+def adapted_step_size(state: Any) -> Any:
+    return _adaptation_end(state)

@@ -1,0 +1,191 @@
+"""Hamiltonian chains, compiled: a fixed number of steps in the Laplace frame, whatever the records are.
+
+Everything about the records, step sizes and lengths are arguments; one compilation serves all targets of a loss and
+size. How often proposals were accepted depends on the records: it stays with the curator.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.models.compute import jax, jnp
+from onedraw.samplers import blackjax_kernels as kernels
+from onedraw.samplers.hamiltonian import HMC, NUTS, default_step_size
+from onedraw.samplers.landscape import arguments_of, potential, stacked
+from onedraw.samplers.mode import LaplaceFrame, laplace_frame, laplace_frames
+from onedraw.samplers.sample import Sample
+
+AT_ONCE = 2**16
+"""Records times chains advanced side by side; more chains than that go one group after the other."""
+
+JITTER = 0.2
+"""Each trajectory's step size is the chain's times a factor in 1 ± this: no direction resonates."""
+
+
+class Settings(NamedTuple):
+    """The numbers of a Hamiltonian step."""
+
+    step_size: Any
+    leapfrog: Any
+    walk: Any
+
+
+def run_hmc(sampler: HMC, target: Any, key: Any, *, size: int) -> Sample:
+    arguments = arguments_of(target)
+    frame = laplace_frame(target, arguments)
+    draws, accepted = _hmc_chains(
+        target.kernel, sampler.walk > 0.0, chains_at_once(size, target.encoded.n), jax.random.split(key, size), frame,
+        Settings(*sampler.settings(target.dimension)), sampler.steps, arguments,
+    )  # fmt: skip
+    return Sample(np.asarray(draws), {"acceptance": float(accepted.mean())})
+
+
+def run_nuts(sampler: NUTS, target: Any, key: Any, *, size: int) -> Sample:
+    arguments = arguments_of(target)
+    frame = laplace_frame(target, arguments)
+    step_size = sampler.step_size or default_step_size(target.dimension)
+    draws, accepted, adapted = _nuts_chains(
+        target.kernel, sampler.doublings, sampler.warmup > 0, chains_at_once(size, target.encoded.n),
+        jax.random.split(key, size), frame, step_size, sampler.warmup, sampler.steps, arguments,
+    )  # fmt: skip
+    return Sample(np.asarray(draws), {"acceptance": float(accepted.mean()), "step_size": float(adapted.mean())})
+
+
+def run_fits(sampler: HMC, targets: Any, key: Any) -> NDArray[np.float64]:
+    """One draw for each of several targets of one model and size, all in one call."""
+    arguments = stacked(targets)
+    frames, first = laplace_frames(targets, arguments), targets[0]
+    return np.asarray(
+        _hmc_fits(
+            first.kernel, sampler.walk > 0.0, jax.random.split(key, len(targets)), frames,
+            Settings(*sampler.settings(first.dimension)), sampler.steps, arguments,
+        )
+    )  # fmt: skip
+
+
+def chains_at_once(size: int, records: int) -> int:
+    return max(1, min(size, AT_ONCE // max(1, records)))
+
+
+def log_density_in(kernel: Any, frame: LaplaceFrame, arguments: tuple[Any, ...]) -> Any:
+    """z ↦ −U(mode + root·z)."""
+    return lambda z: -potential(kernel, frame.theta(z), arguments)
+
+
+def started(key: Any, log_density: Any, dimension: int) -> Any:
+    """A state drawn from the Laplace approximation; at the mode where that lies outside the prior's ball."""
+    point = jax.random.normal(key, (dimension,))
+    return kernels.state_at(jnp.where(jnp.isfinite(log_density(point)), point, 0.0), log_density)
+
+
+def hamiltonian_step(key: Any, state: Any, log_density: Any, settings: Settings, *, walks: bool) -> Any:
+    """(state, acceptance probability): one jittered trajectory, then the random walk if there is one."""
+    jitter_key, hmc_key, walk_key = jax.random.split(key, 3)
+    step_size = jittered(jitter_key, settings.step_size)
+    state, accepted = kernels.hmc_step(hmc_key, state, log_density, step_size=step_size, leapfrog=settings.leapfrog)
+    return (_walked(walk_key, state, log_density, settings.walk) if walks else state), accepted
+
+
+def jittered(key: Any, step_size: Any) -> Any:
+    return step_size * jax.random.uniform(key, minval=1.0 - JITTER, maxval=1.0 + JITTER)
+
+
+def _walked(key: Any, state: Any, log_density: Any, walk: Any) -> Any:
+    """One step of random-walk Metropolis."""
+    noise_key, chance_key = jax.random.split(key)
+    proposal = kernels.state_at(state.position + walk * jax.random.normal(noise_key, state.position.shape), log_density)
+    chance = jnp.log(jax.random.uniform(chance_key, minval=np.finfo(np.float64).tiny))
+    return chosen(chance <= proposal.logdensity - state.logdensity, proposal, state)
+
+
+def chosen(condition: Any, first: Any, second: Any) -> Any:
+    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), first, second)
+
+
+def _ended(frame: LaplaceFrame, state: Any) -> Any:
+    """θ where the chain ended. No record may make it anything but a number."""
+    theta = frame.theta(state.position)
+    return jnp.where(jnp.isfinite(theta).all(), theta, frame.mode)
+
+
+def _hmc_chain(
+    kernel: Any, walks: bool, key: Any, frame: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
+) -> Any:
+    log_density = log_density_in(kernel, frame, arguments)
+    first, rest = jax.random.split(key)
+
+    def step(number: Any, carried: Any) -> Any:
+        state, total = carried
+        state, accepted = hamiltonian_step(jax.random.fold_in(rest, number), state, log_density, settings, walks=walks)
+        return state, total + accepted
+
+    state, total = jax.lax.fori_loop(0, steps, step, (started(first, log_density, frame.mode.shape[0]), 0.0))
+    return _ended(frame, state), total / steps
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _hmc_chains(
+    kernel: Any, walks: bool, at_once: int, keys: Any, frame: LaplaceFrame, settings: Settings, steps: Any,
+    arguments: Any,
+) -> Any:  # fmt: skip
+    def chain(key: Any) -> Any:
+        return _hmc_chain(kernel, walks, key, frame, settings, steps, arguments)
+
+    # One chain alone stays matrix–vector products, which are faster than products with a one-column matrix.
+    return jax.lax.map(chain, keys, batch_size=at_once if at_once > 1 else None)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _hmc_fits(
+    kernel: Any, walks: bool, keys: Any, frames: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
+) -> Any:
+    def fit(key: Any, frame: LaplaceFrame, own: Any) -> Any:
+        return _hmc_chain(kernel, walks, key, frame, settings, steps, own)[0]
+
+    return jax.vmap(fit)(keys, frames, arguments)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _nuts_chains(
+    kernel: Any, doublings: int, adapts: bool, at_once: int, keys: Any, frame: LaplaceFrame, step_size: Any,
+    warmup: Any, steps: Any, arguments: Any,
+) -> Any:  # fmt: skip
+    log_density = log_density_in(kernel, frame, arguments)
+
+    def chain(key: Any) -> Any:
+        first, warm, rest = jax.random.split(key, 3)
+        state, size = started(first, log_density, frame.mode.shape[0]), jnp.asarray(step_size, dtype=float)
+        if adapts:
+            state, size = _warmed_up(warm, state, log_density, size, doublings=doublings, warmup=warmup)
+
+        def step(number: Any, carried: Any) -> Any:
+            state, total = carried
+            jitter_key, nuts_key = jax.random.split(jax.random.fold_in(rest, number))
+            state, accepted = kernels.nuts_step(
+                nuts_key, state, log_density, step_size=jittered(jitter_key, size), doublings=doublings
+            )
+            return state, total + accepted
+
+        state, total = jax.lax.fori_loop(0, steps, step, (state, 0.0))
+        return _ended(frame, state), total / steps, size
+
+    return jax.lax.map(chain, keys, batch_size=at_once if at_once > 1 else None)
+
+
+def _warmed_up(key: Any, state: Any, log_density: Any, step_size: Any, *, doublings: int, warmup: Any) -> Any:
+    """(state, step size) after dual averaging for a public number of steps."""
+
+    def step(number: Any, carried: Any) -> Any:
+        state, adaptation = carried
+        state, accepted = kernels.nuts_step(
+            jax.random.fold_in(key, number), state, log_density,
+            step_size=kernels.current_step_size(adaptation), doublings=doublings,
+        )  # fmt: skip
+        return state, kernels.adaptation_update(adaptation, accepted)
+
+    state, adaptation = jax.lax.fori_loop(0, warmup, step, (state, kernels.adaptation_start(step_size)))
+    return state, jnp.clip(kernels.adapted_step_size(adaptation), 1e-6, 2.0)

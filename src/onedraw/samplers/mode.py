@@ -1,0 +1,185 @@
+"""Where a posterior is densest, and coordinates in which it is nearly a standard normal law there.
+
+θ = mode + root·z, root = S|SHS|^{−1/2} with S the prior's scales and H the Hessian at the mode, its eigenvalues made
+positive and kept away from 0: the Laplace approximation. In z a posterior of many records is nearly N(0, I), so that a
+chain needs no tuning by hand. The mode is found by Newton's method with a trust region and, for a non-convex
+potential, eigenvalues replaced by their size (saddle-free: Dauphin et al., NeurIPS 2014); by L-BFGS where there are
+many parameters.
+
+Mode and frame depend on the records. They only set a start and a scale for chains of which nothing is proven. Nothing
+here fails on any record: steps are bounded, and what is not finite gives the prior's own location and scale.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from onedraw.models.compute import jax, jnp
+from onedraw.samplers.landscape import arguments_of, gradient, potential, prior_picture
+
+MOST_NEWTON = 60
+"""Newton steps at most; from the prior's location a dozen is usual."""
+
+NEWTON_DIMENSION = 64
+"""With more parameters a Hessian in every step costs more than it saves."""
+
+MOST_DESCENT = 400
+"""L-BFGS iterations at most."""
+
+DENSE_DIMENSION = 1000
+"""With more parameters the prior's scales are used as they are."""
+
+LEAST_CURVATURE, LARGEST_CURVATURE = 0.25, 1e16
+"""Of the posterior in units of the prior's, along any direction. A Gaussian prior alone contributes 1."""
+
+SETTLED = 1e-8
+"""The Newton decrement, in units of the potential, below which the mode is found."""
+
+AT_ONCE = 2**22
+"""Records times directions of the Hessian computed side by side."""
+
+
+class LaplaceFrame(NamedTuple):
+    """θ = mode + root·z."""
+
+    mode: Any
+    root: Any
+
+    def theta(self, z: Any) -> Any:
+        return self.mode + self.root @ z
+
+
+def laplace_frame(target: Any, arguments: Any = None) -> LaplaceFrame:
+    """Mode and scale of one target, from public starts."""
+    location, scale, starts = prior_picture(target)
+    arguments = arguments_of(target) if arguments is None else arguments
+    if target.dimension <= NEWTON_DIMENSION:
+        return LaplaceFrame(*_frame_by_newton(target.kernel, starts, location, scale, arguments))
+    mode = _descended(target.kernel, starts, location, scale, arguments)
+    if target.dimension > DENSE_DIMENSION:
+        return LaplaceFrame(jnp.asarray(mode), jnp.diag(jnp.asarray(scale)))
+    return LaplaceFrame(*_frame_at(target.kernel, mode, scale, arguments))
+
+
+def laplace_frames(targets: Any, arguments: Any) -> LaplaceFrame:
+    """Those of several targets of one model and size, stacked like their ``arguments``."""
+    if targets[0].dimension > NEWTON_DIMENSION:
+        found = [laplace_frame(target) for target in targets]
+        return LaplaceFrame(*(jnp.stack(parts) for parts in zip(*found, strict=True)))
+    location, scale, starts = prior_picture(targets[0])
+    return LaplaceFrame(*_frames_by_newton(targets[0].kernel, starts, location, scale, arguments))
+
+
+def frame_by_newton(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> LaplaceFrame:
+    """From each start; the lowest point reached is the mode."""
+    points, values, sizes, axes = jax.vmap(lambda start: _newton(kernel, start, scale, arguments))(jnp.asarray(starts))
+    best = jnp.argmin(values)
+    found = jnp.isfinite(points[best]).all() & (values[best] < jnp.inf)
+    mode = jnp.where(found, points[best], jnp.asarray(location))
+    return LaplaceFrame(mode, _root(sizes[best], axes[best], scale))
+
+
+def frames_by_newton(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> LaplaceFrame:
+    """The same for stacked targets."""
+
+    def one(own: Any) -> LaplaceFrame:
+        return frame_by_newton(kernel, starts, location, scale, own)
+
+    found: LaplaceFrame = jax.vmap(one)(arguments)
+    return found
+
+
+_frame_by_newton: Any = jax.jit(frame_by_newton, static_argnums=0)
+_frames_by_newton: Any = jax.jit(frames_by_newton, static_argnums=0)
+
+
+def _newton(kernel: Any, start: Any, scale: Any, arguments: Any) -> Any:
+    """(point, value, sizes, axes) after saddle-free Newton steps in units of the prior's scale, no longer than a trust
+    radius. The curvature is that of the last step's start: of the mode, once it is found."""
+
+    def unfinished(state: Any) -> Any:
+        _, _, _, _, radius, decrement, step = state
+        return (step < MOST_NEWTON) & (radius > 1e-12) & (decrement > SETTLED)
+
+    def body(state: Any) -> Any:
+        point, value, _, _, radius, _, step = state
+        slope = scale * gradient(kernel, point, arguments)
+        sizes, axes = _curvature(kernel, point, scale, arguments)
+        along = (axes.T @ slope) / sizes
+        decrement = 0.5 * (sizes * along) @ along
+        move = -axes @ along
+        length = jnp.sqrt(move @ move)
+        trial = point + scale * move * jnp.minimum(1.0, radius / jnp.maximum(length, 1e-300))
+        there = potential(kernel, trial, arguments)
+        better, taken = there < value, jnp.minimum(length, radius)
+        point, value = jnp.where(better, trial, point), jnp.where(better, there, value)
+        radius = jnp.where(better, jnp.maximum(radius, 3.0 * taken), 0.25 * taken)
+        return point, value, sizes, axes, radius, decrement, step + 1
+
+    size = start.shape[0]
+    first = (start, potential(kernel, start, arguments), jnp.ones(size), jnp.eye(size), 1.0, jnp.inf, 0)
+    return jax.lax.while_loop(unfinished, body, first)[:4]
+
+
+def _frame(kernel: Any, mode: Any, scale: Any, arguments: Any) -> LaplaceFrame:
+    sizes, axes = _curvature(kernel, mode, scale, arguments)
+    return LaplaceFrame(mode, _root(sizes, axes, scale))
+
+
+def _root(sizes: Any, axes: Any, scale: Any) -> Any:
+    root = jnp.asarray(scale)[:, None] * ((axes / jnp.sqrt(sizes)) @ axes.T)
+    return jnp.where(jnp.isfinite(root).all(), root, jnp.diag(jnp.asarray(scale)))
+
+
+_frame_at: Any = jax.jit(_frame, static_argnums=0)
+
+
+def _curvature(kernel: Any, point: Any, scale: Any, arguments: Any) -> Any:
+    """(sizes, axes): eigenvalues of the Hessian in units of the prior, made positive and bounded, and eigenvectors."""
+    matrix = hessian(kernel, point, arguments) * scale[:, None] * scale[None, :]
+    matrix = jnp.nan_to_num(0.5 * (matrix + matrix.T), posinf=LARGEST_CURVATURE, neginf=-LARGEST_CURVATURE)
+    matrix = jnp.clip(matrix, -1e120, 1e120)
+    values, axes = jnp.linalg.eigh(matrix)
+    found = jnp.isfinite(values).all() & jnp.isfinite(axes).all()
+    sizes = jnp.clip(jnp.abs(values), LEAST_CURVATURE, LARGEST_CURVATURE)
+    return jnp.where(found, sizes, 1.0), jnp.where(found, axes, jnp.eye(len(values)))
+
+
+def hessian(kernel: Any, theta: Any, arguments: tuple[Any, ...]) -> Any:
+    """∇²U(θ), direction after direction where all at once would take too much memory."""
+    size, records = theta.shape[0], arguments[1].shape[0]
+    slope = jax.grad(lambda point: potential(kernel, point, arguments))
+
+    def along(direction: Any) -> Any:
+        return jax.jvp(slope, (theta,), (direction,))[1]
+
+    at_once = max(1, AT_ONCE // max(1, records))
+    if at_once >= size:
+        return jax.vmap(along)(jnp.eye(size))
+    return jax.lax.map(along, jnp.eye(size), batch_size=at_once)
+
+
+@partial(jax.jit, static_argnums=0)
+def _value_and_slope(kernel: Any, theta: Any, arguments: Any) -> Any:
+    return potential(kernel, theta, arguments), gradient(kernel, theta, arguments)
+
+
+def _descended(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> Any:
+    """The lowest point L-BFGS reaches, in units of the prior's scale."""
+
+    def objective(point: Any) -> Any:
+        value, slope = _value_and_slope(kernel, jnp.asarray(point * scale), arguments)
+        return min(float(value), 1e300), np.asarray(slope) * scale
+
+    best, lowest = np.asarray(location), np.inf
+    for start in starts:
+        found = optimize.minimize(
+            objective, start / scale, jac=True, method="L-BFGS-B", options={"maxiter": MOST_DESCENT}
+        )
+        if np.isfinite(found.x).all() and found.fun < lowest:
+            best, lowest = found.x * scale, float(found.fun)
+    return best
