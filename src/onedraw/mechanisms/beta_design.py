@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, singledispatch
 from typing import Any, cast
 
@@ -152,6 +152,31 @@ def _golden(error: Callable[[float], float], low: float, high: float) -> float:
 
 
 @singledispatch
+def variance_information(likelihood: Any, beta: float, noise: float | None) -> tuple[float, float] | None:
+    """H and K of log σ² where the variance is a parameter; None for a likelihood the design does not know.
+
+    Residuals are symmetric, so nothing is shared with the coefficients: the matrices have no entries between the two.
+    """
+    return None
+
+
+@variance_information.register
+def _(likelihood: GaussianNoise, beta: float, noise: float | None) -> tuple[float, float]:
+    return rules.normal_variance_information(reference_scale(likelihood, noise), beta)
+
+
+@variance_information.register
+def _(likelihood: StudentT, beta: float, noise: float | None) -> tuple[float, float]:
+    """By summation, at a floor low enough not to matter: the score is that of σ² itself."""
+    scale, step = reference_scale(likelihood, noise), 1e-4
+    free = replace(likelihood, variance_floor=max(1e-3 * scale**2, 1e-30), variance=None)
+    residuals = scale * np.arange(-64.0, 64.0, 1.0 / 64.0)[:, None]
+    near = [free.log_density(np.zeros(1), residuals, scale**2 * math.exp(shift)) for shift in (-step, 0.0, step)]
+    found = rules.tabulated_information(near[1], (near[2] - near[0]) / (2.0 * step), beta, spacing=scale / 64.0)
+    return float(found[0][0]), float(found[1][0])
+
+
+@singledispatch
 def mean_information(likelihood: Any, variances: Array, beta: float, noise: float | None) -> Averages | None:
     """E H(u) and E K(u), u ~ N(0, v), for each v; None for a likelihood the design does not know."""
     return None
@@ -174,14 +199,14 @@ def _(likelihood: Categorical, variances: Array, beta: float, noise: float | Non
 @mean_information.register
 def _(likelihood: GaussianNoise, variances: Array, beta: float, noise: float | None) -> Averages:
     """The residual's law is the same at every u."""
-    information, variability = rules.normal_information(_scale(likelihood, noise), beta)
+    information, variability = rules.normal_information(reference_scale(likelihood, noise), beta)
     return np.full_like(variances, information), np.full_like(variances, variability)
 
 
 @mean_information.register
 def _(likelihood: StudentT, variances: Array, beta: float, noise: float | None) -> Averages:
     """As for normal noise, by summation over a grid of residuals; far out f^β leaves nothing."""
-    scale = _scale(likelihood, noise)
+    scale = reference_scale(likelihood, noise)
     residuals = scale * np.arange(-64.0, 64.0, 1.0 / 64.0)[:, None]
     found = _by_summation(likelihood, np.zeros(1), residuals, beta, spacing=scale / 64.0, variance=scale**2)
     return np.full_like(variances, found[0][0]), np.full_like(variances, found[1][0])
@@ -197,7 +222,8 @@ def _(likelihood: Any, variances: Array, beta: float, noise: float | None) -> Av
     return information, variability
 
 
-def _scale(likelihood: GaussianNoise | StudentT, noise: float | None) -> float:
+def reference_scale(likelihood: GaussianNoise | StudentT, noise: float | None) -> float:
+    """σ of the design: the known one, or ``noise``, by default 1, at least the floor."""
     known = likelihood.variance
     return math.sqrt(known) if known is not None else max(noise or NOISE, math.sqrt(likelihood.floor))
 

@@ -185,6 +185,21 @@ def normal_information(deviation: float, beta: float) -> tuple[float, float]:
     return size * beta**-1.5 / deviation**2, size**2 * (2.0 * beta - 1.0) ** -1.5 / deviation**2
 
 
+def normal_variance_information(deviation: float, beta: float) -> tuple[float, float]:
+    """Of log σ²: H = ¼A(β)(2πσ²)^{−(β−1)/2}, K = ¼A(2β−1)(2πσ²)^{−(β−1)} − m².
+
+    m = ½(1−β)β^{−3/2}(2πσ²)^{−(β−1)/2} is the mean score under f^β. The score is ½(z² − 1), and f^β is a normal density of variance σ²/β but for its mass (2πσ²)^{−(β−1)/2}β^{−½}, under
+    which z² has the mean 1/β and the mean square 3/β²: A(β) = β^{−½}(3/β² − 2/β + 1). At β = 1 both are Fisher's ½.
+    """
+    size = (2.0 * math.pi * deviation**2) ** (-(beta - 1.0) / 2.0)
+
+    def square(power: float) -> float:
+        return 0.25 / math.sqrt(power) * (3.0 / power**2 - 2.0 / power + 1.0)
+
+    mean = 0.5 * (1.0 - beta) * beta**-1.5
+    return size * square(beta), size**2 * (square(2.0 * beta - 1.0) - mean**2)
+
+
 def categorical_information(scores: Array, beta: float) -> tuple[float, float]:
     """Averages a_H, a_K over the rows of scores: E H = a_H·(I − 11ᵀ/K) where classes are exchangeable, and so K."""
     classes = scores.shape[1]

@@ -1,7 +1,7 @@
 """Which loss the candidates are selected by, its public interval, and what the reference design says of it.
 
-For `BetaDivergence`: the β-loss of any likelihood of a linear predictor whose parameters all have the Gaussian prior,
-with β chosen as for a single draw. For ``Gibbs(rule="bounded")``: a convex margin loss on the prior's ball.
+For `BetaDivergence`: the β-loss of any likelihood of a linear predictor, its variance known or a parameter, with β
+chosen as for a single draw. For ``Gibbs(rule="bounded")``: a convex margin loss on the prior's ball.
 """
 
 from __future__ import annotations
@@ -16,24 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
-from onedraw.models import ConvexModel, Gaussian
+from onedraw.models import ConvexModel, Gaussian, NormalInverseGamma
 from onedraw.models.candidate_scores import BernoulliBeta, CandidateLoss, LikelihoodBeta, MarginOnBall
 from onedraw.models.features import Features
-from onedraw.models.likelihoods import Bernoulli, Categorical
+from onedraw.models.likelihoods import Bernoulli, Categorical, GaussianNoise, StudentT
 from onedraw.models.losses import MarginLoss
 from onedraw.models.predictors import Linear
 from onedraw.privacy import PureDP
 from onedraw.privacy.rounding import fraction_down, fraction_up
 
-from .beta_design import ReferenceDesign
+from .beta_design import ReferenceDesign, reference_scale, variance_information
 from .beta_divergence import BetaDivergence
+from .candidate_plan import CHAINS
+from .candidate_promise import counts_epsilons
 from .plan import Request
 from .reference_design import EFFECT, mean_curvature, second_moments
 
 Array = NDArray[np.float64]
 
 CALIBRATED = Fraction(1, 10**9)
-"""A weight this close to the largest one spends the whole budget: only its last digits were rounded."""
+"""A weight this close to the largest one spends the whole budget: only its last digits were rounded. Of budgets that
+are sums of ε; the largest range of another one comes from a search, whose last digits are a machine's own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,24 +50,26 @@ class Scoring:
     information: Array
     variability: Array
     features: Features
+    residual: float = 1.0
+    """The standard deviation of a real response about its mean, in the reference design; 1 for all others."""
 
     def predictor_deviation(self, scales: Array) -> float:
         """The largest standard deviation of θᵀx without the intercept, under the prior and the reference design."""
         moments = _row_moments(self.features)
         count, width = self.features.count, self.features.width
-        return max(
-            math.sqrt(float((scales[start : start + count] ** 2) @ np.diag(moments)[:count]))
-            for start in range(0, len(scales), width)
-        )
+        ends = range(width, len(scales) + 1, width)  # a variance, which comes last, is no coefficient
+        spread = [(scales[end - width : end - width + count] ** 2) @ np.diag(moments)[:count] for end in ends]
+        return math.sqrt(float(max(spread)))
 
 
 def scoring(of: Any, request: Request, largest: Fraction, *, stated: Mapping[str, float] | None = None) -> Scoring:
     """The loss at the largest weight with 2wΔ ≤ ``largest`` (or as ``stated`` in a plan), and its reference design."""
-    model = request.model
-    if not isinstance(getattr(model, "prior", None), Gaussian) or not isinstance(model.features, Features):  # type: ignore[attr-defined]
+    model: Any = request.model
+    prior, features = getattr(model, "prior", None), getattr(model, "features", None)
+    if not isinstance(prior, Gaussian | NormalInverseGamma) or not isinstance(features, Features):
         raise UnsupportedBudget(
-            f"Candidates are laid out by a Gaussian prior on the coefficients of a linear predictor, and "
-            f"{type(model).__name__} has another parameter. Use BetaDivergence() with a chain."
+            f"Candidates are laid out by a prior on the coefficients of a linear predictor, and {type(model).__name__} has "
+            f"other parameters. What is left is to {CHAINS}"
         )
     if isinstance(of, BetaDivergence):
         return _beta(of, request, largest, stated)
@@ -74,11 +79,16 @@ def scoring(of: Any, request: Request, largest: Fraction, *, stated: Mapping[str
 def _beta(of: BetaDivergence, request: Request, largest: Fraction, stated: Mapping[str, float] | None) -> Scoring:
     model: Any = request.model
     likelihood = getattr(model, "likelihood", None)
-    if likelihood is None or likelihood.samples_variance or not isinstance(model.predictor_function, Linear):
+    if likelihood is None:
         raise UnsupportedBudget(
-            f"Candidates score a likelihood of a linear predictor, all of whose parameters are coefficients; that of "
-            f"{type(model).__name__} is not one. Use Logistic, Softmax, PoissonRegression or a known variance, or "
-            "BetaDivergence() with a chain."
+            f"{type(model).__name__} has no likelihood, so it has no β-divergence loss to select by. Use Logistic, Softmax or "
+            "a regression with a likelihood, or Candidates(of=Gibbs('bounded')) for a convex margin loss on a ball."
+        )
+    if not isinstance(model.predictor_function, Linear):
+        raise UnsupportedBudget(
+            f"Candidates score a likelihood of a linear predictor, which {type(model).__name__} does not have: a network has "
+            "too many weights, and too many equally good ones, for any number of candidates to cover. Use Logistic, "
+            f"Softmax, GaussianRegression or another linear model. Or {CHAINS}"
         )
     one = replace(request, draws=1, gamma=0.0, records_per_person=1)
     if stated is None:
@@ -95,11 +105,16 @@ def _beta(of: BetaDivergence, request: Request, largest: Fraction, stated: Mappi
     if moments is None:
         raise UnsupportedBudget(
             f"How informative a record of {type(model).__name__} is under the reference design is not known, so no rounds "
-            "can be planned for it. Use BetaDivergence() with a chain."
+            f"can be planned for it. What is left is to {CHAINS}"
         )
     information, variability = (_across(likelihood, part, model) for part in moments)
-    numbers = {"weight": weight, "beta": beta}
-    return _scoring(loss, weight, largest, numbers, information, variability, model.features)
+    if likelihood.samples_variance:
+        information, variability = _with_variance(model, beta, of.noise, information, variability)
+    located = isinstance(likelihood, GaussianNoise | StudentT)
+    residual = reference_scale(likelihood, of.noise) if located else 1.0
+    exact = largest if counts_epsilons(request.budget) else None
+    found = _scoring(loss, weight, exact, {"weight": weight, "beta": beta}, information, variability, model.features)
+    return replace(found, residual=residual)
 
 
 def _margin(of: Any, request: Request, largest: Fraction, stated: Mapping[str, float] | None) -> Scoring:
@@ -127,17 +142,18 @@ def _margin(of: Any, request: Request, largest: Fraction, stated: Mapping[str, f
     information = second_moments(model.features, lambda shares: mean_curvature(kernel, EFFECT**2 * shares))
     assert information is not None
     # K = H for the logistic loss; for the others of the same order, and used for the expected error alone.
-    return _scoring(loss, weight, largest, {"weight": weight}, information, information, model.features)
+    exact = largest if counts_epsilons(request.budget) else None
+    return _scoring(loss, weight, exact, {"weight": weight}, information, information, model.features)
 
 
 def _scoring(
-    loss: CandidateLoss, weight: float, largest: Fraction, numbers: dict[str, float], information: Array,
+    loss: CandidateLoss, weight: float, largest: Fraction | None, numbers: dict[str, float], information: Array,
     variability: Array, features: Features,
 ) -> Scoring:  # fmt: skip
     low, high = loss.interval
     spread = Fraction(high) - Fraction(low)
     half_range = Fraction(weight) * spread
-    if half_range > largest / 2 * (1 - CALIBRATED):
+    if largest is not None and half_range > largest / 2 * (1 - CALIBRATED):
         half_range = largest / 2
     return Scoring(
         loss, weight, half_range, {**numbers, "sensitivity": fraction_up(spread)}, information, variability, features
@@ -152,6 +168,22 @@ def _across(likelihood: Any, part: Array, model: Any) -> Array:
         return matrix
     classes = likelihood.classes
     return np.kron(np.eye(classes) - np.full((classes, classes), 1.0 / classes), matrix)
+
+
+def _with_variance(
+    model: Any, beta: float, noise: float | None, information: Array, variability: Array
+) -> tuple[Array, Array]:
+    """H and K with the variance's coordinate η as the last: those of log σ² times (dlog σ²/dη)², and nothing between."""
+    likelihood = model.likelihood
+    found = variance_information(likelihood, beta, noise)
+    if found is None:
+        raise UnsupportedBudget(
+            f"How informative a record of {type(model).__name__} is about its variance is not known, so no rounds can be "
+            f"planned. What is left is to {CHAINS}"
+        )
+    slope = 1.0 - likelihood.floor / reference_scale(likelihood, noise) ** 2
+    last = np.diag([0.0] * len(information) + [slope**2])
+    return np.pad(information, (0, 1)) + found[0] * last, np.pad(variability, (0, 1)) + found[1] * last
 
 
 def _row_moments(features: Features) -> Array:

@@ -45,17 +45,26 @@ FEWEST, NOT_TOO_MANY, MOST_ALONE = 1024, 2**15, 2**20
 FEWEST_EACH, MOST_EACH = 256, 80_000
 """… and in each of several."""
 
-MOST_PAIRS = 4e9
-"""Records times candidates, over all rounds: about 40 seconds on two processor cores."""
+MOST_PAIRS, FEW_PAIRS = 4e9, 2.5e8
+"""Records times candidates, over all rounds, at most: about 40 seconds on two processor cores; and what takes some
+seconds only."""
 
 FIRST_ROUND = 1.6
 """n·w_1·λ·s₀² of the first of several rounds, at most: the prior's own precision is 1."""
 
 WIDEST_PREDICTOR = 2.0
-"""The standard deviation of θᵀx under the prior, at most, where there are several rounds."""
+"""The standard deviation of θᵀx under the prior, at most, where there are several rounds; of real responses, in
+standard deviations of the noise."""
 
 SPREAD, WIDEST = 1.707, 1.5
 MOST_ROUNDS = 40
+
+
+CHAINS = (
+    'take the risk of a chain by name: release a BetaDivergence() plan with accept="estimated" (HMC, its convergence '
+    'estimated on simulated data) or accept="assumed" (NUTS).'
+)
+"""What is left where candidates cannot cover a posterior."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +117,15 @@ class Geometry:
         """The geometric mean of n·w·h + 1, less 1: n·w·λ·s₀² where all curvatures are the same."""
         return math.expm1(float(np.log(self.pick_precision(count_weight)).mean()))
 
-    def expected_error(self, count: int, weight: float) -> float:
-        """√E‖θ̃ − θ₀‖² of a draw of this weight, apart from the prior's pull: √tr(A⁻¹ + n·w²·A⁻¹KA⁻¹)."""
+    def expected_errors(self, count: int, weight: float) -> Array:
+        """√E(θ̃ − θ₀)² of each coordinate of a draw, apart from the prior's pull: the diagonal of A⁻¹ + n·w²·A⁻¹KA⁻¹."""
         posterior = np.linalg.inv(count * weight * self.information + np.diag(self.scales**-2.0))
         sampling = count * weight**2 * posterior @ self.variability @ posterior
-        return math.sqrt(float(np.trace(posterior + sampling)))
+        return np.sqrt(np.diag(posterior + sampling))
+
+    def expected_error(self, count: int, weight: float) -> float:
+        """√E‖θ̃ − θ₀‖² of a draw of this weight."""
+        return float(np.linalg.norm(self.expected_errors(count, weight)))
 
 
 @dataclass(frozen=True)
@@ -174,7 +187,7 @@ def _covered_alone(log_volume: float, n: int, candidates: int | None) -> bool:
 
 def _one_round(log_volume: float, n: int, candidates: int | None) -> Layout:
     needed = _needed(log_volume, LEAST_COVER)
-    wished = max(_needed(log_volume, ENOUGH), min(_needed(log_volume, PLENTY), NOT_TOO_MANY))
+    wished = max(_needed(log_volume, ENOUGH), min(_needed(log_volume, PLENTY), max(NOT_TOO_MANY, FEW_PAIRS / n)))
     planned = math.ceil(min(wished, MOST_ALONE, MOST_PAIRS / n))
     count = max(FEWEST, planned) if candidates is None else candidates
     if count < needed:
@@ -192,7 +205,7 @@ def _rounds_needed(geometry: Geometry, count_weight: float) -> int:
             return rounds
     raise PromiseRefused(
         f"More than {MOST_ROUNDS} rounds would be needed: the records say so much more than the prior that no first "
-        "round can be covered. Use a narrower prior, or BetaDivergence() with a chain."
+        f"round can be covered. Use a narrower prior. Or {CHAINS}"
     )
 
 
@@ -201,7 +214,7 @@ def _check_prior(geometry: Geometry) -> None:
         factor = WIDEST_PREDICTOR / geometry.predictor_deviation
         raise PromiseRefused(
             f"Under this prior the linear predictor has standard deviation {geometry.predictor_deviation:.3g} in the "
-            f"reference design, and rounds of candidates fail beyond {WIDEST_PREDICTOR:g}: a small first round picks a "
+            f"reference design (for a real response: times that of its noise), and rounds of candidates fail beyond {WIDEST_PREDICTOR:g}: a small first round picks a "
             f"parameter far off and the others follow it. Multiply the prior's scale by {factor:.3g} or less (a predictor "
             "of 2 already makes odds of 7 to 1), or use one round with enough candidates, in fewer dimensions."
         )
@@ -220,6 +233,6 @@ def _several_rounds(geometry: Geometry, rounds: int, *, n: int, count_weight: fl
         raise PromiseRefused(
             f"In {geometry.dimension} dimensions the last round needs at least {needed:.3g} candidates, and {count:,} are "
             "planned: no round would find where the posterior is. Use fewer parameters, fewer records, or a larger "
-            "count; beyond about 30 dimensions use BetaDivergence() with a chain, or NoisyGradient()."
+            f"count. Beyond about 30 dimensions use NoisyGradient(). Or {CHAINS}"
         )
     return Layout(rounds, count)

@@ -17,11 +17,15 @@ from scipy import special
 from onedraw.models.candidate_scores import CandidateLoss, candidate_costs
 
 from .candidate_plan import Geometry
+from .candidate_prior import CandidatePrior, log_normal
 
 Array = NDArray[np.float64]
 
 FROM_PRIOR = 0.05
 """The share of candidates drawn from the prior in every round: the log-weight log π − log q is bounded by log 20."""
+
+FARTHEST = 2.0**20
+"""|log q − log π| is cut here, so that it fits on every lattice. It is public: the cut costs accuracy at most."""
 
 MOST_TRIES = 1000
 
@@ -33,8 +37,7 @@ class CandidateTarget:
     loss: CandidateLoss
     encoded: Any
     geometry: Geometry
-    precision: Array
-    radius: float | None
+    prior: CandidatePrior
     widths: tuple[int, ...]
     bits: int
     candidates: int
@@ -62,13 +65,12 @@ class CandidateTarget:
         before = sum(self.widths[:number])
         variances = geometry.variances(self.count_weight(self.widths[number]), self.count_weight(before))
         centre = np.zeros(self.dimension) if not picks else self._rotated(self.mean(picks))
-        rotated = self._laid_out(centre, np.sqrt(variances), generator)
-        thetas = self._parameters(rotated)
-        near = -0.5 * ((rotated - centre) ** 2 / variances).sum(axis=1) - 0.5 * np.log(variances).sum()
-        wide = -0.5 * (rotated**2).sum(axis=1)
-        log_proposal = np.logaddexp(np.log1p(-FROM_PRIOR) + near, np.log(FROM_PRIOR) + wide)
-        log_prior = -0.5 * (self.precision * (thetas - geometry.location) ** 2).sum(axis=1)
-        return thetas, np.rint(np.ldexp(log_proposal - log_prior, self.bits)).astype(np.int64)
+        deviations = np.sqrt(variances)
+        thetas = self._laid_out(centre, deviations, generator)
+        near = log_normal(self._rotated(thetas), centre, deviations) - float(np.log(geometry.scales).sum())
+        log_proposal = np.logaddexp(np.log1p(-FROM_PRIOR) + near, np.log(FROM_PRIOR) + self.prior.log_drawn(thetas))
+        behind = np.clip(log_proposal - self.prior.log_density(thetas), -FARTHEST, FARTHEST)
+        return thetas, np.rint(np.ldexp(behind, self.bits)).astype(np.int64)
 
     def costs(self, number: int, thetas: Array) -> NDArray[np.int64]:
         """Σ over the records of whole numbers in [0, W_j]: all that the records are asked in round j."""
@@ -76,7 +78,7 @@ class CandidateTarget:
 
     def mean(self, picks: list[Array]) -> Array:
         """c_j: the picks weighted like their rounds."""
-        return np.average(np.array(picks), axis=0, weights=np.array(self.widths[: len(picks)], dtype=np.float64))
+        return self.prior.average(np.array(picks), np.array(self.widths[: len(picks)], dtype=np.float64))
 
     def corrected(self, picks: list[Array]) -> Array:
         """The weighted mean with the rounds' repeated pull towards the prior's mean undone but for one of them.
@@ -87,15 +89,14 @@ class CandidateTarget:
         """
         shares = np.array([self.count_weight(width) * self.geometry.curvatures for width in self.widths])
         factor = np.maximum(1.0, shares.sum(axis=0) / (1.0 + (shares**2 / (shares + 1.0)).sum(axis=0)))
-        theta = self._parameters(factor * self._rotated(self.mean(picks)))
-        length = float(np.linalg.norm(theta))
-        return theta if self.radius is None or length <= self.radius else theta * (self.radius / length)
+        return self.prior.nearest(self._parameters(factor * self._rotated(self.mean(picks))))
 
     def publish(self, picks: list[Array]) -> list[Array]:
         """The weighted mean of the picks, the corrected mean, or all of them: post-processing of the picks."""
         if self.published == "picks":
-            return list(picks)
-        return [self.corrected(picks) if self.published == "corrected" else self.mean(picks)]
+            return [self.prior.published(pick) for pick in picks]
+        found = self.corrected(picks) if self.published == "corrected" else self.mean(picks)
+        return [self.prior.published(found)]
 
     def probabilities(self, number: int, thetas: Array, public_costs: NDArray[np.int64]) -> Array:
         """The law of a round's pick, given its candidates: for audits."""
@@ -104,19 +105,18 @@ class CandidateTarget:
         return law
 
     def _laid_out(self, centre: Array, deviations: Array, generator: Generator) -> Array:
-        """Candidates along the axes, all of them inside the prior's ball if it has one."""
+        """Candidates about the centre and from the prior, all of them inside the prior's ball if it has one."""
         rows: list[Array] = []
         for _ in range(MOST_TRIES):
             noise = generator.standard_normal((self.candidates, self.dimension))
-            wide = generator.random((self.candidates, 1)) < FROM_PRIOR
-            found = np.where(wide, noise, centre + deviations * noise)
-            if self.radius is not None:
-                found = found[np.linalg.norm(self._parameters(found), axis=1) <= self.radius]
-            rows.append(found)
+            found = self._parameters(centre + deviations * noise)
+            wide = generator.random(self.candidates) < FROM_PRIOR
+            found[wide] = self.prior.draw(generator, int(wide.sum()))
+            rows.append(found[self.prior.contains(found)])
             if sum(map(len, rows)) >= self.candidates:
                 break
         else:
-            rows.append(np.zeros((self.candidates, self.dimension)))  # the prior's mean lies in the ball
+            rows.append(np.tile(self.geometry.location, (self.candidates, 1)))  # which lies in the ball
         return np.concatenate(rows)[: self.candidates]
 
     def _parameters(self, rotated: Array) -> Array:

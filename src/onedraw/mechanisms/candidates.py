@@ -7,8 +7,8 @@ picks before it (mathematics.md §6, mathematics-2.md C).
 
 A record's weighted loss is a whole number in [0, W_j] on a public lattice 2^−b, cut there if need be, and the
 selection is exact on whole numbers: round j is BoundedRange(2·W_j·2^−b) given its candidates, and all rounds together
-are PureDP(Σ 2·W_j·2^−b), in the arithmetic that really runs. Layout of the rounds: candidate_plan.py. Statement,
-preconditions and limits: candidates.md.
+are PureDP(Σ 2·W_j·2^−b), in the arithmetic that really runs. Layout of the rounds: candidate_plan.py. What they
+promise under other budgets: candidate_promise.py. Statement, preconditions and limits: candidates.md.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.models import Gaussian
+from onedraw.models import NormalInverseGamma
 from onedraw.models.candidate_scores import LARGEST_WIDTH
-from onedraw.privacy import ApproxDP, Assumption, Guarantee, Neighbours, Provenance, PureDP
+from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance
 from onedraw.privacy.rounding import fraction_up, text
 
 from .beta_divergence import BetaDivergence
 from .candidate_loss import Scoring, scoring
 from .candidate_plan import Geometry, Layout, lay_out, shares
+from .candidate_prior import candidate_prior
+from .candidate_promise import check_budget, counts_epsilons, largest_range, promise_of_rounds
 from .candidate_target import CandidateTarget
 from .gibbs import Gibbs
 from .plan import Mechanism, Plan, Request, mechanism_from_dict, register_mechanism
@@ -48,16 +50,20 @@ LEAST_WIDTH = 8
 
 MOST_CANDIDATES = 2**24
 
+AT_THE_FLOOR = 0.05
+"""1 − floor/σ² in the reference design, at most: there log σ² is no smooth function of its coordinate."""
+
 THEOREM = (
     "the exponential mechanism on public candidates (McSherry and Talwar, FOCS 2007): each round selects exactly, by whole "
-    "numbers of which one record moves each by at most W; adaptive rounds add up to a pure ε"
+    "numbers of which one record moves each by at most W; adaptive rounds add up, as a pure ε or as the Rényi curves of "
+    "bounded ranges, which hold for every layout of candidates"
 )
 
 
 @register_mechanism
 @dataclass(frozen=True)
 class Candidates(Mechanism):
-    """Exact selection from public candidates, in one round or several; pure ε.
+    """Exact selection from public candidates, in one round or several; pure ε, and more under a budget with a δ or ρ.
 
     ``of`` says which loss selects: `BetaDivergence`, or ``Gibbs(rule="bounded")`` for a convex margin loss on a ball.
     ``count`` (candidates in a round) and ``rounds`` are planned where None. ``publish="mean"`` releases the weighted
@@ -110,23 +116,29 @@ class Candidates(Mechanism):
     # ── calibration ────────────────────────────────────────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
-        loss = scoring(self.of, request, self._range(request))
-        geometry = _geometry(request.model, loss)
-        rounds = self.rounds
+        fixed = self.rounds
         if self.publish == "picks":
-            rounds = request.draws if rounds is None else rounds
-            if rounds != request.draws:
+            fixed = request.draws if fixed is None else fixed
+            if fixed != request.draws:
                 raise WrongCall(
-                    f"publish='picks' releases one draw for each round, so draws must be the number of rounds, {rounds}; "
+                    f"publish='picks' releases one draw for each round, so draws must be the number of rounds, {fixed}; "
                     f"{request.draws} came."
                 )
-        layout = lay_out(geometry, n=request.n, weight=loss.weight, candidates=self.count, rounds=rounds)
-        widths, bits = _widths(loss, layout)
-        numbers = {
-            "expected_error": geometry.expected_error(request.n, loss.weight),
-            "scaled_curvature": float(geometry.curvatures[0]),
-        }
-        return self._plan(request, loss, layout, widths, bits, numbers)
+        loss, layout = self._laid_out(request, fixed)
+        widths, bits = _widths(loss, layout, request.budget)
+        return self._plan(request, loss, layout, widths, bits, _derived(request, loss))
+
+    def _laid_out(self, request: Request, fixed: int | None) -> tuple[Scoring, Layout]:
+        """Loss and rounds. Under a budget with a δ or ρ more rounds allow a larger weight, which may need more rounds."""
+        rounds = fixed or 1
+        while True:
+            loss = scoring(self.of, request, self._range(request, rounds))
+            geometry = _geometry(request.model, loss)
+            layout = lay_out(geometry, n=request.n, weight=loss.weight, candidates=self.count, rounds=fixed)
+            if fixed is not None or layout.rounds == rounds:
+                return loss, layout
+            # A weight that was too small to need so many rounds is kept: the promise is for the larger number.
+            fixed, rounds = (rounds, rounds) if layout.rounds < rounds else (None, layout.rounds)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         layout, widths, bits = _stated(parameters)
@@ -134,17 +146,14 @@ class Candidates(Mechanism):
             raise PromiseRefused("The rounds and candidates stated are not those the mechanism was made with.")
         if self.publish == "picks" and layout.rounds != request.draws:
             raise PromiseRefused("All picks are published, so there must be as many draws as rounds.")
-        loss = scoring(self.of, request, self._range(request), stated=parameters)
-        if (widths, bits) != _widths(loss, layout):
+        loss = scoring(self.of, request, self._range(request, layout.rounds), stated=parameters)
+        if (widths, bits) != _widths(loss, layout, request.budget):
             raise PromiseRefused("The widths and the lattice stated are not those that follow from the weight.")
         geometry = _geometry(request.model, loss)
         planned = lay_out(geometry, n=request.n, weight=loss.weight, candidates=self.count, rounds=layout.rounds)
         if not math.isclose(planned.candidates, layout.candidates, rel_tol=1e-6, abs_tol=1.0):
             raise PromiseRefused("The number of candidates stated is not the one planned.")
-        derived = {
-            "expected_error": geometry.expected_error(request.n, loss.weight),
-            "scaled_curvature": float(geometry.curvatures[0]),
-        }
+        derived = _derived(request, loss)
         for name, value in derived.items():
             if not math.isclose(parameters.get(name, math.nan), value, rel_tol=1e-6, abs_tol=1e-12):
                 raise PromiseRefused(f"The {name} stated is not that of the model's reference design.")
@@ -153,39 +162,39 @@ class Candidates(Mechanism):
     def target(self, plan: Plan, summary: Any) -> CandidateTarget:
         """The rounds for these records."""
         numbers, model = plan.parameters, plan.model
-        loss = scoring(self.of, plan.request, self._range(plan.request), stated=numbers)
         layout, widths, bits = _stated(numbers)
+        loss = scoring(self.of, plan.request, self._range(plan.request, layout.rounds), stated=numbers)
         return CandidateTarget(
-            loss=loss.loss, encoded=summary, geometry=_geometry(model, loss),
-            precision=model.prior.precision(model.dimension), radius=model.prior.radius, widths=widths, bits=bits,
-            candidates=layout.candidates, published=self.publish,
+            loss=loss.loss, encoded=summary, geometry=_geometry(model, loss), prior=candidate_prior(model),
+            widths=widths, bits=bits, candidates=layout.candidates, published=self.publish,
         )  # fmt: skip
 
     # ── the promise, and the plan ──────────────────────────────────────────────────────────────────────────
 
     def _repetitions(self, request: Request) -> int:
-        """How often one record's whole cost is paid: a person's records, in every independent repetition."""
-        draws = 1 if self.publish == "picks" else request.draws
-        return draws * request.records_per_person
+        """How often all rounds are gone through: all picks together are one draw of everything."""
+        return 1 if self.publish == "picks" else request.draws
 
-    def _range(self, request: Request) -> Fraction:
+    def _range(self, request: Request, rounds: int) -> Fraction:
         """2wΔ of all rounds together, for one record and one repetition."""
-        budget = request.budget
-        if not isinstance(budget, PureDP | ApproxDP):
-            raise UnsupportedBudget(
-                f"Candidates keeps a pure ε, and with it any (ε, δ), but {budget} came. Rounds see the picks before them, so "
-                "their ranges do not add up to one range. Use PureDP(epsilon)."
-            )
+        check_budget(request.budget)
         if request.gamma:
             raise UnsupportedBudget("Candidates selects exactly and needs no reserve; leave out gamma.")
-        return Fraction(budget.stated_epsilon) / self._repetitions(request)
+        return largest_range(
+            request.budget,
+            rounds,
+            records_per_person=request.records_per_person,
+            repetitions=self._repetitions(request),
+        )
 
     def _plan(
         self, request: Request, loss: Scoring, layout: Layout, widths: tuple[int, ...], bits: int,
         derived: Mapping[str, float],
     ) -> Plan:  # fmt: skip
         spent = [2 * Fraction(width, 2**bits) for width in widths]
-        promise = PureDP(fraction_up(sum(spent, Fraction(0)) * self._repetitions(request)))
+        promise = promise_of_rounds(
+            spent, request.budget, records_per_person=request.records_per_person, repetitions=self._repetitions(request)
+        )
         if not promise.implies(request.budget):
             raise PromiseRefused(
                 f"Rounds of these widths promise {promise}, which does not imply {request.budget}. Leave them to "
@@ -219,26 +228,36 @@ def _assumptions(request: Request, bits: int) -> tuple[Assumption, ...]:
 
 
 def _geometry(model: Any, loss: Scoring) -> Geometry:
-    """Prior and design; on a ball no coordinate is taken to be wider than the ball's uniform law."""
-    prior: Gaussian = model.prior
-    dimension = model.dimension
-    scales = prior.precision(dimension) ** -0.5
-    if prior.radius is not None:
-        scales = np.minimum(scales, prior.radius / math.sqrt(dimension + 2))
-    return Geometry(
-        prior.location(dimension), scales, loss.information, loss.variability, loss.predictor_deviation(scales)
-    )
+    """Prior and design, in the model's unconstrained coordinates."""
+    prior = candidate_prior(model)
+    scales = prior.scales
+    width = loss.predictor_deviation(scales) / prior.noise(loss.residual)
+    return Geometry(prior.location, scales, loss.information, loss.variability, width)
 
 
-def _widths(loss: Scoring, layout: Layout) -> tuple[tuple[int, ...], int]:
+def _derived(request: Request, loss: Scoring) -> dict[str, float]:
+    """What the design says of the plan: the error to expect of the coefficients and of log σ², and the least curvature."""
+    model, geometry = request.model, _geometry(request.model, loss)
+    errors = geometry.expected_errors(request.n, loss.weight)
+    found = {"scaled_curvature": float(geometry.curvatures[0])}
+    if isinstance(model.prior, NormalInverseGamma):  # type: ignore[attr-defined]  # checked by `scoring`
+        slope = 1.0 - model.likelihood.floor / loss.residual**2  # type: ignore[attr-defined]  # dlog σ²/dη
+        if slope > AT_THE_FLOOR:
+            found["expected_log_variance_error"] = float(errors[-1]) * slope
+        errors = errors[:-1]
+    return {"expected_error": float(np.linalg.norm(errors)), **found}
+
+
+def _widths(loss: Scoring, layout: Layout, budget: Promise) -> tuple[tuple[int, ...], int]:
     """W_j for each round and the finest lattice on which they fit; rounded down."""
     parts = [loss.half_range * share for share in shares(layout.rounds)]
     bits = 0
     while bits < FINEST and max(parts) * 2 ** (bits + 1) <= LARGEST_WIDTH:
         bits += 1
     widths = [min(LARGEST_WIDTH, math.floor(part * 2**bits)) for part in parts]
-    left = math.floor(sum(parts) * 2**bits) - sum(widths)  # what rounding left over goes to the last round
-    widths[-1] = min(LARGEST_WIDTH, widths[-1] + left)
+    if counts_epsilons(budget):  # what rounding left over goes to the last round; of another budget it is not a sum
+        left = math.floor(sum(parts) * 2**bits) - sum(widths)
+        widths[-1] = min(LARGEST_WIDTH, widths[-1] + left)
     if min(widths) < LEAST_WIDTH:
         raise PromiseRefused(
             f"The lightest of {layout.rounds} round(s) may spend a weighted loss of {text(float(min(parts)))} on a record, less "

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
+from onedraw.models.losses import ResidualLoss
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -39,7 +40,7 @@ from .convex_target import gibbs_target
 from .gibbs import pure_offer
 from .gibbs_rules import gdp_mu
 from .plan import Mechanism, Plan, Request, register_mechanism
-from .reference_design import EFFECT, smallest_curvature
+from .reference_design import EFFECT, NOISE, residual_information, smallest_curvature
 
 RELAXATIONS = 3.0
 """c = nwλτ: e^{−c} of the starting point is left. Chosen among 3, 6 and 10 (mathematics-2, B)."""
@@ -108,8 +109,10 @@ class _Path:
 class NoisyGradient(Mechanism):
     """A finite-time Langevin draw for a convex, smooth model; ``time`` and ``weight`` are planned where None.
 
-    ``effect`` declares the standard deviation of the linear predictor that the plan expects (None: 1). It must not be
-    computed from the records. A wrong one costs accuracy, never privacy.
+    ``relaxations`` is how many relaxation times of the slowest direction the path lasts (None: 3; more where the weight
+    has reached its largest useful value). ``effect`` declares the standard deviation of the linear predictor that the
+    plan expects, ``noise`` that of a response about it (None: 1 each). They must not be computed from the records. Wrong
+    ones cost accuracy, never privacy.
     """
 
     title: ClassVar[str] = "noisy-gradient draw"
@@ -119,9 +122,11 @@ class NoisyGradient(Mechanism):
     time: float | None = None
     weight: float | None = None
     effect: float | None = None
+    noise: float | None = None
+    relaxations: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("time", "weight", "effect"):
+        for name in ("time", "weight", "effect", "noise", "relaxations"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, positive(f"the {name}", getattr(self, name)))
         if self.effect is not None and self.effect > LARGEST_EFFECT:
@@ -130,6 +135,17 @@ class NoisyGradient(Mechanism):
                 f"{self.effect:.6g} came: with nearly every response certain there is no curvature to plan with. Declare "
                 "1 to 3, which covers most studies, or pass weight=… and time=… yourself."
             )
+
+        if self.relaxations is not None and not (self.time is None and self.relaxations <= MOST_RELAXATIONS):
+            raise WrongCall(
+                f"relaxations is at most {MOST_RELAXATIONS:g}, after which nothing of the start is left, and says how long the "
+                "path lasts, as time does: pass one of the two."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Later options are written where they are used only: older certificates keep their digests."""
+        later = ("noise", "relaxations")
+        return {name: value for name, value in super().to_dict().items() if name not in later or value is not None}
 
     def heading(self, plan: Plan) -> str:
         return f"{self.title}, time {plan.parameters['time']:.6g}; not a posterior draw"
@@ -172,12 +188,20 @@ class NoisyGradient(Mechanism):
         return gibbs_target(plan, summary, weight=plan.parameters["weight"])
 
     def _curvature(self, request: Request) -> float | None:
-        return smallest_curvature(request.model, EFFECT if self.effect is None else self.effect)
+        return smallest_curvature(request.model, self.effect or EFFECT, self.noise or NOISE)
+
+    def _largest_weight(self, model: Any) -> float:
+        """Four times H/K of the design: 4 for a negative log-likelihood, 4/noise² for squared residuals."""
+        if self.noise is None or not isinstance(getattr(model, "kernel", None), ResidualLoss):
+            return LARGEST_WEIGHT
+        information, variability = residual_information(model.kernel, self.noise)
+        return LARGEST_WEIGHT * information / variability if information > 0.0 else LARGEST_WEIGHT
 
     # ── weight and time, together ──────────────────────────────────────────────────────────────────────────
 
     def _choose(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> _Path:
         """Three relaxation times at the largest weight; above the largest useful weight, more relaxation times."""
+        most, lasting = self._largest_weight(request.model), self.relaxations or RELAXATIONS
 
         def path(weight: float, time: float) -> _Path:
             return _path_of(bounds, request.n, weight, time)
@@ -196,22 +220,22 @@ class NoisyGradient(Mechanism):
             return path(self.weight, self._longest(request, keeps, self.weight, relaxed(self.weight, MOST_RELAXATIONS)))
         if self.time is not None:
             time = self.time
-            return path(self._heaviest(request, lambda weight: keeps(weight, time)), time)
+            return path(self._heaviest(request, lambda weight: keeps(weight, time), most), time)
         if curvature is None:
             raise UnsupportedBudget(
                 f"Nothing public is known about how much curvature a record of {type(request.model).__name__} has, so "
                 "weight and time cannot be planned together. Pass NoisyGradient(weight=…), time=…, or both."
             )
-        weight = self._heaviest(request, lambda weight: keeps(weight, relaxed(weight, RELAXATIONS)))
-        if weight < LARGEST_WEIGHT:
-            return path(weight, relaxed(weight, RELAXATIONS))
+        weight = self._heaviest(request, lambda weight: keeps(weight, relaxed(weight, lasting)), most)
+        if weight < most:
+            return path(weight, relaxed(weight, lasting))
         return path(weight, self._longest(request, keeps, weight, relaxed(weight, MOST_RELAXATIONS)))
 
-    def _heaviest(self, request: Request, keeps: Any) -> float:
-        share = largest(lambda share: keeps(share * LARGEST_WEIGHT))
+    def _heaviest(self, request: Request, keeps: Any, most: float) -> float:
+        share = largest(lambda share: keeps(share * most))
         if share is None:
             raise self._refusal(request)
-        return LARGEST_WEIGHT * _settled(share, lambda share: keeps(share * LARGEST_WEIGHT))
+        return most * _settled(share, lambda share: keeps(share * most))
 
     def _longest(self, request: Request, keeps: Any, weight: float, most: float) -> float:
         share = largest(lambda share: keeps(weight, share * most))

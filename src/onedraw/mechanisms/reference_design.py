@@ -8,7 +8,7 @@ that follows from the model's declared bounds alone (mathematics.md §5, "Choosi
 - the intercept's coefficient 0, the others isotropic and normal, scaled so that u = θᵀx has standard deviation 1, or
   the ``effect`` that the caller declares;
 - h(u) the average of the loss's second derivative over the response: logistic probabilities for classes, normal
-  noise of standard deviation 1 for residuals.
+  noise for residuals, of standard deviation 1 or the ``noise`` that the caller declares.
 
 λ tunes, it promises nothing: a wrong λ costs accuracy, never privacy. It is stored in the plan. Given x, u is normal
 with variance v = effect²·‖x‖²/E‖x‖², so h averages to g(v), a one-dimensional integral. On the sphere v = effect² and
@@ -35,7 +35,7 @@ EFFECT = 1.0
 """The standard deviation of the linear predictor, where the caller declares none."""
 
 NOISE = 1.0
-"""The standard deviation of a residual."""
+"""The standard deviation of a residual, where the caller declares none."""
 
 POINTS = 4096
 PUBLIC_SEED = 20_240_229  # averages over a public design: the seed protects nothing and makes plans reproducible
@@ -44,34 +44,40 @@ _Z = np.linspace(-8.0, 8.0, 800)  # an even number: none at 0, where second deri
 _MASS = np.exp(-0.5 * _Z**2) / np.exp(-0.5 * _Z**2).sum()
 
 
-def smallest_curvature(model: Any, effect: float = EFFECT) -> float | None:
+def smallest_curvature(model: Any, effect: float = EFFECT, noise: float = NOISE) -> float | None:
     """λ of the model under the reference design, at least its loss's strong convexity; None if nothing is known.
 
-    ``effect`` is the standard deviation of the linear predictor without the intercept.
+    ``effect`` is the standard deviation of the linear predictor without the intercept, ``noise`` that of a residual.
     """
     bound = model.bounds.get("strong_convexity")
     strong = 0.0 if bound is None else float(bound.value)
     features = getattr(model, "features", None)
     found = strong
     if isinstance(model, ConvexModel) and isinstance(features, Features):
-        matrix = second_moments(features, lambda shares: mean_curvature(model.kernel, effect**2 * shares))
-        found = max(strong, 0.0 if matrix is None else float(np.linalg.eigvalsh(matrix)[0]))
+        matrix = second_moments(features, lambda shares: mean_curvature(model.kernel, effect**2 * shares, noise))
+        found = max(strong, 0.0 if matrix is None else _smallest_eigenvalue(matrix))
     return found if found > 0.0 else None
 
 
+def _smallest_eigenvalue(matrix: Array) -> float:
+    """Columns that are always 0 (scaled, with equal ends) are left out: no record says anything about them."""
+    varying = np.diag(matrix) > 0.0
+    return float(np.linalg.eigvalsh(matrix[np.ix_(varying, varying)])[0]) if varying.any() else 0.0
+
+
 @singledispatch
-def mean_curvature(loss: Any, variances: Array) -> Array | None:
+def mean_curvature(loss: Any, variances: Array, noise: float = NOISE) -> Array | None:
     """g(v) = E h(u), u ~ N(0, v), for each v; None for a loss the design does not know."""
     return None
 
 
 @mean_curvature.register
-def _(loss: LinearLoss, variances: Array) -> Array:
-    return np.array([_MASS @ curvature_at(loss, scale * _Z) for scale in np.sqrt(variances)])
+def _(loss: LinearLoss, variances: Array, noise: float = NOISE) -> Array:
+    return np.array([_MASS @ curvature_at(loss, scale * _Z, noise) for scale in np.sqrt(variances)])
 
 
 @mean_curvature.register
-def _(loss: SoftmaxLoss, variances: Array) -> Array:
+def _(loss: SoftmaxLoss, variances: Array, noise: float = NOISE) -> Array:
     """E[diag p − ppᵀ] = a·(I − 11ᵀ/K) by symmetry, a = K·E[p₁p₂]: the redundant direction is left out."""
     scores = np.random.default_rng(PUBLIC_SEED).standard_normal((POINTS, loss.classes))
     values = []
@@ -82,27 +88,33 @@ def _(loss: SoftmaxLoss, variances: Array) -> Array:
 
 
 @singledispatch
-def curvature_at(loss: Any, predictor: Array) -> Array:
+def curvature_at(loss: Any, predictor: Array, noise: float = NOISE) -> Array:
     """h(u): φ''(u, y) averaged over the response that the design expects at u."""
     raise TypeError(f"no response is known for {type(loss).__name__}")
 
 
 @curvature_at.register
-def _(loss: MarginLoss, predictor: Array) -> Array:
+def _(loss: MarginLoss, predictor: Array, noise: float = NOISE) -> Array:
     p = special.expit(predictor)
     return np.asarray(p * loss.curvature(predictor, 1.0) + (1.0 - p) * loss.curvature(predictor, -1.0))
 
 
 @curvature_at.register
-def _(loss: ResidualLoss, predictor: Array) -> Array:
+def _(loss: ResidualLoss, predictor: Array, noise: float = NOISE) -> Array:
     """The residual's law is the same at every u."""
-    return np.full_like(predictor, _MASS @ loss.curvature(NOISE * _Z, 0.0))
+    return np.full_like(predictor, _MASS @ loss.curvature(noise * _Z, 0.0))
 
 
 @curvature_at.register
-def _(loss: CanonicalLoss, predictor: Array) -> Array:
+def _(loss: CanonicalLoss, predictor: Array, noise: float = NOISE) -> Array:
     """A''(u) does not depend on the response."""
     return np.asarray(loss.curvature(predictor, 0.0))
+
+
+def residual_information(loss: ResidualLoss, noise: float) -> tuple[float, float]:
+    """E φ'' and Var φ' for residuals of this standard deviation: H and K of one record, per xxᵀ."""
+    slopes = loss.slope(noise * _Z, 0.0)
+    return float(_MASS @ loss.curvature(noise * _Z, 0.0)), float(_MASS @ slopes**2 - (_MASS @ slopes) ** 2)
 
 
 def second_moments(features: Features, average: Any) -> Array | None:
@@ -150,6 +162,5 @@ def _box_rows(features: Features) -> Array:
 
 
 def _ends(features: Features) -> tuple[Array, Array]:
-    assert features.box is not None
-    lower, upper = (np.broadcast_to(np.asarray(end, dtype=np.float64), (features.count,)) for end in features.box)
+    lower, upper = (np.array(end, dtype=np.float64) for end in features.encoded_ends)
     return lower, upper
