@@ -11,6 +11,7 @@ promise, 4 spent budget).
     │   ├── InvalidSchema            a schema that does not say enough, or contradicts itself
     │   ├── FileMismatch             a file whose columns or format are not those of the schema
     │   ├── CountMismatch            n is not the plan's n
+    │   ├── TooFewRounds             an audit that could not fail, whatever the mechanism did
     │   ├── LedgerError              not a ledger, an unknown or closed dataset, a broken chain
     │   └── CannotWrite              the output exists, or its place cannot be written
     ├── PromiseRefused            3  no theorem gives what was asked, so nothing is released
@@ -61,6 +62,10 @@ class FileMismatch(WrongCall):
 
 class CountMismatch(WrongCall):
     """The data do not have the n the plan was made for (n is public, so the message may say both)."""
+
+
+class TooFewRounds(WrongCall):
+    """An audit too short to show anything at the asked confidence. Fields: ``rounds``, ``needed``."""
 
 
 class LedgerError(WrongCall):

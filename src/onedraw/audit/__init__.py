@@ -1,0 +1,50 @@
+"""Can the promise be broken? This room sees a callable, a density or a probability vector, and a promise.
+
+``profiles`` what two neighbouring outputs give away, exactly (of ``densities`` by ``quadrature``: ``hockey_stick`` δ,
+``log_ratio`` ε, ``renyi``; against a promise: ``comparison``) · ``bounds`` from error counts to a lower bound on ε ·
+``membership`` the Bayes-optimal attack · ``blackbox`` attacks that only see draws · ``search`` and ``domains`` the worst
+pair of data sets · ``tradeoff`` a promise as a trade-off curve · ``assertion`` all of it as one line of a test ·
+``results`` and ``figure`` what is found, as values and as a picture · ``classifier`` the one file that meets scikit-learn.
+
+Proof and audit share no code: nothing here imports a mechanism, a model, a sampler or a release (mathematics.md §7).
+Names are loaded when first touched.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# name → the file it lives in
+_NAMES = {
+    **dict.fromkeys(("Profile", "exact_profile", "finite_profile"), "profiles"),
+    **dict.fromkeys(
+        (
+            "SweepBound", "check_rounds", "clopper_pearson_upper", "epsilon_lower_bound", "gaussian_mu_lower_bound",
+            "renyi_lower_bound", "rounds_needed", "sweep_lower_bound",
+        ),
+        "bounds",
+    ),
+    **dict.fromkeys(("NormaliserRatio", "log_normaliser_ratio", "membership_attack", "membership_score"), "membership"),
+    **dict.fromkeys(("attack_draws", "blackbox_lower_bound"), "blackbox"),
+    **dict.fromkeys(("Ball", "Box", "Domain", "Finite", "Product"), "domains"),
+    **dict.fromkeys(("WorstPair", "worst_pair"), "search"),
+    **dict.fromkeys(("NotPrivate", "assert_private"), "assertion"),
+    **dict.fromkeys(("AttackResult", "AuditReport", "Violation"), "results"),
+    **dict.fromkeys(("PromiseCurve", "promise_tradeoff"), "tradeoff"),
+    **dict.fromkeys(("tradeoff_figure",), "figure"),
+}  # fmt: skip
+
+__all__ = sorted(_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'onedraw.audit' has no attribute {name!r}")
+    value = getattr(import_module(f"onedraw.audit.{_NAMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

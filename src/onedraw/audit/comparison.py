@@ -1,0 +1,103 @@
+"""A profile against a promise: where it is exceeded beyond the error bound, and how much of it a pair uses."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from onedraw.audit.results import Violation
+from onedraw.audit.tradeoff import epsilon_grid
+from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP
+
+if TYPE_CHECKING:
+    from onedraw.audit.profiles import Profile
+
+_GRID = 65
+"""Values of ε at which δ is compared."""
+
+_QUESTIONS = {1: 65, 2: 4}
+"""At how many of them cells may be halved to decide, by dimension: in the plane that is dear."""
+
+_ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0, 64.0)
+
+
+def violation(profile: Profile, promise: Promise) -> Violation | None:
+    """The first place where the profile's low end exceeds the promise: log-ratio, range, δ(ε), Rényi; None if nowhere."""
+    ratio, spread = profile.largest_log_ratio_bracket[0], profile.log_ratio_range_bracket[0]
+    if ratio > _granted(promise.pure_epsilon):
+        return Violation(promise, "log-ratio", None, promise.pure_epsilon, ratio)
+    if spread > _granted(promise.range_epsilon):
+        return Violation(promise, "range", None, promise.range_epsilon, spread)
+    return _delta_violation(profile, promise) or _renyi_violation(profile, promise)
+
+
+def _delta_violation(profile: Profile, promise: Promise) -> Violation | None:
+    """The ε at which the low end of δ exceeds the promise most; cells are halved only where that may decide."""
+    found: list[Violation] = []
+    open_questions: list[tuple[float, float, float]] = []
+    for epsilon in map(float, epsilon_grid(promise, _GRID)):
+        promised = promise.delta(epsilon)
+        low, high = profile.delta_bracket(epsilon, refine=False)
+        if low > promised:
+            found.append(Violation(promise, "delta", epsilon, promised, low))
+        elif high > promised:
+            open_questions.append((high / max(promised, 1e-300), epsilon, promised))
+    if not found and profile.continuous is not None:
+        for _, epsilon, promised in sorted(open_questions, reverse=True)[: _QUESTIONS[profile.continuous.dimension]]:
+            low, _ = profile.delta_bracket(epsilon)
+            if low > promised:
+                found.append(Violation(promise, "delta", epsilon, promised, low))
+    return max(found, key=lambda one: one.factor, default=None)
+
+
+def _renyi_violation(profile: Profile, promise: Promise) -> Violation | None:
+    if promise.renyi is None or isinstance(promise, PureDP | BoundedRange | ApproxDP | GaussianDP):
+        return None  # δ(ε) has said it all
+    for order in _orders(promise.renyi.limit):
+        bound, low = promise.renyi.at_order(order), profile.renyi_bracket(order)[0]
+        if low > _granted(bound):
+            return Violation(promise, "renyi", order, bound, low)
+    return None
+
+
+def gap(profile: Profile, promise: Promise) -> float:
+    """What was promised over what the pair attains, in the promise's own currency: 1 is tight, below 1 broken.
+
+    ε over the log-ratio (pure), over its range (bounded range), over ε(δ) at the stated δ; μ over the smallest μ whose
+    profile lies above the pair's; for Rényi promises the smallest quotient over orders, for compositions of ε(δ).
+    """
+    match promise:
+        case PureDP():
+            return _quotient(promise.stated_epsilon, profile.largest_log_ratio)
+        case BoundedRange():
+            return _quotient(promise.stated_epsilon, profile.log_ratio_range)
+        case ApproxDP():
+            return _quotient(promise.stated_epsilon, profile.epsilon(promise.stated_delta))
+        case GaussianDP():
+            return _quotient(promise.mu, profile.gaussian_mu)
+        case RenyiDP() | ZCDP():
+            assert promise.renyi is not None
+            orders = _orders(promise.renyi.limit)
+            return min(
+                (_quotient(promise.renyi.at_order(order), profile.renyi(order)) for order in orders), default=math.inf
+            )
+    promised = [(promise.epsilon(delta), delta) for delta in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)]
+    quotients = (_quotient(epsilon, profile.epsilon(delta)) for epsilon, delta in promised if epsilon < math.inf)
+    return min(quotients, default=math.inf)
+
+
+def _orders(limit: float) -> list[float]:
+    """Orders at which a Rényi promise is checked: all below its limit, some of them close to it."""
+    close = [] if limit == math.inf else [1.0 + (limit - 1.0) * share for share in (0.25, 0.5, 0.75, 0.95)]
+    return sorted({order for order in (*_ORDERS, *close) if order < limit})
+
+
+def _granted(promised: float) -> float:
+    """What a promise grants, and a little rounding more."""
+    return promised * (1.0 + 1e-12) + 1e-12
+
+
+def _quotient(promised: float, attained: float) -> float:
+    if attained == math.inf:
+        return 0.0 if promised < math.inf else 1.0
+    return promised / attained if attained > 0.0 else math.inf

@@ -1,0 +1,372 @@
+"""What the outputs on two neighbouring data sets give away, exactly: by summation, or by quadrature in d ≤ 2.
+
+A ``Profile`` answers for a pair of laws P (on D) and Q (on D'): the largest log-ratio, δ(ε) = sup over events of
+P(E) − e^ε Q(E), the trade-off curve, Rényi divergences, each the worse of both directions and each with a bracket
+[low, high]. The low end of a quadrature comes from the masses of cells: merging outcomes can only hide information, so
+up to the error of those masses it is a true lower bound, whatever happens inside a cell. A theorem whose pair has a low
+end above its promise is false (mathematics.md §7).
+
+Limits: densities are to be written in logarithms (a log density that underflows to −∞ in a tail is not mistaken for zero
+there, because tails of mass below 1e-12 are not believed); a mode much narrower than everything around it, and more
+than one of them far apart, may be missed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from onedraw.audit import comparison, log_ratio
+from onedraw.audit.densities import LogDensity, Pair, sides_of
+from onedraw.audit.hockey_stick import Masses, directed, hockey_stick, neyman_pearson, refined
+from onedraw.audit.quadrature import Cells, Normalised, integrate
+from onedraw.audit.renyi import divergence, tilted_divergence
+from onedraw.audit.results import Violation, json_object
+from onedraw.audit.tradeoff import promise_of
+from onedraw.errors import WrongCall
+from onedraw.privacy.conversions import gaussian_delta
+from onedraw.privacy.promises import Promise
+from onedraw.privacy.validation import epsilon_argument, positive, probability, strictly_above_one
+
+Array = NDArray[np.float64]
+Bracket = tuple[float, float]
+
+_EVALUATIONS = {1: 1_500_000, 2: 3_000_000}
+_VARIATION = {1: 1e-6, 2: 5e-5}
+
+
+def exact_profile(
+    logdensity: LogDensity,
+    logdensity_neighbour: LogDensity,
+    domain: Sequence[tuple[float, float]] | tuple[float, float],
+    *,
+    tolerance: float = 1e-9,
+) -> Profile:
+    """The profile of two unnormalised log densities, (N, d) → (N,), on a box of (lo, hi) pairs, d ≤ 2.
+
+    Ends may be infinite; on a line a density may be infinite at an end, in the plane not. ``tolerance`` is aimed at,
+    within a fixed number of evaluations; what was reached is in every bracket and in ``error``.
+    """
+    tolerance = positive("tolerance", tolerance)
+    pair = Pair(logdensity, logdensity_neighbour, sides_of(domain)).located()
+    dimension = len(pair.sides)
+    cells, integrator = integrate(
+        pair, tolerance=tolerance / 100.0, variation=_VARIATION[dimension], evaluations=_EVALUATIONS[dimension]
+    )
+    totals = float(cells.first.sum()), float(cells.second.sum())
+    errors = float(cells.first_error.sum()) / totals[0], float(cells.second_error.sum()) / totals[1]
+    if not max(errors) <= 1e-3:
+        raise WrongCall(
+            f"the integral of a density was found only to within a relative {max(errors):.1g}: it may not be finite on this "
+            "domain, or it is too narrow or too rough. Check that the density can be normalised, or give a smaller domain."
+        )
+    continuous = Normalised(pair, integrator, totals, errors)
+    return Profile(continuous.normalised(cells), tolerance, continuous)
+
+
+def finite_profile(probabilities: ArrayLike, probabilities_neighbour: ArrayLike, *, log: bool = False) -> Profile:
+    """The profile of two probability vectors over the same outcomes, by summation.
+
+    Fractions are summed exactly. With ``log=True`` the numbers are logarithms, unnormalised if need be.
+    """
+    if log:
+        logs = [_log_vector(values) for values in (probabilities, probabilities_neighbour)]
+    else:
+        logs = [_logs(values) for values in (probabilities, probabilities_neighbour)]
+    if logs[0].shape != logs[1].shape:
+        raise WrongCall(
+            f"two laws of one mechanism are over the same outcomes, but vectors of {len(logs[0])} and {len(logs[1])} came"
+        )
+    with np.errstate(invalid="ignore"):
+        ratio = logs[0] - logs[1]
+    kept = ~np.isnan(ratio)  # an outcome that neither law has
+    first, second, ratio = np.exp(logs[0][kept])[:, None], np.exp(logs[1][kept])[:, None], ratio[kept][:, None]
+    rounding = [2.0**-48 * (1.0 + np.abs(np.where(np.isfinite(log[kept]), log[kept], 0.0))) for log in logs]
+    zeros = np.zeros((len(ratio), 1))
+    cells = Cells(
+        zeros, zeros, first, second, ratio, ratio[:, 0], ratio[:, 0], first[:, 0] * rounding[0], second[:, 0] * rounding[1],
+        np.zeros(len(ratio), dtype=np.int64),
+    )  # fmt: skip
+    return Profile(cells, 1e-12, None)
+
+
+def _log_vector(values: ArrayLike) -> Array:
+    logs = np.asarray(values, dtype=float)
+    usable = logs.ndim == 1 and len(logs) > 0 and bool(np.all(logs < math.inf)) and bool(np.any(logs > -math.inf))
+    if not usable:
+        raise WrongCall("log-probabilities are one vector of numbers below +∞, at least one of them above −∞")
+    return np.asarray(logs - special.logsumexp(logs))
+
+
+def _logs(values: Any) -> Array:
+    """Logarithms of a probability vector; rational numbers keep every digit."""
+    entries = list(values)
+    if entries and all(isinstance(entry, Fraction | int) and not isinstance(entry, bool) for entry in entries):
+        if any(entry < 0 for entry in entries) or sum(entries) != 1:
+            raise WrongCall("rational probabilities are not negative and add up to exactly 1")
+        exact = [Fraction(entry) for entry in entries]
+        return np.array([math.log(p.numerator) - math.log(p.denominator) if p else -math.inf for p in exact])
+    vector = np.asarray(entries, dtype=float)
+    if vector.ndim != 1 or len(vector) == 0 or not np.all(vector >= 0.0) or not abs(math.fsum(vector) - 1.0) < 1e-9:
+        raise WrongCall(
+            "a probability vector has entries of at least 0 that add up to 1 (to within 1e-9). "
+            "For unnormalised weights pass their logarithms with log=True."
+        )
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(vector) - math.log(math.fsum(vector)))
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What one pair of laws gives away; every answer is the worse of both directions."""
+
+    cells: Cells = field(repr=False)
+    tolerance: float
+    continuous: Normalised | None = field(default=None, repr=False)
+
+    # ── the log-ratio ──
+
+    @property
+    def largest_log_ratio(self) -> float:
+        """sup |log p/q|; ∞ where it grows without end."""
+        return max(one.value for one in self._extremes)
+
+    @property
+    def largest_log_ratio_bracket(self) -> Bracket:
+        """(low, high): the low end is attained somewhere, the high end extrapolates towards the ends of the domain."""
+        return max(one.low for one in self._extremes), max(one.high for one in self._extremes)
+
+    @property
+    def log_ratio_range(self) -> float:
+        """sup minus inf of the log-ratio: what BoundedRange is about."""
+        return self._extremes[0].value + self._extremes[1].value
+
+    @property
+    def log_ratio_range_bracket(self) -> Bracket:
+        first, second = self._extremes
+        return first.low + second.low, first.high + second.high
+
+    @cached_property
+    def _extremes(self) -> tuple[log_ratio.Extreme, log_ratio.Extreme]:
+        """sup of log p/q and of log q/p."""
+        if self.continuous is None:
+            return log_ratio.of_atoms(self.cells, 1.0), log_ratio.of_atoms(self.cells, -1.0)
+        shift = self.continuous.log_totals[0] - self.continuous.log_totals[1]
+        slack = sum(self.continuous.errors)
+        pair = self.continuous.pair
+        return (
+            log_ratio.of_densities(pair, self.cells, 1.0, shift=shift, slack=slack),
+            log_ratio.of_densities(pair, self.cells, -1.0, shift=shift, slack=slack),
+        )
+
+    # ── δ and ε ──
+
+    def delta(self, epsilon: float) -> float:
+        """δ(ε) = max over both directions of ∫(p − e^ε q)₊."""
+        return self._delta(epsilon_argument(epsilon))[1]
+
+    def delta_bracket(self, epsilon: float, *, refine: bool = True) -> Bracket:
+        """[low, high] around δ(ε); without ``refine`` wider and cheaper."""
+        low, _, high = self._delta(epsilon_argument(epsilon), refine=refine)
+        return low, high
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest ε with δ(ε) ≤ δ; at δ = 0 the largest log-ratio."""
+        delta = probability("δ", delta)
+        return self.largest_log_ratio if delta == 0.0 else self._invert(delta, 1)
+
+    def epsilon_bracket(self, delta: float) -> Bracket:
+        delta = probability("δ", delta)
+        if delta == 0.0:
+            return self.largest_log_ratio_bracket
+        return self._invert(delta, 0), self._invert(delta, 2)
+
+    @property
+    def accuracy(self) -> float:
+        """The success of the Bayes-optimal guess at equal priors: (1 + total variation)/2."""
+        return (1.0 + self.delta(0.0)) / 2.0
+
+    @cached_property
+    def error(self) -> float:
+        """A bound on the error of δ(ε) at ε = 0 and, up to the variation inside cells, at every ε."""
+        low, _, high = self._delta(0.0)
+        return high - low
+
+    def _delta(self, epsilon: float, *, refine: bool = True) -> tuple[float, float, float]:
+        """(low, value, high) of the larger direction, each end over both."""
+        both = [self._one_delta(epsilon, sign, refine=False) for sign in (1.0, -1.0)]
+        if refine and self.continuous is not None:
+            floor = max(one[0] for one in both)  # a direction that cannot reach the other one needs no closer look
+            for index, sign in enumerate((1.0, -1.0)):
+                if both[index][2] > floor:
+                    both[index] = self._one_delta(epsilon, sign, refine=True)
+        low, value, high = (max(parts) for parts in zip(*both, strict=True))
+        return low, min(max(value, low), high), high
+
+    def _one_delta(self, epsilon: float, sign: float, *, refine: bool) -> tuple[float, float, float]:
+        masses = self._masses if sign > 0.0 else self._masses.reversed()
+        crossing = (masses.low < epsilon) & (masses.high > epsilon)
+        total = masses.settled(epsilon, crossing)
+        if np.any(crossing):
+            open_cells = self.cells.take(crossing)
+            if self.continuous is not None and refine:
+                total = total.plus(refined(self.continuous, open_cells, epsilon, sign=sign, tolerance=self.tolerance))
+            else:
+                total = total.plus(hockey_stick(directed(open_cells, sign), epsilon))
+        return total.bracket(self._normaliser_error)
+
+    @cached_property
+    def _masses(self) -> Masses:
+        return Masses.of(self.cells)
+
+    @property
+    def _normaliser_error(self) -> float:
+        return 0.0 if self.continuous is None else sum(self.continuous.errors)
+
+    def _invert(self, delta: float, which: int) -> float:
+        """The smallest ε at which the low end (0), the value (1) or the high end (2) of δ(ε) is at most δ."""
+        plane = self.continuous is not None and self.continuous.dimension == 2
+        refine = not (plane and which == 1)  # in the plane halving is dear, and nodes alone are close
+
+        def holds(epsilon: float) -> bool:
+            return self._delta(epsilon, refine=refine)[which] <= delta
+
+        # the cheap brackets first: they enclose what refinement would say
+        start = _first_true(lambda e: self._delta(e, refine=False)[0] <= delta, 0.0, steps=34)
+        if start == math.inf:
+            return math.inf
+        end = _first_true(lambda e: self._delta(e, refine=False)[2] <= delta, start, steps=20)
+        begin = max(0.0, start - 1e-9 * (1.0 + start))
+        if holds(begin):
+            return begin
+        if end == math.inf:  # a δ below the error bound
+            match which:
+                case 0:
+                    return begin
+                case 1:
+                    return _first_true(holds, begin, steps=34)
+            return self.largest_log_ratio_bracket[1]
+        end += 1e-9 * (1.0 + end)
+        steps = math.ceil(math.log2(max((end - begin) / 1e-10, 2.0)))
+        false, true = _narrowed(holds, begin, end, steps=min(14, steps) if plane and refine else steps)
+        return false if which == 0 else true
+
+    # ── the trade-off curve and Rényi divergences ──
+
+    def tradeoff(self, alphas: ArrayLike) -> Array:
+        """The least type II error at each type I error, the smaller of both directions (Neyman and Pearson)."""
+        levels = np.atleast_1d(np.asarray(alphas, dtype=float))
+        if np.any((levels < 0.0) | (levels > 1.0) | np.isnan(levels)):
+            raise WrongCall("a type I error lies in [0, 1]")
+        first, second = self._curves
+        return np.asarray(np.minimum(np.interp(levels, *first), np.interp(levels, *second)))
+
+    @cached_property
+    def _curves(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        return neyman_pearson(directed(self.cells, 1.0)), neyman_pearson(directed(self.cells, -1.0))
+
+    def renyi(self, order: float) -> float:
+        """max of D_λ(P‖Q) and D_λ(Q‖P); ∞ where the integral diverges."""
+        return max(self._renyi(strictly_above_one("the order", order), sign)[1] for sign in (1.0, -1.0))
+
+    def renyi_bracket(self, order: float) -> Bracket:
+        both = [self._renyi(strictly_above_one("the order", order), sign) for sign in (1.0, -1.0)]
+        return max(one[0] for one in both), max(one[2] for one in both)
+
+    def renyi_directions(self, order: float) -> tuple[float, float]:
+        """D_λ(P‖Q) and D_λ(Q‖P)."""
+        order = strictly_above_one("the order", order)
+        return self._renyi(order, 1.0)[1], self._renyi(order, -1.0)[1]
+
+    def _renyi(self, order: float, sign: float) -> tuple[float, float, float]:
+        masses = self._masses if sign > 0.0 else self._masses.reversed()
+        if self.continuous is None:
+            merged = divergence(masses.first, masses.second, order)
+            slack = 2.0**-44 * (1.0 + abs(merged)) if merged < math.inf else 0.0
+            return max(0.0, merged - slack), max(0.0, merged), merged + slack
+        # the least the cells can mean: in the tails their errors are not small beside their masses
+        merged = divergence(
+            np.maximum(masses.first - masses.first_error, 0.0), masses.second + masses.second_error, order
+        )
+        floor = merged - order / (order - 1.0) * self._normaliser_error - 1e-12
+        low, value, high = tilted_divergence(self.continuous, order, sign)
+        return max(0.0, low, floor), max(0.0, value, floor), max(high, floor)
+
+    # ── against a promise ──
+
+    def breaks(self, promise: Promise) -> Violation | None:
+        """The first place where this pair exceeds the promise by more than the error bound; None if nowhere."""
+        return comparison.violation(self, promise_of(promise))
+
+    def gap(self, promise: Promise) -> float:
+        """What was promised over what this pair attains, in the promise's own currency: 1 is tight, below 1 broken."""
+        return comparison.gap(self, promise_of(promise))
+
+    @cached_property
+    def gaussian_mu(self) -> float:
+        """The smallest μ for which δ(ε) of this pair lies below that of GaussianDP(μ), over a grid of ε; from below."""
+        top = self.largest_log_ratio if self.largest_log_ratio < math.inf else self._invert(1e-9, 1)
+        refine = self.continuous is not None and self.continuous.dimension == 1
+        largest = 0.0
+        for epsilon in map(float, np.linspace(0.0, min(top, 60.0), 41)):
+            low = self._delta(epsilon, refine=refine)[0]
+            if low > max(1e-12, 10.0 * self.tolerance) and gaussian_delta(max(largest, 1e-9), epsilon) < low:
+                largest = _mu_reaching(epsilon, low, above=largest)
+        return largest
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers of the profile, for JSON; null is unbounded."""
+        epsilons = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+        return json_object(
+            {
+                "method": "summation" if self.continuous is None else f"quadrature in d = {self.continuous.dimension}",
+                "largest_log_ratio": self.largest_log_ratio,
+                "largest_log_ratio_bracket": self.largest_log_ratio_bracket,
+                "log_ratio_range": self.log_ratio_range,
+                "accuracy": self.accuracy,
+                "delta": {f"{epsilon:g}": self._delta(epsilon, refine=False)[1] for epsilon in epsilons},
+                "error": self.error,
+            }
+        )
+
+
+# ── small searches ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _first_true(holds: Callable[[float], bool], begin: float, *, steps: int) -> float:
+    """The smallest argument from ``begin`` on at which a monotone condition holds; ∞ if not below 700."""
+    if holds(begin):
+        return begin
+    end = max(1.0, 2.0 * begin)
+    while not holds(end):
+        begin, end = end, 2.0 * end
+        if end > 1400.0:
+            return math.inf
+    return _bisect(holds, begin, end, steps=steps)
+
+
+def _bisect(holds: Callable[[float], bool], false: float, true: float, *, steps: int) -> float:
+    return _narrowed(holds, false, true, steps=steps)[1]
+
+
+def _narrowed(holds: Callable[[float], bool], false: float, true: float, *, steps: int) -> tuple[float, float]:
+    for _ in range(steps):
+        middle = (false + true) / 2.0
+        if holds(middle):
+            true = middle
+        else:
+            false = middle
+    return false, true
+
+
+def _mu_reaching(epsilon: float, delta: float, *, above: float) -> float:
+    """The μ whose δ at this ε is the given one."""
+    return _bisect(lambda mu: gaussian_delta(mu, epsilon) >= delta, above, 1e3, steps=50)
