@@ -1,0 +1,41 @@
+"""Which mechanisms are attacked, on which pairs, with which planted faults: the auditor's case files.
+
+``case`` what a case is · ``conjugate``, ``convex``, ``divergence``, ``gradient``, ``finite`` the laws of the project's own
+mechanisms, written down again from the papers · ``catalogue`` all of them by model, and the case of any plan ·
+``program`` the draws the library really makes, attacked · ``examination`` promise and exact profile, and the smallest fault
+caught · ``investigation`` a whole audit, with its effort stated beforehand ·
+``replays``, ``releases`` audits of the program around the draw · ``literature`` published faults, shown.
+
+The room `audit` knows none of this: it sees densities, probability vectors and draws. Proof and audit share no formula.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# name → the file it lives in
+_NAMES = {
+    **dict.fromkeys(("Case", "DensityCase", "Pair"), "case"),
+    **dict.fromkeys(("BUILDERS", "case_for", "cases", "every_case"), "catalogue"),
+    **dict.fromkeys(("Examination", "examine", "smallest_caught_factor"), "examination"),
+    **dict.fromkeys(("EFFORTS", "Effort", "investigate", "tasks_for"), "investigation"),
+    **dict.fromkeys(("attack_program", "program_draws"), "program"),
+    **dict.fromkeys(("audit_freshness", "awkward_pairs", "awkward_rows", "observe", "releasing", "replay"), "replays"),
+    **dict.fromkeys(("Finding", "audit_releases"), "releases"),
+    **dict.fromkeys(("Fault", "faults"), "literature"),
+}
+
+__all__ = sorted(_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'onedraw.casebook' has no attribute {name!r}")
+    value = getattr(import_module(f"onedraw.casebook.{_NAMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,104 @@
+"""Which mechanisms are attacked, and on which pairs: the list, by the name of the model.
+
+`cases` calibrates every mechanism that can be asked for a model under a budget, on small models whose worst pairs are known;
+`case_for` turns any plan, that of a release file for example, into a case. Both read no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.mechanisms import BetaDivergence, Candidates, NoisyGradient, Plan
+from onedraw.models import ConjugateModel, ConvexModel
+from onedraw.privacy import Promise, PureDP
+
+from . import conjugate, convex, divergence, finite, gradient
+from .case import Case
+
+Builder = Callable[..., list[Any]]
+
+BUILDERS: Mapping[str, tuple[Builder, ...]] = {
+    "proportion": (conjugate.proportion_cases,),
+    "histogram": (conjugate.histogram_cases,),
+    "mean": (conjugate.mean_cases,),
+    "rate": (conjugate.rate_cases,),
+    "duration": (conjugate.duration_cases,),
+    "linear": (convex.linear_cases, gradient.linear_path_cases),
+    "logistic": (convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates, finite.two_candidates_on_a_ball),
+    "hinge": (convex.hinge_cases,),
+    "huber": (convex.huber_cases,),
+    "least-squares": (convex.least_squares_cases,),
+    "gaussian": (divergence.gaussian_cases,),
+}  # fmt: skip
+"""Model → the functions that make its cases from a budget."""
+
+YARDSTICK = "randomised-response"
+
+
+def cases(model: str, budget: Promise, *, mechanism: str | None = None) -> list[Any]:
+    """The cases of a model under a budget; ``mechanism`` keeps those whose name begins with it."""
+    if model == YARDSTICK:
+        return [finite.RandomisedResponse(divergence.pure(budget).stated_epsilon)]
+    if model not in BUILDERS:
+        raise WrongCall(
+            f"No model in the casebook is called {model!r}. Choose one of: {', '.join([*BUILDERS, YARDSTICK])}."
+        )
+    found: list[Any] = []
+    refused: PromiseRefused | None = None
+    for builder in BUILDERS[model]:
+        try:
+            found += builder(budget)
+        except PromiseRefused as error:
+            refused = error
+    chosen = [case for case in found if mechanism is None or key(case).startswith(mechanism)]
+    if found and not chosen:
+        known = ", ".join(dict.fromkeys(key(case) for case in found))
+        raise WrongCall(f"No mechanism of {model} is called {mechanism!r}. Under this budget there are: {known}.")
+    if not chosen:
+        raise refused or PromiseRefused(f"No mechanism for {model} keeps {budget}, so there is nothing to attack.")
+    return chosen
+
+
+def every_case(budget: Promise) -> list[Any]:
+    """All of them, the yardstick first."""
+    return [case for model in (YARDSTICK, *BUILDERS) for case in cases(model, budget)]
+
+
+def key(case: Any) -> str:
+    """A mechanism's name as the command line spells it: gibbs-gdp, beta-divergence-optimal."""
+    return str(case.mechanism.replace(" ", "-"))
+
+
+def case_for(plan: Plan) -> Case:
+    """The case of a plan, on the worst pair that is known for it; `WrongCall` where the casebook has none."""
+    if isinstance(plan.mechanism, Candidates):
+        return finite.candidate_case(plan)
+    one = one_draw(plan)
+    if isinstance(plan.mechanism, BetaDivergence):
+        return divergence.divergence_case(one)
+    if isinstance(plan.mechanism, NoisyGradient):
+        return gradient.path_case(one)
+    if isinstance(plan.model, ConjugateModel):
+        return conjugate.conjugate_case(one)
+    if isinstance(plan.model, ConvexModel) and hasattr(plan.model, "features"):
+        return convex.predictor_case(one)
+    raise WrongCall(f"The casebook has no case for {type(plan.mechanism).__name__} of {type(plan.model).__name__}.")
+
+
+def one_draw(plan: Plan) -> Plan:
+    """The same numbers as a plan of one draw and one record per person: what several of them promise follows from it."""
+    if plan.draws == 1 and plan.request.records_per_person == 1:
+        return plan
+    request = replace(plan.request, draws=1, records_per_person=1)
+    return plan.mechanism.plan(request, dict(plan.parameters))
+
+
+def promised_at(promise: Promise) -> float:
+    """The δ at which promise and lower bound are compared: its own, 0 if it is pure, otherwise 1e-5."""
+    stated = getattr(promise, "stated_delta", None)
+    if stated is not None:
+        return float(stated)
+    return 0.0 if isinstance(promise, PureDP) or promise.pure_epsilon < float("inf") else 1e-5

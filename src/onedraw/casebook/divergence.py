@@ -1,0 +1,139 @@
+"""β-divergence posteriors, written down again: π(θ)·exp(−w Σ ℓ_β(x_i, θ)) (Jewson, Ghalebikesabi, Holmes, NeurIPS 2023).
+
+    ℓ_β = −f(y)^{β−1}/(β−1) + (1/β) ∫ f^β
+
+The features have no bound, so a row may be so long that nearly every θ is sure of the label: the log-ratio then runs
+through its whole range. The promise is a bounded range, which a symmetric pair attains; the pure ε that follows from it is
+approached where the other records agree with one side.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onedraw.errors import WrongCall
+from onedraw.mechanisms import BetaDivergence, Plan
+from onedraw.models import BinaryRegression, Gaussian, GaussianRegression, Logistic
+from onedraw.privacy import ApproxDP, Promise, PureDP
+
+from .case import Array, Case, DensityCase, LogDensity, Pair
+from .conjugate import in_far_coordinate
+from .convex import Loss, PredictorCase, eligible, flips, longest_row
+
+LONG = 40.0
+"""A row this long is sure of its label for all but a hundredth of the prior's θ."""
+
+
+@dataclass(frozen=True)
+class BinaryDivergenceCase(PredictorCase):
+    """Labels from a linear predictor: a law of u = θᵀx, in the coordinate v with u = sinh(v), for rows may be very long."""
+
+    @property
+    def loss(self) -> Loss:
+        beta = self.plan.parameters["beta"]
+        return lambda u, y: bernoulli_loss(y * u, beta)
+
+    def integrand(self, records: Any, factor: float) -> LogDensity:
+        return in_far_coordinate(super().integrand(records, factor), 0.0, 1.0)
+
+    def domain(self, pair: Pair, factor: float) -> Any:
+        ((low, high),) = super().domain(pair, factor)
+        return ((math.asinh(low), math.asinh(high)),)
+
+
+def bernoulli_loss(margin: Array, beta: float) -> Array:
+    """ℓ_β of a label with log-odds ``margin`` in its favour."""
+    log_p, log_q = -np.logaddexp(0.0, -margin), -np.logaddexp(0.0, margin)
+    power = np.exp((beta - 1.0) * log_p)
+    return -power / (beta - 1.0) + (np.exp(beta * log_p) + np.exp(beta * log_q)) / beta
+
+
+@dataclass(frozen=True)
+class KnownVarianceCase(PredictorCase):
+    """Real responses of known variance: a law of u = θᵀx."""
+
+    @property
+    def loss(self) -> Loss:
+        beta, variance = self.plan.parameters["beta"], self.plan.model.variance
+        return lambda u, y: gaussian_loss(y - u, np.full_like(u, variance), beta)
+
+
+@dataclass(frozen=True)
+class FlooredVarianceCase(DensityCase):
+    """y ~ N(θ, σ²), σ² ≥ floor a parameter too; the second coordinate is log(σ²/floor) ≥ 0. One coefficient, rows of 1."""
+
+    def integrand(self, records: Any, factor: float) -> LogDensity:
+        numbers, model = self.plan.parameters, self.plan.model
+        beta, weight, prior = numbers["beta"], factor * numbers["weight"], model.prior
+        values, counts = np.unique(np.asarray(records[1], dtype=np.float64), return_counts=True)
+
+        def density(points: Array) -> Array:
+            theta, variance = points[:, 0], model.variance_floor * np.exp(points[:, 1])
+            # θ | σ² ~ N(0, s²σ²), σ² ~ InvGamma(a, b); the last term is the Jacobian of σ² = floor·e^t
+            total = -0.5 * theta**2 / (prior.scale**2 * variance) - 0.5 * np.log(variance)
+            total = total - (prior.shape + 1.0) * np.log(variance) - prior.rate / variance + points[:, 1]
+            for value, count in zip(values, counts, strict=True):
+                total = total - weight * count * gaussian_loss(value - theta, variance, beta)
+            return np.asarray(total)
+
+        return density
+
+    def domain(self, pair: Pair, factor: float) -> Any:
+        return ((-math.inf, math.inf), (0.0, math.inf))
+
+
+def gaussian_loss(residual: Array, variance: Array, beta: float) -> Array:
+    """ℓ_β of a normal response: f^{β−1} = (2πσ²)^{−(β−1)/2} e^{−(β−1)r²/2σ²}, ∫f^β = (2πσ²)^{−(β−1)/2} β^{−1/2}."""
+    height = (2.0 * math.pi * variance) ** (-(beta - 1.0) / 2.0)
+    bell = np.exp(-(beta - 1.0) * residual**2 / (2.0 * variance))
+    return np.asarray(height * (beta**-1.5 - bell / (beta - 1.0)))
+
+
+def pure(budget: Promise) -> PureDP:
+    """The pure part of a budget: these mechanisms need no δ."""
+    return PureDP(budget.stated_epsilon) if isinstance(budget, ApproxDP | PureDP) else PureDP(budget.epsilon(1e-5))
+
+
+def divergence_case(plan: Plan, *, label: str = "") -> Case:
+    """The case of any plan for a model of two classes, or of real responses along one row."""
+    model, n = plan.model, plan.n
+    if isinstance(model, BinaryRegression | Logistic):
+        bounded = model.features.bounded
+        sure = "a row so long that the two losses run through their whole range"
+        short = (
+            "the declared bounds keep the predictor from where the losses differ most; the promise does not need them"
+        )
+        return BinaryDivergenceCase(plan, flips(model, n), short if bounded else sure, not bounded, label)
+    if isinstance(model, GaussianRegression):
+        reason = "at its own response a record's density is at its bound, and far from it at 0"
+        X = np.tile(longest_row(model, unbounded=1.0), (n, 1))
+        pair = Pair("one response moved across, others agreeing", (X, [3.0] * n), (X, [3.0] * (n - 1) + [-3.0]))
+        if model.variance is not None:
+            return KnownVarianceCase(plan, (pair,), reason, True, label)
+        if model.features.width == 1 and not model.features.bounded and getattr(model.prior, "conjugate", False):
+            return FlooredVarianceCase(plan, (pair,), reason, True, label)
+    raise WrongCall(
+        f"The casebook has no density of a β-divergence posterior of this {type(model).__name__}: it knows two classes, and real "
+        "responses of known variance or of one unbounded coefficient. Audit others with onedraw.audit and your own density."
+    )
+
+
+def binary_cases(budget: Promise, *, n: int = 10) -> list[Case]:
+    """The best β, and the paper's own rule, w = 1 and β = 1 + 2/ε."""
+    model = BinaryRegression(1, intercept=False, prior=Gaussian(scale=3.0))
+    plans = [eligible(BetaDivergence(rule=rule), model, pure(budget), n=n) for rule in ("optimal", "jewson")]
+    return [divergence_case(plan) for plan in plans if plan is not None]
+
+
+def gaussian_cases(budget: Promise, *, n: int = 10) -> list[Case]:
+    known = GaussianRegression(1, intercept=False, prior=Gaussian(scale=3.0), variance=0.25)
+    floored = GaussianRegression(1, intercept=False, variance_floor=0.25)
+    plans = {
+        "known variance": eligible(BetaDivergence(), known, pure(budget), n=n),
+        "floor of the variance": eligible(BetaDivergence(), floored, pure(budget), n=n),
+    }
+    return [divergence_case(plan, label=label) for label, plan in plans.items() if plan is not None]

@@ -1,0 +1,151 @@
+"""The law of a noisy-gradient draw, step by step: θ ← θ − h(wΣφ'(θx_i, y_i)x_i + Λθ) + √(2h)ξ, T times from a public start.
+
+For a linear loss every iterate is Gaussian and its moments follow a recursion (an AR(1) process: the case that attains
+the last iterate's bound of arXiv:2403.00278). For any other loss of one parameter the density is carried from step to
+step on a grid, and the two laws are compared cell by cell, which can only hide differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from onedraw import audit
+from onedraw.errors import WrongCall
+from onedraw.mechanisms import NoisyGradient, Plan
+from onedraw.models import ConvexLoss, Gaussian, HuberisedHinge, Logistic
+from onedraw.privacy import Promise
+
+from .case import Array, Case, DensityCase, LogDensity, Pair
+from .convex import HALF, eligible, encoded, flips, linear_model, responses_of, rows_of, signed
+
+MOST_CELLS = 3001
+MOST_STEPS = 5000
+
+
+@dataclass(frozen=True)
+class LinearPathCase(DensityCase):
+    """The last iterate for the linear loss: N(m_T, v_T)."""
+
+    def moments(self, records: Any, factor: float) -> tuple[float, float]:
+        numbers = self.plan.parameters
+        step, pull = numbers["step_size"], factor * numbers["weight"] * float(np.sum(rows_of(records)))
+        precision = float(self.plan.model.prior.precision(1)[0])
+        mean, variance = 0.0, 0.0
+        for _ in range(int(numbers["steps"])):
+            mean = mean - step * (precision * mean + pull)
+            variance = (1.0 - step * precision) ** 2 * variance + 2.0 * step
+        return mean, variance
+
+    def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
+        mean, variance = self.moments(records, factor)
+        return lambda draws: -((np.asarray(draws).reshape(-1) - mean) ** 2) / (2.0 * variance)
+
+    def integrand(self, records: Any, factor: float) -> LogDensity:
+        return self.logdensity(records, factor)
+
+    def domain(self, pair: Pair, factor: float) -> Any:
+        (first, variance), (second, _) = (self.moments(records, factor) for records in (pair.first, pair.second))
+        margin = 14.0 * math.sqrt(variance)
+        return ((min(first, second) - margin, max(first, second) + margin),)
+
+
+@dataclass(frozen=True)
+class GridPathCase(Case):
+    """The last iterate of a margin loss along one row: with one scale for the whole prior, t = θᵀx/‖x‖ moves by itself."""
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        grid = self._grid(factor)
+        return audit.finite_profile(*(self._masses(records, factor, grid) for records in (pair.first, pair.second)))
+
+    @property
+    def cells(self) -> int:
+        """A third of a step's noise wide, or less: sums of Gaussians over such cells are exact to all digits."""
+        spread, noise = (
+            float(self.plan.model.prior.precision(1)[0]) ** -0.5,
+            math.sqrt(2.0 * self.plan.parameters["step_size"]),
+        )
+        return int(max(801, 2 * math.ceil(36.0 * spread / noise) + 1))
+
+    def _grid(self, factor: float) -> Array:
+        numbers = self.plan.parameters
+        spread = float(self.plan.model.prior.precision(1)[0]) ** -0.5
+        pull = factor * numbers["weight"] * self.plan.n * numbers["lipschitz"] * spread**2
+        return np.asarray(np.linspace(-1.0, 1.0, self.cells) * min(9.0 * spread + pull, 12.0 * spread))
+
+    def _masses(self, records: Any, factor: float, grid: Array) -> Array:
+        numbers, model = self.plan.parameters, self.plan.model
+        step, weight = numbers["step_size"], factor * numbers["weight"]
+        rows = np.linalg.norm(encoded(model, np.asarray(rows_of(records), dtype=np.float64)), axis=1)
+        margins, counts = np.unique(rows * signed(model, responses_of(records), len(rows)), return_counts=True)
+        slope, precision = slope_of(model), float(model.prior.precision(1)[0])
+
+        def moved(place: Array) -> Array:
+            gradient = place * precision
+            for margin, count in zip(margins, counts, strict=True):
+                gradient = gradient + weight * count * margin * slope(margin * place)
+            return place - step * gradient
+
+        edges = np.append(grid, 2.0 * grid[-1] - grid[-2]) - (grid[1] - grid[0]) / 2
+        law = np.diff(special.ndtr((edges - moved(np.zeros(1))) / math.sqrt(2.0 * step)))  # from the public start, 0
+        kernel = np.exp(-((grid[None, :] - moved(grid)[:, None]) ** 2) / (4.0 * step))
+        kernel /= kernel.sum(axis=1, keepdims=True)
+        for _ in range(int(numbers["steps"]) - 1):
+            law = law @ kernel
+        return np.asarray(law / law.sum())
+
+
+def slope_of(model: Any) -> Callable[[Array], Array]:
+    """ψ'(m) of a margin loss ψ(y·u)."""
+    match model:
+        case Logistic(loss="logistic"):
+            return lambda m: -special.expit(-m)
+        case Logistic(loss="exp-linear", exponent=1.0):
+            return lambda m: -0.5 * np.exp(-np.maximum(m, 0.0))
+        case HuberisedHinge(width=h):
+            return lambda m: -np.clip((1.0 - m) / h, 0.0, 1.0)
+    raise WrongCall(
+        f"The casebook follows noisy gradients of margin losses and of the linear loss, not of {type(model).__name__}."
+    )
+
+
+def path_case(plan: Plan, *, label: str = "") -> Case:
+    """The case of any noisy-gradient plan along one row."""
+    model = plan.model
+    if isinstance(model, ConvexLoss) and model.name == "linear" and model.dimension == 1:
+        reason = "the iterates of a linear loss are an AR(1) process, for which the bound on the last one is attained"
+        return LinearPathCase(plan, flips(model, plan.n), reason, True, label)
+    slope_of(model)
+    numbers, precision = plan.parameters, model.prior.precision(model.dimension)
+    if (
+        model.prior.radius is not None
+        or len(set(precision)) > 1
+        or np.any(model.prior.location(model.dimension) != 0.0)
+    ):
+        raise WrongCall(
+            "The casebook follows noisy gradients under a prior around 0 with one scale, on all of R^d; this prior is another. "
+            "Attack its draws with onedraw.audit.blackbox_lower_bound."
+        )
+    case = GridPathCase(plan, flips(model, plan.n), HALF, False, label)
+    if numbers["steps"] > MOST_STEPS or case.cells > MOST_CELLS:
+        raise WrongCall(
+            f"This path takes {numbers['steps']:,.0f} steps of a size that needs {case.cells:,} cells, more than the casebook follows "
+            f"({MOST_STEPS:,} steps, {MOST_CELLS:,} cells). Attack its draws with onedraw.audit.blackbox_lower_bound."
+        )
+    return case
+
+
+def linear_path_cases(budget: Promise, *, n: int = 4) -> list[Case]:
+    plan = eligible(NoisyGradient(time=1.0), linear_model(), budget, n=n)
+    return [] if plan is None else [path_case(plan)]
+
+
+def logistic_path_cases(budget: Promise, *, n: int = 50) -> list[Case]:
+    model = Logistic(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0))
+    plan = eligible(NoisyGradient(), model, budget, n=n)
+    return [] if plan is None else [path_case(plan)]

@@ -1,0 +1,150 @@
+"""A whole audit: every case examined, its smallest caught fault found, its draws attacked, within a stated effort.
+
+What is done, and how many rounds an attack has, is decided beforehand from public numbers (steps of a chain, number of
+records): the plan of an audit, and the time it will take, are the same for every data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from onedraw import audit
+
+from .catalogue import promised_at
+from .examination import Examination, examine, smallest_caught_factor
+from .program import BLACK_BOX, attack_program, sampler_for
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try: at most so many rounds per attack, and so many seconds for all attacks together."""
+
+    name: str
+    rounds: int
+    attack_seconds: float
+    methods: tuple[str, ...]
+    chains: bool
+    """Whether draws of chains are attacked too: compiling one takes longer than a whole demonstration."""
+    faults: bool
+    """Whether the smallest caught fault is sought."""
+    thorough: bool
+    """Whether every profile is held against the whole promise, or only against its own currency."""
+
+    @property
+    def fewest(self) -> int:
+        return 2_000
+
+
+EFFORTS = {
+    "demo": Effort("demo", 4_000, 1.0, ("membership",), chains=False, faults=False, thorough=False),
+    "quick": Effort("quick", 40_000, 16.0, ("membership", "bayes"), chains=True, faults=True, thorough=False),
+    "full": Effort(
+        "full",
+        1_000_000,
+        600.0,
+        ("membership", "bayes", "histogram", "classifier"),
+        chains=True,
+        faults=True,
+        thorough=True,
+    ),
+}
+
+UNKNOWN_SECONDS = 0.1
+"""For one draw of a sampler nothing is known about."""
+
+COMPILING = {"Exact": 0.0, "Selection": 0.0, "LastIterateLangevin": 3.0, "Proximal": 14.0}
+"""Seconds before a chain's first draw."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One case and what will be done with it."""
+
+    case: Any
+    rounds: int
+    """Of the attack on the program's draws; 0: none."""
+    why: str
+    """Why none, if none."""
+    seconds: float
+    sampler: Any = None
+
+
+def tasks_for(
+    cases: Sequence[Any], effort: Effort, *, rounds: int | None = None, confidence: float = 0.95, sampler: Any = None
+) -> list[Task]:
+    """What an audit of this effort does with each case, and about how long it takes."""
+    allowed = effort.attack_seconds / len(cases)
+    return [_task(case, effort, allowed, rounds, confidence, sampler) for case in cases]
+
+
+def _task(case: Any, effort: Effort, allowed: float, rounds: int | None, confidence: float, named: Any) -> Task:
+    exact = 4.0 if effort.thorough else 0.6
+    if case.plan is None:
+        _check(case, rounds or effort.rounds, effort, confidence)
+        return Task(case, rounds or effort.rounds, "", exact)
+    sampler = sampler_for(case.plan) if named is None else named
+    if sampler is None:
+        return Task(case, 0, "no proven sampler exists for it", exact)
+    each, compiling = seconds_per_draw(case.plan, sampler), COMPILING.get(type(sampler).__name__, 20.0)
+    if compiling and not effort.chains:
+        return Task(case, 0, f"compiling its chain takes longer than --budget {effort.name}", exact)
+    passes = 1.6 * len(effort.methods) * each
+    possible = int(allowed / passes)
+    if rounds is None and possible < effort.fewest and not effort.thorough:
+        return Task(case, 0, f"drawing takes too long for --budget {effort.name}", exact)
+    chosen = max(effort.fewest, min(effort.rounds, possible)) if rounds is None else rounds
+    _check(case, chosen, effort, confidence)
+    return Task(case, chosen, "", exact + compiling + chosen * passes, sampler)
+
+
+def _check(case: Any, rounds: int, effort: Effort, confidence: float) -> None:
+    """Refuse rounds so few that even a mechanism that publishes its records would pass."""
+    delta = promised_at(case.promise)
+    counted = max(1, rounds // (4 if set(effort.methods) & set(BLACK_BOX) else 2))
+    audit.check_rounds(counted, case.promise.epsilon(delta), delta, 1.0 - (1.0 - confidence) / len(effort.methods))
+
+
+def seconds_per_draw(plan: Any, sampler: Any) -> float:
+    """About, on one core, from public numbers."""
+    match type(sampler).__name__:
+        case "LastIterateLangevin":
+            return float(8e-6 + 2.5e-8 * sampler.steps * (plan.n + 4))
+        case "Proximal":
+            from onedraw.samplers.proximal import geometry_of, iterations_of
+            from onedraw.samplers.public_numbers import numbers_of_plan
+
+            geometry = geometry_of(numbers_of_plan(plan, sampler="Proximal"))
+            return float(1e-6 * iterations_of(sampler.gamma, geometry) * (1.0 + plan.n / 50.0))
+        case "Selection":
+            return 6e-5
+        case "Exact":
+            return 4e-7
+    return UNKNOWN_SECONDS
+
+
+def investigate(
+    tasks: Sequence[Task], effort: Effort, *, confidence: float = 0.95, generator: np.random.Generator,
+    progress: Callable[[str], None] = lambda name: None,
+) -> Iterator[Examination]:  # fmt: skip
+    """Carry the tasks out; ``progress`` is told the name of each case as it is begun."""
+    for task in tasks:
+        progress(task.case.name)
+        yield _carried_out(task, effort, confidence, generator)
+
+
+def _carried_out(task: Task, effort: Effort, confidence: float, generator: np.random.Generator) -> Examination:
+    found = examine(task.case, thorough=effort.thorough, confidence=confidence)
+    factor = (
+        smallest_caught_factor(task.case, found.pair, gap=found.gap, confirm=effort.thorough) if effort.faults else None
+    )
+    attacks: tuple[Any, ...] = ()
+    if task.rounds:
+        attacks = attack_program(
+            task.case, found.open_pair, rounds=task.rounds, methods=effort.methods, delta=found.delta,
+            confidence=confidence, generator=generator, sampler=task.sampler,
+        )  # fmt: skip
+    return replace(found, factor=factor, attacks=attacks, left_out=(task.why,) if task.why else ())

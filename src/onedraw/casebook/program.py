@@ -1,0 +1,129 @@
+"""The program's own draws, and attacks on them: plan, summary, target and sampler as a release runs them.
+
+`release` draws once and charges the books each time. Here the same steps run with a seeded generator and many draws at a
+go, without books and certificate: an attack needs thousands of draws of synthetic records, and none of them is private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from onedraw import audit, samplers
+from onedraw.audit.results import AttackResult
+from onedraw.errors import ExactnessRefused
+from onedraw.mechanisms import Candidates, Plan
+from onedraw.release.lattice import snap, spacing_for
+
+from .case import Pair
+from .finite import CandidateCase, RandomisedResponse
+
+Array = NDArray[np.float64]
+Draw = Callable[[int, np.random.Generator, int], Array]
+
+
+def sampler_for(plan: Plan) -> Any:
+    """The sampler a release would choose; None where no proven one exists."""
+    try:
+        return samplers.default_sampler(plan)[0]
+    except ExactnessRefused:
+        return None
+
+
+def program_draws(plan: Plan, records: Any, sampler: Any, *, size: int, seed: int) -> Array:
+    """``size`` independent draws (size, d), rounded to the lattice as a release would."""
+    target = plan.target(plan.model.summarise(records))
+    source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
+    draws = sampler.run(target, source, size=size).draws
+    return snap(draws, spacing_for(plan.model.prior_scale, None)).reshape(size, -1)
+
+
+def picks(plan: Plan, records: Any, *, size: int, seed: int, layout_seed: int) -> Array:
+    """Which candidate was picked, ``size`` times from one public layout: BoundedRange holds given the candidates."""
+    from onedraw.samplers.selection import select
+
+    target = plan.target(plan.model.summarise(records))
+    thetas, public_costs = target.propose(0, [], np.random.default_rng(layout_seed))
+    costs = target.costs(0, thetas) + public_costs
+    generator = samplers.seeded_generator(seed)
+    return np.array([[float(select(costs, generator, bits=target.bits))] for _ in range(size)])
+
+
+def drawing(plan: Plan, records: tuple[Any, Any], *, sampler: Any = None, layout_seed: int = 0) -> Draw | None:
+    """``draw(which, generator, size)`` for an attack on the program, or None where nothing proven can be run."""
+    chosen = sampler_for(plan) if sampler is None else sampler
+    if chosen is None:
+        return None
+
+    def draw(which: int, generator: np.random.Generator, size: int) -> Array:
+        seed = int(generator.integers(2**62))
+        if isinstance(plan.mechanism, Candidates):
+            return picks(plan, records[which], size=size, seed=seed, layout_seed=layout_seed)
+        return program_draws(plan, records[which], chosen, size=size, seed=seed)
+
+    return draw
+
+
+# ── attacks ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+BLACK_BOX = ("histogram", "classifier")
+THRESHOLDS: dict[str, Any] = {"membership": "held-out", "bayes": 0.5}
+"""Of the membership attack: the one that shows the largest ε, chosen on held-out rounds; and the Bayes rule, which tells two
+data sets apart most often and so is the one to break a Gaussian or Rényi promise with."""
+
+
+def attack_program(
+    case: Any, pair: Pair, *, rounds: int, methods: tuple[str, ...] = ("membership",), factor: float = 1.0, delta: float,
+    confidence: float = 0.95, generator: np.random.Generator, sampler: Any = None,
+) -> tuple[AttackResult, ...]:  # fmt: skip
+    """Attacks on what the library really draws, at ``factor`` times the weight; none where nothing proven can be run.
+
+    Every method shares the failure probability, so that all bounds hold together. Without a formula for the density the
+    membership attack is replaced by the histogram.
+    """
+    draw = draws_of(case, pair, factor=factor, sampler=sampler)
+    if draw is None:
+        return ()
+    logs = _logdensities(case, pair)
+    chosen = (
+        methods if logs is not None else tuple(dict.fromkeys(m if m in BLACK_BOX else "histogram" for m in methods))
+    )
+    each = 1.0 - (1.0 - confidence) / len(chosen)
+
+    def attack(method: str) -> Any:
+        if logs is None or method in BLACK_BOX:
+            return audit.blackbox_lower_bound(
+                draw, 0, 1, rounds=rounds, delta=delta, confidence=each, method=method, generator=generator
+            )
+        return audit.membership_attack(
+            draw, *logs, rounds=rounds, calibration_rounds=max(200, rounds // 5), threshold=THRESHOLDS[method], delta=delta,
+            confidence=each, generator=generator,
+        )  # fmt: skip
+
+    return tuple(attack(method) for method in chosen)
+
+
+def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None) -> Any:
+    """``draw(which, generator, size)`` of the program, or None."""
+    if isinstance(case, RandomisedResponse):
+        truth = float(special.expit(factor * case.epsilon))
+
+        def answer(which: int, generator: np.random.Generator, size: int) -> Any:
+            bit = (pair.first, pair.second)[which][0]
+            return np.where(generator.random((size, 1)) < truth, bit, 1 - bit).astype(float)
+
+        return answer
+    plan = case.plan if factor == 1.0 else case.faulty(factor)
+    seed = case.layout_seed if isinstance(case, CandidateCase) else 0
+    return drawing(plan, (pair.first, pair.second), sampler=sampler, layout_seed=seed)
+
+
+def _logdensities(case: Any, pair: Pair) -> tuple[Any, Any] | None:
+    """The attacker's formulas are those of the plan: nobody tells the attacker about a fault."""
+    laws = tuple(case.logdensity(records) for records in (pair.first, pair.second))
+    return None if laws[0] is None else (laws[0], laws[1])

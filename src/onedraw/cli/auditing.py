@@ -1,0 +1,176 @@
+"""`onedraw audit`: attack a mechanism, and print the promise and the best lower bound side by side. No data is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .flags import AsJson
+from .show import console, number, show_json, show_lines, show_table
+
+COLUMNS = ["mechanism", "promise", "ε promised", "ε shown", "gap", "fault caught", "by draws"]
+
+
+def audit(
+    release_file: Annotated[
+        Path | None, typer.Argument(metavar="[RELEASE]", help="A release file: its own mechanism and numbers are attacked.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Or a model: proportion, histogram, mean, rate, duration, linear, logistic, hinge, huber, least-squares, gaussian.")] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="The promise's ε.")] = None,
+    delta: Annotated[float, typer.Option("--delta", help="The promise's δ; 0 means pure.")] = 1e-5,
+    mechanism: Annotated[str | None, typer.Option("--mechanism", help="Only mechanisms whose name begins so, e.g. gibbs-gdp.")] = None,
+    budget: Annotated[str, typer.Option("--budget", help="demo (5 s), quick (a minute) or full (says how long first).")] = "quick",
+    rounds: Annotated[int | None, typer.Option("--rounds", help="Rounds of each attack on draws, instead of the budget's.")] = None,
+    confidence: Annotated[float, typer.Option("--confidence", help="With which a bound from draws holds.")] = 0.95,
+    seed: Annotated[int | None, typer.Option("--seed", help="Repeats the attacks exactly; nothing here is private.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Also write everything as JSON; must not exist.")] = None,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Also draw the closest case's trade-off curve.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Attack a mechanism on synthetic worst cases; exit code 3 if a promise is broken."""
+    from onedraw.casebook.investigation import tasks_for
+    from onedraw.release import check_writable
+
+    for target in (out, figure):
+        if target is not None:
+            check_writable(target)
+    effort = effort_for(budget)
+    subject, cases, sampler = subject_of(release_file, model, mechanism, epsilon, delta)
+    tasks = tasks_for(cases, effort, rounds=rounds, confidence=confidence, sampler=sampler)
+    found = run(tasks, effort, confidence=confidence, seed=seed)
+    document = {
+        **subject, "budget": effort.name, "confidence": confidence, "passed": all(one.passed for one in found),
+        "cases": [one.to_dict() for one in found],
+    }  # fmt: skip
+    write(document, found, out=out, figure=figure)
+    if as_json:
+        show_json(document)
+    else:
+        show(document, found, [path for path in (out, figure) if path is not None])
+    if not document["passed"]:
+        raise typer.Exit(3)
+
+
+def effort_for(name: str) -> Any:
+    from onedraw.casebook.investigation import EFFORTS
+    from onedraw.errors import WrongCall
+
+    if name not in EFFORTS:
+        raise WrongCall(f"--budget is the effort of the audit: {', '.join(EFFORTS)}; {name!r} came.")
+    return EFFORTS[name]
+
+
+def subject_of(
+    release_file: Path | None, model: str | None, mechanism: str | None, epsilon: float | None, delta: float
+) -> tuple[dict[str, Any], list[Any], Any]:
+    """What is audited, as words; its cases; and the sampler, where a release names one."""
+    from onedraw.casebook import catalogue
+    from onedraw.errors import WrongCall
+    from onedraw.privacy import ApproxDP, PureDP
+
+    if release_file is not None:
+        if model is not None or mechanism is not None or epsilon is not None:
+            raise WrongCall(
+                "A release file says which model, mechanism and ε are attacked; --model, --mechanism and --epsilon do not go "
+                "with it. Leave them out, or leave out the file."
+            )
+        return from_release(release_file)
+    if model is None:
+        raise WrongCall(
+            f"There is nothing to attack: pass a release file, or --model with one of {', '.join(catalogue.BUILDERS)}."
+        )
+    if epsilon is None:
+        raise WrongCall(
+            "An audit needs the promise it is to test: without one nothing can be broken. Pass --epsilon 1, say."
+        )
+    asked = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    subject = {"model": model, "mechanism": mechanism, "asked": asked.to_dict(), "title": f"{model}: {asked}"}
+    return subject, catalogue.cases(model, asked, mechanism=mechanism), None
+
+
+def from_release(path: Path) -> tuple[dict[str, Any], list[Any], Any]:
+    """The certificate is verified, its plan derived again, and attacked with the sampler it names."""
+    from onedraw.casebook import catalogue
+    from onedraw.release import verify
+    from onedraw.release.verification import read_certificate, rebuild_plan
+    from onedraw.samplers import sampler_from_dict
+
+    certificate = read_certificate(path)
+    verify(certificate)
+    case = catalogue.case_for(rebuild_plan(certificate))
+    subject = {"release": str(path), "sentence": certificate.sentence, "plan_digest": certificate.plan_digest,
+               "title": f"{path.name}: {certificate.sentence}"}  # fmt: skip
+    return subject, [case], sampler_from_dict(certificate.sampler)
+
+
+def run(tasks: Any, effort: Any, *, confidence: float, seed: int | None) -> list[Any]:
+    """The examinations, with a bar that moves by cases: their number and the time stated are public."""
+    import numpy as np
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from onedraw.casebook.investigation import investigate
+
+    errors = console(stderr=True)
+    if effort.thorough:
+        seconds = sum(task.seconds for task in tasks)
+        errors.print(
+            f"{len(tasks)} case(s), up to {max(task.rounds for task in tasks):,} rounds each: about {duration(seconds)}."
+        )
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        line = bar.add_task("auditing", total=len(tasks))
+        found = []
+        for one in investigate(
+            tasks, effort, confidence=confidence, generator=np.random.default_rng(seed),
+            progress=lambda name: bar.update(line, description=name),
+        ):  # fmt: skip
+            found.append(one)
+            bar.advance(line)
+    return found
+
+
+def duration(seconds: float) -> str:
+    return f"{max(1, round(seconds))} seconds" if seconds < 100 else f"{round(seconds / 60)} minutes"
+
+
+def write(document: dict[str, Any], found: list[Any], *, out: Path | None, figure: Path | None) -> None:
+    import json
+
+    if out is not None:
+        out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    if figure is not None:
+        closest = min(found, key=lambda one: (round(one.gap, 2), not one.attacks))
+        closest.report.figure(figure)
+
+
+def show(document: dict[str, Any], found: list[Any], written: list[Path]) -> None:
+    show_table(document["title"], COLUMNS, [row(one) for one in found])
+    for one in found:
+        if one.report.violation is not None:
+            show_lines(f"BROKEN: {one.case.name}: {one.report.violation}.")
+    show_lines(
+        "",
+        "ε shown: by the exact profile of the worst known pair, at the promise's δ. Gap: what is promised over what that pair "
+        "attains, in the promise's own currency; 1 is attained. Fault caught: the smallest factor on the weight that the exact "
+        f"audit notices. By draws: ε shown by the library's own draws, at confidence {document['confidence']:g}.",
+        *sorted({f"No draws of {one.case.name}: {why}." for one in found for why in one.left_out}),
+        *(f"Written to {path}." for path in written),
+        "Passing is not a proof; no record was read." if document["passed"] else "Do not release with this mechanism.",
+    )
+
+
+def row(one: Any) -> list[str]:
+    from onedraw.casebook.examination import in_words
+
+    return [
+        one.case.name, in_words(one.case.promise), number(one.promised_epsilon), number(one.exact_epsilon), number(one.gap),
+        "—" if one.factor is None else f"× {one.factor:.4g}",
+        "—" if one.attacked_epsilon is None else number(one.attacked_epsilon),
+    ]  # fmt: skip

@@ -1,0 +1,12 @@
+"""One examination of every case, shared by the tests of this folder."""
+
+import pytest
+
+import onedraw as od
+from onedraw.casebook import every_case, examine
+
+
+@pytest.fixture(scope="session")
+def examined():
+    """name → what the exact audit found, at ε = 1, δ = 1e-5."""
+    return {case.name: examine(case, thorough=False) for case in every_case(od.ApproxDP(1.0, 1e-5))}

@@ -1,0 +1,145 @@
+"""`onedraw audit`: promise and lower bound side by side, files written, exit codes, and clear words for wrong calls."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import onedraw as od
+from onedraw import cli
+from onedraw.casebook import conjugate
+
+
+def onedraw(capsys, monkeypatch, *arguments):
+    """Run the console script in this process: (exit code, stdout, stderr)."""
+    monkeypatch.setattr(sys, "argv", ["onedraw", *map(str, arguments)])
+    try:
+        code = cli.main()
+    except SystemExit as done:
+        code = done.code
+    captured = capsys.readouterr()
+    return code or 0, captured.out, captured.err
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: onedraw(capsys, monkeypatch, *arguments)
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_promise_and_lower_bound_stand_side_by_side(run):
+    code, out, _ = run("audit", "--model", "mean", "--epsilon", 1, "--mechanism", "diffused", "--budget", "demo")
+    assert code == 0
+    assert "diffused, gaussian-mean" in out
+    assert "Gaussian DP, μ = 0.2681" in out
+    assert "no record was read" in out
+
+
+def test_the_smallest_fault_that_would_be_caught_is_printed(run):
+    code, out, _ = run("audit", "--model", "mean", "--epsilon", 1, "--mechanism", "gibbs-theorem7", "--budget", "quick")
+    assert code == 0
+    assert "× 1.50" in out  # the exact profile allows half as much weight again as Theorem 15 does
+
+
+def test_json_and_figure_are_written(run, tmp_path):
+    arguments = ("--model", "mean", "--epsilon", 2, "--mechanism", "gibbs-gdp", "--budget", "demo", "--seed", 3)
+    code, out, _ = run("audit", *arguments, "--json", "--out", "audit.json", "--figure", "audit.png")
+    assert code == 0
+    printed, written = json.loads(out), json.loads((tmp_path / "audit.json").read_text())
+    assert printed == written
+    (case,) = printed["cases"]
+    assert case["passed"]
+    assert printed["passed"]
+    assert 0 <= case["attacked_epsilon"] <= case["exact_epsilon"] <= case["promised_epsilon"] == pytest.approx(2.0)
+    assert (tmp_path / "audit.png").stat().st_size > 10_000
+    again = json.loads(run("audit", *arguments, "--json")[1])
+    assert again["cases"] == printed["cases"]
+
+
+def test_a_broken_promise_has_exit_code_3(run, monkeypatch, tmp_path):
+    """The planted fault: the audited law has 1.3 times the weight that was promised."""
+    honest = conjugate.GaussianMeanCase.scaling
+    monkeypatch.setattr(conjugate.GaussianMeanCase, "scaling", lambda self, factor: honest(self, 1.3 * factor))
+    arguments = ("--model", "mean", "--epsilon", 1, "--mechanism", "diffused", "--budget", "demo")
+    code, out, _ = run("audit", *arguments, "--out", "audit.json")
+    assert code == 3
+    assert "BROKEN: diffused, gaussian-mean" in out
+    assert "Do not release with this mechanism" in out
+    assert not json.loads((tmp_path / "audit.json").read_text())["passed"]
+
+
+def test_a_release_file_is_attacked_at_its_own_numbers(run, tmp_path):
+    model = od.models.BetaBernoulli(prior=(1, 1))
+    plan = od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 1e-6), n=200)
+    od.release(plan, np.arange(200) % 2).save(tmp_path / "release.json")
+    code, out, err = run("audit", "release.json", "--budget", "demo", "--json")
+    assert code == 0, err
+    (case,) = json.loads(out)["cases"]
+    assert case["name"] == "diffused, beta-bernoulli"
+    assert case["gap"] == pytest.approx(1.0, abs=1e-4)
+    assert json.loads(out)["plan_digest"] == plan.digest
+
+
+def test_a_release_of_many_coefficients_is_attacked_along_one_row(run, tmp_path):
+    model = od.models.Logistic(3, bounds=(-1, 1), prior=od.Gaussian(scale=1.0))
+    plan = od.calibrate(od.NoisyGradient(), model, od.ApproxDP(1.0, 1e-5), n=30)
+    X = np.zeros((30, 3))
+    od.release(plan, (X, np.arange(30) % 2)).save(tmp_path / "release.json")
+    code, out, err = run("audit", "release.json", "--budget", "demo")
+    assert code == 0, err
+    assert "noisy-gradient, logistic" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "nothing to attack"),
+        (("--model", "logistic"), "needs the promise"),
+        (("--model", "cubic", "--epsilon", "1"), "Choose one of: proportion"),
+        (("--model", "mean", "--epsilon", "1", "--mechanism", "magic"), "No mechanism of mean is called 'magic'"),
+        (("--model", "mean", "--epsilon", "1", "--budget", "huge"), "demo, quick, full"),
+        (("--model", "mean", "--epsilon", "1", "--rounds", "10"), "counted rounds"),
+        (("--model", "mean", "--epsilon", "1", "--confidence", "1.5"), "confidence must lie strictly between 0 and 1"),
+        (("--model", "mean", "--epsilon", "-1"), "ε"),
+        (("missing.json",), "could not be read as a release file"),
+        (("missing.json", "--model", "mean"), "do not go with it"),
+    ],
+)
+def test_wrong_calls_get_a_clear_message_and_exit_code_2(run, tmp_path, arguments, said):
+    code, out, err = run("audit", *arguments, "--out", "audit.json")
+    assert code == 2
+    assert said in words(err)
+    assert out == ""
+    assert not (tmp_path / "audit.json").exists()
+
+
+def test_a_file_that_is_no_certificate_is_refused(run, tmp_path):
+    (tmp_path / "release.json").write_text("{}")
+    code, _, err = run("audit", "release.json")
+    assert code == 3
+    assert "not a certificate" in words(err)
+
+
+def test_an_existing_output_is_never_overwritten(run, tmp_path):
+    (tmp_path / "audit.json").write_text("old")
+    code, _, err = run("audit", "--model", "mean", "--epsilon", "1", "--out", "audit.json")
+    assert code == 2
+    assert "exists already" in words(err)
+    assert (tmp_path / "audit.json").read_text() == "old"
+
+
+def test_the_full_audit_says_how_long_before_it_starts(run, monkeypatch):
+    from onedraw.casebook import investigation
+
+    monkeypatch.setattr(investigation, "investigate", lambda *_, **__: iter(()))
+    code, _, err = run(
+        "audit", "--model", "mean", "--epsilon", "1", "--mechanism", "diffused", "--budget", "full", "--json"
+    )
+    assert code == 0
+    assert "1 case(s), up to 1,000,000 rounds each: about" in words(err)
