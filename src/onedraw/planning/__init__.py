@@ -1,7 +1,31 @@
 """Which model, which mechanism, how good will it be? Answered from public numbers only, before any record is read."""
 
-from .choice import Choice, Choices, choices
-from .expectation import Expectation, expected_error
+from .choice import Choice, Choices, choices, choose
+from .expectation import Expectation, expected_error, simulated_error
+from .intervals import Interval, interval, interval_multiplier
+from .precision import smallest_epsilon, smallest_n
 from .questions import QUESTIONS, model_for
+from .regression import KINDS, Regression, Variant
+from .replication import Replication, replication
 
-__all__ = ["QUESTIONS", "Choice", "Choices", "Expectation", "choices", "expected_error", "model_for"]
+__all__ = [
+    "KINDS",
+    "QUESTIONS",
+    "Choice",
+    "Choices",
+    "Expectation",
+    "Interval",
+    "Regression",
+    "Replication",
+    "Variant",
+    "choices",
+    "choose",
+    "expected_error",
+    "interval",
+    "interval_multiplier",
+    "model_for",
+    "replication",
+    "simulated_error",
+    "smallest_epsilon",
+    "smallest_n",
+]

@@ -1,26 +1,51 @@
-"""Which mechanism? The eligible one whose expected error is smallest, from public numbers only."""
+"""Which mechanism? The eligible one whose expected error is smallest, from public numbers only.
+
+`choices` ranks mechanisms for one model. `choose` answers a person's question: it ranks models and mechanisms, takes
+those alone whose promise is proven for what will really run (its sampler included), and says what it took and why.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from onedraw.errors import PromiseRefused
-from onedraw.mechanisms import Concentrated, Diffused, Direct, Plan, calibrate
+from onedraw import samplers
+from onedraw.errors import InvalidModel, PromiseRefused
+from onedraw.mechanisms import BetaDivergence, Concentrated, Diffused, Direct, NoisyGradient, Plan, calibrate
 from onedraw.privacy import Promise
+from onedraw.release.door import accepted_words, promise_of
 
 from .expectation import Expectation, expected_error
+from .intervals import LEAST_INFORMED, expected_half_width, informed
+from .regression import Regression, Variant
+from .work import estimated_seconds
 
 CANDIDATES = (Direct(), Diffused(), Concentrated())
+
+MOST_SECONDS = 60.0
+"""A mechanism whose draws would take longer, estimated from public numbers, is not taken unless it is named."""
+
+RELAXATIONS = (None, 5.0, 8.0)
+"""How long a noisy-gradient path may last, in relaxation times; the one with the smallest expected error is planned."""
+
+LONGER = (6.0, 9.0, 12.0)
+"""… where several draws are to give an interval, which the start must not shift: the one with the narrowest interval."""
+
+WIDER = 4.0
+"""There the prior, which shifts it too, is as much wider, unless its scale was declared: a path's promise does not rest
+on it."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A plan and what may be expected of it."""
+    """A plan and what may be expected of it; for a regression the variant's name and the seconds its draws take."""
 
     plan: Plan
     expected: Expectation
+    name: str = ""
+    seconds: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -29,6 +54,8 @@ class Choices:
 
     eligible: tuple[Choice, ...]
     refused: dict[str, str]
+    why: str = ""
+    """What was picked, and why, in a sentence."""
 
     @property
     def best(self) -> Plan:
@@ -57,3 +84,109 @@ def choices(
         raise next(iter(refused.values()))
     eligible.sort(key=lambda choice: choice.expected.private)
     return Choices(tuple(eligible), {name: str(error) for name, error in refused.items()})
+
+
+# ── a person's question ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def choose(
+    question: Regression,
+    budget: Promise,
+    *,
+    n: int,
+    draws: int = 1,
+    records_per_person: int = 1,
+    mechanism: str = "auto",
+    accept: Collection[str] | str = (),
+) -> Choices:
+    """The plans that answer ``question`` under ``budget``, best first; `PromiseRefused` if there is none.
+
+    ``mechanism`` names one variant, or is "auto": all of them, ranked by expected error under the reference design. Only
+    promises that are proven for the draw and its sampler count, unless ``accept`` names "estimated" or "assumed".
+    Nothing here depends on a record.
+    """
+    accepted = accepted_words(accept)
+    variants = question.variants() if mechanism == "auto" else (question.variant(mechanism),)
+    eligible: list[Choice] = []
+    refused: dict[str, PromiseRefused | InvalidModel] = {}
+    for variant in variants:
+        try:
+            found = _best_plan(question, variant, budget, n, draws, records_per_person, accepted)
+            if mechanism == "auto":
+                _check_work(found)
+            eligible.append(found)
+        except (PromiseRefused, InvalidModel) as error:
+            refused[variant.name] = error
+    if not eligible:
+        raise PromiseRefused(_none_left(question, budget, n, refused))
+    eligible.sort(key=lambda choice: (math.isnan(choice.expected.private), choice.expected.private))
+    reasons = {name: str(error) for name, error in refused.items()}
+    return Choices(tuple(eligible), reasons, _why(eligible, mechanism, budget, n))
+
+
+def _best_plan(
+    question: Regression,
+    variant: Variant,
+    budget: Promise,
+    n: int,
+    draws: int,
+    records_per_person: int,
+    accepted: Collection[str],
+) -> Choice:
+    """The variant's plan; of noisy-gradient paths of several lengths the one with the smallest expected error."""
+    if isinstance(variant.mechanism, BetaDivergence) and not accepted:
+        raise PromiseRefused(
+            "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
+            'the risk by name with accept="estimated" or accept="assumed".'
+        )
+    lengths: tuple[float | None, ...] = (None,)
+    if isinstance(variant.mechanism, NoisyGradient):
+        lengths = RELAXATIONS if draws == 1 else LONGER
+        if draws > 1 and question.prior_scale is None:
+            wide = replace(question, prior_scale=WIDER * question.scale, radius=question.ball)
+            variant = wide.variant(variant.name)
+    found = []
+    for length in lengths:
+        mechanism = variant.mechanism if length is None else replace(variant.mechanism, relaxations=length)
+        plan = calibrate(mechanism, variant.model, budget, n=n, draws=draws, records_per_person=records_per_person)
+        sampler, _ = samplers.default_sampler(plan, accept=accepted)
+        promise_of(plan, sampler.exactness(plan), accept=accepted)
+        expected = expected_error(plan, effect=question.expected_effect, noise=question.unit)
+        found.append(Choice(plan, expected, variant.name, estimated_seconds(plan, sampler)))
+    if len(found) > 1 and draws > 1:
+        sizes = {"effect": question.expected_effect, "noise": question.unit}
+        possible = [choice for choice in found if informed(choice.plan, **sizes) >= LEAST_INFORMED]
+        if possible:
+            return min(possible, key=lambda choice: expected_half_width(choice.plan, **sizes))
+    return min(found, key=lambda choice: (math.isnan(choice.expected.private), choice.expected.private))
+
+
+def _check_work(choice: Choice) -> None:
+    if choice.seconds > MOST_SECONDS:
+        raise PromiseRefused(
+            f"Its draws would take about {choice.seconds:,.0f} s (estimated from public numbers), more than the "
+            f"{MOST_SECONDS:g} s that mechanism='auto' allows. Name it to have it all the same."
+        )
+
+
+def _why(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -> str:
+    best = eligible[0]
+    if math.isnan(best.expected.private):
+        error = "its error cannot be predicted"
+    else:
+        error = (
+            f"expected error {best.expected.private:.3g} per coefficient ({best.expected.sampling:.3g} without privacy)"
+        )
+    if mechanism != "auto":
+        return f"{best.name}: named by the caller; {error}."
+    others = ", ".join(f"{choice.name} {choice.expected.private:.3g}" for choice in eligible[1:4])
+    compared = f"; then {others}" if others else ""
+    return (
+        f"{best.name}: {error}, the smallest of {len(eligible)} mechanism(s) proven for {budget} with n = {n:,}{compared}. "
+        "Decided from public numbers, before any record was read."
+    )
+
+
+def _none_left(question: Regression, budget: Promise, n: int, refused: dict[str, Any]) -> str:
+    reasons = " ".join(f"{name}: {error}" for name, error in refused.items())
+    return f"No mechanism answers a {question.kind} regression under {budget} with n = {n:,}. {reasons}"

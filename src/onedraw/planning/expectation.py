@@ -1,6 +1,9 @@
 """How good will a release be? Predicted from public numbers, before any record is read.
 
-The truth is drawn from the model's own prior, n records from the model at that truth (clamped as the real ones will
+For regressions the error follows from the moments of a draw under the public reference design (`moments`), and
+`simulated_error` checks it by running the mechanism itself on data simulated from that design.
+
+For the conjugate families the truth is drawn from the model's own prior, n records from the model at that truth (clamped as the real ones will
 be), one private draw from the calibrated posterior; the root mean squared distance between draw and truth is what an
 analyst may expect. The same simulation without privacy (a plain posterior draw, and the plain estimate) says how
 much of the error is the price of the promise. Only the sums of the records are simulated, so n costs nothing.
@@ -28,7 +31,11 @@ from onedraw.models import (
     GaussianMean,
     Summary,
 )
-from onedraw.samplers import Exact
+from onedraw.models.row_model import RowModel
+from onedraw.samplers import Exact, default_sampler, seeded_generator, seeded_key
+
+from .design import Design, design_of
+from .moments import estimands, moments_of
 
 SIMULATIONS = 400
 PUBLIC_SEED = 20170704  # a simulation of public numbers: the seed protects nothing and makes plans reproducible
@@ -36,10 +43,15 @@ PUBLIC_SEED = 20170704  # a simulation of public numbers: the seed protects noth
 
 @dataclass(frozen=True)
 class Expectation:
-    """Root mean squared errors, averaged over the prior: of the private draw, and of the estimate without privacy."""
+    """Root mean squared errors per parameter: of the private draw (or the mean of several), and without privacy.
+
+    Averaged over the prior, for regressions over the reference design. ``bias`` is the part of ``private`` that no
+    repetition would average out: the prior's pull, and the start of a path. Not a number where nothing is known.
+    """
 
     private: float
     sampling: float
+    bias: float = math.nan
 
     @property
     def price(self) -> float:
@@ -47,11 +59,63 @@ class Expectation:
         return self.private / self.sampling if self.sampling else math.inf
 
 
-def expected_error(plan: Plan) -> Expectation:
+def expected_error(plan: Plan, *, effect: float | None = None, noise: float | None = None) -> Expectation:
+    """What to expect of the mean of the plan's draws.
+
+    ``effect`` and ``noise`` are the standard deviations of a regression's linear predictor and of a response about it;
+    None: those the mechanism declares, or the usual ones.
+    """
+    if isinstance(plan.model, RowModel):
+        found = moments_of(plan, design_of(plan, effect=effect, noise=noise))
+        return UNKNOWN if found is None else Expectation(*found.errors(plan.draws))
+    return _by_prior_predictive(plan)
+
+
+def simulated_error(
+    plan: Plan,
+    *,
+    data_sets: int,
+    generator: np.random.Generator,
+    effect: float | None = None,
+    noise: float | None = None,
+    sampler: Any = None,
+) -> Expectation:
+    """Run the real mechanism on simulated data sets: a check of `expected_error`. Seeded by ``generator``: not private."""
+    if not isinstance(plan.model, RowModel):
+        return _by_prior_predictive(plan, data_sets, generator)
+    design, sampler = design_of(plan, effect=effect, noise=noise), sampler or default_sampler(plan)[0]
+    expected = moments_of(plan, design)
+    if expected is None:
+        raise WrongCall(f"What {type(plan.model).__name__} would estimate is not known, so no error can be simulated.")
+    private, varying = [], np.tile(design.varying, design.classes)
+    truths = design.parameters(generator, data_sets)
+    for theta, wanted in zip(truths, estimands(plan, design, truths), strict=True):
+        draws = simulated_draws(plan, design, theta, generator, sampler)[:, : len(theta)]
+        private.append((design.identified(draws).mean(axis=0) - wanted)[varying])
+    _, plain, _ = expected.errors(plan.draws)
+    return Expectation(private=root_mean_square(private), sampling=plain)
+
+
+def simulated_draws(
+    plan: Plan, design: Design, theta: NDArray[np.float64], generator: np.random.Generator, sampler: Any
+) -> NDArray[np.float64]:
+    """The plan's draws for one simulated data set, as the release would make them, one row each."""
+    target = plan.target(design.data_set(theta, plan.n, generator))
+    seed = int(generator.integers(2**62))
+    source = seeded_key(seed) if sampler.randomness == "jax" else seeded_generator(seed)
+    return np.asarray(sampler.run(target, source, size=plan.draws).draws).reshape(plan.draws, -1)
+
+
+UNKNOWN = Expectation(math.nan, math.nan)
+
+
+def _by_prior_predictive(
+    plan: Plan, data_sets: int = SIMULATIONS, generator: np.random.Generator | None = None
+) -> Expectation:
     """Simulate the release on data the prior predicts."""
-    generator, exact = np.random.default_rng(PUBLIC_SEED), Exact()
+    generator, exact = generator or np.random.default_rng(PUBLIC_SEED), Exact()
     private, plain = [], []
-    for _ in range(SIMULATIONS):
+    for _ in range(data_sets):
         truth, total, estimate = simulate(plan.model, plan.n, generator)
         summary = Summary(plan.n, tuple(Fraction(float(value)) for value in total))
         draws = exact.draw(plan.target(summary), generator, size=plan.draws).reshape(plan.draws, -1)

@@ -1,0 +1,330 @@
+"""Confidence intervals from replicated draws, for sampling and privacy noise together.
+
+mathematics-2.md D. J draws with mean θ̄ and standard deviation S between them give, per coefficient or per linear
+functional aᵀθ,
+
+    θ̄ ± m · S · √((1 + w_tot·s)/J),     w_tot = J·w,   K ⪯ s·H:  s = 1 for logistic losses,
+
+because S² estimates one draw's own variance, and the sample adds at most w·s of it. "Under the model": without it the
+sample's share is not bounded. The multiplier m is at least Student's t with J − 1 degrees of freedom. It is calibrated
+by simulating releases from the mechanism's law on a small family of public designs (the declared effect and one and a
+half times it, features that fill half of their range), so that the worst of them covers: the Clopper–Pearson lower limit
+of its coverage is at least the level. What that law leaves out, bent posteriors, is why there is a regime
+(`replication`); benchmarks/interval_coverage.py measures the coverage of real releases. Where the draws of a
+noisy-gradient path show that it was slower than planned, the interval is widened by what may be left of its start.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
+
+from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.mechanisms import NoisyGradient, Plan
+from onedraw.mechanisms.plan import digest_of
+from onedraw.mechanisms.reference_design import residual_information, smallest_curvature
+from onedraw.models.likelihoods import Bernoulli
+from onedraw.models.losses import ExpLinearLoss, LogisticLoss, ResidualLoss
+from onedraw.models.row_model import RowModel
+
+from .conjugate_intervals import conjugate_interval
+from .design import Design, design_of
+from .moments import Moments, moments_of
+from .regression import PREDICTOR_DEVIATION
+
+Array = NDArray[np.float64]
+
+SIMULATIONS = 20_000
+PUBLIC_SEED = 20_190_905
+CONFIDENCE = 0.99
+"""Of the Clopper–Pearson limit for the simulated coverage."""
+
+LEAST_INFORMED = 25.0
+"""n·w·λ·s₀² of one draw, at least."""
+
+REGIME_LEVEL = 0.95
+"""The regime does not depend on the level asked for; the multiplier does."""
+
+LARGEST_STRETCH = 1.6
+"""m over Student's t, at most: beyond, a bias is hidden rather than covered."""
+
+FAMILY = ((1.0, 1.0), (1.5, 1.0), (1.0, 0.7))
+"""(effect, width of the features), as multiples of what is declared."""
+
+
+class Parts(NamedTuple):
+    """Apart: standard errors of the centre from the sample of people and from the draws, and how far the start of a
+    noisy-gradient path may still shift it."""
+
+    sampling: Array
+    privacy: Array
+    start: Array
+
+
+class Interval(NamedTuple):
+    """Per coefficient, or per linear functional."""
+
+    centre: Array
+    low: Array
+    high: Array
+    parts: Parts
+
+
+def interval(
+    draws: ArrayLike,
+    plan: Plan,
+    level: float = 0.95,
+    *,
+    functional: ArrayLike | None = None,
+    effect: float | None = None,
+    noise: float | None = None,
+) -> Interval:
+    """The interval that the plan's draws give: post-processing, it costs nothing.
+
+    ``functional`` has one row a for each wanted aᵀθ; None: every coefficient. ``effect`` and ``noise`` as in
+    `expected_error`. Conjugate families have closed forms and need one draw only. Refused outside the regime.
+    """
+    _check_level(level)
+    values = np.asarray(draws, dtype=np.float64).reshape(plan.draws, -1)
+    if not isinstance(plan.model, RowModel):
+        centre, low, high, sampling, privacy = conjugate_interval(values, plan, level, noise=noise)
+        return Interval(centre, low, high, Parts(sampling, privacy, np.zeros_like(centre)))
+    refusal = why_no_interval(plan, REGIME_LEVEL, effect=effect, noise=noise)
+    if refusal is not None:
+        raise PromiseRefused(f"These draws give no interval: {refusal}. The draws themselves stand.")
+    rows = np.eye(values.shape[1]) if functional is None else np.atleast_2d(np.asarray(functional, dtype=np.float64))
+    wanted = values @ rows.T
+    centre, spread = wanted.mean(axis=0), wanted.std(axis=0, ddof=1)
+    share = plan.parameters["weight"] * largest_ratio(plan, design_of(plan, effect=effect, noise=noise))
+    sampling, privacy = spread * math.sqrt(share), spread / math.sqrt(plan.draws)
+    start = np.sqrt(rows**2 @ left_of_start(values, plan) ** 2)
+    half = _multipliers(plan, level, rows, effect, noise) * np.hypot(sampling, privacy) + start
+    return Interval(centre, centre - half, centre + half, Parts(sampling, privacy, start))
+
+
+def interval_multiplier(
+    plan: Plan,
+    level: float = 0.95,
+    *,
+    functional: ArrayLike | None = None,
+    effect: float | None = None,
+    noise: float | None = None,
+) -> float:
+    """The largest m of the plan's coefficients (or functionals) at this level: at least Student's t."""
+    size = len(plan.model.parameter_names)
+    rows = np.eye(size) if functional is None else np.atleast_2d(np.asarray(functional, dtype=np.float64))
+    return float(_multipliers(plan, _check_level(level), rows, effect, noise).max())
+
+
+def expected_half_width(
+    plan: Plan, level: float = 0.95, *, effect: float | None = None, noise: float | None = None
+) -> float:
+    """What to expect of an interval's half-width, a root mean square over the coefficients; not a number if unknown."""
+    design = design_of(plan, effect=effect, noise=noise)
+    law = moments_of(plan, design)
+    if law is None or plan.draws < 2:
+        return math.nan
+    share = plan.parameters["weight"] * largest_ratio(plan, design) + 1.0 / plan.draws
+    spread = np.diagonal(law.drawing, axis1=1, axis2=2).mean()
+    return interval_multiplier(plan, level, effect=effect, noise=noise) * math.sqrt(spread * share)
+
+
+def student(level: float, draws: int) -> float:
+    """The two-sided quantile of Student's t with J − 1 degrees of freedom."""
+    return float(stats.t.ppf(0.5 + level / 2.0, draws - 1))
+
+
+def largest_ratio(plan: Plan, design: Design) -> float:
+    """s with K ⪯ s·H under the model: how much the sample adds to one draw's variance, per unit of weight."""
+    model, numbers = plan.model, plan.parameters
+    kernel = getattr(model, "kernel", None)
+    if "beta" in numbers and isinstance(model.likelihood, Bernoulli):
+        p = np.linspace(0.0, 1.0, 2001)[1:-1]
+        power = numbers["beta"] - 1.0
+        return float((p**power * (1.0 - p) + (1.0 - p) ** power * p).max())
+    if isinstance(kernel, LogisticLoss | ExpLinearLoss):
+        return 1.0
+    if isinstance(kernel, ResidualLoss):
+        information, variability = residual_information(kernel, design.noise)
+        return variability / information
+    found = moments_of(plan, design)
+    if found is None:
+        raise PromiseRefused("How much the sample adds to the noise of these draws is not known.")
+    inverse = np.linalg.pinv(found.information, rcond=1e-8, hermitian=True)
+    return float(np.abs(np.linalg.eigvals(inverse @ found.variability)).max())
+
+
+# ── what is left of a path's start ───────────────────────────────────────────────────────────────────────────
+
+
+def left_of_start(draws: Array, plan: Plan) -> Array:
+    """How much of the distance to the start a noisy-gradient path may not have gone yet, per coefficient.
+
+    A plan counts on the curvature of its design. Where the records have less (features that fill a small part of their
+    range, or move together) the path is slower, and the draws show it: with x the relaxation times it really lasted,
+    their variance is (1 − e^{−2x})/(2x) of the 2τ it would be without any curvature. Then e^{−x} of the start is left, at
+    most; the slowest coefficient speaks for all.
+    """
+    if not isinstance(plan.mechanism, NoisyGradient):
+        return np.zeros(draws.shape[1])
+    shares = draws.var(axis=0, ddof=1) / (2.0 * plan.parameters["time"])
+    slowest = np.interp(-np.clip(shares.max(), _SHARES[-1], _SHARES[0]), -_SHARES, _TIMES)
+    gone = np.abs(draws.mean(axis=0) - plan.model.prior.location(draws.shape[1]))
+    typical = math.sqrt(float((gone**2).mean()))  # what one coefficient lacks shifts the others along
+    return np.asarray(np.maximum(gone, typical) / np.expm1(slowest))
+
+
+_TIMES = np.geomspace(0.1, 100.0, 2000)
+_SHARES = -np.expm1(-2.0 * _TIMES) / (2.0 * _TIMES)
+
+
+# ── the regime ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def informed(plan: Plan, *, effect: float | None = None, noise: float | None = None) -> float:
+    """n·w·λ·s₀² of one draw, along the direction of which the records say least; not a number if λ is unknown."""
+    design, model = design_of(plan, effect=effect, noise=noise), plan.model
+    numbers, scale = plan.parameters, model.prior_scale
+    if "scaled_curvature" in numbers:  # of candidates: λ·s₀² along the flattest direction
+        scaled = numbers["scaled_curvature"]
+    else:
+        curvature = numbers.get("curvature") or smallest_curvature(model, design.effect, design.noise)
+        scaled = math.nan if curvature is None else curvature * scale**2
+    if not model.features.bounded:
+        return math.nan
+    usual = PREDICTOR_DEVIATION * (design.noise if design.numeric else 1.0) / model.features.reach
+    return float(plan.n * numbers["weight"] * scaled * min(1.0, usual / scale) ** 2)
+
+
+def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, noise: float | None = None) -> str | None:
+    """The reason why the plan's draws give no interval, from public numbers; None if they do."""
+    if plan.draws < 2:
+        return "one draw does not show its own noise"
+    known = informed(plan, effect=effect, noise=noise)
+    if math.isnan(known):
+        return "how its draws spread is not known"
+    if known < LEAST_INFORMED:
+        return f"n·w·λ·s₀² is {known:.3g} for one of {plan.draws} draws, below {LEAST_INFORMED:g}: the prior still pulls too hard"
+    multiplier = interval_multiplier(plan, level, effect=effect, noise=noise)
+    stretch = multiplier / student(level, plan.draws)
+    if not stretch <= LARGEST_STRETCH:
+        return (
+            f"what is left of the start or of the prior's pull would stretch the interval of {plan.draws} draws "
+            f"{stretch:.2g} times, more than {LARGEST_STRETCH:g}"
+        )
+    return None
+
+
+# ── the multiplier ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_level(level: Any) -> float:
+    if not isinstance(level, float) or not 0.5 <= level < 1.0:
+        raise WrongCall(f"level must be a number from 0.5 to below 1, such as 0.95, but {level!r} came.")
+    return level
+
+
+def _multipliers(plan: Plan, level: float, rows: Array, effect: float | None, noise: float | None) -> Array:
+    """One for each row, from memory, from the cache on disk, or calibrated now."""
+    key = digest_of({
+        "plan": plan.digest, "level": level, "rows": rows.tolist(), "effect": effect, "noise": noise,
+        "family": [list(member) for member in FAMILY], "simulations": SIMULATIONS, "version": 2,
+    })  # fmt: skip
+    if key not in _KNOWN:
+        stored = _stored(key, len(rows))
+        if stored is None:
+            stored = _calibrated(plan, level, rows, effect, noise)
+            _store(key, stored)
+        _KNOWN[key] = stored
+    return _KNOWN[key]
+
+
+_KNOWN: dict[str, Array] = {}
+
+
+def _calibrated(plan: Plan, level: float, rows: Array, effect: float | None, noise: float | None) -> Array:
+    """The worst over the family, for each functional."""
+    # A declared bound on the responses is taken at its word: the interval is about responses as they are clamped.
+    declared = replace(design_of(plan, effect=effect, noise=noise), limit=math.inf)
+    share = plan.parameters["weight"] * largest_ratio(plan, declared)
+    found = np.full(len(rows), student(level, plan.draws))
+    for stronger, narrower in FAMILY:
+        design = replace(declared, effect=stronger * declared.effect, narrowness=narrower)
+        law = moments_of(plan, design)
+        if law is None:
+            raise PromiseRefused("How the draws of this plan spread is not known, so no interval can be calibrated.")
+        found = np.maximum(
+            found, [_covering(law, row, plan.draws, share, level) for row in rows[:, : law.mean.shape[1]]]
+        )
+    return found
+
+
+def _covering(law: Moments, row: Array, draws: int, share: float, level: float) -> float:
+    """The least m that covers aᵀθ in simulated releases, over the family's truths together."""
+    standard, spreads = _simulated(draws)
+    ratios = []
+    for bias, sampling, drawing in zip(law.bias @ row, law.sampling, law.drawing, strict=True):
+        of_draw = row @ drawing @ row
+        if not of_draw > 0.0:  # a column that is always 0
+            continue
+        total = math.sqrt(row @ sampling @ row + of_draw / draws)
+        half = np.sqrt(of_draw * (share + 1.0 / draws)) * spreads
+        ratios.append(np.abs(bias + total * standard) / half)
+    if not ratios:
+        return 0.0
+    ordered = np.sort(np.concatenate(ratios))
+    return float(ordered[_rank(len(ordered), level) - 1])
+
+
+@lru_cache(maxsize=8)
+def _simulated(draws: int) -> tuple[Array, Array]:
+    """Centres and standard deviations of J normal draws; independent of each other."""
+    generator = np.random.default_rng(PUBLIC_SEED)
+    standard = generator.standard_normal(SIMULATIONS)
+    return standard, np.sqrt(generator.chisquare(draws - 1, SIMULATIONS) / (draws - 1))
+
+
+@lru_cache(maxsize=32)
+def _rank(count: int, level: float) -> int:
+    """The least number of covered simulations whose Clopper–Pearson lower limit is at least the level."""
+    low, high = math.ceil(level * count), count
+    while low < high:
+        middle = (low + high) // 2
+        limit = special.betaincinv(middle, count - middle + 1, 1.0 - CONFIDENCE)
+        low, high = (low, middle) if limit >= level else (middle + 1, high)
+    return low
+
+
+def _file(key: str) -> Path | None:
+    folder = os.environ.get("ONEDRAW_CACHE")
+    return None if folder is None else Path(folder) / "intervals" / f"{key}.json"
+
+
+def _stored(key: str, size: int) -> Array | None:
+    """From the cache on disk, which holds public numbers only; anything odd there is calibrated again."""
+    path = _file(key)
+    try:
+        values = np.array(json.loads(path.read_text(encoding="utf-8")), dtype=np.float64) if path else None
+    except (OSError, ValueError, TypeError):
+        return None
+    return values if values is not None and values.shape == (size,) and np.all(values > 0.0) else None
+
+
+def _store(key: str, values: Array) -> None:
+    path = _file(key)
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values.tolist()), encoding="utf-8")
+    except OSError:  # a cache that cannot be written is no reason to fail
+        return

@@ -1,0 +1,435 @@
+"""Mean and covariance of a draw before it is made: where it is pulled, what the sample adds, what privacy adds.
+
+mathematics.md §8 with the prior kept. For records of the reference design with truth θ₀, n of them, weight w, prior
+precision P and location θ_π, one draw is nearly normal:
+
+    mean m with n·w·E∇ℓ(m) + P(m − θ_π) = 0,    from the sample n·w²·A⁻¹KA⁻¹,    from the draw A⁻¹,    A = n·w·H + P,
+
+H = E∇²ℓ and K = Cov ∇ℓ at m, both averaged over the draw's own spread (the Gaussian that is nearest to the posterior,
+rather than Laplace's at its mode: a flat posterior sees more of the loss than its mode does). A noisy-gradient path
+follows the same potential for a finite time τ from θ_π: its mean, its spread Σ' = 2I − AΣ − ΣA and the sample's share
+D' = −AD − wI are carried along the path. Rounds of candidates are weighted means of draws of smaller weights.
+
+Expectations over rows are sums over public points whose second moments are exact; those over responses are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from onedraw.mechanisms import Candidates, NoisyGradient, Plan
+from onedraw.mechanisms.beta_design import ReferenceDesign
+from onedraw.mechanisms.candidate_plan import shares
+from onedraw.mechanisms.reference_design import mean_curvature, second_moments
+from onedraw.models import ConvexModel, Encoded, Gaussian
+from onedraw.models.likelihoods import Bernoulli, GaussianNoise
+from onedraw.models.losses import HuberisedHingeLoss, LogisticLoss, MarginLoss, ResidualLoss, SquaredLoss
+from onedraw.models.predictors import Linear
+
+from .design import Design
+
+Array = NDArray[np.float64]
+
+TRUTHS, POINTS = 4, 400
+"""Parameters and rows that expectations are taken over."""
+
+PUBLIC_SEED = 20_161_205  # averages over a public design: the seed protects nothing and makes plans reproducible
+
+SPREAD_NODES, SPREAD_MASS = np.array([-math.sqrt(3.0), 0.0, math.sqrt(3.0)]), np.array([1.0, 4.0, 1.0]) / 6.0
+"""A normal law by its first five moments."""
+
+ITERATIONS, TOLERANCE = 60, 1e-4
+PATH_STEPS = 24
+TRIES = 64
+"""Draws outside a ball are drawn again this often before they are put onto its surface."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What is expected of one draw, for each of several truths: arrays (truths, d) and (truths, d, d)."""
+
+    truth: Array
+    mean: Array
+    sampling: Array
+    """Covariance of the draw's mean from one sample to the next."""
+    drawing: Array
+    """Covariance of one draw for one sample."""
+    plain: Array
+    """Covariance of the usual estimate without privacy."""
+    information: Array
+    """H of one record at the truth, for the mechanism's own loss."""
+    variability: Array
+    """K there."""
+    varying: NDArray[np.bool_]
+    """Which coefficients something is to be learnt about."""
+    radius: float | None = None
+
+    @property
+    def bias(self) -> Array:
+        return self.mean - self.truth
+
+    def errors(self, draws: int) -> tuple[float, float, float]:
+        """(of the mean of ``draws`` draws, of the plain estimate, of the bias alone): root mean squares per coefficient."""
+        kept = self.varying
+        total = self._variances(self.sampling + self.drawing / draws)
+        bias = (self.bias[:, kept] ** 2).mean()
+        squares = bias + total if self.radius is None else self._squares_on_ball(draws)
+        return math.sqrt(squares), math.sqrt(self._variances(self.plain)), math.sqrt(bias)
+
+    def _variances(self, covariances: Array) -> float:
+        return float(np.diagonal(covariances, axis1=1, axis2=2)[:, self.varying].mean())
+
+    def _squares_on_ball(self, draws: int) -> float:
+        """By simulation, each draw inside the ball."""
+        assert self.radius is not None
+        generator, count = np.random.default_rng(PUBLIC_SEED), 256
+        squares = []
+        for truth, mean, sampling, drawing in zip(self.truth, self.mean, self.sampling, self.drawing, strict=True):
+            centres = mean + generator.standard_normal((count, len(mean))) @ _root(sampling).T
+            inside = [_on_ball(centres, _root(drawing), self.radius, generator) for _ in range(draws)]
+            squares.append(((np.mean(inside, axis=0) - truth)[:, self.varying] ** 2).mean())
+        return float(np.mean(squares))
+
+
+def moments_of(plan: Plan, design: Design) -> Moments | None:
+    """The moments of one of the plan's draws; None where nothing is known of its loss."""
+    loss = _loss_of(plan)
+    if loss is None or not isinstance(plan.model.prior, Gaussian):
+        return _linear_moments(plan, design)
+    average = _Average(design, loss)
+    truth, information, variability, plain = average.target()
+    mean, sampling, drawing = average.of(plan, truth)
+    radius = plan.model.prior.radius
+    return Moments(truth, mean, sampling, drawing, plain / plan.n, information, variability, design.varying, radius)
+
+
+def estimands(plan: Plan, design: Design, truths: Array) -> Array:
+    """What the plan's loss estimates at each of the design's parameters: themselves, for a consistent loss."""
+    loss = _loss_of(plan)
+    return truths if loss is None else _Average(design, loss, truths).target()[0]
+
+
+def _root(matrix: Array) -> Array:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _on_ball(centres: Array, root: Array, radius: float, generator: np.random.Generator) -> Array:
+    draws = centres + generator.standard_normal(centres.shape) @ root.T
+    for _ in range(TRIES):
+        outside = np.linalg.norm(draws, axis=1) > radius
+        if not outside.any():
+            return draws
+        draws[outside] = centres[outside] + generator.standard_normal((outside.sum(), centres.shape[1])) @ root.T
+    lengths = np.linalg.norm(draws, axis=1, keepdims=True)
+    return np.asarray(draws * np.minimum(1.0, radius / lengths))
+
+
+# ── losses of a linear predictor ─────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _BinaryBeta:
+    """The β-loss of two classes: slope −(p^{β−1}q² + pq^β) in the margin yu, p = σ(yu)."""
+
+    beta: float
+
+    def slope(self, predictor: Array, response: Array) -> Array:
+        p, q = special.expit(response * predictor), special.expit(-response * predictor)
+        return np.asarray(-response * (p ** (self.beta - 1.0) * q**2 + p * q**self.beta))
+
+    def curvature(self, predictor: Array, response: Array) -> Array:
+        p, q = special.expit(response * predictor), special.expit(-response * predictor)
+        first = p ** (self.beta - 1.0) * q**2 * ((self.beta - 1.0) * q - 2.0 * p)
+        return np.asarray(-first - p * q**self.beta * (q - self.beta * p))
+
+
+@dataclass(frozen=True)
+class _NormalBeta:
+    """The β-loss of normal residuals of known scale: slope f^{β−1}r/σ², r = u − y."""
+
+    beta: float
+    scale: float
+
+    def _level(self, residual: Array) -> Array:
+        power, variance = self.beta - 1.0, self.scale**2
+        return np.asarray((2.0 * math.pi * variance) ** (-power / 2) * np.exp(-power * residual**2 / (2.0 * variance)))
+
+    def slope(self, predictor: Array, response: Array) -> Array:
+        return np.asarray(self._level(predictor - response) * (predictor - response) / self.scale**2)
+
+    def curvature(self, predictor: Array, response: Array) -> Array:
+        ratio = (predictor - response) ** 2 / self.scale**2
+        return np.asarray(self._level(predictor - response) * (1.0 - (self.beta - 1.0) * ratio) / self.scale**2)
+
+
+def _loss_of(plan: Plan) -> Any:
+    model, numbers = plan.model, plan.parameters
+    if "beta" in numbers:
+        likelihood = model.likelihood
+        if not isinstance(getattr(model, "predictor_function", None), Linear):
+            return None
+        if isinstance(likelihood, Bernoulli):
+            return _BinaryBeta(numbers["beta"])
+        if isinstance(likelihood, GaussianNoise) and likelihood.variance is not None:
+            return _NormalBeta(numbers["beta"], math.sqrt(likelihood.variance))
+        return None
+    kernel = model.kernel if isinstance(model, ConvexModel) else None
+    return kernel if isinstance(kernel, MarginLoss | ResidualLoss) else None
+
+
+# ── averages over the design ─────────────────────────────────────────────────────────────────────────────────
+
+Found = tuple[Array, Array, Array]
+
+
+class _Average:
+    """Expectations over the design's rows and responses, for several truths side by side."""
+
+    def __init__(self, design: Design, loss: Any, truths: Array | None = None) -> None:
+        self.design, self.loss = design, loss
+        self.rows, self.truths = _points(design)
+        if truths is not None:
+            self.truths = truths
+        self.predictors = self.truths @ self.rows.T
+        self.responses, self.masses = self._response_nodes()
+
+    def _response_nodes(self) -> tuple[Array, Array]:
+        """Nodes (truths, rows, nodes) and their probabilities."""
+        scores = self.predictors[:, :, None]
+        if not self.design.numeric:
+            signs = np.broadcast_to(np.array([1.0, -1.0]), (*self.predictors.shape, 2))
+            return signs, special.expit(signs * scores)
+        nodes = np.clip(scores + self.design.noise * _NORMAL, -self.design.limit, self.design.limit)
+        return nodes, np.broadcast_to(_NORMAL_MASS, nodes.shape)
+
+    def derivatives(self, thetas: Array, spreads: Array | None, loss: Any = None) -> Found:
+        """E∇ℓ, H and Cov ∇ℓ at each θ, slopes and curvatures averaged over θ ~ N(θ, spread)."""
+        loss = self.loss if loss is None else loss
+        scores = (thetas @ self.rows.T)[:, :, None]
+        if spreads is None:
+            slopes, curvatures = loss.slope(scores, self.responses), loss.curvature(scores, self.responses)
+        else:
+            deviations = np.sqrt(((self.rows @ spreads) * self.rows).sum(axis=2))[:, :, None]
+            near = [scores + node * deviations for node in SPREAD_NODES]
+            slopes = sum(m * loss.slope(u, self.responses) for m, u in zip(SPREAD_MASS, near, strict=True))
+            curvatures = sum(m * loss.curvature(u, self.responses) for m, u in zip(SPREAD_MASS, near, strict=True))
+        count = len(self.rows)
+        gradient = (self.masses * slopes).sum(axis=2) @ self.rows / count
+        hessian = _moments((self.masses * curvatures).sum(axis=2), self.rows)
+        squares = _moments((self.masses * slopes**2).sum(axis=2), self.rows)
+        return gradient, hessian, squares - gradient[:, :, None] * gradient[:, None, :]
+
+    def target(self) -> tuple[Array, Array, Array, Array]:
+        """The parameters to be estimated, H and K there, and n times the covariance of the usual estimate."""
+        usual = LogisticLoss() if not self.design.numeric else SquaredLoss()
+        consistent = not isinstance(self.loss, HuberisedHingeLoss) and _symmetric(self.loss)
+        truth = self.truths if consistent else self._minimum()
+        _, information, variability = self.derivatives(truth, None)
+        _, hessian, squares = self.derivatives(truth, None, usual if consistent else self.loss)
+        inverse = np.linalg.pinv(hessian, rcond=1e-10, hermitian=True)
+        return truth, information, variability, inverse @ squares @ inverse
+
+    def _minimum(self) -> Array:
+        """Newton steps, damped by the curvature at the start: these losses are flat in places."""
+        theta = self.truths.copy()
+        damping: Array | None = None
+        for _ in range(ITERATIONS):
+            gradient, hessian, _ = self.derivatives(theta, None)
+            damping = 0.5 * hessian if damping is None else damping
+            theta = theta - _solve(hessian + damping + 1e-9 * np.eye(theta.shape[1]), gradient)
+        return theta
+
+    def of(self, plan: Plan, truth: Array) -> Found:
+        """Mean, covariance from the sample and covariance from the draw, by what the plan's mechanism does."""
+        n, weight, prior = plan.n, plan.parameters["weight"], plan.model.prior
+        precision, location = prior.precision(truth.shape[1]), prior.location(truth.shape[1])
+        if isinstance(plan.mechanism, NoisyGradient):
+            return self.path(n, weight, precision, location, time=plan.parameters["time"], truth=truth)
+        if isinstance(plan.mechanism, Candidates):
+            return self.rounds(n, weight, precision, location, rounds=int(plan.parameters["rounds"]))
+        return self.posterior(n, weight, precision, location)
+
+    def posterior(self, n: int, weight: float, precision: Array, location: Array) -> Found:
+        """An exact draw of this weight: the nearest Gaussian, by damped Newton steps from the truth."""
+        theta = self.truths.copy()
+        spread: Array | None = None
+        for _ in range(ITERATIONS):
+            gradient, hessian, variability = self.derivatives(theta, spread)
+            curvature = _positive(n * weight * hessian + np.diag(precision))
+            force = n * weight * gradient + precision * (theta - location)
+            step = _solve(curvature, force)
+            spread = _inverse(curvature)
+            theta = theta - step
+            if np.abs(step).max() < TOLERANCE * np.sqrt(spread.max()):
+                break
+        assert spread is not None
+        return theta, n * weight**2 * spread @ variability @ spread, spread
+
+    def rounds(self, n: int, weight: float, precision: Array, location: Array, *, rounds: int) -> Found:
+        """The mean of picks, weighted like their rounds; every pick has the whole prior."""
+        parts = [float(share) for share in shares(rounds)]
+        mean = np.zeros_like(self.truths)
+        drawing = sampling = np.zeros((*self.truths.shape, self.truths.shape[1]))
+        for part in parts:
+            centre, _, spread = self.posterior(n, part * weight, precision, location)
+            mean, drawing = mean + part * centre, drawing + part**2 * spread
+            sampling = sampling + part**2 * weight * spread  # D, the sample's share
+        _, _, variability = self.derivatives(mean, drawing)
+        return mean, n * sampling @ variability @ sampling, drawing
+
+    def path(self, n: int, weight: float, precision: Array, location: Array, *, time: float, truth: Array) -> Found:
+        """A noisy-gradient path of this time from the prior's location."""
+        theta = np.broadcast_to(location, truth.shape).copy()
+        identity = np.eye(truth.shape[1])
+        spread = np.zeros((len(theta), *identity.shape))
+        share = np.zeros_like(spread)
+        duration = time / PATH_STEPS
+        for _ in range(PATH_STEPS):
+            gradient, hessian, variability = self.derivatives(theta, spread)
+            values, vectors = np.linalg.eigh(_positive(n * weight * hessian + np.diag(precision)))
+            kept, moved = np.exp(-values * duration), -np.expm1(-values * duration) / values
+            keep, move = (_rebuilt(vectors, part) for part in (kept, moved))
+            force = n * weight * gradient + precision * (theta - location)
+            theta = theta - (move @ force[:, :, None])[:, :, 0]
+            share = keep @ share - weight * move
+            spread = keep @ spread @ keep + _rebuilt(vectors, -np.expm1(-2.0 * values * duration) / values)
+        return theta, n * share @ variability @ np.swapaxes(share, 1, 2), spread
+
+
+class OfRecords(_Average):
+    """The same law for one data set in place of the design: for simulations that need many draws. As private as the
+    records."""
+
+    def __init__(self, plan: Plan, design: Design, data: Encoded) -> None:
+        self.plan, self.design, self.loss = plan, design, _loss_of(plan)
+        self.rows, self.truths = data.X, np.zeros((1, data.X.shape[1]))
+        self.responses, self.masses = data.y[None, :, None], np.ones((1, len(data.y), 1))
+
+    def law(self) -> tuple[Array, Array]:
+        """Mean and covariance of one of the plan's draws."""
+        mean, _, drawing = self.of(self.plan, self.truths)
+        return mean[0], drawing[0]
+
+
+_NORMAL, _NORMAL_MASS = np.polynomial.hermite_e.hermegauss(15)
+_NORMAL_MASS = _NORMAL_MASS / _NORMAL_MASS.sum()
+
+
+@lru_cache(maxsize=32)
+def _points(design: Design) -> tuple[Array, Array]:
+    """Rows in mirrored pairs, brought to the exact second moments, and truths."""
+    generator = np.random.default_rng(PUBLIC_SEED)
+    features = design.features
+    rows = design.rows(generator, POINTS // 2)[:, : features.count]
+    if features.box is None:
+        centre = np.zeros(features.count)
+        deviations = np.full(features.count, math.sqrt(design.squared_length / features.count))
+    else:
+        lower, upper = design.ends
+        centre, deviations = (lower + upper) / 2, (upper - lower) / math.sqrt(12.0)
+    around = np.concatenate([rows - centre, centre - rows])
+    found = np.linalg.cholesky(around.T @ around / len(around) + 1e-12 * np.eye(features.count))
+    rows = centre + np.linalg.solve(found, around.T).T * deviations
+    if features.intercept:
+        rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
+    return rows, design.parameters(generator, TRUTHS)
+
+
+def _moments(weights: Array, rows: Array) -> Array:
+    """Σ_q weights[m, q]·x_q x_qᵀ / count."""
+    return np.asarray(np.swapaxes(rows * weights[:, :, None], 1, 2) @ rows / len(rows))
+
+
+def _solve(matrices: Array, vectors: Array) -> Array:
+    return np.asarray(np.linalg.solve(matrices, vectors[:, :, None])[:, :, 0])
+
+
+def _inverse(matrices: Array) -> Array:
+    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+
+
+def _rebuilt(vectors: Array, values: Array) -> Array:
+    return np.asarray((vectors * values[:, None, :]) @ np.swapaxes(vectors, 1, 2))
+
+
+def _positive(matrices: Array) -> Array:
+    """A β-loss is not convex: directions in which its average bends down are taken as nearly flat."""
+    values, vectors = np.linalg.eigh(matrices)
+    floor = 1e-3 * np.abs(values).max(axis=1, keepdims=True)
+    return _rebuilt(vectors, np.maximum(values, floor))
+
+
+def _symmetric(loss: Any) -> bool:
+    """Whether the loss of a residual is even, so that it estimates the mean."""
+    probe = np.array([0.7, 1.9])
+    if not isinstance(loss, ResidualLoss):
+        return True
+    return bool(np.allclose(loss.slope(probe, 0.0), -loss.slope(-probe, 0.0)))
+
+
+# ── where only H and K are known ─────────────────────────────────────────────────────────────────────────────
+
+
+def _linear_moments(plan: Plan, design: Design) -> Moments | None:
+    """The same with H and K as they are at the design's average truth: for several classes, and sampled variances."""
+    found = _average_information(plan, design)
+    if found is None:
+        return None
+    information, variability = found
+    size = len(information)
+    truth = design.parameters(np.random.default_rng(PUBLIC_SEED), TRUTHS)
+    if truth.shape[1] != size:
+        return None
+    precision = _precision(plan, size)
+    n, weight = plan.n, plan.parameters["weight"]
+    curvature = n * weight * information + np.diag(precision)
+    share = drawing = _inverse(curvature)
+    if isinstance(plan.mechanism, NoisyGradient):
+        values, vectors = np.linalg.eigh(curvature)
+        left = np.exp(-values * plan.parameters["time"])
+        share, drawing = ((vectors * (gone / values)) @ vectors.T for gone in (1.0 - left, 1.0 - left**2))
+    mean = truth @ (n * weight * share @ information).T
+    drawing = design.identified(design.identified(drawing).T)
+    sampling = n * weight**2 * share @ variability @ share
+    inverse = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
+    several = TRUTHS, size, size
+    return Moments(
+        truth, mean, np.broadcast_to(sampling, several), np.broadcast_to(drawing, several),
+        np.broadcast_to(inverse @ variability @ inverse / n, several), np.broadcast_to(information, several),
+        np.broadcast_to(variability, several), np.tile(design.varying, design.classes), getattr(plan.model.prior, "radius", None),
+    )  # fmt: skip
+
+
+def _precision(plan: Plan, size: int) -> Array:
+    prior = plan.model.prior
+    return prior.precision(size) if isinstance(prior, Gaussian) else np.full(size, prior.scale**-2.0)
+
+
+def _average_information(plan: Plan, design: Design) -> tuple[Array, Array] | None:
+    """H and K of one record, for all coefficients."""
+    model, features = plan.model, plan.model.features
+    if not isinstance(getattr(model, "predictor_function", None), Linear) or not features.bounded:
+        return None
+    if "beta" in plan.parameters:
+        found = ReferenceDesign(model, design.effect, design.noise).moments(plan.parameters["beta"])
+        if found is None:
+            return None
+        information, variability = (part[: features.width, : features.width] for part in found)
+    else:
+        known = second_moments(features, lambda shares: mean_curvature(model.kernel, design.effect**2 * shares))
+        if known is None:
+            return None
+        information = variability = known
+    if design.classes == 1:
+        return information, variability
+    contrast = np.eye(design.classes) - 1.0 / design.classes
+    across, varying = np.kron(contrast, information), np.kron(contrast, variability)
+    return np.asarray(across, dtype=np.float64), np.asarray(varying, dtype=np.float64)
