@@ -1,0 +1,40 @@
+"""How does a person see a release? One self-contained HTML page, written from the certificate alone.
+
+The page loads nothing from anywhere, runs no script, and says nothing that depends on the records except the draw:
+diagnostics never reach this room. Names are loaded when first touched, so importing the room is cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .attacker import Attacker
+    from .audited import AuditFinding
+    from .coefficients import CoefficientTable, coefficient_table
+    from .page import report_html, write_report
+
+# name → the file it lives in
+_NAMES = {
+    "Attacker": "attacker",
+    "AuditFinding": "audited",
+    "CoefficientTable": "coefficients",
+    "coefficient_table": "coefficients",
+    "report_html": "page",
+    "write_report": "page",
+}
+
+__all__ = ["Attacker", "AuditFinding", "CoefficientTable", "coefficient_table", "report_html", "write_report"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'onedraw.report' has no attribute {name!r}")
+    value = getattr(import_module(f"onedraw.report.{_NAMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,151 @@
+"""The released numbers as people read them: by name, in the columns' own units, with intervals where there are any.
+
+The certificate keeps the draw as drawn, in the coordinates its promise and `verify` are about; here it is brought into
+the units of the columns by public numbers only. An interval is computed elsewhere, from the draws (mathematics-2 D).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from onedraw.errors import WrongCall
+from onedraw.release import Certificate, Release
+from onedraw.release.reading import average, column_units, readable_draws
+from onedraw.release.verification import rebuild_plan
+
+
+@dataclass(frozen=True)
+class CoefficientTable:
+    """One row for each name: a centre, an interval at ``level``, and the two parts of its uncertainty.
+
+    ``sampling_sd`` is what would remain without privacy, ``privacy_sd`` what the release adds; a bound that is not
+    finite means that this coordinate has no interval.
+    """
+
+    names: Sequence[str]
+    centre: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    level: float
+    sampling_sd: Sequence[float]
+    privacy_sd: Sequence[float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(map(str, self.names)))
+        for field in ("centre", "low", "high", "sampling_sd", "privacy_sd"):
+            object.__setattr__(self, field, tuple(map(float, getattr(self, field))))
+        lengths = {len(getattr(self, name)) for name in ("names", "centre", "low", "high", "sampling_sd", "privacy_sd")}
+        if len(lengths) != 1:
+            raise WrongCall(
+                f"A table of coefficients has one entry per name in every column, but columns of {sorted(lengths)} "
+                "entries came. Intervals beside the wrong names would be published."
+            )
+        if not 0.0 < float(self.level) < 1.0:
+            raise WrongCall(f"level is a probability such as 0.95, but {self.level!r} came.")
+        if any(low > high for low, high in zip(self.low, self.high, strict=True)):
+            raise WrongCall("A lower end of an interval lies above its upper end. Pass low and high in this order.")
+        if any(value < 0 for value in (*self.sampling_sd, *self.privacy_sd)):
+            raise WrongCall("A standard deviation is not negative. Pass sampling_sd and privacy_sd per name.")
+
+    @classmethod
+    def read(cls, given: Any) -> CoefficientTable:
+        """From anything with the same attributes, such as what planning returns."""
+        if isinstance(given, cls):
+            return given
+        try:
+            return cls(
+                given.names, given.centre, given.low, given.high, float(given.level),
+                given.sampling_sd, given.privacy_sd,
+            )  # fmt: skip
+        except (AttributeError, TypeError, ValueError) as error:
+            if isinstance(error, WrongCall):
+                raise
+            raise WrongCall(
+                "interval= takes names, centre, low, high, level, sampling_sd and privacy_sd, but a "
+                f"{type(given).__name__} came. Pass onedraw.report.CoefficientTable(...)."
+            ) from error
+
+
+def coefficient_table(release: Release | Certificate, level: float = 0.95) -> CoefficientTable:
+    """The intervals that a release's own draws give, in the units of the columns: post-processing, it costs nothing.
+
+    `PromiseRefused` says why where there are none; hand its text to the report instead.
+    """
+    from onedraw.planning import interval
+
+    certificate = release.certificate if isinstance(release, Release) else release
+    plan = rebuild_plan(certificate)
+    draws = np.array(certificate.draw.values, dtype=np.float64)
+    change, scale, shift = column_units(certificate, plan.model)
+    found = interval(draws, plan, level, functional=change if hasattr(plan.model, "in_column_units") else None)
+    return CoefficientTable(
+        certificate.draw.names,
+        centre=list(shift + scale * np.asarray(found.centre)),
+        low=list(shift + scale * np.asarray(found.low)),
+        high=list(shift + scale * np.asarray(found.high)),
+        level=level,
+        sampling_sd=list(scale * np.asarray(found.parts.sampling)),
+        privacy_sd=list(scale * np.asarray(found.parts.privacy)),
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of the release. ``inner`` is the part of the interval that sampling alone would have."""
+
+    name: str
+    value: float
+    draws: tuple[float, ...] = ()
+    interval: tuple[float, float] | None = None
+    inner: tuple[float, float] | None = None
+    sampling_sd: float = math.nan
+    privacy_sd: float = math.nan
+
+    def times(self, factor: float) -> Row:
+        """The effect of ``factor`` units; the standard deviations belong to one unit and stay."""
+        scaled = (
+            None if pair is None else (factor * pair[0], factor * pair[1]) for pair in (self.interval, self.inner)
+        )
+        interval, inner = scaled
+        draws = tuple(factor * value for value in self.draws)
+        return replace(self, value=factor * self.value, draws=draws, interval=interval, inner=inner)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest number that is drawn for it."""
+        shown = [self.value, *self.draws, *(self.interval or ())]
+        return min(shown), max(shown)
+
+
+def rows_of(certificate: Certificate, plan: Any, interval: CoefficientTable | None) -> list[Row]:
+    """The rows of the report: of the interval's table where there is one, else of the draws."""
+    if interval is not None:
+        return [_with_interval(interval, index) for index in range(len(interval.names))]
+    draws = readable_draws(certificate, plan.model)
+    values = average(draws, plan)
+    several = len(draws) > 1
+    return [
+        Row(name, float(values[index]), tuple(map(float, draws[:, index])) if several else ())
+        for index, name in enumerate(certificate.draw.names)
+    ]
+
+
+def publishes_picks(plan: Any) -> bool:
+    return getattr(plan.mechanism, "publish", None) == "picks" and plan.draws > 1
+
+
+def _with_interval(table: CoefficientTable, index: int) -> Row:
+    centre, low, high = table.centre[index], table.low[index], table.high[index]
+    sampling, privacy = table.sampling_sd[index], table.privacy_sd[index]
+    row = Row(table.names[index], centre, sampling_sd=sampling, privacy_sd=privacy)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return row
+    total = math.hypot(sampling, privacy)
+    share = sampling / total if 0 < total < math.inf else None
+    inner = None if share is None else (centre - share * (centre - low), centre + share * (high - centre))
+    return Row(row.name, centre, (), (low, high), inner, sampling, privacy)

@@ -1,0 +1,78 @@
+"""Numbers for people: few digits, rounded outward where a figure must not be understated; the certificate has them all."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from onedraw.release.certificate import round_up
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def shown(value: Any) -> str:
+    """Four digits; exact figures are in the certificate."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if not math.isfinite(value):
+        return "none"
+    return _plain(value, 4)
+
+
+def brief(value: float) -> str:
+    """Three digits: a released number is noisy in the third already."""
+    return _plain(value, 3) if math.isfinite(value) else "none"
+
+
+def _plain(value: float, digits: int) -> str:
+    """Numbers below a million without an exponent, thousands apart: 1,830 rather than 1.83e+03."""
+    rounded = float(f"{value:.{digits}g}")
+    written = f"{rounded:,.0f}" if 10.0**digits <= abs(rounded) < 1e6 else f"{value:.{digits}g}"
+    return written.replace("-", "−")
+
+
+def shown_up(value: float, digits: int = 4) -> str:
+    """A figure that must not be understated."""
+    return f"{round_up(value, digits):.{digits}g}".replace("-", "−")
+
+
+def shown_down(value: float) -> str:
+    """A figure that must not be overstated."""
+    rounded = float(f"{value:.4g}")
+    if rounded > value:
+        rounded -= 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{rounded:.4g}"
+
+
+def shortened(text: str) -> str:
+    """Long fractions cut after six decimals, and marked so; the certificate has every digit."""
+    return re.sub(r"(\d+\.\d{6})\d{3,}(?![\d.e])", r"\1…", text)
+
+
+def lattice_words(spacing: float) -> str:
+    mantissa, exponent = math.frexp(spacing)
+    return (
+        f"2{str(exponent - 1).translate(SUPERSCRIPTS)}, about {shown(spacing)}" if mantissa == 0.5 else f"{spacing!r}"
+    )
+
+
+def small(value: float) -> str:
+    """A chance such as δ: a power of ten where it is one."""
+    if not 0.0 < value < 1e-3:
+        return shown_up(value) if value else "0"
+    mantissa, exponent = f"{round_up(value, 3):.2e}".split("e")
+    power = f"10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+    factor = mantissa.rstrip("0").rstrip(".")
+    return power if factor == "1" else f"{factor}·{power}"
+
+
+def percent(value: float) -> str:
+    if not math.isfinite(value):
+        return "none"
+    figure = f"{100 * value:.1f}" if abs(value) >= 0.001 else f"{100 * value:.2g}"
+    return f"{figure} %".replace("-", "−")
+
+
+def points(value: float) -> str:
+    return f"{100 * value:.2g} percentage points"

@@ -1,0 +1,249 @@
+"""Pictures as inline SVG: drawn by hand so that they follow the page's colours, in print and in the dark.
+
+Wide pictures are rows of a page, each with its own small SVG placed in percent, so that words keep their size on a
+phone. Every number passes through `Markup.format`, which escapes; colours are classes of the style sheet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from .attacker import Attacker
+from .coefficients import Row
+
+ROW_HEIGHT = 26
+OWN_SCALES = 25.0
+"""Rows whose extents differ by more than this cannot share an axis: the small ones would vanish."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where a number stands, in percent of the width."""
+
+    low: float
+    high: float
+
+    def at(self, value: float) -> float:
+        if not math.isfinite(value):
+            return 50.0
+        return round(2.0 + 96.0 * (min(max(value, self.low), self.high) - self.low) / (self.high - self.low), 3)
+
+    @property
+    def ticks(self) -> list[float]:
+        """Three to seven round numbers inside the scale."""
+        wanted = (self.high - self.low) / 6.0
+        power = 10.0 ** math.floor(math.log10(wanted))
+        step = next(power * factor for factor in (1.0, 2.0, 5.0, 10.0) if power * factor >= wanted * (1.0 - 1e-9))
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [k * step for k in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One picture for each row, and the axis below them where they share one."""
+
+    pictures: list[Markup]
+    axis: Markup | None
+
+
+def single_plot(row: Row, *, limits: tuple[float, float] | None, percent: bool) -> Plot:
+    """One number on the range declared for it, or on a scale of its own size."""
+    ends = row.ends if all(map(math.isfinite, row.ends)) else (0.0, 1.0)
+    inside = limits is not None and limits[0] <= ends[0] and ends[1] <= limits[1]
+    scale = Scale(*limits) if limits is not None and inside else _common_scale([row], around_zero=False)
+    return Plot([_strip(row, scale, scale.ticks, zero=False, track=True)], _axis(scale, percent=percent))
+
+
+def interval_plot(rows: Sequence[Row]) -> Plot:
+    """Dots with two-tone bars; on one axis where the rows are of one order of magnitude, else each on its own."""
+    finite = [row for row in rows if all(map(math.isfinite, row.ends))]
+    if not finite:
+        return Plot([_strip(row, Scale(-1, 1), (), zero=False) for row in rows], None)
+    if not comparable(finite):
+        return Plot([_strip(row, _own_scale(row), (), zero=True) for row in rows], None)
+    scale = _common_scale(finite, around_zero=True)
+    pictures = [_strip(row, scale, scale.ticks, zero=True) for row in rows]
+    return Plot(pictures, _axis(scale))
+
+
+def share_plot(rows: Sequence[Row]) -> Plot:
+    """Bars from 0, for shares of a whole."""
+    top = max((row.ends[1] for row in rows), default=1.0)
+    scale = Scale(0.0, _round_above(max(top, 0.01)))
+    pictures = []
+    for row in rows:
+        start, end = scale.at(0.0), scale.at(row.value)
+        bar = Markup('<rect class="{}" x="{}%" y="4" width="{}%" height="18" rx="2"/>').format(
+            "share" if row.interval is None else "pale", start, round(end - start, 3)
+        )
+        pictures.append(_frame(_grid(scale, scale.ticks), bar, _interval(row, scale, y=13), _draws(row, scale)))
+    return Plot(pictures, _axis(scale, percent=True))
+
+
+def tradeoff(attacker: Attacker) -> Markup:
+    """Misses against false alarms: blind guessing is the diagonal, the promise keeps every attacker above the curve."""
+    points = attacker.curve()
+    curve = " ".join(f"{_x(alpha):.2f},{_y(misses):.2f}" for alpha, misses in points)
+    ticks = Markup("").join(
+        Markup(
+            '<text x="{}" y="302" text-anchor="middle">{}</text><text x="48" y="{}" text-anchor="end">{}</text>'
+            '<path class="grid" d="M{} 16V286M54 {}H350"/>'
+        ).format(f"{_x(t):.1f}", label, f"{_y(t) + 4:.1f}", label, f"{_x(t):.1f}", f"{_y(t):.1f}")
+        for t, label in ((0.0, "0"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 %"))
+    )
+    corner = points[0][1]
+    return Markup(
+        '<svg class="tradeoff" viewBox="0 0 372 332" role="img" aria-labelledby="tradeoff-title tradeoff-desc">'
+        '<title id="tradeoff-title">Trade-off curve: the fewest misses an attacker can have at each rate of false '
+        'alarms</title><desc id="tradeoff-desc">{desc}</desc>{ticks}'
+        '<polygon class="gap" points="{curve} {end}"/><polygon class="safe" points="{origin} {curve}"/>'
+        '<path class="blind" d="M{x0} {y1}L{x1} {y0}"/><polyline class="curve" points="{curve}"/>{label}'
+        '<text x="202" y="324" text-anchor="middle" class="axis-name">false alarms</text>'
+        '<text transform="translate(11 151) rotate(-90)" text-anchor="middle" class="axis-name">misses</text></svg>'
+    ).format(
+        desc=_tradeoff_words(attacker), ticks=ticks, curve=Markup(curve), origin=f"{_x(0)},{_y(0)}",
+        end=f"{_x(1)},{_y(0)} {_x(0)},{_y(1)}", x0=_x(0), y0=_y(0), x1=_x(1), y1=_y(1),
+        label=Markup('<text x="{}" y="{}" class="reach">out of reach</text>').format(f"{_x(0.06)}", f"{_y(0.12)}")
+        if corner > 0.9 and attacker.right_guesses < 0.72 else "",
+    )  # fmt: skip
+
+
+def hundred(right: int) -> Markup:
+    """A hundred guesses as dots: those that are right by luck, those that the release may add, the others."""
+    dots = Markup("").join(
+        Markup('<circle class="{}" cx="{}" cy="{}" r="{}"/>').format(
+            "lucky" if k < 50 else "helped" if k < right else "wrong", 9 + 18 * (k % 20), 9 + 18 * (k // 20),
+            6.5 if k < right else 5.5,
+        )
+        for k in range(100)
+    )  # fmt: skip
+    return Markup(
+        '<svg class="hundred" viewBox="0 0 360 90" role="img" aria-labelledby="hundred-title"><title id="hundred-title">'
+        "Of a hundred guesses, fifty are right by luck; with this release at most {} are right</title>{}</svg>"
+    ).format(right, dots)
+
+
+def budget_bar(spent: float, total: float) -> Markup:
+    """How much of the budget is spent; a full bar where it is all gone."""
+    share = min(max(spent / total, 0.0), 1.0) if total > 0 else 1.0
+    return Markup(
+        '<svg class="budget" height="22" role="img" aria-labelledby="budget-title"><title id="budget-title">{}</title>'
+        '<rect class="left" x="0" y="1" width="100%" height="20" rx="4"/>'
+        '<rect class="spent" x="0" y="1" width="{}%" height="20" rx="4"/></svg>'
+    ).format(f"{100 * share:.0f} % of the budget is spent", round(100 * share, 2))
+
+
+# ── the parts of a row ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _strip(row: Row, scale: Scale, ticks: Sequence[float], *, zero: bool, track: bool = False) -> Markup:
+    rail = Markup('<line class="rail" x1="2%" x2="98%" y1="13" y2="13"/>') if track else ""
+    line = Markup('<line class="zero" x1="{0}%" x2="{0}%" y1="0" y2="100%"/>').format(scale.at(0.0)) if zero else ""
+    dot = (
+        Markup('<circle class="dot" cx="{}%" cy="13" r="4.5"/>').format(scale.at(row.value))
+        if math.isfinite(row.value)
+        else ""
+    )
+    return _frame(_grid(scale, ticks), rail, line, _interval(row, scale, y=13), _draws(row, scale), dot)
+
+
+def _frame(*parts: Markup | str) -> Markup:
+    return Markup('<svg class="strip" height="{}" aria-hidden="true" focusable="false">{}</svg>').format(
+        ROW_HEIGHT, Markup("").join(parts)
+    )
+
+
+def _grid(scale: Scale, ticks: Sequence[float]) -> Markup:
+    line = Markup('<line class="grid" x1="{0}%" x2="{0}%" y1="0" y2="100%"/>')
+    return Markup("").join(line.format(scale.at(tick)) for tick in ticks)
+
+
+def _interval(row: Row, scale: Scale, *, y: int) -> Markup:
+    """The whole interval thin, what sampling alone would give thick on top of it."""
+    if row.interval is None:
+        return Markup("")
+    bar = Markup('<rect class="{}" x="{}%" y="{}" width="{}%" height="{}" rx="2"/>')
+    low, high = scale.at(row.interval[0]), scale.at(row.interval[1])
+    whole = bar.format("privacy", low, y - 4, round(high - low, 3), 8)
+    if row.inner is None:
+        return whole
+    low, high = scale.at(row.inner[0]), scale.at(row.inner[1])
+    return whole + bar.format("sampling", low, y - 8, round(high - low, 3), 16)
+
+
+def _draws(row: Row, scale: Scale) -> Markup:
+    line = Markup('<line class="draw" x1="{0}%" x2="{0}%" y1="7" y2="19"/>')
+    return Markup("").join(line.format(scale.at(value)) for value in row.draws)
+
+
+def _axis(scale: Scale, *, percent: bool = False) -> Markup:
+    words = []
+    for tick in scale.ticks:
+        place = scale.at(tick)
+        anchor = "start" if place < 6 else "end" if place > 94 else "middle"
+        shown = (
+            f"{100 * tick:g} %" if percent else f"{0.0 if abs(tick) < 1e-12 * (scale.high - scale.low) else tick:.6g}"
+        )
+        words.append(
+            Markup('<text x="{}%" y="13" text-anchor="{}">{}</text>').format(place, anchor, shown.replace("-", "−"))
+        )
+    return Markup('<svg class="axis" height="18" aria-hidden="true" focusable="false">{}</svg>').format(
+        Markup("").join(words)
+    )
+
+
+# ── scales ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def comparable(rows: Sequence[Row]) -> bool:
+    """Whether the rows are of one order of magnitude, so that none vanishes on an axis for all; zeros fit anywhere."""
+    reaches = sorted(max(map(abs, row.ends)) for row in rows if all(map(math.isfinite, row.ends)) and any(row.ends))
+    if not reaches:
+        return True
+    middle = reaches[len(reaches) // 2]
+    return reaches[-1] <= OWN_SCALES * middle and middle <= OWN_SCALES * reaches[0]
+
+
+def _common_scale(rows: Sequence[Row], *, around_zero: bool) -> Scale:
+    low, high = min(row.ends[0] for row in rows), max(row.ends[1] for row in rows)
+    if around_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    margin = 0.06 * (high - low) or 0.1 * max(abs(high), 1.0)
+    return Scale(low - margin, high + margin)
+
+
+def _own_scale(row: Row) -> Scale:
+    """Zero in the middle, so that the line of zeros runs straight down the page."""
+    reach = max(map(abs, row.ends)) if all(map(math.isfinite, row.ends)) else 1.0
+    return Scale(-1.15 * (reach or 1.0), 1.15 * (reach or 1.0))
+
+
+def _round_above(value: float) -> float:
+    for step in (0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 0.8):
+        if value <= step:
+            return step
+    return 1.0
+
+
+def _x(alpha: float) -> float:
+    return 54.0 + 296.0 * alpha
+
+
+def _y(misses: float) -> float:
+    return 286.0 - 270.0 * misses
+
+
+def _tradeoff_words(attacker: Attacker) -> str:
+    return (
+        "Blind guessing lies on the diagonal from 100 % misses at no false alarms to none at 100 %. The promise keeps every "
+        "attacker on or above a curve below it: "
+        + "; ".join(
+            f"at {100 * alpha:g} % false alarms at least {100 * attacker.misses(alpha):.1f} % misses"
+            for alpha in (0.01, 0.1, 0.5)
+        )
+        + ". The table below has the numbers."
+    )

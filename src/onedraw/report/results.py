@@ -1,0 +1,258 @@
+"""The released numbers as the page shows them: what each model's numbers mean, how they are drawn, how sure they are."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from onedraw.release import Certificate
+
+from . import pictures
+from .coefficients import CoefficientTable, Row, publishes_picks, rows_of
+from .numerals import brief, percent, points, shown
+
+MANY = 24
+"""More numbers than this are folded away: nobody reads them, and the certificate has them all."""
+
+COLUMNS = {
+    "folded": ("Name", "Value"),
+    "single": ("Name", "Value"),
+    "shares": ("Level", "Share"),
+    "coefficients": ("Column", "Coefficient"),
+}
+
+KINDS = {
+    "BetaBernoulli": "Proportion",
+    "DirichletCategorical": "Histogram",
+    "GaussianMean": "Mean",
+    "GammaPoisson": "Rate of counts",
+    "GammaExponential": "Rate of durations",
+    "Logistic": "Logistic regression",
+    "BinaryRegression": "Logistic regression",
+    "Softmax": "Multiclass logistic regression",
+    "Hinge": "Linear support vector classifier",
+    "HuberisedHinge": "Linear support vector classifier",
+    "LeastSquares": "Linear regression",
+    "GaussianRegression": "Linear regression",
+    "HuberRegression": "Linear regression (Huber)",
+    "Quantile": "Quantile regression",
+    "StudentTRegression": "Linear regression (Student t)",
+    "PoissonRegression": "Poisson regression",
+    "NegativeBinomialRegression": "Negative binomial regression",
+    "GammaRegression": "Gamma regression",
+    "BoundedResidualGLM": "Generalised linear model",
+    "LogitNormalBernoulli": "Log-odds",
+    "ConvexLoss": "Minimiser of a convex loss",
+    "Predictor": "Regression with a predictor of one's own",
+    "Network": "Neural network",
+}
+
+
+def results_of(
+    certificate: Certificate, plan: Any, table: CoefficientTable | None, *, why_none: str = ""
+) -> dict[str, Any]:
+    """The rows, how they are drawn, and what is said of their uncertainty."""
+    model, rows = plan.model, rows_of(certificate, plan, table)
+    share = kind_of(model) in ("Histogram", "Proportion")
+    form = form_of(certificate, model, len(rows))
+    kept = [index for index, row in enumerate(rows) if form != "coefficients" or not is_intercept(row.name)]
+    kept = kept or list(range(len(rows)))
+    drawn, across = on_one_axis([rows[index] for index in kept], form, certificate.draw.names, model)
+    plot = plot_of(drawn, form, model)
+    words = [row_words(row, share=share, odds=gives_odds(model)) for row in rows]
+    return {
+        "form": form,
+        "rows": words,
+        "lines": [{**words[index], "picture": picture} for index, picture in zip(kept, plot.pictures, strict=True)],
+        "axis": plot.axis,
+        "level": None if table is None else f"{100 * table.level:g} %",
+        "odds": gives_odds(model),
+        "columns": COLUMNS[form] if hasattr(model, "features") or form == "shares" else ("Name", "Value"),
+        "meaning": meaning(model),
+        "uncertainty": uncertainty(plan, table, why_none),
+        "expected": expected_error_words(plan, share=share) if table is None else None,
+        "own_scales": form == "coefficients" and plot.axis is None,
+        "across": across,
+        "hidden_intercept": form == "coefficients" and len(drawn) < len(rows),
+        "several": table is None and plan.draws > 1,
+    }
+
+
+def form_of(certificate: Certificate, model: Any, count: int) -> str:
+    """How the numbers are laid out: folded away, one large number, bars of shares, or coefficients beside zero."""
+    if count > MANY or certificate.draw.quantity == "network weights":
+        return "folded"
+    if count == 1:
+        return "single"
+    return "shares" if kind_of(model) == "Histogram" else "coefficients"
+
+
+def on_one_axis(rows: list[Row], form: str, names: list[str], model: Any) -> tuple[list[Row], bool]:
+    """The rows as they are drawn, and whether they show whole ranges instead of single units.
+
+    Coefficients of an age and of a yes-or-no cannot share an axis; their effects across the declared ranges can.
+    """
+    widths = declared_widths(names, model) if form == "coefficients" and not pictures.comparable(rows) else {}
+    if not widths or not all(row.name in widths for row in rows):
+        return rows, False
+    return [row.times(widths[row.name]) for row in rows], True
+
+
+def declared_widths(names: list[str], model: Any) -> dict[str, float]:
+    """How wide the declared range of each coefficient's column is; empty where no box was declared."""
+    features: Any = getattr(model, "features", None)
+    blocks = getattr(model, "row_blocks", 1)
+    if features is None or features.box is None or len(set(names)) < len(names):
+        return {}
+    lower, upper = (end if isinstance(end, tuple) else (end,) * features.count for end in features.box)
+    each = [high - low for low, high in zip(lower, upper, strict=True)] + [1.0] * features.intercept
+    return dict(zip(names[: blocks * features.width], each * blocks, strict=True))
+
+
+def plot_of(rows: list[Row], form: str, model: Any) -> pictures.Plot:
+    if form == "shares":
+        return pictures.share_plot(rows)
+    if form == "single":
+        return pictures.single_plot(rows[0], limits=public_range(model), percent=kind_of(model) == "Proportion")
+    return pictures.interval_plot(rows)
+
+
+def is_intercept(name: str) -> bool:
+    return name == "intercept" or name.endswith(": intercept")
+
+
+def public_range(model: Any) -> tuple[float, float] | None:
+    """The declared range of a single number, as the axis it is drawn on."""
+    match type(model).__name__:
+        case "BetaBernoulli":
+            return model.lower, model.upper
+        case "GaussianMean" if model.dim == 1:
+            centre = float(first_number(model.centre))
+            return centre - model.bound, centre + model.bound
+        case "GammaPoisson":
+            return 0.0, float(model.cap)
+        case _:
+            return None
+
+
+def first_number(value: Any) -> float:
+    return float(value[0]) if isinstance(value, list | tuple) else float(value)
+
+
+def row_words(row: Row, *, share: bool, odds: bool) -> dict[str, Any]:
+    write = percent if share else brief
+    interval = row.interval
+    return {
+        "name": row.name,
+        "value": write(row.value),
+        "interval": None if interval is None else f"{write(interval[0])} to {write(interval[1])}",
+        "sampling": None if not math.isfinite(row.sampling_sd) else write(row.sampling_sd),
+        "privacy": None if not math.isfinite(row.privacy_sd) else write(row.privacy_sd),
+        "odds": "" if not odds or is_intercept(row.name) else odds_words(row.value),
+    }
+
+
+def gives_odds(model: Any) -> bool:
+    return type(model).__name__ in ("Logistic", "BinaryRegression")
+
+
+def odds_words(coefficient: float) -> str:
+    return f"× {math.exp(coefficient):.3g}" if abs(coefficient) < 20 else "extreme"
+
+
+def meaning(model: Any) -> str:
+    """What one number of this model is, in a sentence."""
+    scaled = " Figures are in the units of the columns."
+    match type(model).__name__:
+        case "Logistic" | "BinaryRegression":
+            positive = "the positive class" if not model.classes else f"“{model.classes[1]}”"
+            return (
+                f"A coefficient is the change of the log-odds of {positive} for one unit more of the column." + scaled
+            )
+        case "Softmax":
+            return (
+                "A coefficient is the change of a class's score for one unit more of the column; only differences between classes matter."
+                + scaled
+            )
+        case "Hinge" | "HuberisedHinge":
+            return (
+                "A coefficient is the change of the score, whose sign is the predicted class, for one unit more of the column."
+                + scaled
+            )
+        case "LeastSquares" | "GaussianRegression" | "HuberRegression":
+            return "A coefficient is the change of the expected response for one unit more of the column." + scaled
+        case "Quantile":
+            return "A coefficient is the change of the response's quantile for one unit more of the column." + scaled
+        case "DirichletCategorical":
+            return "The share of each level; together they make up the whole."
+        case "BetaBernoulli" if kind_of(model) == "Average":
+            return f"The average of the column, declared to lie between {shown(model.lower)} and {shown(model.upper)}."
+        case "BetaBernoulli":
+            return "The share of records with the positive value."
+        case "GaussianMean" if model.dim == 1:
+            low, high = public_range(model) or (0.0, 0.0)
+            return f"The mean of the column, declared to lie between {shown(low)} and {shown(high)}."
+        case "GammaPoisson":
+            return f"The expected count of a record; counts above {shown(model.cap)} were read as {shown(model.cap)}."
+        case "GammaExponential":
+            return "Events per unit of time; its inverse is the mean duration."
+        case "Network":
+            return (
+                "Single weights of a network mean nothing by themselves: use the release to predict (onedraw predict)."
+            )
+        case _:
+            return "The released numbers, by name."
+
+
+def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str:
+    """What the interval covers, or why there is none."""
+    if table is not None:
+        return (
+            f"Bars are {100 * table.level:g} % intervals under the model. They cover both sources of uncertainty: the thick part is "
+            "what sampling alone would leave, the thin part is what the noise for privacy adds."
+        )
+    shown_as = draws_words(plan)
+    if why_none:
+        return f"No interval is given. {why_none} {shown_as}".strip()
+    if plan.draws == 1 and hasattr(plan.model, "features"):
+        return (
+            "No interval is given: this is one draw. The noise for privacy is part of the number and cannot be told from it; an "
+            "interval needs the spread between several draws, which have to be asked for when the budget is planned."
+        )
+    return f"{shown_as} This report was written without an interval.".strip()
+
+
+def draws_words(plan: Any) -> str:
+    if plan.draws == 1:
+        return ""
+    if publishes_picks(plan):
+        return f"All {plan.draws} picks of the selection are published, drawn as thin lines; the number shown is their mean, weighted like the rounds."
+    return f"{plan.draws} draws share the budget, drawn as thin lines; the number shown is their mean."
+
+
+def expected_error_words(plan: Any, *, share: bool) -> str | None:
+    """How far off such a release is on average, where a quick simulation from public numbers can say so.
+
+    Not for rates: averaged over their prior, truths beyond the declared cap would outweigh everything else.
+    """
+    from onedraw.models import BetaBernoulli, DirichletCategorical, GaussianMean
+    from onedraw.planning import expected_error
+
+    model: Any = plan.model
+    if not isinstance(model, BetaBernoulli | DirichletCategorical | GaussianMean):
+        return None
+    expected = expected_error(plan)
+    scale = model.upper - model.lower if isinstance(model, BetaBernoulli) else 1.0
+    write = points if share else brief
+    return (
+        f"Such a release is typically off by {write(scale * expected.private)}, of which {write(scale * expected.sampling)} would be there "
+        "without privacy. This was predicted from public numbers (root mean squared error, averaged over the prior)."
+    )
+
+
+def kind_of(model: Any) -> str:
+    name = type(model).__name__
+    if name == "BetaBernoulli" and (model.lower, model.upper) != (0.0, 1.0):
+        return "Average"
+    return KINDS.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)

@@ -1,0 +1,112 @@
+"""The report in a real browser, on a phone and on a desk: no error, nothing fetched, nothing hidden, no barrier.
+
+Debian's chromium, driven by playwright; the accessibility rules are axe-core's, from the package that bundles them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from itertools import product
+
+import pytest
+
+from onedraw.report import write_report
+
+WIDTHS = {"phone": 390, "desk": 1280}
+OPTIONS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+
+FAULTY = """<!doctype html><html lang="en"><head><title>Faulty</title></head><body><main><h1>Faulty</h1>
+<p style="color: #bbb; background: #fff">hardly to be read</p><img src="http://127.0.0.1:9/picture.png">
+<div style="width: 3000px">wide</div><script>console.error("a planted error")</script></main></body></html>"""
+
+
+def cannot_have_a_browser(why: str) -> None:
+    message = f"no browser for the report ({why}); `apt-get install chromium` and `make setup` provide it"
+    if os.environ.get("CI"):
+        pytest.fail(f"{message}. On CI this suite must run.")
+    pytest.skip(message)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        cannot_have_a_browser("none is installed")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as error:
+        cannot_have_a_browser(str(error))
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, args=OPTIONS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def files(releases, books, table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    return {
+        "logistic": write_report(releases["logistic"], folder / "logistic.html", ledger=books, interval=table),
+        "proportion": write_report(releases["proportion"], folder / "proportion.html", ledger=books),
+        "histogram": write_report(releases["histogram"], folder / "histogram.html"),
+        "network": write_report(releases["network"], folder / "network.html"),
+    }
+
+
+def look(browser, file, *, width, scheme="light"):
+    """What is wrong with a page: console messages, requests beyond the file, barriers, words beyond the edge."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    messages, requests = [], []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(file.as_uri())
+    picture = file.with_name(f"{file.stem}-{width}-{scheme}.png")
+    page.screenshot(path=picture, full_page=True)
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    found = {
+        "messages": messages,
+        "requests": [url for url in requests if url != file.as_uri() and not url.startswith("data:")],
+        "barriers": [fault["id"] for fault in Axe().run(page).response["violations"]],
+        "beyond the edge": page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"),
+    }
+    page.close()
+    return found, picture
+
+
+@pytest.mark.parametrize(
+    ("kind", "width"),
+    [*product(("logistic", "proportion"), WIDTHS), ("histogram", "desk"), ("network", "phone")],
+)
+def test_nothing_is_wrong_with_a_report(browser, files, kind, width):
+    found, picture = look(browser, files[kind], width=WIDTHS[width])
+    assert found == {"messages": [], "requests": [], "barriers": [], "beyond the edge": 0}
+    assert picture.stat().st_size > 10_000
+
+
+def test_nothing_is_wrong_with_it_in_the_dark(browser, files):
+    found, _ = look(browser, files["network"], width=WIDTHS["phone"], scheme="dark")
+    assert found == {"messages": [], "requests": [], "barriers": [], "beyond the edge": 0}
+
+
+def test_it_prints_light_and_without_the_certificate(browser, files):
+    page = browser.new_page(color_scheme="dark")
+    page.emulate_media(media="print")
+    page.goto(files["logistic"].as_uri())
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator(".certificate").is_visible()
+    assert page.locator("table").first.is_visible()
+    page.close()
+
+
+def test_a_faulty_page_is_caught(browser, tmp_path):
+    file = tmp_path / "faulty.html"
+    file.write_text(FAULTY, encoding="utf-8")
+    found, _ = look(browser, file, width=390)
+    assert "a planted error" in found["messages"]
+    assert found["requests"] == ["http://127.0.0.1:9/picture.png"]
+    assert {"color-contrast", "image-alt"} <= set(found["barriers"])
+    assert found["beyond the edge"] > 1000
