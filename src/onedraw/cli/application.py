@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import books, demonstration, planning, publishing, schemas
+from . import auditing, books, demonstration, planning, predicting, publishing, schemas
 
 application = typer.Typer(
     name="onedraw",
@@ -17,7 +17,9 @@ application.command("demo")(demonstration.demo)
 application.add_typer(schemas.group, name="schema")
 application.command("plan")(planning.plan)
 application.command("release")(publishing.release)
+application.command("predict")(predicting.predict)
 application.command("verify")(publishing.verify)
+application.command("audit")(auditing.audit)
 application.add_typer(books.group, name="ledger")
 
 

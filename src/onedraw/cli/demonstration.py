@@ -1,7 +1,6 @@
-"""`onedraw demo`: three releases of a real medical data set, end to end, with nothing to prepare.
+"""`onedraw demo`: a logistic regression of a real medical data set, end to end, with nothing to prepare.
 
-scikit-learn's bundled breast-cancer data play the private file. The bounds in the schema are what a clinician would
-declare beforehand, not what the file holds.
+scikit-learn's bundled breast-cancer data play the private file: plan, release at ε = 1, verify, audit, report.
 """
 
 from __future__ import annotations
@@ -12,19 +11,30 @@ from typing import Annotated, Any
 
 import typer
 
+from .asking import Planned, ask, name_of
 from .flags import AsJson
-from .show import show_json, show_lines, show_table
+from .planning import figure_of
+from .show import number, show_json, show_lines, show_table, waiting
 
+# What a pathologist knows of such slides before seeing any of these, in the units of the measuring program: radii of cell
+# nuclei in pixels, texture as the spread of grey values, concave points as a share of the outline. Round numbers, not the
+# extremes of the file: those belong to single persons.
 SCHEMA = """\
 dataset: breast-cancer-demo
 columns:
   diagnosis: {kind: binary, levels: [benign, malignant], missing: benign}
-  texture: {kind: category, levels: [fine, medium, coarse, very coarse], missing: medium}
-  radius: {kind: number, lower: 5, upper: 30, missing: 15}
+  radius: {kind: number, lower: 5, upper: 25, missing: 15}
+  texture: {kind: number, lower: 5, upper: 35, missing: 20}
+  concave_points: {kind: number, lower: 0, upper: 0.2, missing: 0.05}
 """
+COLUMNS = {"radius": "mean radius", "texture": "mean texture", "concave_points": "mean concave points"}
 
-QUESTIONS = (("proportion", "diagnosis"), ("histogram", "texture"), ("mean", "radius"))
+TARGET, MODEL = "diagnosis", "logistic"
 EPSILON, DELTA = 1.0, 1e-6
+BOOKS = (3.0, 1e-5)
+
+NEW = "radius,texture,concave_points\n11,15,0.02\n20,26,0.12\n"
+"""Two made-up patients to score."""
 
 
 def demo(
@@ -33,80 +43,152 @@ def demo(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """A proportion, a histogram and a mean of a real medical data set: schema, plan, release, verify, books."""
-    from onedraw.data import Schema
+    """A private regression of a real medical data set: plan, release, verify, audit, report."""
+    from onedraw.data import Schema, read
     from onedraw.ledger import Ledger
     from onedraw.privacy import ApproxDP
+    from onedraw.release import release, verify
+    from onedraw.report import write_report
+
+    from .publishing import coefficients, intervals
+
+    place = prepare(folder)
+    schema, budget = Schema.load(place / "schema.yaml"), ApproxDP(EPSILON, DELTA)
+    ledger = Ledger.open(place / "books.db", create=True)
+    ledger.init(str(schema.dataset), ApproxDP(*BOOKS), note="demonstration")
+    records = read(place / "patients.csv", schema, target=TARGET)
+    with waiting("planning, from public numbers"):
+        planned = ask(schema, TARGET, MODEL).planned(budget, n=records.n)
+    with waiting("drawing"):
+        result = release(planned.choices.best, records, ledger=ledger, label=f"{MODEL} of {TARGET}")
+    result.save(place / "release.json")
+    verified = verify(place / "release.json", ledger=ledger)
+    audit = audited(place / "release.json")
+    table, reason = intervals(result, planned)
+    write_report(
+        result, place / "report.html", ledger=ledger, interval=table or reason or None, plan_table=planned.choices,
+        audit=audit.report,
+    )  # fmt: skip
+    left = ledger.remaining(str(schema.dataset))
+    document = {
+        "folder": str(place), "plan": plan_rows(planned), "why": planned.choices.why, "sentence": result.certificate.sentence,
+        "estimates": coefficients(result, table), "why_no_interval": reason, "verified": verified.answer,
+        "audit": audit.to_dict(), "predictions": predicted(place), "right": share_right(place),
+        "epsilon_left": left.epsilon, "delta": left.delta, "report": str(place / "report.html"),
+        "release": str(place / "release.json"),
+    }  # fmt: skip
+    if as_json:
+        show_json(document)
+    else:
+        show(document, place)
+    if not audit.passed:
+        raise typer.Exit(3)
+
+
+# ── the steps ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def prepare(folder: Path) -> Path:
+    """A folder of its own, with the schema, the private file and two new records."""
+    from onedraw.errors import CannotWrite
 
     place = folder / datetime.now().strftime("run-%Y%m%d-%H%M%S-%f")
-    place.mkdir(parents=True)
-    (place / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
-    write_patients(place / "patients.csv")
-    schema = Schema.load(place / "schema.yaml")
-    ledger = Ledger.open(place / "books.db", create=True)
-    ledger.init(str(schema.dataset), ApproxDP(3 * EPSILON, 3 * DELTA), note="demonstration")
-    shown = [publish(question, target, place, schema, ledger) for question, target in QUESTIONS]
-    left = ledger.remaining(str(schema.dataset))
-    if as_json:
-        show_json({"folder": str(place), "releases": shown, "epsilon_left": left.epsilon, "delta": left.delta})
-        return
-    for release in shown:
-        show_lines(f"\n{release['question']} of {release['target']}", release["sentence"])
-        show_table("", ["", "released", "in the file (never printed in real use)"],
-                   [[name, f"{value:.4g}", f"{truth:.4g}"] for name, value, truth in release["table"]])  # fmt: skip
-        show_lines(f"verify: {release['verified']}")
-    show_lines(
-        "",
-        f"Spent so far: ε = {left.spent_epsilon:.4g} of {3 * EPSILON:g} at δ = {left.delta:g} (three releases cost less than "
-        "three times one: they compose).",
-        f"Everything is in {place}: the schema, the books, and one certificate per release. Try:",
-        f"  onedraw ledger show {place / 'books.db'}",
-        f"  onedraw verify {place / 'proportion.json'} --ledger {place / 'books.db'}",
-    )
-
-
-def publish(question: str, target: str, place: Path, schema: Any, ledger: Any) -> dict[str, Any]:
-    import onedraw.release as door
-    from onedraw.data import read
-    from onedraw.planning import choices, model_for
-    from onedraw.privacy import ApproxDP
-
-    records = read(place / "patients.csv", schema, target=target)
-    budget = ApproxDP(EPSILON, DELTA)
-    model = model_for(schema, target, question=question, n=records.n, budget=budget)
-    plan = choices(model, budget, n=records.n).best
-    release = door.release(plan, records, ledger=ledger, label=f"{question} of {target}")
-    out = place / f"{question}.json"
-    release.save(out)
-    return {
-        "question": question, "target": target, "sentence": release.certificate.sentence, "file": str(out),
-        "table": [list(row) for row in zip(release.certificate.draw.names, release.draws[0].tolist(), truths(records, question), strict=True)],
-        "verified": door.verify(out, ledger=ledger).answer,
-    }  # fmt: skip
-
-
-def truths(records: Any, question: str) -> list[float]:
-    """What the demonstration may show and a real release may not: the same figures without privacy."""
-    import numpy as np
-
-    values = np.concatenate(list(records.values()))
-    if question == "histogram":
-        return [float(share) for share in np.bincount(values, minlength=4) / values.size]
-    return [float(values.mean())]
+    try:
+        place.mkdir(parents=True)
+        (place / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
+        (place / "new.csv").write_text(NEW, encoding="utf-8")
+        write_patients(place / "patients.csv")
+    except OSError as error:
+        raise CannotWrite(
+            f"The folder {folder} cannot be written ({error.strerror}). Choose another one with --folder."
+        ) from error
+    return place
 
 
 def write_patients(path: Path) -> None:
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer()
-    column = list(data.feature_names).index
-    diagnosis = ["malignant" if label == 0 else "benign" for label in data.target]
-    texture = [texture_class(value) for value in data.data[:, column("mean texture")]]
-    radius = data.data[:, column("mean radius")]
-    rows = [f"{d},{t},{r}" for d, t, r in zip(diagnosis, texture, radius, strict=True)]
-    path.write_text("\n".join(["diagnosis,texture,radius", *rows]) + "\n", encoding="utf-8")
+    chosen = [list(data.feature_names).index(name) for name in COLUMNS.values()]
+    rows = [
+        ",".join(["malignant" if label == 0 else "benign", *(f"{value:g}" for value in values)])
+        for label, values in zip(data.target, data.data[:, chosen], strict=True)
+    ]
+    path.write_text("\n".join([",".join([TARGET, *COLUMNS]), *rows]) + "\n", encoding="utf-8")
 
 
-def texture_class(value: float) -> str:
-    """Public cut points, as a clinic might fix them."""
-    return "fine" if value < 15 else "medium" if value < 20 else "coarse" if value < 25 else "very coarse"
+def plan_rows(planned: Planned) -> list[dict[str, Any]]:
+    return [
+        {"mechanism": name_of(choice), "expected_rmse": choice.expected.private, "rmse_without_privacy": choice.expected.sampling}
+        for choice in planned.choices.eligible
+    ]  # fmt: skip
+
+
+def audited(path: Path) -> Any:
+    """What `onedraw audit release.json --budget demo` finds."""
+    from onedraw.casebook.investigation import tasks_for
+
+    from .auditing import effort_for, from_release, run
+
+    effort, (_, cases, sampler) = effort_for("demo"), from_release(path)
+    with waiting("attacking the mechanism"):
+        return run(tasks_for(cases, effort, sampler=sampler), effort, confidence=0.95, seed=None)[0]
+
+
+def predicted(place: Path) -> list[dict[str, Any]]:
+    """The two new patients, as `onedraw predict` scores them."""
+    found = _predictions(place, place / "new.csv")
+    return [
+        {"class": label} | dict(zip(found.columns, map(float, values), strict=True))
+        for label, values in zip(found.labels, found.values, strict=True)
+    ]
+
+
+def share_right(place: Path) -> float:
+    """What a demonstration may show and a real release may not: how often the published model is right in the file."""
+    import csv
+
+    with (place / "patients.csv").open(encoding="utf-8", newline="") as file:
+        truths = [row[TARGET] for row in csv.DictReader(file)]
+    labels: list[str] = _predictions(place, place / "patients.csv").labels
+    right = [label == truth for label, truth in zip(labels, truths, strict=True)]
+    return sum(right) / len(right)
+
+
+def _predictions(place: Path, source: Path) -> Any:
+    from onedraw.release.reading import predict
+    from onedraw.release.verification import read_certificate, rebuild_plan
+
+    certificate = read_certificate(place / "release.json")
+    return predict(certificate, rebuild_plan(certificate), source)
+
+
+# ── how it looks ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def show(document: dict[str, Any], place: Path) -> None:
+    show_table(
+        "1  Plan: how good would each mechanism be? (no record read yet)", ["mechanism", "expected error", "without privacy"],
+        [[row["mechanism"], number(row["expected_rmse"]), number(row["rmse_without_privacy"])] for row in document["plan"]],
+    )  # fmt: skip
+    show_table(
+        f"\n2  Release: log-odds of {TARGET} = malignant", ["column", "coefficient"],
+        [[row["name"], number(row["estimate"])] for row in document["estimates"]],
+    )  # fmt: skip
+    show_lines(document["sentence"])
+    if document["why_no_interval"]:
+        show_lines(f"No interval: {document['why_no_interval'].partition(':')[2].partition(';')[0].strip()}.")
+    audit = document["audit"]
+    show_lines(
+        "", f"3  Verify: {document['verified']}; the promise follows from the certificate's numbers, and the books hold it.",
+        "", f"4  Audit: {'passed' if audit['passed'] else 'BROKEN'}; the worst known pair of data sets shows "
+        f"ε = {figure_of(audit['exact_epsilon'])} of {number(audit['promised_epsilon'])} promised.",
+        "", "5  Predict two new patients:",
+        *(f"   {row['class']}, with probability {max(value for name, value in row.items() if name != 'class'):.0%}" for row in document["predictions"]),
+        f"   (In the file the published model is right for {document['right']:.0%}; never printed in real use.)",
+        "", f"Report: {document['report']}",
+        f"Everything is in {place}: the schema, the books, the certificate. Try:",
+        f"  onedraw ledger show {place / 'books.db'}",
+        f"  onedraw verify {place / 'release.json'} --ledger {place / 'books.db'}",
+        f"  onedraw predict {place / 'release.json'} {place / 'new.csv'}",
+    )  # fmt: skip

@@ -14,39 +14,70 @@ SchemaFile = Annotated[
 Target = Annotated[str, typer.Option("--target", help="The column the question is about.")]
 Question = Annotated[
     str,
-    typer.Option("--model", help="What to release: proportion, histogram, mean, average, rate or duration."),
+    typer.Option(
+        "--model",
+        help="What to release: logistic, softmax, svc, linear, huber, quantile, network-classifier, network-regressor; or "
+        "of one column: proportion, histogram, mean, average, rate, duration.",
+    ),
 ]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget's ε.")]
-Delta = Annotated[float, typer.Option("--delta", help="The budget's δ.")]
+Delta = Annotated[float, typer.Option("--delta", help="The budget's δ; 0 means pure.")]
 Order = Annotated[
     float | None,
     typer.Option("--order", help="Read --epsilon as a Rényi budget at this order λ instead of (ε, δ)."),
 ]
 Mechanism = Annotated[
-    str, typer.Option("--mechanism", help="auto (smallest expected error), direct, diffused or concentrated.")
+    str,
+    typer.Option("--mechanism", help="auto (smallest expected error of the proven ones), or a name that plan shows."),
 ]
-Prior = Annotated[str | None, typer.Option("--prior", help="The public prior's numbers, comma-separated.")]
-Draws = Annotated[int, typer.Option("--draws", help="How many draws share the budget.")]
+Prior = Annotated[
+    str | None, typer.Option("--prior", help="Of one column: the public prior's numbers, comma-separated.")
+]
+Draws = Annotated[
+    str,
+    typer.Option(
+        "--draws",
+        metavar="auto|J",
+        help="How many draws share the budget; auto: eight or four where that gives an interval, otherwise one.",
+    ),
+]
+
+REGRESSION = "Regressions"
+PriorScale = Annotated[float | None, typer.Option(
+    "--prior-scale", help="The prior's standard deviation, for columns scaled to [-1, 1].", rich_help_panel=REGRESSION)]  # fmt: skip
+Radius = Annotated[float | None, typer.Option(
+    "--radius", help="Of the ball that some mechanisms keep the coefficients in.", rich_help_panel=REGRESSION)]  # fmt: skip
+ResponseBound = Annotated[str | None, typer.Option(
+    "--response-bound", metavar="LOW,HIGH", rich_help_panel=REGRESSION,
+    help="Responses are clamped to it (one number Y: to -Y,Y). Default: the target's declared range.")]  # fmt: skip
+VarianceFloor = Annotated[float | None, typer.Option(
+    "--variance-floor", help="Least residual variance; offers the β-divergence posterior.", rich_help_panel=REGRESSION)]  # fmt: skip
+Threshold = Annotated[float | None, typer.Option(
+    "--threshold", help="Huber's: residuals beyond it count linearly.", rich_help_panel=REGRESSION)]  # fmt: skip
+Quantile = Annotated[float | None, typer.Option(
+    "--quantile", help="Which quantile; 0.5, the median, by default.", rich_help_panel=REGRESSION)]  # fmt: skip
+Hidden = Annotated[int | None, typer.Option(
+    "--hidden", help="Hidden units of a network; 10 by default.", rich_help_panel=REGRESSION)]  # fmt: skip
+Effect = Annotated[float | None, typer.Option(
+    "--effect", rich_help_panel=REGRESSION,
+    help="Expected standard deviation of the linear predictor; bears on accuracy only.")]  # fmt: skip
+Noise = Annotated[float | None, typer.Option(
+    "--noise", rich_help_panel=REGRESSION,
+    help="Expected standard deviation of a response about it; bears on accuracy only.")]  # fmt: skip
+Accept = Annotated[list[str] | None, typer.Option(
+    "--accept", rich_help_panel=REGRESSION,
+    help="Take a sampler short of a proof by name: estimated, assumed. The first line will say so.")]  # fmt: skip
 
 
 def budget_from(epsilon: float, delta: float, order: float | None) -> Any:
-    from onedraw.privacy import ApproxDP, RenyiDP
+    from onedraw.privacy import ApproxDP, PureDP, RenyiDP
 
-    return ApproxDP(epsilon, delta) if order is None else RenyiDP.at(order, epsilon)
-
-
-def mechanisms_from(name: str) -> Any:
-    """The mechanisms a name stands for: all of them for "auto"."""
-    from onedraw.errors import WrongCall
-    from onedraw.planning.choice import CANDIDATES
-
-    known = {type(mechanism).__name__.lower(): (mechanism,) for mechanism in CANDIDATES} | {"auto": CANDIDATES}
-    if name not in known:
-        raise WrongCall(f"No mechanism is called {name!r}. Choose one of: {', '.join(known)}.")
-    return known[name]
+    if order is not None:
+        return RenyiDP.at(order, epsilon)
+    return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
 
 
-def prior_from(text: str | None) -> list[float] | None:
+def numbers_from(text: str | None, option: str, example: str) -> list[float] | None:
     from onedraw.errors import WrongCall
 
     if text is None:
@@ -54,4 +85,27 @@ def prior_from(text: str | None) -> list[float] | None:
     try:
         return [float(piece) for piece in text.split(",")]
     except ValueError:
-        raise WrongCall(f"--prior takes numbers separated by commas such as 1,1, got {text!r}.") from None
+        raise WrongCall(f"{option} takes numbers separated by commas such as {example}, got {text!r}.") from None
+
+
+def response_range_from(text: str | None) -> tuple[float, float] | None:
+    """LOW,HIGH, or one number Y for −Y,Y."""
+    from onedraw.errors import WrongCall
+
+    given = numbers_from(text, "--response-bound", "0,100")
+    if given is None:
+        return None
+    if len(given) > 2:
+        raise WrongCall(f"--response-bound takes LOW,HIGH or one number, got {len(given)} numbers.")
+    return (-given[0], given[0]) if len(given) == 1 else (given[0], given[1])
+
+
+def draws_from(text: str) -> int | None:
+    """A number, or None for "auto"."""
+    from onedraw.errors import WrongCall
+
+    if text == "auto":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise WrongCall(f"--draws takes auto or a whole number of at least 1, got {text!r}.")
+    return int(text)

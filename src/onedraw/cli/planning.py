@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from .asking import Asked, Planned, ask, name_of
 from .flags import (
+    Accept,
     AsJson,
     Delta,
     Draws,
+    Effect,
     Epsilon,
+    Hidden,
+    Mechanism,
+    Noise,
     Order,
     Prior,
+    PriorScale,
+    Quantile,
     Question,
+    Radius,
+    ResponseBound,
     SchemaFile,
     Target,
+    Threshold,
+    VarianceFloor,
     budget_from,
-    prior_from,
+    draws_from,
+    numbers_from,
+    response_range_from,
 )
-from .show import number, show_json, show_lines, show_table
+from .show import number, progress, show_json, show_lines, show_table
+
+CALIBRATED = ("weight", "beta", "diffusion", "concentration", "steps", "candidates", "radius")
+"""The numbers a calibration found or was given that say most; all of them are in --json."""
+
+PUBLIC_SEED = 20261115  # simulations of public numbers: the seed protects nothing and makes plans reproducible
+
+Rows = Annotated[int, typer.Option("--rows", help="n, the public number of records.")]
 
 
 def plan(
@@ -27,46 +50,240 @@ def plan(
     target: Target,
     model: Question,
     epsilon: Epsilon,
-    rows: Annotated[int, typer.Option("--rows", help="n, the public number of records.")],
+    rows: Rows,
     delta: Delta = 1e-6,
     order: Order = None,
+    mechanism: Mechanism = "auto",
     prior: Prior = None,
-    draws: Draws = 1,
+    draws: Draws = "auto",
+    simulate: Annotated[int, typer.Option("--simulate", metavar="SETS", min=0, help="Also run every mechanism on so many simulated data sets, to check the prediction.")] = 0,
+    for_error: Annotated[float | None, typer.Option("--for-error", metavar="ERROR", help="Also the smallest n, and the smallest ε, that reach this error.")] = None,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Also draw the expected error as a picture (.png, .svg or .pdf); must not exist.")] = None,
+    over: Annotated[str, typer.Option("--over", help="What the figure varies: rows or epsilon.")] = "rows",
+    effect: Effect = None,
+    noise: Noise = None,
+    prior_scale: PriorScale = None,
+    radius: Radius = None,
+    response_bound: ResponseBound = None,
+    variance_floor: VarianceFloor = None,
+    threshold: Threshold = None,
+    quantile: Quantile = None,
+    hidden: Hidden = None,
+    accept: Accept = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """The promise and the expected error of every eligible mechanism. Reads the schema, never the data."""
     from onedraw.data import Schema
-    from onedraw.planning import choices, model_for
 
+    check_figure(figure, over)
     declared, budget = Schema.load(schema), budget_from(epsilon, delta, order)
-    family = model_for(declared, target, question=model, n=rows, budget=budget, prior=prior_from(prior))
-    found = choices(family, budget, n=rows, draws=draws, records_per_person=declared.records_per_person)
-    eligible: list[dict[str, Any]] = [{
-        "mechanism": type(choice.plan.mechanism).__name__.lower(), "parameters": dict(choice.plan.parameters),
-        "promise": choice.plan.guarantee.promise.to_dict(), "expected_rmse": choice.expected.private,
-        "rmse_without_privacy": choice.expected.sampling, "plan_digest": choice.plan.digest,
-    } for choice in found.eligible]  # fmt: skip
-    if as_json:
-        show_json(
-            {
-                "budget": budget.to_dict(),
-                "n": rows,
-                "model": family.to_dict(),
-                "eligible": eligible,
-                "refused": found.refused,
-            }
-        )
-        return
-    show_table(
-        f"{model} of {target}: {budget}, n = {rows:,}",
-        ["mechanism", "expected error", "without privacy", "calibrated"],
-        [[row["mechanism"], number(row["expected_rmse"]), number(row["rmse_without_privacy"]), _numbers(row["parameters"])]
-         for row in eligible],
+    asked = ask(
+        declared, target, model, prior=numbers_from(prior, "--prior", "1,1"),
+        options={
+            "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
+            "response_bound": response_range_from(response_bound), "variance_floor": variance_floor,
+            "threshold": threshold, "quantile": quantile, "hidden": hidden,
+        },
     )  # fmt: skip
-    show_lines(*(f"{name}: not eligible. {reason}" for name, reason in found.refused.items()))
-    show_lines("Errors are root mean squared, averaged over the prior; no record was read.")
+    check_predictable(asked, for_error=for_error, figure=figure, simulate=simulate)
+    options: dict[str, Any] = {"mechanism": mechanism, "accept": tuple(accept or ())}
+    found = asked.planned(budget, n=rows, draws=draws_from(draws), **options)
+    eligible = [described(choice) for choice in found.choices.eligible]
+    if simulate:
+        add_simulated(eligible, asked, found, simulate)
+    document: dict[str, Any] = {
+        "budget": budget.to_dict(), "n": rows, "target": target, "draws": found.draws, "draws_reason": found.reason,
+        "model": found.choices.best.model.to_dict(), "why": found.choices.why, "eligible": eligible,
+        "refused": found.choices.refused,
+    }  # fmt: skip
+    if for_error is not None:
+        document["for_error"] = {"error": for_error} | smallest(asked, budget, rows, for_error, mechanism=mechanism)
+    if figure is not None:
+        from .plan_figure import draw_plan
+
+        curves = expected_over(asked, budget, rows, draws=found.draws, over=over, options=options)
+        draw_plan(figure, curves, over=over, at=rows if over == "rows" else epsilon, title=f"{asked.title}: {budget}, n = {rows:,}")  # fmt: skip
+        document["figure"] = {"file": str(figure), "over": over, "points": curves}
+    if as_json:
+        show_json(document)
+    else:
+        show(asked, budget, document)
+
+
+def check_figure(figure: Path | None, over: str) -> None:
+    from onedraw.errors import CannotWrite, WrongCall
+    from onedraw.release import check_writable
+
+    if over not in ("rows", "epsilon"):
+        raise WrongCall(f"--over is what the figure varies, rows or epsilon; {over!r} came.")
+    if figure is None:
+        return
+    if figure.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise CannotWrite(f"A figure is written as .png, .svg or .pdf, but {figure.name} came. Choose another name.")
+    check_writable(figure)
+
+
+def check_predictable(asked: Asked, *, for_error: float | None, figure: Path | None, simulate: int) -> None:
+    """Refuse, before anything is computed, what has no answer."""
+    from onedraw.errors import WrongCall
+
+    if asked.is_network and (for_error is not None or figure is not None or simulate):
+        raise WrongCall(
+            "The error of a network's weights cannot be predicted: single weights mean nothing. Leave out --for-error, "
+            "--figure and --simulate."
+        )
+    if for_error is None:
+        return
+    if not 0.0 < for_error < math.inf:
+        raise WrongCall(f"--for-error is the wanted root mean squared error, above 0, but {for_error:g} came.")
+    if asked.regression is None:
+        raise WrongCall(
+            f"--for-error is answered for regressions; for a {asked.model} look at the figure: --figure plan.png."
+        )
+
+
+# ── what is computed ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def described(choice: Any) -> dict[str, Any]:
+    return {
+        "mechanism": name_of(choice), "parameters": dict(choice.plan.parameters),
+        "promise": choice.plan.guarantee.promise.to_dict(), "expected_rmse": known(choice.expected.private),
+        "rmse_without_privacy": known(choice.expected.sampling), "bias": known(choice.expected.bias),
+        "seconds": known(choice.seconds), "plan_digest": choice.plan.digest,
+    }  # fmt: skip
+
+
+def known(value: float) -> float | None:
+    """JSON has no NaN: what is not known is null."""
+    return value if math.isfinite(value) else None
+
+
+def add_simulated(eligible: list[dict[str, Any]], asked: Asked, found: Planned, data_sets: int) -> None:
+    """Run the real mechanisms on data simulated from the design. Seeded and public: nothing here is a release."""
+    import numpy as np
+
+    from onedraw.errors import WrongCall
+    from onedraw.planning import simulated_error
+
+    question = asked.regression
+    sizes = {} if question is None else {"effect": question.expected_effect, "noise": question.unit}
+    with progress("simulating", total=len(eligible)) as step:
+        for row, choice in zip(eligible, found.choices.eligible, strict=True):
+            step(row["mechanism"])
+            generator = np.random.default_rng(PUBLIC_SEED)
+            try:
+                error = simulated_error(choice.plan, data_sets=data_sets, generator=generator, **sizes).private
+            except WrongCall:
+                error = math.nan
+            row["simulated_rmse"] = known(error * asked.unit)
+
+
+def smallest(asked: Asked, budget: Any, n: int, error: float, *, mechanism: str) -> dict[str, Any]:
+    """The smallest n for the budget and the smallest ε for the records, or the reason there is none."""
+    from onedraw.errors import PromiseRefused
+    from onedraw.planning import smallest_epsilon, smallest_n
+    from onedraw.privacy import ApproxDP, PureDP
+
+    found: dict[str, Any] = {"smallest_rows": None, "smallest_epsilon": None, "reasons": []}
+    with progress("looking for the smallest n and ε", total=2) as step:
+        step("smallest n")
+        try:
+            found["smallest_rows"] = smallest_n(asked.regression, budget, error / asked.unit, mechanism=mechanism)
+        except PromiseRefused as refused:
+            found["reasons"].append(str(refused))
+        step("smallest ε")
+        if not isinstance(budget, ApproxDP | PureDP):
+            found["reasons"].append("The smallest ε is sought for (ε, δ) budgets; leave out --order for it.")
+            return found
+        delta = budget.stated_delta if isinstance(budget, ApproxDP) else 0.0
+        try:
+            found["smallest_epsilon"] = smallest_epsilon(
+                asked.regression, error / asked.unit, n=n, delta=delta, mechanism=mechanism
+            )
+        except PromiseRefused as refused:
+            found["reasons"].append(str(refused))
+    return found
+
+
+def expected_over(
+    asked: Asked, budget: Any, n: int, *, draws: int, over: str, options: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Expected errors at sizes a tenth to ten times as large as asked, for every mechanism eligible there."""
+    from onedraw.errors import PromiseRefused
+
+    points = []
+    factors = [10.0 ** (step / 4) for step in range(-4, 5)]
+    with progress("planning the figure", total=len(factors)) as step:
+        for factor in factors:
+            step("")
+            size = max(1, round(n * factor))
+            asked_for = budget if over == "rows" else scaled(budget, factor)
+            try:
+                found = asked.planned(asked_for, n=size if over == "rows" else n, draws=draws, **options)
+            except PromiseRefused:
+                continue
+            errors = {name_of(choice): known(choice.expected.private) for choice in found.choices.eligible}
+            plain = known(found.choices.eligible[0].expected.sampling)
+            at = size if over == "rows" else asked_for.stated_epsilon
+            points.append({"at": at, "expected_rmse": errors, "rmse_without_privacy": plain})
+    return points
+
+
+def scaled(budget: Any, factor: float) -> Any:
+    """The same kind of budget with another ε."""
+    from onedraw.errors import WrongCall
+    from onedraw.privacy import ApproxDP, PureDP
+
+    match budget:
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
+            return ApproxDP(epsilon * factor, delta)
+        case PureDP(stated_epsilon=epsilon):
+            return PureDP(epsilon * factor)
+    raise WrongCall("--over epsilon varies the ε of an (ε, δ) budget; leave out --order, or use --over rows.")
+
+
+# ── how it looks ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
+    eligible, simulated = document["eligible"], "simulated_rmse" in document["eligible"][0]
+    head = ["mechanism", "expected error", *(["simulated"] if simulated else []), "without privacy", "calibrated"]
+    show_table(
+        f"{asked.title}: {budget}, n = {document['n']:,}", head,
+        [[row["mechanism"], figure_of(row["expected_rmse"]), *([figure_of(row["simulated_rmse"])] if simulated else []),
+          figure_of(row["rmse_without_privacy"]), _numbers(row["parameters"])] for row in eligible],
+    )  # fmt: skip
+    show_lines(*(f"{name}: not eligible. {reason}" for name, reason in document["refused"].items()))
+    if document["why"]:
+        show_lines("", f"Mechanism: {document['why']}")
+    if document["draws_reason"]:
+        show_lines(f"Draws: {document['draws_reason']}.".replace("..", "."))
+    if "for_error" in document:
+        show_lines("", *smallest_words(document["for_error"], document["n"], budget))
+    if "figure" in document:
+        show_lines(f"Figure written to {document['figure']['file']}.")
+    what = "the prior" if asked.regression is None else "the reference design, for columns scaled to [-1, 1]"
+    show_lines("", f"Errors are root mean squared per parameter, averaged over {what}; no record was read.")
+
+
+def smallest_words(found: dict[str, Any], n: int, budget: Any) -> list[str]:
+    lines: list[str] = []
+    if found["smallest_rows"] is not None:
+        lines.append(
+            f"An error of {found['error']:g} is expected from n = {found['smallest_rows']:,} records under {budget}."
+        )
+    if found["smallest_epsilon"] is not None:
+        lines.append(
+            f"An error of {found['error']:g} is expected with n = {n:,} records from ε = {found['smallest_epsilon']:g}."
+        )
+    return [*lines, *found["reasons"]]
+
+
+def figure_of(value: float | None) -> str:
+    return "unknown" if value is None else number(value)
 
 
 def _numbers(parameters: dict[str, Any]) -> str:
-    shown = {name: value for name, value in parameters.items() if isinstance(value, float)}
+    shown = {name: value for name, value in parameters.items() if name in CALIBRATED}
     return ", ".join(f"{name} = {number(value)}" for name, value in shown.items())

@@ -1,28 +1,45 @@
-"""`onedraw release` and `onedraw verify`: let one draw out through the door, and check what it says afterwards."""
+"""`onedraw release` and `onedraw verify`: let a draw out through the door, and check what it says afterwards."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from .asking import Planned, ask
 from .flags import (
+    Accept,
     AsJson,
     Delta,
     Draws,
+    Effect,
     Epsilon,
+    Hidden,
     Mechanism,
+    Noise,
     Order,
     Prior,
+    PriorScale,
+    Quantile,
     Question,
+    Radius,
+    ResponseBound,
     SchemaFile,
     Target,
+    Threshold,
+    VarianceFloor,
     budget_from,
-    mechanisms_from,
-    prior_from,
-)  # fmt: skip
-from .show import show_json, show_lines, show_table
+    draws_from,
+    numbers_from,
+    response_range_from,
+)
+from .show import show_json, show_lines, show_remark, show_table, waiting
+
+LEVEL = 0.95
+MANY = 60
+"""More numbers than this are not printed: nobody reads them, and the file has them all."""
 
 
 def release(
@@ -34,53 +51,165 @@ def release(
     ledger: Annotated[str, typer.Option("--ledger", help="The books to charge: a SQLite file or a postgresql:// URL.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the release; must not exist.")],
     dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset's name in the ledger.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")] = None,
     delta: Delta = 1e-6,
     order: Order = None,
     mechanism: Mechanism = "auto",
     prior: Prior = None,
-    draws: Draws = 1,
+    draws: Draws = "auto",
     rows: Annotated[int | None, typer.Option("--rows", help="n, if you want it checked against the file's.")] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same."),
-    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same.")] = None,
+    prior_scale: PriorScale = None,
+    radius: Radius = None,
+    response_bound: ResponseBound = None,
+    variance_floor: VarianceFloor = None,
+    threshold: Threshold = None,
+    quantile: Quantile = None,
+    hidden: Hidden = None,
+    effect: Effect = None,
+    noise: Noise = None,
+    accept: Accept = None,
     as_json: AsJson = False,
-) -> None:
-    """Release one private draw: charge the ledger, draw, write the certificate."""
-    import onedraw.release as door
+) -> None:  # fmt: skip
+    """Release a private estimate: charge the ledger, draw, write the certificate (and a report)."""
     from onedraw.data import Schema, read
     from onedraw.ledger import Ledger
-    from onedraw.planning import choices, model_for
+    from onedraw.release import release as release_draws
 
-    door.check_writable(out)
-    declared, books, budget = Schema.load(schema), Ledger.open(ledger), budget_from(epsilon, delta, order)
-    records = read(data, declared, target=target)
-    n = records.n if rows is None else rows
-    family = model_for(declared, target, question=model, n=n, budget=budget, prior=prior_from(prior))
-    plan = choices(
-        family,
-        budget,
-        n=n,
-        draws=draws,
-        records_per_person=declared.records_per_person,
-        mechanisms=mechanisms_from(mechanism),
-    ).best
-    result = door.release(plan, records, ledger=books, dataset=dataset, random_state=seed, label=f"{model} of {target}")
-    result.save(out)
-    certificate = result.certificate
-    if as_json:
-        show_json(certificate.model_dump(mode="json") | {"out": str(out)})
-        return
-    show_lines(certificate.sentence)
-    show_table(
-        f"{certificate.draw.quantity} of {target}", ["parameter", "released"],
-        [[name, f"{value:.6g}"] for name, value in zip(certificate.draw.names, result.draws[0], strict=True)],
+    check_places(out, report)
+    declared, budget, accepted = Schema.load(schema), budget_from(epsilon, delta, order), tuple(accept or ())
+    asked = ask(
+        declared, target, model, prior=numbers_from(prior, "--prior", "1,1"),
+        options={
+            "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
+            "response_bound": response_range_from(response_bound), "variance_floor": variance_floor,
+            "threshold": threshold, "quantile": quantile, "hidden": hidden,
+        },
     )  # fmt: skip
-    if model == "average":
-        lower, upper = family.lower, family.upper
-        value = lower + result.draw * (upper - lower)
-        show_lines(f"The proportion is of the range {lower:g} … {upper:g}: in the column's units {value:.6g}.")
+    count, books = draws_from(draws), Ledger.open(ledger)
+    records = read(data, declared, target=target).measured(asked.measure)
+    n = records.n if rows is None else rows
+    planned = asked.planned(budget, n=n, draws=count, mechanism=mechanism, accept=accepted)
+    warn_of_few(planned)
+    with waiting(f"drawing, {seconds_words(planned)}"):
+        result = release_draws(
+            planned.choices.best, records, ledger=books, dataset=dataset, accept=accepted, random_state=seed,
+            label=f"{model} of {target}",
+        )  # fmt: skip
+    result.save(out)
+    table, reason = intervals(result, planned)
+    if report is not None:
+        from onedraw.report import write_report
+
+        write_report(
+            result, report, ledger=books, interval=table or reason or None, plan_table=planned.choices
+        )  # fmt: skip
+    numbers = coefficients(result, table)
+    if as_json:
+        show_json(result.certificate.model_dump(mode="json") | {
+            "out": str(out), "report": None if report is None else str(report), "why": planned.choices.why,
+            "estimates": numbers, "level": LEVEL, "why_no_interval": reason,
+        })  # fmt: skip
+        return
+    show(result.certificate, numbers, reason, why=planned.choices.why)
+    if report is not None:
+        show_lines(f"Report written to {report}.")
     show_lines(f"Written to {out}. Check it with: onedraw verify {out} --ledger {ledger}")
+
+
+def check_places(out: Path, report: Path | None) -> None:
+    """Refuse what cannot be written before anything is read or spent."""
+    from onedraw.errors import CannotWrite
+    from onedraw.release import check_writable
+
+    check_writable(out)
+    if report is None:
+        return
+    from onedraw.report.page import check_place
+
+    check_place(report, overwrite=False)
+    if report.resolve() == out.resolve():
+        raise CannotWrite(f"--out and --report are both {out}. Choose another name for the report.")
+
+
+def warn_of_few(planned: Planned) -> None:
+    """From public numbers alone; the release goes on."""
+    plan = planned.choices.best
+    parameters = len(plan.model.parameter_names)
+    if parameters > plan.n:
+        show_remark(
+            f"n = {plan.n} records for {parameters} parameters: the draw will say more about the prior than about the records."
+        )
+
+
+def seconds_words(planned: Planned) -> str:
+    seconds = planned.choices.eligible[0].seconds
+    return "" if math.isnan(seconds) else f"about {max(1, math.ceil(seconds))} s by public numbers"
+
+
+# ── what was released, for people ────────────────────────────────────────────────────────────────────────────
+
+
+def intervals(result: Any, planned: Planned) -> tuple[Any, str]:
+    """The table of intervals, or None and the reason; both follow from the draws that were published."""
+    from onedraw.errors import PromiseRefused
+    from onedraw.report import coefficient_table
+
+    if planned.why_no_interval:
+        return None, planned.why_no_interval
+    if result.certificate.draw.quantity == "network weights":
+        return None, "single weights of a network mean nothing: units can be exchanged. Use its predictions"
+    try:
+        return coefficient_table(result, LEVEL), ""
+    except PromiseRefused as error:
+        return None, str(error)
+
+
+def coefficients(result: Any, table: Any) -> list[dict[str, Any]]:
+    """One row for each published number, in the units of the columns; bounds are None where there is no interval."""
+    from onedraw.release.reading import average, readable_draws
+    from onedraw.release.verification import rebuild_plan
+
+    certificate, plan = result.certificate, rebuild_plan(result.certificate)
+    if table is None:
+        values = average(readable_draws(certificate, plan.model), plan)
+        return [{"name": name, "estimate": float(value), "low": None, "high": None} for name, value in zip(certificate.draw.names, values, strict=True)]  # fmt: skip
+    return [
+        {"name": name, "estimate": centre, "low": low, "high": high, "sampling_sd": sampling, "privacy_sd": privacy}
+        for name, centre, low, high, sampling, privacy in zip(
+            table.names, table.centre, map(finite, table.low), map(finite, table.high),
+            map(finite, table.sampling_sd), map(finite, table.privacy_sd), strict=True,
+        )
+    ]  # fmt: skip
+
+
+def finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def show(certificate: Any, numbers: list[dict[str, Any]], reason: str, *, why: str = "") -> None:
+    show_lines(certificate.sentence)
+    target = certificate.data.target
+    if len(numbers) > MANY or certificate.draw.quantity == "network weights":
+        show_lines(f"{len(numbers)} {certificate.draw.quantity}; score new records with onedraw predict.")
+    elif any(row["low"] is not None for row in numbers):
+        show_table(
+            f"{certificate.draw.quantity} of {target}, in the units of the columns", ["parameter", "released", f"{100 * LEVEL:g} % interval"],
+            [[row["name"], f"{row['estimate']:.6g}", between(row)] for row in numbers],
+        )  # fmt: skip
+    else:
+        show_table(
+            f"{certificate.draw.quantity} of {target}, in the units of the columns", ["parameter", "released"],
+            [[row["name"], f"{row['estimate']:.6g}"] for row in numbers],
+        )  # fmt: skip
+    if why:
+        show_lines(f"Mechanism: {why}")
+    if reason:
+        show_lines(f"No interval: {reason.rstrip('.')}.")
+
+
+def between(row: dict[str, Any]) -> str:
+    return "–" if row["low"] is None or row["high"] is None else f"{row['low']:.4g} to {row['high']:.4g}"
 
 
 def verify(
@@ -89,10 +218,10 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Derive the promise again from the certificate's numbers, without the data."""
-    import onedraw.release as door
     from onedraw.ledger import Ledger
+    from onedraw.release import verify as verify_certificate
 
-    result = door.verify(release_file, ledger=None if ledger is None else Ledger.open(ledger))
+    result = verify_certificate(release_file, ledger=None if ledger is None else Ledger.open(ledger))
     if as_json:
         show_json({"answer": result.answer, "sentence": result.sentence, "checks": list(result.checks)})
         return

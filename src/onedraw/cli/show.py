@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from onedraw.errors import OnedrawError
@@ -31,6 +32,50 @@ def show_lines(*lines: str) -> None:
 
     for line in lines:
         console().print(Text(line))
+
+
+def show_remark(line: str) -> None:
+    """Beside the result, on stderr: what should be known and is no error."""
+    from rich.text import Text
+
+    console(stderr=True).print(Text("onedraw: ", style="bold yellow") + Text(line))
+
+
+@contextmanager
+def progress(what: str, *, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on stderr, in a terminal only, that moves by a public count of steps; call what it yields before each."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    errors = console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        begun = False
+
+        def step(name: str) -> None:
+            nonlocal begun
+            if begun:
+                bar.advance(task)
+            begun = True
+            bar.update(task, description=f"{what}: {name}" if name else what)
+
+        yield step
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """A turning sign on stderr, in a terminal only, beside words that are fixed before any record is read."""
+    errors = console(stderr=True)
+    if not errors.is_terminal:
+        yield
+        return
+    with errors.status(what):
+        yield
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

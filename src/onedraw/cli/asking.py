@@ -1,0 +1,112 @@
+"""What was asked for, and the plans that answer it: the same for `plan`, `release` and `demo`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The plans, best first; how many draws; and, in words, how the draws came to be that many."""
+
+    choices: Any
+    draws: int
+    reason: str = ""
+
+    @property
+    def why_no_interval(self) -> str:
+        """Known beforehand, from public numbers, where one draw was found to be the most."""
+        return self.reason if self.draws == 1 else ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question about a column, with everything public about it; ``regression`` is None for a single column's."""
+
+    schema: Any
+    target: str
+    model: str
+    regression: Any = None
+    measure: Any = None
+    prior: Any = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.model} {'regression ' if self.regression is not None else ''}of {self.target}"
+
+    def planned(
+        self, budget: Any, *, n: int, draws: int | None = None, mechanism: str = "auto", accept: Collection[str] = ()
+    ) -> Planned:
+        """From public numbers only; ``draws`` None is "auto"."""
+        from onedraw import planning
+
+        people = self.schema.records_per_person
+        if self.regression is None:
+            count = draws or 1
+            family = planning.model_for(
+                self.schema, self.target, question=self.model, n=n, budget=budget, prior=self.prior
+            )
+            found = planning.choices(
+                family, budget, n=n, draws=count, records_per_person=people, mechanisms=conjugate_mechanisms(mechanism)
+            )
+            return Planned(found, count)
+        from onedraw.planning.regression_questions import in_response_units
+
+        options: dict[str, Any] = {"n": n, "records_per_person": people, "mechanism": mechanism, "accept": accept}
+        if draws is None and not self.is_network:
+            shared = planning.replication(self.regression, budget, **options)
+            chosen = in_response_units(shared.choices, self.measure, mechanism=mechanism)
+            return Planned(chosen, shared.draws, shared.reason)
+        count = draws or 1
+        chosen = planning.choose(self.regression, budget, draws=count, **options)
+        return Planned(in_response_units(chosen, self.measure, mechanism=mechanism), count)
+
+    @property
+    def is_network(self) -> bool:
+        """Its single weights mean nothing, so there is no interval and no error per parameter."""
+        return self.model.startswith("network")
+
+    @property
+    def unit(self) -> float:
+        """Of the response, in which errors are stated."""
+        return 1.0 if self.measure is None else float(self.measure.unit)
+
+
+def ask(schema: Any, target: str, model: str, *, prior: Any = None, options: Mapping[str, Any] | None = None) -> Asked:
+    """Check the question against the schema alone: no file of records is opened."""
+    from onedraw.errors import WrongCall
+    from onedraw.planning.questions import column_for
+    from onedraw.planning.regression_questions import is_regression, regression_for
+
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    if not is_regression(model):
+        column_for(schema, target, model)
+        if given:
+            raise WrongCall(f"{listed(given)} belong to regressions; a {model} of one column has none. Leave them out.")
+        return Asked(schema, target, model, prior=prior)
+    if prior is not None:
+        raise WrongCall(f"--prior is for questions about one column; a {model} regression takes --prior-scale.")
+    question, measure = regression_for(schema, target, model=model, options=given)
+    return Asked(schema, target, model, question, measure)
+
+
+def listed(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in options)
+
+
+def conjugate_mechanisms(name: str) -> Any:
+    """The mechanisms a name stands for: all of them for "auto"."""
+    from onedraw.errors import WrongCall
+    from onedraw.planning.choice import CANDIDATES
+
+    known = {type(mechanism).__name__.lower(): (mechanism,) for mechanism in CANDIDATES} | {"auto": CANDIDATES}
+    if name not in known:
+        raise WrongCall(f"No mechanism is called {name!r}. Choose one of: {', '.join(known)}.")
+    return known[name]
+
+
+def name_of(choice: Any) -> str:
+    """What people type as --mechanism."""
+    return choice.name or type(choice.plan.mechanism).__name__.lower()

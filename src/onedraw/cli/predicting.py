@@ -1,0 +1,82 @@
+"""`onedraw predict`: score new records with a released model. Reads the certificate and the new file; nothing private."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .flags import AsJson
+from .show import console, show_json, show_lines
+
+
+def predict(
+    release_file: Annotated[Path, typer.Argument(help="A release file of a regression or classification.")],
+    data: Annotated[Path, typer.Argument(help="New records: CSV, Parquet or Arrow. The target need not be in it.")],
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="The release's schema, where the certificate does not carry it.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Where to write the scores (.csv); must not exist. Default: print them."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Probabilities, classes or values for new records, by the mean of the released draws. Spends nothing."""
+    from onedraw.data import Schema
+    from onedraw.release import check_writable, verify
+    from onedraw.release.reading import predict as predict_records
+    from onedraw.release.verification import read_certificate, rebuild_plan
+
+    if out is not None:
+        check_writable(out)
+    certificate = read_certificate(release_file)
+    verify(certificate)
+    found = predict_records(
+        certificate, rebuild_plan(certificate), data, schema=None if schema is None else Schema.load(schema)
+    )
+    text = as_csv(found)
+    if out is not None:
+        write_whole(out, text)
+    if as_json:
+        show_json({
+            "release": str(release_file), "sentence": certificate.sentence, "records": len(found.values),
+            "out": None if out is None else str(out), "classes": list(found.classes), "columns": list(found.columns),
+            "labels": found.labels, "values": found.values.tolist(),
+        })  # fmt: skip
+    elif out is None:
+        print(text, end="")
+    else:
+        show_lines(f"{len(found.values):,} records scored, written to {out}. No private record was read.")
+    if not as_json and certificate.exactness.get("kind") in ("estimated", "assumed"):
+        console(stderr=True).print(certificate.sentence, markup=False)
+
+
+def as_csv(found: Any) -> str:
+    """One line for each record, in the file's order: the class if there is one, then the numbers."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    labels = found.labels
+    writer.writerow([*(["class"] if labels or found.classes else []), *found.columns])
+    for index, values in enumerate(found.values):
+        writer.writerow([*([labels[index]] if labels else []), *(f"{value:.6g}" for value in values)])
+    return text.getvalue()
+
+
+def write_whole(target: Path, text: str) -> None:
+    """The whole file or nothing."""
+    from onedraw.errors import CannotWrite
+
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=f".{target.name}.", encoding="utf-8", newline="", delete=False) as handle:  # fmt: skip
+            handle.write(text)
+        os.replace(handle.name, target)
+    except OSError as error:
+        raise CannotWrite(
+            f"The scores could not be written to {target}: {error.strerror}. Choose another place."
+        ) from error

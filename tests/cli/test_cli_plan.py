@@ -1,0 +1,148 @@
+"""`onedraw plan`: expected errors, smallest n and ε, a figure; from the schema alone, before any record is read."""
+
+import json
+import math
+
+import pytest
+
+LOGISTIC = ("plan", "--schema=ill.yaml", "--target=ill", "--model=logistic", "--epsilon=2", "--rows=2000")
+LINEAR = ("plan", "--schema=cost.yaml", "--target=cost", "--model=linear", "--epsilon=2", "--rows=2000")
+ONE = ("--mechanism=least-squares", "--draws=1")
+
+
+@pytest.fixture
+def no_records(hospital):
+    """There is nothing to read: only the schemas are left."""
+    (hospital / "patients.csv").unlink()
+    return hospital
+
+
+def test_every_mechanism_is_listed_best_first_with_the_reasons_of_the_others(run, no_records):
+    code, out, err = run(*LOGISTIC, "--draws=1", "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    errors = [row["expected_rmse"] for row in document["eligible"]]
+    assert errors == sorted(errors)
+    assert {"noisy-gradient", "candidates", "gdp", "bounded"} <= {row["mechanism"] for row in document["eligible"]}
+    assert "accept" in document["refused"]["beta-divergence"]
+    assert all(row["rmse_without_privacy"] < row["expected_rmse"] for row in document["eligible"])
+    code, out, _ = run(*LOGISTIC, "--draws=1")
+    assert code == 0
+    assert "beta-divergence: not eligible" in out
+    assert "no record was read" in out
+    assert document["eligible"][0]["mechanism"] in out.partition("Mechanism:")[2][:60]
+
+
+def test_how_many_draws_is_said_beforehand(run, no_records):
+    _, few, _ = run(*LINEAR, "--mechanism=least-squares", "--json")
+    _, many, _ = run(*LINEAR, "--mechanism=least-squares", "--json", "--rows=200000", "--epsilon=5")
+    assert json.loads(few)["draws"] == 1
+    assert "below 25" in json.loads(few)["draws_reason"]
+    assert json.loads(many)["draws"] == 8
+
+
+def test_the_prediction_is_checked_by_simulation(run, no_records):
+    code, out, err = run(*LINEAR, *ONE, "--simulate=60", "--json")
+    assert code == 0, err
+    (row,) = json.loads(out)["eligible"]
+    assert row["simulated_rmse"] == pytest.approx(row["expected_rmse"], rel=0.25)
+    code, out, _ = run(*LINEAR, *ONE, "--simulate=3")
+    assert code == 0
+    assert "simulated" in out
+
+
+def test_errors_come_in_the_unit_of_the_target(run, no_records):
+    """Counted in cents, everything is a hundred times as large, and nothing else changes."""
+    text = (no_records / "cost.yaml").read_text()
+    found = []
+    for schema in (text, text.replace("upper: 20000, missing: 5000", "upper: 2000000, missing: 500000")):
+        (no_records / "cost.yaml").write_text(schema)
+        _, out, _ = run(*LINEAR, *ONE, "--json")
+        found.append(json.loads(out)["eligible"][0])
+    assert found[1]["expected_rmse"] == pytest.approx(100 * found[0]["expected_rmse"])
+    assert found[1]["plan_digest"] == found[0]["plan_digest"]
+
+
+def test_the_smallest_n_and_epsilon_reach_the_wanted_error(run, no_records):
+    code, out, err = run(*LINEAR, *ONE, "--for-error=500", "--json")
+    assert code == 0, err
+    found = json.loads(out)["for_error"]
+    _, again, _ = run(*LINEAR, *ONE, f"--rows={found['smallest_rows']}", "--json")
+    assert 400 < json.loads(again)["eligible"][0]["expected_rmse"] <= 500
+    _, again, _ = run(*LINEAR, *ONE, f"--epsilon={found['smallest_epsilon']}", "--json")
+    assert 400 < json.loads(again)["eligible"][0]["expected_rmse"] <= 505
+    _, words, _ = run(*LINEAR, *ONE, "--for-error=500")
+    assert f"n = {found['smallest_rows']:,} records" in words
+
+
+def test_what_cannot_be_reached_is_said_in_words(run, no_records):
+    code, out, _ = run(*LINEAR, *ONE, "--for-error=20")
+    assert code == 0
+    assert "the sample itself is too small" in " ".join(out.split())
+
+
+def test_a_network_is_planned_where_its_assumption_is_named(run, no_records):
+    code, out, err = run(*LOGISTIC, "--model=network-classifier", "--hidden=3", "--accept=assumed", "--json")
+    assert code == 0, err
+    (row,) = json.loads(out)["eligible"]
+    assert row["mechanism"] == "beta-divergence"
+    assert row["expected_rmse"] is None
+    assert "unknown" in run(*LOGISTIC, "--model=network-classifier", "--hidden=3", "--accept=assumed")[1]
+
+
+@pytest.mark.parametrize("over", ["rows", "epsilon"])
+def test_a_figure_is_drawn(run, no_records, over):
+    code, out, err = run(*LINEAR, *ONE, "--figure=plan.png", f"--over={over}", "--json")
+    assert code == 0, err
+    points = json.loads(out)["figure"]["points"]
+    assert len(points) == 9
+    errors = [point["expected_rmse"]["least-squares"] for point in points]
+    assert errors == sorted(errors, reverse=True)
+    assert math.isclose(points[4]["at"], 2000 if over == "rows" else 2.0)
+    picture = (no_records / "plan.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 10_000
+
+
+def test_a_question_about_one_column_has_a_figure_and_a_simulation_too(run, no_records):
+    code, out, err = run(
+        "plan", "--schema=ill.yaml", "--target=ill", "--model=proportion", "--epsilon=1", "--rows=200", "--simulate=50", "--mechanism=diffused",
+        "--figure=plan.svg", "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    assert all(row["simulated_rmse"] > 0 for row in json.loads(out)["eligible"])
+    assert (no_records / "plan.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        (["--figure=ill.yaml"], 2, ".png, .svg or .pdf"),
+        (["--figure=nowhere/plan.png"], 2, "does not exist"),
+        (["--figure=old.png"], 2, "exists already"),
+        (["--over=columns"], 2, "rows or epsilon"),
+        (["--for-error=0"], 2, "above 0"),
+        (["--for-error=nan"], 2, "above 0"),
+        (["--model=proportion", "--for-error=1"], 2, "answered for regressions"),
+        (["--rows=0"], 2, "at least 1"),
+        (["--rows=-3"], 2, "at least 1"),
+        (["--epsilon=-1"], 2, "ε"),
+        (["--effect=0"], 2, "effect must be a positive"),
+        (["--noise=1"], 2, "--noise does not belong"),
+        (["--mechanism=magic"], 2, "is called 'magic'"),
+        (["--target=height"], 2, "not declared"),
+        (["--schema=cost.yaml", "--target=cost"], 2, "classes"),
+        (["--model=network-classifier"], 3, "accept"),
+        (["--model=network-classifier", "--accept=assumed", "--figure=plan.png"], 2, "cannot be predicted"),
+        (["--epsilon=2", "--delta=0", "--mechanism=noisy-gradient"], 3, "noisy-gradient"),
+    ],
+)
+def test_a_wrong_call_is_one_paragraph_and_writes_nothing(run, no_records, changes, code, words):
+    (no_records / "old.png").write_text("precious")
+    before = sorted(path.name for path in no_records.iterdir())
+    found, out, err = run(*LOGISTIC, *changes)
+    assert found == code, (out, err)
+    assert words in " ".join(err.split())
+    assert not out
+    assert sorted(path.name for path in no_records.iterdir()) == before
+    assert (no_records / "old.png").read_text() == "precious"
