@@ -7,12 +7,14 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 UV     := uv==0.13.7
 
-.PHONY: help setup demo test test-all lint format lock bench postgresql clean
+.PHONY: help setup demo test test-all lint format lock bench docs docs-serve reference postgresql chromium clean
 
 help:
-	@echo "make demo      release a private proportion, histogram and mean of a real data set, and verify them"
+	@echo "make demo      a private regression of a real data set: plan, release, verify, audit, report"
 	@echo "make test      lint, type-check and test (under 15 minutes on two cores)"
 	@echo "make test-all  the same with the longer checks"
+	@echo "make docs      build the documentation site into build/docs/site (make docs-serve shows it on port 8000)"
+	@echo "make reference write the pages on the command line and the Python names anew from the code"
 	@echo "make bench     the benchmarks, printed as ratios"
 	@echo "make lock      resolve requirements.lock anew after a change of pyproject.toml"
 
@@ -45,15 +47,28 @@ lint: setup
 postgresql:
 	@sh tools/install_postgresql.sh
 
-test: setup lint postgresql
+# The report is looked at in a real browser, at two widths.
+chromium:
+	@sh tools/install_chromium.sh
+
+test: setup lint postgresql chromium
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-all: setup lint postgresql
+test-all: setup lint postgresql chromium
 	$(BIN)/python -m pytest -n 2
 
 bench: setup
 	$(BIN)/python benchmarks/parquet_release.py
 	$(BIN)/python benchmarks/gibbs_speed.py
+
+docs: setup
+	$(BIN)/python tools/build_site.py
+
+docs-serve: docs
+	$(BIN)/python -m http.server 8000 --bind 127.0.0.1 --directory build/docs/site
+
+reference: setup
+	$(BIN)/python tools/write_reference.py
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -69,7 +69,7 @@ def candidates(dimension: int) -> dict[str, tuple]:
     return {
         "gdp, last-iterate Langevin": (od.Gibbs("gdp"), logistic, None),
         "gdp, exp-linear loss": (od.Gibbs("gdp"), linear, None),
-        "bounded (|θᵀx| ≤ 3), proximal": (od.Gibbs("bounded"), od.models.Logistic(**wide, prior=ball), None),
+        "bounded (θᵀx within ±3), proximal": (od.Gibbs("bounded"), od.models.Logistic(**wide, prior=ball), None),
         "noisy gradient, logistic": (od.NoisyGradient(), logistic, None),
         "noisy gradient, exp-linear": (od.NoisyGradient(), linear, None),
         "gdp, proximal": (od.Gibbs("gdp"), logistic, "proximal"),

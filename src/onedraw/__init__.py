@@ -17,7 +17,19 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_ROOMS = ("privacy", "data", "models", "mechanisms", "samplers", "ledger", "errors")
+_ROOMS = (
+    "privacy",
+    "data",
+    "models",
+    "mechanisms",
+    "samplers",
+    "ledger",
+    "audit",
+    "casebook",
+    "estimators",
+    "report",
+    "errors",
+)
 
 # name → the room it lives in
 _NAMES = {
@@ -32,6 +44,13 @@ _NAMES = {
     **dict.fromkeys(("Gaussian", "NormalInverseGamma"), "models"),
     **dict.fromkeys(("Ledger",), "ledger"),
     **dict.fromkeys(("release", "Release", "Certificate", "verify"), "release"),
+    **dict.fromkeys(
+        (
+            "DPLogisticRegression", "DPLinearRegression", "DPQuantileRegressor", "DPLinearSVC", "DPMLPClassifier",
+            "DPMLPRegressor", "DPProportion", "DPHistogram", "DPMean", "DPRate",
+        ),
+        "estimators",
+    ),
 }  # fmt: skip
 
 __all__ = sorted([*_ROOMS, *_NAMES, "__version__"])

@@ -1,0 +1,29 @@
+"""How does a scikit-learn user get it? Estimators that publish their fit, with a certificate.
+
+`BaseEstimator` and mixins only; nothing here subclasses a fitted algorithm. Every `fit` is one release through the door:
+public numbers first, then the ledger, then the records. See `fitting`.
+"""
+
+from .classification import DPLinearSVC, DPLogisticRegression
+from .columns import DPHistogram, DPMean, DPProportion, DPRate
+from .fitting import FewRecords, NotCovered
+from .networks import DPMLPClassifier, DPMLPRegressor
+from .regression import DPLinearRegression, DPQuantileRegressor
+from .summary import Estimate, Summary
+
+__all__ = [
+    "DPHistogram",
+    "DPLinearRegression",
+    "DPLinearSVC",
+    "DPLogisticRegression",
+    "DPMLPClassifier",
+    "DPMLPRegressor",
+    "DPMean",
+    "DPProportion",
+    "DPQuantileRegressor",
+    "DPRate",
+    "Estimate",
+    "FewRecords",
+    "NotCovered",
+    "Summary",
+]

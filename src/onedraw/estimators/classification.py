@@ -1,0 +1,268 @@
+"""Private classifiers with a linear predictor: logistic regression (two classes or more) and a support vector machine.
+
+Which theorem makes a draw private, which loss it rests on and how many draws share the budget is decided by `planning`
+from public numbers; ``choice_.why`` says what was taken and why.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+
+from onedraw.errors import InvalidModel
+from onedraw.planning import Regression
+
+from .incoming import Incoming
+from .linear import LinearEstimator
+from .regression_release import regression
+
+Array = NDArray[np.float64]
+
+
+class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Logistic regression for two classes, multinomial for more, released under differential privacy.
+
+    ``DPLogisticRegression(epsilon=1.0, bounds=(0, 1), classes=[0, 1]).fit(X, y)``
+
+    Parameters
+    ----------
+    epsilon : float
+        How much this fit may spend. There is no default.
+    delta : float, default=1e-6
+        0 means pure ε-differential privacy.
+    bounds : (low, high), numbers or one each per column
+        The public range of the features; values outside are clamped. Never read from the data.
+    data_norm : float
+        Instead of bounds: rows longer than this are shortened to it.
+    classes : list
+        All labels there can be; of two the negative one first. Rows with another label count as the first class.
+    mechanism : str, default="auto"
+        "auto", or one of "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded",
+        "candidates", "beta-divergence" (the last only with ``accept``).
+    prior_scale : float
+        Standard deviation of the prior of each coefficient (of columns scaled to [−1, 1]); None: 2/r̃.
+    radius : float
+        Of the ball that some mechanisms restrict the coefficients to; None: prior_scale·(√d + 2).
+    effect : float
+        How far the linear predictor is expected to vary (its standard deviation); bears on accuracy only. None: 1.
+    fit_intercept : bool, default=True
+    n_draws : "auto" or int, default="auto"
+        "auto": eight or four draws share the budget if that gives an interval, otherwise one draw of full weight.
+    accept : str or list of str
+        "estimated", "assumed": samplers short of a proof that may be used. Default: none.
+    ledger, dataset : path, URL or Ledger; str
+        The books that are charged before a row is read, and the name of the budget in them.
+    random_state : int
+        None: fresh entropy. A number makes the draw reproducible, and the certificate says that it is not private.
+
+    Attributes
+    ----------
+    coef_, intercept_ : arrays of shape (1, d) and (1,); (K, d) and (K,) for K > 2 classes
+        In the columns' own units: the mean of the draws.
+    draws_ : array of shape (draws, parameters)
+        All draws, in the columns' own units.
+    classes_, n_features_in_, feature_names_in_
+    certificate_, guarantee_, release_
+        What is promised. Only these and the draws leave.
+    choice_ : planning.Choices
+        What was picked, from what, and why.
+    interval_reason_ : str
+        Why there is no interval; empty if there is one.
+    notes_ : tuple of str
+        What around this fit used the private data and is not covered.
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        epsilon: Any = None,
+        *,
+        delta: Any = 1e-6,
+        bounds: Any = None,
+        data_norm: Any = None,
+        classes: Any = None,
+        mechanism: Any = "auto",
+        prior_scale: Any = None,
+        radius: Any = None,
+        effect: Any = None,
+        fit_intercept: Any = True,
+        n_draws: Any = "auto",
+        accept: Any = (),
+        ledger: Any = None,
+        dataset: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.data_norm = data_norm
+        self.classes = classes
+        self.mechanism = mechanism
+        self.prior_scale = prior_scale
+        self.radius = radius
+        self.effect = effect
+        self.fit_intercept = fit_intercept
+        self.n_draws = n_draws
+        self.accept = accept
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> DPLogisticRegression:
+        """Charge the ledger, read the records once, and keep what was released."""
+        came = self._incoming(X, y)
+        labels = declared_classes(self)
+        self._fit_linear(came, self._question(came), came.y)
+        self.classes_ = labels
+        return self
+
+    def _question(self, came: Incoming) -> Regression:
+        labels = declared_classes(self).tolist()
+        kind = "logistic" if len(labels) == 2 else "softmax"
+        return regression(
+            kind, came.features, **self._common(came), classes=labels, intercept=self.fit_intercept, radius=self.radius
+        )
+
+    def decision_function(self, X: Any) -> Array:
+        """Log-odds of the second class, (n,); for more than two classes one score each, (n, K)."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, X: Any) -> Array:
+        """(n, K), in the order of ``classes_``."""
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            positive = special.expit(scores[:, 0])
+            return np.column_stack([1.0 - positive, positive])
+        probabilities: Array = special.softmax(scores, axis=1)
+        return probabilities
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likelier class of each row."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = classifier_tags(super().__sklearn_tags__())
+        tags.classifier_tags.multi_class = not two_declared(self.classes)
+        return tags
+
+
+class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A linear support vector machine for two classes (hinge loss, its kink rounded), under differential privacy.
+
+    Parameters as in `DPLogisticRegression`; ``classes`` are two, the negative one first. mechanism: "auto",
+    "noisy-gradient", "gdp", "bounded" or "candidates". There are no probabilities: the hinge does not estimate any.
+
+    Attributes: ``coef_`` (1, d), ``intercept_`` (1,), ``draws_``, ``classes_``, ``n_features_in_``,
+    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        epsilon: Any = None,
+        *,
+        delta: Any = 1e-6,
+        bounds: Any = None,
+        data_norm: Any = None,
+        classes: Any = None,
+        mechanism: Any = "auto",
+        prior_scale: Any = None,
+        radius: Any = None,
+        effect: Any = None,
+        fit_intercept: Any = True,
+        n_draws: Any = "auto",
+        accept: Any = (),
+        ledger: Any = None,
+        dataset: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.data_norm = data_norm
+        self.classes = classes
+        self.mechanism = mechanism
+        self.prior_scale = prior_scale
+        self.radius = radius
+        self.effect = effect
+        self.fit_intercept = fit_intercept
+        self.n_draws = n_draws
+        self.accept = accept
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> DPLinearSVC:
+        """Charge the ledger, read the records once, and keep what was released."""
+        came = self._incoming(X, y)
+        labels = declared_classes(self)
+        self._fit_linear(came, self._question(came), came.y)
+        self.classes_ = labels
+        return self
+
+    def _question(self, came: Incoming) -> Regression:
+        labels = declared_classes(self).tolist()
+        if len(labels) != 2:
+            raise InvalidModel(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"{len(labels)} classes are declared. Use DPLogisticRegression for more than two."
+            )
+        return regression(
+            "svc", came.features, **self._common(came), classes=labels, intercept=self.fit_intercept, radius=self.radius
+        )
+
+    def decision_function(self, X: Any) -> Array:
+        """The margin on the side of the second class, (n,)."""
+        return self._scores(X)[:, 0]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class on whose side each row lies."""
+        positive = self.decision_function(X) > 0
+        return np.asarray(self.classes_[positive.astype(int)])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = classifier_tags(super().__sklearn_tags__())
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def declared_classes(estimator: Any) -> NDArray[Any]:
+    """The labels as declared, at least two different ones; never those that occur in the records."""
+    classes = estimator.classes
+    if classes is None:
+        raise InvalidModel(
+            f"{type(estimator).__name__} needs classes=[…], all labels there can be, the negative one first. They are never "
+            "read from the records: a label that only one person has would give that person away. Pass classes=[0, 1], say."
+        )
+    if not isinstance(classes, list | tuple | np.ndarray):
+        raise InvalidModel(f"classes must be a list of labels, but a {type(classes).__name__} came.")
+    labels = np.asarray(classes)
+    if labels.ndim != 1 or len(labels) < 2 or len({str(label) for label in labels.tolist()}) < len(labels):
+        raise InvalidModel(
+            "classes must be at least two different labels, the negative one first: classes=[0, 1], say."
+        )
+    if len({isinstance(label, str) for label in classes}) > 1:
+        labels = np.asarray(classes, dtype=object)
+    return labels
+
+
+def two_declared(classes: Any) -> bool:
+    """Whether two classes are declared; a third label among the records then counts as the first."""
+    return isinstance(classes, list | tuple | np.ndarray) and len(classes) == 2
+
+
+def classifier_tags(tags: Tags) -> Tags:
+    """A draw scores as well as its budget allows, and rows that are not numbers are read by the declared rule."""
+    tags.classifier_tags.poor_score = True
+    tags.input_tags.allow_nan = True
+    return tags

@@ -1,0 +1,147 @@
+"""What every estimator does: a public question, a plan, one release, and the words beside it.
+
+The order is the same everywhere. Parameters and shapes are checked, which are public; the mechanism is chosen and
+calibrated from public numbers; the ledger is charged; then the records are read, once, by the door. Fitted estimators
+hold what left through the door and nothing else: their attributes are as public as the certificate.
+"""
+
+from __future__ import annotations
+
+import abc
+import numbers
+import os
+import warnings
+from collections.abc import Collection
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from onedraw.errors import InvalidBudget, WrongCall
+from onedraw.ledger import Ledger
+from onedraw.planning import Choices
+from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, PureDP, promise_from_dict
+from onedraw.release import Certificate, Release, release
+from onedraw.release.door import accepted_words
+
+from .summary import Estimate, Summary
+from .surroundings import not_covered
+
+
+class FewRecords(UserWarning):
+    """Fewer records than parameters: known from public numbers alone."""
+
+
+class NotCovered(UserWarning):
+    """Something around the fit used the private data in a way that no certificate speaks of."""
+
+
+class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """A released estimate with its certificate. Constructors only store; everything is checked in `fit`."""
+
+    epsilon: Any
+    delta: Any
+    mechanism: Any
+    accept: Any
+    ledger: Any
+    dataset: Any
+    random_state: Any
+
+    choice_: Choices
+    release_: Release
+    certificate_: Certificate
+    guarantee_: Guarantee
+    draws_: NDArray[np.float64]
+    notes_: tuple[str, ...]
+
+    # ── public parameters ──────────────────────────────────────────────────────────────────────────────────
+
+    def _budget(self) -> Promise:
+        if self.epsilon is None:
+            raise InvalidBudget(
+                f"{type(self).__name__} needs epsilon=…, how much of the privacy budget this fit may spend. There is no "
+                "default: it is the decision of whoever answers for the data. Pass epsilon=1.0, say."
+            )
+        for name in ("epsilon", "delta"):
+            if isinstance(getattr(self, name), str | bool) or not isinstance(getattr(self, name), numbers.Real):
+                raise InvalidBudget(f"{name} must be a number, but {getattr(self, name)!r} came.")
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        return PureDP(epsilon) if delta == 0.0 else ApproxDP(epsilon, delta)
+
+    def _accepted(self) -> frozenset[str]:
+        if not isinstance(self.accept, str | Collection):
+            raise WrongCall(f"accept takes 'estimated' and 'assumed', or nothing, but {self.accept!r} came.")
+        return accepted_words(self.accept)
+
+    def _books(self) -> Ledger | None:
+        if self.ledger is None or isinstance(self.ledger, Ledger):
+            return self.ledger
+        if isinstance(self.ledger, str | os.PathLike):
+            return Ledger.open(self.ledger)
+        raise WrongCall(
+            f"ledger must be a path, a URL or a Ledger, but a {type(self.ledger).__name__} came. Open one with "
+            "Ledger.open('books.db')."
+        )
+
+    def _seed(self) -> int | None:
+        """None: fresh entropy. Anything else fixes the draw, and the certificate says that it is not private."""
+        if self.random_state is None:
+            return None
+        if isinstance(self.random_state, np.random.RandomState):
+            return int(self.random_state.randint(2**31))
+        if type(self.random_state) is not bool and isinstance(self.random_state, numbers.Integral):
+            return int(self.random_state)
+        raise WrongCall(
+            "random_state must be None for fresh entropy, or a whole number (or RandomState) for a reproducible draw that "
+            f"is not private; a {type(self.random_state).__name__} came."
+        )
+
+    # ── the one way out ────────────────────────────────────────────────────────────────────────────────────
+
+    def _leave(self, choice: Choices, data: Any) -> NDArray[np.float64]:
+        """Release by the chosen plan, remember what left, and return the draws as drawn."""
+        plan, notes = choice.best, not_covered()
+        words = tuple(Assumption(sentence, Provenance.ASSUMED) for sentence in notes)
+        if len(plan.model.parameter_names) > plan.n:
+            warnings.warn(
+                f"n = {plan.n} records for {len(plan.model.parameter_names)} parameters: the draw will say more about the "
+                "prior than about the records.",
+                FewRecords,
+                stacklevel=4,
+            )
+        found = release(
+            plan, data, ledger=self._books(), dataset=self.dataset, accept=self._accepted(), random_state=self._seed(),
+            label=type(self).__name__, notes=words,
+        )  # fmt: skip
+        for sentence in notes:
+            warnings.warn(sentence, NotCovered, stacklevel=4)
+        promise = promise_from_dict(found.certificate.promise.native)
+        self.choice_, self.release_, self.certificate_ = choice, found, found.certificate
+        self.guarantee_ = replace(plan.guarantee, promise=promise)
+        self.notes_ = notes
+        return found.draws
+
+    # ── reading the result ─────────────────────────────────────────────────────────────────────────────────
+
+    @abc.abstractmethod
+    def _estimates(self, level: float) -> tuple[list[Estimate], str]:
+        """One row for each published number, and why there is no interval (empty if there is one)."""
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """The estimates with their intervals, labelled, in the columns' own units; ``pandas.DataFrame`` takes it."""
+        check_is_fitted(self)
+        rows, reason = self._estimates(level)
+        remarks = [self.certificate_.sentence]
+        if reason:
+            remarks.append(f"No interval: {reason}")
+        return Summary(rows, level=level, remarks=remarks)
+
+
+@lru_cache(maxsize=256)
+def cached(function: Any, *arguments: Any, **options: Any) -> Any:
+    """A pure function of public numbers, called once: searches and cross-validations ask the same question often."""
+    return function(*arguments, **options)

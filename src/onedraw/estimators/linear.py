@@ -1,0 +1,116 @@
+"""What estimators with a linear predictor share: coefficients in the columns' own units, and their intervals.
+
+Features with bounds are scaled to [−1, 1] by their declared ranges before the draw, so the certificate's numbers are
+those of scaled columns. Coefficients, intercepts, draws and intervals here are of the original columns: a public, linear
+change of units.
+
+New rows are read like those of the fit: brought into the declared bounds, and what is not a number replaced by the middle
+of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from onedraw.errors import PromiseRefused
+from onedraw.models.features import read_rows
+from onedraw.planning import Interval, Regression, interval
+
+from .incoming import Incoming, incoming
+from .regression_release import RegressionEstimator
+from .summary import Estimate
+
+Array = NDArray[np.float64]
+
+
+class LinearEstimator(RegressionEstimator):
+    """A linear predictor for each class, or for the one response."""
+
+    coef_: Array
+    intercept_: Any
+    _centre: Array
+    _middle: float
+    _public_question: Regression
+
+    def _fit_linear(self, came: Incoming, question: Regression, y: Any, *, middle: float = 0.0) -> None:
+        draws = self._release_regression(came, question, y)
+        model = self.choice_.best.model
+        self._centre, self._middle = draws.mean(axis=0), middle
+        self.draws_ = self._readable(model.in_column_units(draws))
+        blocks = self._blocks(self.draws_.mean(axis=0))
+        features = model.features
+        self.coef_ = blocks[:, : features.count]
+        self.intercept_ = blocks[:, features.count] if features.intercept else np.zeros(len(blocks))
+
+    def _readable(self, rows: Array) -> Array:
+        """Draws in column units, with the response's public middle in the intercept."""
+        features = self.choice_.best.model.features
+        if features.intercept and self._middle:
+            rows[:, features.count] += self._middle
+        return rows
+
+    def _blocks(self, parameters: Array) -> Array:
+        """One row of coefficients for each class; a variance at the end is left out."""
+        model = self.choice_.best.model
+        return parameters[: model.row_blocks * model.features.width].reshape(model.row_blocks, -1)
+
+    def _scores(self, X: Any) -> Array:
+        """(n, blocks): the linear predictors of new rows, read like those of the fit."""
+        check_is_fitted(self)
+        rows = encoded(self, X)
+        scores: Array = rows @ self._blocks(self._centre).T
+        return scores
+
+    # ── intervals ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def conf_int(self, level: float = 0.95) -> Array:
+        """(terms, 2): the interval of each coefficient and intercept, in the order and units of `summary`.
+
+        They cover sampling and privacy noise together, under the model, and are calibrated on the declared design.
+        `PromiseRefused` with the reason where none can be vouched for; `interval_reason_` has it too.
+        """
+        check_is_fitted(self)
+        if self.interval_reason_:
+            raise PromiseRefused(f"This release gives no interval: {self.interval_reason_}")
+        found = self._interval(level)
+        return np.column_stack([found.low, found.high])
+
+    def _interval(self, level: float) -> Interval:
+        plan, question = self.choice_.best, self._public_question
+        model = plan.model
+        change = model.in_column_units(np.eye(len(model.parameter_names))).T[: model.row_blocks * model.features.width]
+        found = interval(
+            self.release_.draws, plan, level, functional=change, effect=question.expected_effect, noise=question.unit
+        )
+        if not model.features.intercept or not self._middle:
+            return found
+        shift = np.zeros(len(change))
+        shift[model.features.count] = self._middle
+        return found._replace(centre=found.centre + shift, low=found.low + shift, high=found.high + shift)
+
+    def _estimates(self, level: float) -> tuple[list[Estimate], str]:
+        model = self.choice_.best.model
+        values = self._blocks(self.draws_.mean(axis=0)).reshape(-1)
+        unknown = np.full(len(values), np.nan)
+        low, high, sampling, privacy = (unknown,) * 4
+        if not self.interval_reason_:
+            found = self._interval(level)
+            low, high, sampling, privacy = found.low, found.high, found.parts.sampling, found.parts.privacy
+        labels = [""] if model.row_blocks == 1 else [str(label) for label in model.classes]
+        terms = [(name, label) for label in labels for name in model.features.column_names]
+        rows = [
+            Estimate(name, label, *(float(column[index]) for column in (values, low, high, sampling, privacy)))
+            for index, (name, label) in enumerate(terms)
+        ]
+        return rows, self.interval_reason_
+
+
+def encoded(estimator: Any, X: Any) -> Array:
+    """New rows as the model reads rows: inside the declared bounds, the intercept's 1 last."""
+    came = incoming(estimator, X, reset=False)
+    features = estimator.choice_.best.model.features
+    return np.concatenate(list(read_rows(came.X, features)))

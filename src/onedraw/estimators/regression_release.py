@@ -1,0 +1,106 @@
+"""Estimators that ask a `planning.Regression`: how many draws, which mechanism, and the release of a row model.
+
+Unless ``n_draws`` says otherwise, eight or four draws share the budget where public numbers vouch for an interval
+(`planning.replication`), and one draw of full weight is released where they do not.
+"""
+
+from __future__ import annotations
+
+import abc
+import numbers
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidModel, WrongCall
+from onedraw.planning import Choices, Regression, Replication, choose, replication
+from onedraw.planning.intervals import why_no_interval
+
+from .fitting import PrivateEstimator, cached
+from .incoming import Incoming, incoming
+
+LEVEL = 0.95
+
+
+class RegressionEstimator(PrivateEstimator):
+    """fit(X, y) for features with public bounds."""
+
+    bounds: Any
+    data_norm: Any
+    prior_scale: Any
+    effect: Any
+    n_draws: Any
+
+    n_features_in_: int
+    interval_reason_: str
+
+    @abc.abstractmethod
+    def _question(self, came: Incoming) -> Regression:
+        """The question, with everything public about it."""
+
+    def _common(self, came: Incoming) -> dict[str, Any]:
+        return {
+            "bounds": self.bounds, "data_norm": self.data_norm, "prior_scale": self.prior_scale, "effect": self.effect,
+            "feature_names": came.names,
+        }  # fmt: skip
+
+    def _release_regression(self, came: Incoming, question: Regression, y: Any) -> NDArray[np.float64]:
+        """Plan from public numbers, then release; the draws as drawn, one row each."""
+        choice, reason = self._planned(question, came.n)
+        draws = self._leave(choice, (came.X, y))
+        self._public_question, self.interval_reason_ = question, reason
+        return draws
+
+    def _planned(self, question: Regression, n: int) -> tuple[Choices, str]:
+        """The choice, and why it gives no interval (empty if it does)."""
+        budget, accepted = self._budget(), self._accepted()
+        if not isinstance(self.mechanism, str):
+            raise InvalidModel(f"mechanism must be 'auto' or a mechanism's name, but {self.mechanism!r} came.")
+        options = {"n": n, "mechanism": self.mechanism, "accept": accepted}
+        if isinstance(self.n_draws, str) and self.n_draws == "auto":
+            found = cached(replication, question, budget, **options)
+            return _explained(found, mechanism=self.mechanism), "" if found.draws > 1 else found.reason
+        choice = cached(choose, question, budget, draws=self._draws(), **options)
+        reason = why_no_interval(choice.best, LEVEL, effect=question.expected_effect, noise=question.unit)
+        return choice, reason or ""
+
+    def _draws(self) -> int:
+        if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, numbers.Integral) or self.n_draws < 1:
+            raise WrongCall(
+                f"n_draws must be 'auto' or a whole number of at least 1, but {self.n_draws!r} came. 'auto' shares the "
+                "budget among eight or four draws where that gives an interval; 1 is one draw of full weight."
+            )
+        return int(self.n_draws)
+
+    def _incoming(self, X: Any, y: Any) -> Incoming:
+        return incoming(self, X, y, reset=True)
+
+
+def _explained(found: Replication, *, mechanism: str) -> Choices:
+    """The choices with a sentence about the one taken: for an interval it need not be the one with the least error."""
+    taken = found.choices.eligible[0]
+    if found.draws == 1 or mechanism != "auto":
+        return found.choices
+    best = min(found.choices.eligible, key=lambda choice: choice.expected.private)
+    if best is taken:
+        return replace(found.choices, why=f"{found.choices.why} {found.draws} draws share the budget, for an interval.")
+    return replace(
+        found.choices,
+        why=f"{taken.name}: {found.draws} draws share the budget and give an interval, with expected error "
+        f"{taken.expected.private:.3g} per coefficient; {best.name} has {best.expected.private:.3g} and gives none. "
+        "Decided from public numbers, before any record was read.",
+    )
+
+
+def regression(kind: str, features: int, **options: Any) -> Regression:
+    """A question; an unhashable bound or label is a wrong call, not a crash."""
+    question = Regression(kind, features, **options)
+    try:
+        hash(question)
+    except TypeError as error:
+        raise InvalidModel(
+            "bounds, classes and the other public parameters must be numbers, text, or lists of them."
+        ) from error
+    return question

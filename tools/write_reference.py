@@ -1,0 +1,185 @@
+"""Write the two reference pages that the code itself knows best: the command line and the public Python names.
+
+`make reference` writes docs/command-line.md and docs/reference.md; a test says when they are out of date.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+COMMAND_LINE = """# The command line
+
+Every command answers `--help`, and `--json` prints one JSON document instead of tables. Exit codes: 0 done, 2 a wrong call,
+3 a promise that is refused, 4 a spent budget. On failure nothing is written. `onedraw --install-completion` adds
+completion to your shell. This page is written from the commands themselves by `make reference`.
+"""
+
+NAMES = """# Python names
+
+What `import onedraw as od` offers, room by room; the parts of a room that are not listed here are reached as
+`od.models.…`, `od.samplers.…` and so on. This page is written from the docstrings by `make reference`.
+"""
+
+# the rooms of the public names in the order a user meets them, and the names of a room worth listing besides those
+ROOMS = {
+    "estimators": ("Estimators", "scikit-learn's contract: `fit` is one release, charged and certified.", ()),
+    "data": ("Records and schemas", "What is public about the columns, and reading files by it.", ("infer",)),
+    "models": (
+        "Models and priors",
+        "What is fitted: `od.models.…`.",
+        (
+            "BetaBernoulli", "LogitNormalBernoulli", "DirichletCategorical", "GaussianMean", "GammaPoisson", "GammaExponential",
+            "Logistic", "Softmax", "Hinge", "HuberisedHinge", "LeastSquares", "HuberRegression", "Quantile",
+            "BoundedResidualGLM", "ConvexLoss", "BinaryRegression", "PoissonRegression", "NegativeBinomialRegression",
+            "GaussianRegression", "StudentTRegression", "GammaRegression", "Network", "from_numpyro", "OwnDensity",
+            "schema_features",
+        ),
+    ),
+    "mechanisms": ("Mechanisms", "Which theorem makes a draw private; `calibrate` takes no data.", ()),
+    "release": ("Releasing and verifying", "The one door through which a draw leaves.", ()),
+    "ledger": ("The ledger", "What has been spent on a data set.", ()),
+    "privacy": ("Promises", "What is promised; how promises convert and compose.", ()),
+    "samplers": (
+        "Samplers",
+        "How a draw is made, and how exact it is: `od.samplers.…`. The default is chosen from public numbers.",
+        ("default_sampler", "Exact", "Selection", "LastIterateLangevin", "Proximal", "Langevin", "NUTS", "HMC"),
+    ),
+    "planning": (
+        "Planning",
+        "What to expect, from public numbers only: `onedraw.planning.…`.",
+        ("Regression", "choose", "expected_error", "smallest_n", "smallest_epsilon", "interval"),
+    ),
+    "report": ("The report", "One HTML page per release: `od.report.…`.", ("write_report", "coefficient_table", "Attacker")),
+    "audit": (
+        "Auditing",
+        "Attack a mechanism: `od.audit.…`.",
+        ("assert_private", "exact_profile", "membership_attack", "epsilon_lower_bound", "rounds_needed"),
+    ),
+}  # fmt: skip
+
+METHODS_OF = {"estimators", "data", "release", "ledger", "privacy"}  # elsewhere they are for those who extend onedraw
+
+
+def command_line() -> str:
+    import typer
+
+    from onedraw.cli.application import application
+
+    return COMMAND_LINE + "".join(_commands("onedraw", typer.main.get_command(application)))
+
+
+def _commands(name: str, command: Any) -> Iterator[str]:
+    if hasattr(command, "commands"):
+        for word, inner in command.commands.items():
+            yield from _commands(f"{name} {word}", inner)
+        return
+    shown = [each for each in command.params if not each.hidden and each.name != "help"]
+    arguments = [parameter for parameter in shown if parameter.param_type_name == "argument"]
+    usage = " ".join([name, *(_argument(each) for each in arguments), "[options]"])
+    yield f"\n## {name}\n\n{_prose(command.help)}\n\n```text\n{usage}\n```\n\n"
+    yield "| option | default | what it does |\n| --- | --- | --- |\n"
+    for parameter in shown:
+        yield f"| {_spelled(parameter)} | {_default(parameter)} | {_cell(parameter.help or '')} |\n"
+
+
+def _argument(parameter: Any) -> str:
+    word = parameter.name.upper()
+    return word if parameter.required else f"[{word}]"
+
+
+def _spelled(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return f"`{parameter.name.upper()}`"
+    return ", ".join(f"`{option}`" for option in [*parameter.opts, *parameter.secondary_opts])
+
+
+def _default(parameter: Any) -> str:
+    if parameter.required:
+        return "required"
+    if parameter.default is None or parameter.default is False or parameter.default == ():
+        return ""
+    return f"`{parameter.default}`"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("``", "`")
+
+
+def _prose(text: str | None) -> str:
+    return "\n\n".join(" ".join(piece.split()) for piece in inspect.cleandoc(text or "").split("\n\n"))
+
+
+def names() -> str:
+    import onedraw
+
+    public = {room: [name for name, home in onedraw._NAMES.items() if home == room] for room in ROOMS}
+    pieces = [NAMES]
+    for room, (title, about, further) in ROOMS.items():
+        module = import_module(f"onedraw.{room}")
+        pieces.append(f"\n## {title}\n\n{about}\n")
+        home = f"od.{room}" if room in onedraw._ROOMS else f"onedraw.{room}"
+        paths = [*(f"od.{name}" for name in public[room]), *(f"{home}.{name}" for name in further)]
+        shown = ((path, getattr(module, path.rpartition(".")[2])) for path in paths)
+        pieces += [_entry(path, thing, methods=room in METHODS_OF) for path, thing in shown]
+    return "".join(pieces)
+
+
+def _entry(path: str, thing: Any, *, methods: bool) -> str:
+    heading = f"\n### {path.rpartition('.')[2]}\n\n```py\n{_call(path, thing)}\n```\n\n"
+    about = heading + _rendered(inspect.getdoc(thing) or "")
+    rows = "".join(_methods(thing)) if methods and inspect.isclass(thing) else ""
+    return f"{about}\n| method | what it does |\n| --- | --- |\n{rows}" if rows else about
+
+
+def _call(path: str, thing: Any) -> str:
+    """The signature without annotations: names and defaults are what a caller needs."""
+    try:
+        signature = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return path
+    parameters = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+    text = str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+    text = re.sub(r"<factory>|<[^<>]*>", "…", text)
+    return "\n".join(textwrap.wrap(path + text, width=110, subsequent_indent="    ", break_long_words=False))
+
+
+def _methods(thing: type) -> Iterator[str]:
+    """A row for each public method that this library defines; those of other libraries are documented there."""
+    own = {name for kind in thing.__mro__ if kind.__module__.startswith("onedraw.") for name in vars(kind)}
+    for name in sorted(own):
+        method = getattr(thing, name, None)
+        if not name.startswith(("_", "set_")) and callable(method) and method.__doc__:
+            first, _, _ = inspect.cleandoc(method.__doc__).partition("\n\n")
+            yield f"| `{name}` | {_cell(first)} |\n"
+
+
+def _rendered(documentation: str) -> str:
+    """A docstring as Markdown; its Parameters and Attributes sections become tables."""
+    pieces = re.split(r"^(\w[\w ]*)\n-{3,}\n", documentation, flags=re.MULTILINE)
+    text = [pieces[0].strip().replace("``", "`") + "\n"]
+    text += [f"**{title}**\n\n{_table(body)}" for title, body in zip(pieces[1::2], pieces[2::2], strict=True)]
+    return "\n".join(text)
+
+
+def _table(body: str) -> str:
+    rows = []
+    for entry in re.split(r"\n(?=\S)", body.strip()):
+        head, _, about = entry.partition("\n")
+        name, _, kind = head.partition(" : ")
+        rows.append(f"| `{name.strip()}` | {_cell(kind)} | {_cell(about)} |\n")
+    return "| name | kind | what it is |\n| --- | --- | --- |\n" + "".join(rows)
+
+
+PAGES = {"command-line.md": command_line, "reference.md": names}
+
+if __name__ == "__main__":
+    for page, written in PAGES.items():
+        (DOCS / page).write_text(written(), encoding="utf-8")
