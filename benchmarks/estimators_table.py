@@ -149,9 +149,9 @@ def write(lines: list[str], lost: list[str], named: list[str], count: int) -> No
         "",
         "## Where `auto` was not the best of our own",
         "",
-        "`auto` decides from public numbers, for columns that fill their declared ranges and are not correlated. A noisy-gradient "
-        "path is as long as those need, and too short for columns that vary less or go together; the exact rule forgets its "
-        "start whatever the columns. Rows in which it was better by more than 0.01 (AUC) or 2 % (RMSE):",
+        "`auto` decides from public numbers, for columns that fill a third or more of their declared ranges and are not "
+        "correlated. A noisy-gradient path is too short for columns that vary less or go together; the exact rule forgets "
+        "its start whatever the columns. Rows in which it was better by more than 0.01 (AUC) or 2 % (RMSE):",
         "",
         *(named or ["None in this table."]),
         "",

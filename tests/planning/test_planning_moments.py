@@ -50,7 +50,8 @@ def test_a_closed_form_is_met_exactly():
 
 def test_the_law_of_one_data_set_is_that_of_its_chains():
     """300 chains of the library on one data set; mean and spread at α ≈ 1e-6. Half the time would be found out."""
-    plan = choose(LOGISTIC, od.ApproxDP(5.0, 1e-6), n=600, mechanism="noisy-gradient exp-linear").best
+    variant = LOGISTIC.variant("noisy-gradient exp-linear")
+    plan = od.calibrate(variant.mechanism, variant.model, od.ApproxDP(5.0, 1e-6), n=600)
     design = design_of(plan)
     data = design.data_set(design.parameters(np.random.default_rng(4), 1)[0], 600, np.random.default_rng(5))
     draws = od.samplers.default_sampler(plan)[0].run(plan.target(data), od.samplers.seeded_key(1), size=300).draws

@@ -14,7 +14,8 @@ import onedraw as od
 from onedraw import errors
 from onedraw.mechanisms.plan import plan_from_dict
 from onedraw.planning import Regression, choose, smallest_epsilon, smallest_n
-from onedraw.planning.choice import MOST_SECONDS
+from onedraw.planning.choice import MOST_SECONDS, TOLERATED
+from onedraw.planning.expectation import error_of_narrow_columns, expected_error
 from onedraw.planning.work import estimated_seconds
 
 BUDGET = od.ApproxDP(1.0, 1e-6)
@@ -83,12 +84,22 @@ def test_every_eligible_plan_keeps_the_budget_is_proven_and_can_be_stored(kind):
         assert choice.seconds <= MOST_SECONDS
         assert plan_from_dict(json.loads(json.dumps(choice.plan.to_dict()))) == choice.plan
     expected = [choice.expected.private for choice in found.eligible]
-    assert expected == sorted(expected)
+    assert expected[1:] == sorted(expected[1:])
+    assert expected[0] <= TOLERATED * min(expected)
     assert np.isfinite(expected).all()
     assert found.best is found.eligible[0].plan
 
 
 # ── the choice ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_of_nearly_equal_plans_the_one_for_narrow_columns_is_taken():
+    """A longer path costs a little under the design and saves much where columns fill a third of their ranges."""
+    taken = choose(LOGISTIC, od.ApproxDP(5.0, 1e-5), n=600).eligible[0]
+    variant = LOGISTIC.variant(taken.name)
+    usual = od.calibrate(variant.mechanism, variant.model, od.ApproxDP(5.0, 1e-5), n=600)
+    assert taken.expected.private <= TOLERATED * expected_error(usual).private
+    assert taken.narrow == error_of_narrow_columns(taken.plan) < 0.85 * error_of_narrow_columns(usual)
 
 
 def test_the_choice_says_what_it_took_and_why():

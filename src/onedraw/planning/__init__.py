@@ -6,6 +6,7 @@ from .intervals import Interval, interval, interval_multiplier
 from .precision import smallest_epsilon, smallest_n
 from .questions import QUESTIONS, model_for
 from .regression import KINDS, Regression, Variant
+from .released import release_interval
 from .replication import Replication, replication
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "interval",
     "interval_multiplier",
     "model_for",
+    "release_interval",
     "replication",
     "simulated_error",
     "smallest_epsilon",

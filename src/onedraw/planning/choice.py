@@ -2,6 +2,8 @@
 
 `choices` ranks mechanisms for one model. `choose` answers a person's question: it ranks models and mechanisms, takes
 those alone whose promise is proven for what will really run (its sampler included), and says what it took and why.
+Of plans that are nearly as good as the best it takes the hardiest: the reference design has columns that fill their
+declared ranges and do not go together, real ones do neither, and a path just long enough for the design stops half-way.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from onedraw.mechanisms import BetaDivergence, Concentrated, Diffused, Direct, N
 from onedraw.privacy import Promise
 from onedraw.release.door import accepted_words, promise_of
 
-from .expectation import Expectation, expected_error
+from .expectation import Expectation, error_of_narrow_columns, expected_error
 from .intervals import LEAST_INFORMED, expected_half_width, informed
 from .regression import Regression, Variant
 from .work import estimated_seconds
@@ -27,8 +29,11 @@ CANDIDATES = (Direct(), Diffused(), Concentrated())
 MOST_SECONDS = 60.0
 """A mechanism whose draws would take longer, estimated from public numbers, is not taken unless it is named."""
 
-RELAXATIONS = (None, 5.0, 8.0)
-"""How long a noisy-gradient path may last, in relaxation times; the one with the smallest expected error is planned."""
+RELAXATIONS = (None, 4.0, 5.0, 8.0, 12.0, 20.0)
+"""How long a noisy-gradient path may last, in relaxation times."""
+
+TOLERATED = 1.15
+"""Of plans whose expected error is at most this many times the smallest, the hardiest is taken."""
 
 LONGER = (6.0, 9.0, 12.0)
 """… where several draws are to give an interval, which the start must not shift: the one with the narrowest interval."""
@@ -46,6 +51,8 @@ class Choice:
     expected: Expectation
     name: str = ""
     seconds: float = math.nan
+    narrow: float = math.nan
+    """The error to expect where columns fill only a part of their declared ranges."""
 
 
 @dataclass(frozen=True)
@@ -107,24 +114,24 @@ def choose(
     """
     accepted = accepted_words(accept)
     variants = question.variants() if mechanism == "auto" else (question.variant(mechanism),)
-    eligible: list[Choice] = []
+    found: list[Choice] = []
     refused: dict[str, PromiseRefused | InvalidModel] = {}
     for variant in variants:
         try:
-            found = _best_plan(question, variant, budget, n, draws, records_per_person, accepted)
-            if mechanism == "auto":
-                _check_work(found)
-            eligible.append(found)
+            plans = _plans(question, variant, budget, n, draws, records_per_person, accepted)
+            found += plans if mechanism != "auto" else _within_time(plans)
         except (PromiseRefused, InvalidModel) as error:
             refused[variant.name] = error
-    if not eligible:
+    if not found:
         raise PromiseRefused(_none_left(question, budget, n, refused))
-    eligible.sort(key=lambda choice: (math.isnan(choice.expected.private), choice.expected.private))
+    taken = _hardiest(found)
+    best = {choice.name: choice for choice in sorted(found, key=_rank, reverse=True)}  # the last of a name is its best
+    eligible = [taken, *sorted((choice for choice in best.values() if choice.name != taken.name), key=_rank)]
     reasons = {name: str(error) for name, error in refused.items()}
     return Choices(tuple(eligible), reasons, _why(eligible, mechanism, budget, n))
 
 
-def _best_plan(
+def _plans(
     question: Regression,
     variant: Variant,
     budget: Promise,
@@ -132,8 +139,8 @@ def _best_plan(
     draws: int,
     records_per_person: int,
     accepted: Collection[str],
-) -> Choice:
-    """The variant's plan; of noisy-gradient paths of several lengths the one with the smallest expected error."""
+) -> list[Choice]:
+    """The variant's plans: one, or noisy-gradient paths of several lengths; for replicated draws the narrowest interval."""
     if isinstance(variant.mechanism, BetaDivergence) and not accepted:
         raise PromiseRefused(
             "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
@@ -145,20 +152,39 @@ def _best_plan(
         if draws > 1 and question.prior_scale is None:
             wide = replace(question, prior_scale=WIDER * question.scale, radius=question.ball)
             variant = wide.variant(variant.name)
+    sizes = {"effect": question.expected_effect, "noise": question.unit}
     found = []
     for length in lengths:
         mechanism = variant.mechanism if length is None else replace(variant.mechanism, relaxations=length)
         plan = calibrate(mechanism, variant.model, budget, n=n, draws=draws, records_per_person=records_per_person)
         sampler, _ = samplers.default_sampler(plan, accept=accepted)
         promise_of(plan, sampler.exactness(plan), accept=accepted)
-        expected = expected_error(plan, effect=question.expected_effect, noise=question.unit)
-        found.append(Choice(plan, expected, variant.name, estimated_seconds(plan, sampler)))
+        expected, hardiness = expected_error(plan, **sizes), error_of_narrow_columns(plan, **sizes)
+        found.append(Choice(plan, expected, variant.name, estimated_seconds(plan, sampler), hardiness))
     if len(found) > 1 and draws > 1:
-        sizes = {"effect": question.expected_effect, "noise": question.unit}
         possible = [choice for choice in found if informed(choice.plan, **sizes) >= LEAST_INFORMED]
         if possible:
-            return min(possible, key=lambda choice: expected_half_width(choice.plan, **sizes))
-    return min(found, key=lambda choice: (math.isnan(choice.expected.private), choice.expected.private))
+            return [min(possible, key=lambda choice: expected_half_width(choice.plan, **sizes))]
+    return found
+
+
+def _rank(choice: Choice) -> tuple[bool, float]:
+    return math.isnan(choice.expected.private), choice.expected.private
+
+
+def _hardiest(found: list[Choice]) -> Choice:
+    """Of the plans near the smallest expected error, the one that suffers least where columns fill less of their range."""
+    least = min(found, key=_rank)
+    near = [choice for choice in found if choice.expected.private <= TOLERATED * least.expected.private]
+    return min(near, key=lambda choice: choice.narrow) if near else least
+
+
+def _within_time(plans: list[Choice]) -> list[Choice]:
+    """Those whose draws take at most as long as "auto" allows; refused if there is none."""
+    quick = [choice for choice in plans if choice.seconds <= MOST_SECONDS or math.isnan(choice.seconds)]
+    if not quick:
+        _check_work(min(plans, key=lambda choice: choice.seconds))
+    return quick
 
 
 def _check_work(choice: Choice) -> None:
@@ -181,8 +207,10 @@ def _why(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -> str
         return f"{best.name}: named by the caller; {error}."
     others = ", ".join(f"{choice.name} {choice.expected.private:.3g}" for choice in eligible[1:4])
     compared = f"; then {others}" if others else ""
+    smallest = best.expected.private <= min((choice.expected.private for choice in eligible[1:]), default=math.inf)
+    rank = "the smallest" if smallest else "near the smallest, and smaller where columns fill less of their range,"
     return (
-        f"{best.name}: {error}, the smallest of {len(eligible)} mechanism(s) proven for {budget} with n = {n:,}{compared}. "
+        f"{best.name}: {error}, {rank} of {len(eligible)} mechanism(s) proven for {budget} with n = {n:,}{compared}. "
         "Decided from public numbers, before any record was read."
     )
 

@@ -1,0 +1,26 @@
+"""The interval that a release's own draws give, in the units of the columns: post-processing, it costs nothing.
+
+The plan is derived again from the certificate, the interval of mathematics-2 D computed in the coordinates of the draw
+(`interval`), and brought into the columns' units by the public numbers the certificate carries.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onedraw.release import Certificate, Release
+from onedraw.release.reading import column_units
+from onedraw.release.verification import rebuild_plan
+
+from .intervals import Interval, Parts, interval
+
+
+def release_interval(release: Release | Certificate, level: float = 0.95) -> Interval:
+    """One entry for each released number; `PromiseRefused` says why where no interval can be vouched for."""
+    certificate = release.certificate if isinstance(release, Release) else release
+    plan = rebuild_plan(certificate)
+    draws = np.array(certificate.draw.values, dtype=np.float64)
+    change, scale, shift = column_units(certificate, plan.model)
+    found = interval(draws, plan, level, functional=change if hasattr(plan.model, "in_column_units") else None)
+    centre, low, high = (shift + scale * np.asarray(part) for part in found[:3])
+    return Interval(centre, low, high, Parts(*(scale * np.asarray(part) for part in found.parts)))
