@@ -133,7 +133,7 @@ def names() -> str:
 
 
 def _entry(path: str, thing: Any, *, methods: bool) -> str:
-    heading = f"\n### {path.rpartition('.')[2]}\n\n```py\n{_call(path, thing)}\n```\n\n"
+    heading = f"\n### {path.rpartition('.')[2]}\n\n```text\n{_call(path, thing)}\n```\n\n"
     about = heading + _rendered(inspect.getdoc(thing) or "")
     rows = "".join(_methods(thing)) if methods and inspect.isclass(thing) else ""
     return f"{about}\n| method | what it does |\n| --- | --- |\n{rows}" if rows else about

@@ -24,6 +24,7 @@ _ROOMS = (
     "mechanisms",
     "samplers",
     "ledger",
+    "planning",
     "audit",
     "casebook",
     "estimators",

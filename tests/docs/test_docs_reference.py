@@ -34,7 +34,7 @@ def test_every_public_name_is_on_the_page():
 
 def test_every_name_is_reached_as_it_is_spelled():
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
-    paths = re.findall(r"^```py\n([\w.]+)", page, re.MULTILINE)
+    paths = re.findall(r"^```text\n([\w.]+)", page, re.MULTILINE)
     assert len(paths) > 50
     for path in paths:
         room, _, name = re.sub(r"^od\b", "onedraw", path).rpartition(".")

@@ -153,6 +153,7 @@ def test_a_release_gives_its_own_intervals_in_the_units_of_the_column(kind, rele
     release, table = releases[kind], coefficient_table(releases[kind], 0.9)
     shift, scale = (10.0, 10.0) if kind == "average" else (0.0, 1.0)
     assert np.allclose(table.centre, shift + scale * release.draws.mean(axis=0))
+    assert np.array_equal(release.conf_int(0.9), np.column_stack([table.low, table.high]))
     assert all(low < centre < high for low, centre, high in zip(table.low, table.centre, table.high, strict=True))
     page = Page(report_html(release, interval=table))
     assert "90 % intervals under the model" in page.text
@@ -161,19 +162,15 @@ def test_a_release_gives_its_own_intervals_in_the_units_of_the_column(kind, rele
 
 def test_intervals_of_coefficients_are_those_of_the_columns(releases, monkeypatch):
     """The functionals handed to planning map the draws as drawn to the numbers that are shown."""
-    import onedraw.planning
+    import onedraw.planning.released
+    from onedraw.planning.intervals import Interval, Parts
 
     def draws_only(draws, plan, level, *, functional):
         shown = draws @ functional.T
         ones = np.ones(shown.shape[1])
-        return SimpleNamespace(
-            centre=shown.mean(0),
-            low=shown.min(0),
-            high=shown.max(0),
-            parts=SimpleNamespace(sampling=ones, privacy=ones),
-        )
+        return Interval(shown.mean(0), shown.min(0), shown.max(0), Parts(ones, ones, ones))
 
-    monkeypatch.setattr(onedraw.planning, "interval", draws_only)
+    monkeypatch.setattr(onedraw.planning.released, "interval", draws_only)
     release = releases["logistic"]
     table = coefficient_table(release)
     assert np.allclose(table.centre[:2], release.draws.mean(axis=0)[:2] / (50.0, 0.5))

@@ -114,7 +114,7 @@ def release(
     show(result.certificate, numbers, reason, why=planned.choices.why)
     if report is not None:
         show_lines(f"Report written to {report}.")
-    show_lines(f"Written to {out}. Check it with: onedraw verify {out} --ledger {ledger}")
+    show_lines(f"Written to {out}. Check it with: onedraw verify {out} --ledger {books.place}")
 
 
 def check_places(out: Path, report: Path | None) -> None:

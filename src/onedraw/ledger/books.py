@@ -86,6 +86,11 @@ class Ledger:
         # The history as far as this process has read it. Replaced, never changed, so threads may share it.
         self._book = Book()
 
+    @property
+    def place(self) -> str:
+        """Where the books are, as messages say it: never with a password."""
+        return self._storage.name
+
     @classmethod
     def open(cls, place: str | os.PathLike[str], create: bool = False) -> Ledger:
         """Open the books in a file or at a ``postgresql://`` URL; ``create=True`` begins new ones.

@@ -16,6 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,15 @@ class Release:
     def named(self) -> dict[str, float]:
         """The first draw by parameter name."""
         return dict(zip(self.certificate.draw.names, self.draws[0].tolist(), strict=True))
+
+    def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
+        """(parameters, 2): intervals for sampling and privacy noise together, in the units of the columns.
+
+        `PromiseRefused` with the reason where none can be vouched for, as for a single draw of a regression.
+        """
+        # Their calibration simulates mechanisms, which is planning's business: looked up by name, for this room is below it.
+        found = import_module("onedraw.planning").release_interval(self, level)
+        return np.column_stack([found.low, found.high])
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the certificate with its draw as JSON: whole or not at all."""

@@ -11,12 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from onedraw.errors import WrongCall
 from onedraw.release import Certificate, Release
-from onedraw.release.reading import average, column_units, readable_draws
-from onedraw.release.verification import rebuild_plan
+from onedraw.release.reading import average, readable_draws
 
 
 @dataclass(frozen=True)
@@ -76,21 +73,18 @@ def coefficient_table(release: Release | Certificate, level: float = 0.95) -> Co
 
     `PromiseRefused` says why where there are none; hand its text to the report instead.
     """
-    from onedraw.planning import interval
+    from onedraw.planning import release_interval
 
     certificate = release.certificate if isinstance(release, Release) else release
-    plan = rebuild_plan(certificate)
-    draws = np.array(certificate.draw.values, dtype=np.float64)
-    change, scale, shift = column_units(certificate, plan.model)
-    found = interval(draws, plan, level, functional=change if hasattr(plan.model, "in_column_units") else None)
+    found = release_interval(certificate, level)
     return CoefficientTable(
         certificate.draw.names,
-        centre=list(shift + scale * np.asarray(found.centre)),
-        low=list(shift + scale * np.asarray(found.low)),
-        high=list(shift + scale * np.asarray(found.high)),
+        centre=list(found.centre),
+        low=list(found.low),
+        high=list(found.high),
         level=level,
-        sampling_sd=list(scale * np.asarray(found.parts.sampling)),
-        privacy_sd=list(scale * np.asarray(found.parts.privacy)),
+        sampling_sd=list(found.parts.sampling),
+        privacy_sd=list(found.parts.privacy),
     )
 
 
