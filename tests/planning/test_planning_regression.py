@@ -130,6 +130,7 @@ def test_a_network_has_no_proven_mechanism_and_says_so():
     with pytest.raises(errors.PromiseRefused, match="No mechanism answers"):
         choose(network, BUDGET, n=500)
     found = choose(network, BUDGET, n=500, accept="assumed")
+    assert "proven, or accepted by name, for" in found.why
     assert found.eligible[0].name == "beta-divergence"
     assert "cannot be predicted" in found.why
 

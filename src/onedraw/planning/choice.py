@@ -208,9 +208,14 @@ def _why(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -> str
     others = ", ".join(f"{choice.name} {choice.expected.private:.3g}" for choice in eligible[1:4])
     compared = f"; then {others}" if others else ""
     smallest = best.expected.private <= min((choice.expected.private for choice in eligible[1:]), default=math.inf)
-    rank = "the smallest" if smallest else "near the smallest, and smaller where columns fill less of their range,"
+    if math.isnan(best.expected.private):
+        rank = "the first"
+    else:
+        rank = "the smallest" if smallest else "near the smallest, and smaller where columns fill less of their range,"
+    chains = any(isinstance(choice.plan.mechanism, BetaDivergence) for choice in eligible)  # eligible only if accepted
+    word = "proven, or accepted by name," if chains else "proven"
     return (
-        f"{best.name}: {error}, {rank} of {len(eligible)} mechanism(s) proven for {budget} with n = {n:,}{compared}. "
+        f"{best.name}: {error}, {rank} of {len(eligible)} mechanism(s) {word} for {budget} with n = {n:,}{compared}. "
         "Decided from public numbers, before any record was read."
     )
 

@@ -101,7 +101,7 @@ def _no_constant(name: str) -> float:
 
 def reject(what: str) -> CertificateRejected:
     return CertificateRejected(
-        f"The certificate does not hold: {what}. It was edited, damaged, or written by a faulty program. "
+        f"The certificate does not hold: {what.rstrip('.')}. It was edited, damaged, or written by a faulty program. "
         "Do not rely on it; ask the data holder for the original."
     )
 
