@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from dataclasses import replace
 from html import escape
 from itertools import pairwise
 from types import SimpleNamespace
@@ -129,6 +130,10 @@ def test_sampling_and_privacy_are_drawn_apart_in_their_proportion(releases, tabl
 
 def test_columns_of_different_units_are_compared_across_their_ranges(releases, table):
     assert "across a column's whole declared range" in report_html(releases["logistic"], interval=table)
+    tiny = replace(table, centre=[1e-4 * table.centre[0], *table.centre[1:]], low=[-1.0, *table.low[1:]])
+    across = report_html(releases["logistic"], interval=tiny)
+    assert "across a column's whole declared range" in across
+    assert "scale of its own" not in across, "a small effect is a finding, not a reason for another scale"
     alike = CoefficientTable("abc", [1, 2, 3], [0, 1, 2], [2, 3, 4], 0.9, [0.5] * 3, [0.5] * 3)
     other = CoefficientTable("abc", [1, 2, 3000], [0, 1, 2], [2, 3, 4000], 0.9, [0.5] * 3, [0.5] * 3)
     constant = CoefficientTable("abc", [0, 2, 3], [0, 1, 2], [0, 3, 4], 0.9, [0.0, 0.5, 0.5], [0.0, 0.5, 0.5])

@@ -58,12 +58,12 @@ def single_plot(row: Row, *, limits: tuple[float, float] | None, percent: bool) 
     return Plot([_strip(row, scale, scale.ticks, zero=False, track=True)], _axis(scale, percent=percent))
 
 
-def interval_plot(rows: Sequence[Row]) -> Plot:
-    """Dots with two-tone bars; on one axis where the rows are of one order of magnitude, else each on its own."""
+def interval_plot(rows: Sequence[Row], *, alike: bool = False) -> Plot:
+    """Dots with two-tone bars; on one axis where the rows are alike or of one order of magnitude, else each on its own."""
     finite = [row for row in rows if all(map(math.isfinite, row.ends))]
     if not finite:
         return Plot([_strip(row, Scale(-1, 1), (), zero=False) for row in rows], None)
-    if not comparable(finite):
+    if not alike and not comparable(finite):
         return Plot([_strip(row, _own_scale(row), (), zero=True) for row in rows], None)
     scale = _common_scale(finite, around_zero=True)
     pictures = [_strip(row, scale, scale.ticks, zero=True) for row in rows]

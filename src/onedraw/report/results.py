@@ -59,7 +59,7 @@ def results_of(
     kept = [index for index, row in enumerate(rows) if form != "coefficients" or not is_intercept(row.name)]
     kept = kept or list(range(len(rows)))
     drawn, across = on_one_axis([rows[index] for index in kept], form, certificate.draw.names, model)
-    plot = plot_of(drawn, form, model)
+    plot = plot_of(drawn, form, model, alike=across)
     words = [row_words(row, share=share, odds=gives_odds(model)) for row in rows]
     return {
         "form": form,
@@ -110,12 +110,12 @@ def declared_widths(names: list[str], model: Any) -> dict[str, float]:
     return dict(zip(names[: blocks * features.width], each * blocks, strict=True))
 
 
-def plot_of(rows: list[Row], form: str, model: Any) -> pictures.Plot:
+def plot_of(rows: list[Row], form: str, model: Any, *, alike: bool) -> pictures.Plot:
     if form == "shares":
         return pictures.share_plot(rows)
     if form == "single":
         return pictures.single_plot(rows[0], limits=public_range(model), percent=kind_of(model) == "Proportion")
-    return pictures.interval_plot(rows)
+    return pictures.interval_plot(rows, alike=alike)  # effects across whole ranges compare, however small one is
 
 
 def is_intercept(name: str) -> bool:
@@ -214,7 +214,7 @@ def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str
         )
     shown_as = draws_words(plan)
     if why_none:
-        return f"No interval is given. {why_none} {shown_as}".strip()
+        return f"No interval is given. {why_none[:1].upper()}{why_none[1:]} {shown_as}".strip()
     if plan.draws == 1 and hasattr(plan.model, "features"):
         return (
             "No interval is given: this is one draw. The noise for privacy is part of the number and cannot be told from it; an "
