@@ -45,3 +45,37 @@ def test_every_public_name_of_the_top_level_resolves():
 def test_there_is_no_room_without_a_question():
     rooms = {path.stem for path in (ROOT / "src" / "onedraw").iterdir() if not path.name.startswith(("_", "."))}
     assert rooms & {"utils", "core", "common", "helpers"} == set()
+
+
+BARE = """
+import sys
+sys.meta_path.insert(0, type("Missing", (), {"find_spec": staticmethod(lambda name, path=None, target=None: refuse(name))}))
+def refuse(name):
+    if name.partition(".")[0] in ABSENT:
+        raise ModuleNotFoundError(f"{name} is not installed here")
+import numpy as np
+import onedraw as od
+from onedraw.models import Gaussian, Logistic
+from onedraw.samplers import default_sampler, seeded_key
+import onedraw.models.from_numpyro, onedraw.samplers.hamiltonian, onedraw.samplers.coupling
+plan = od.calibrate(od.Gibbs("gdp"), Logistic(2, data_norm=1.0, prior=Gaussian(scale=1.0)), od.ApproxDP(1.0, 1e-6), n=40)
+target = plan.target(plan.model.summarise((np.zeros((40, 2)), np.zeros(40, dtype=int))))
+print(np.isfinite(default_sampler(plan)[0].run(target, seeded_key(1), size=1).draws).all())
+"""
+
+
+def test_models_and_samplers_run_with_jax_numpyro_numpy_and_scipy_alone():
+    """On a machine with an accelerator nothing else may be installed."""
+    absent = (
+        "pydantic",
+        "sklearn",
+        "pyarrow",
+        "sqlalchemy",
+        "narwhals",
+        "randomgen",
+        "blackjax",
+        "dp_accounting",
+        "yaml",
+    )
+    result = run(sys.executable, "-c", f"ABSENT = {absent!r}\n{BARE}")
+    assert result.stdout.strip() == "True", result.stdout + result.stderr

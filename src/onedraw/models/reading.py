@@ -7,6 +7,7 @@ model's public ``missing`` value. What one record becomes never depends on anoth
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Sized
 from typing import Any
@@ -25,11 +26,19 @@ BATCH_ROWS = 1 << 16
 """Small enough for the working arrays of a sum to stay in the processor's cache."""
 
 
+def is_records(data: Any) -> bool:
+    """Whether ``data`` was read with a schema.
+
+    Records cannot exist before their module is loaded, so plain arrays load neither it nor what it needs: models and
+    samplers run where only JAX, NumPy and SciPy are installed.
+    """
+    module = sys.modules.get("onedraw.data.records")
+    return module is not None and isinstance(data, module.Records)
+
+
 def schema_columns(data: Any) -> tuple[Any, ...] | None:
     """What the schema declares about the target, or else about all columns; None for plain data."""
-    from onedraw.data import Records
-
-    if not isinstance(data, Records):
+    if not is_records(data):
         return None
     names = data.columns if data.target is None else (data.target,)
     return tuple(data.schema.columns[name] for name in names)
@@ -57,9 +66,7 @@ def check_shape(data: Any, columns: tuple[Any, ...] | None, *, dim: int) -> None
 
 def batches(data: Any) -> Iterator[Batch]:
     """One-dimensional numeric batches: of the target column, of an array, or of a sequence."""
-    from onedraw.data import Records
-
-    if isinstance(data, Records):
+    if is_records(data):
         for column in data.values(data.target or data.columns[0]):
             yield from _slices(column)
         return
@@ -68,9 +75,7 @@ def batches(data: Any) -> Iterator[Batch]:
 
 def row_batches(data: Any, *, dim: int) -> Iterator[Batch]:
     """Batches of shape (rows, dim)."""
-    from onedraw.data import Records
-
-    if isinstance(data, Records):
+    if is_records(data):
         for batch in data.batches():
             yield from _slices(np.column_stack([np.asarray(column, dtype=np.float64) for column in batch.values()]))
         return

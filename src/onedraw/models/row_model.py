@@ -17,6 +17,7 @@ from onedraw.errors import InvalidModel
 
 from .features import Features, check_rows, check_schema, read_rows, schema_rows
 from .model import Model
+from .reading import is_records
 from .responses import Response, check_values
 
 
@@ -69,23 +70,17 @@ class RowModel(Model):
 
     def encode(self, data: Any) -> Encoded:
         """`summarise` without the check of the data's public shape."""
-        from onedraw.data import Records
-
-        X, y = self._from_schema(data) if isinstance(data, Records) else self._from_arrays(data)
+        X, y = self._from_schema(data) if is_records(data) else self._from_arrays(data)
         for array in (X, y):
             array.setflags(write=False)
         return Encoded(len(X), X, y)
 
     def count(self, data: Any) -> int:
-        from onedraw.data import Records
-
-        return data.n if isinstance(data, Records) else len(self._parts(data)[0])
+        return data.n if is_records(data) else len(self._parts(data)[0])
 
     def check(self, data: Any) -> None:
         """Refuse data whose *public* description does not fit the model; no record is looked at."""
-        from onedraw.data import Records
-
-        if isinstance(data, Records):
+        if is_records(data):
             self._check_records(data)
             return
         X, y = self._parts(data)
