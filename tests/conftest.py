@@ -7,4 +7,4 @@ import os
 from pathlib import Path
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
-os.environ["ONEDRAW_CACHE"] = str(Path(__file__).resolve().parents[1] / ".cache" / f"tests-{WORKER}")
+os.environ["ONEDRAW_CACHE"] = str(Path(__file__).resolve().parents[1] / "build" / "cache" / f"tests-{WORKER}")

@@ -1,8 +1,8 @@
 """diffprivlib 0.6.6's LogisticRegression and LinearRegression on the six data sets, pure ε.
 
-    python -m venv .cache/peers/diffprivlib
-    .cache/peers/diffprivlib/bin/pip install diffprivlib==0.6.6 scikit-learn==1.7.2
-    .cache/peers/diffprivlib/bin/python benchmarks/peers/diffprivlib_scores.py > benchmarks/results/peers_diffprivlib.json
+    python -m venv build/peers/diffprivlib
+    build/peers/diffprivlib/bin/pip install diffprivlib==0.6.6 scikit-learn==1.7.2
+    build/peers/diffprivlib/bin/python benchmarks/peers/diffprivlib_scores.py > benchmarks/results/peers_diffprivlib.json
 
 Defaults otherwise. Both promise pure ε, which is more than (ε, δ). LogisticRegression perturbs the objective (Chaudhuri,
 Monteleoni, Sarwate 2011), LinearRegression is the functional mechanism (Zhang et al. 2012).

@@ -1,9 +1,9 @@
 """DP-SGD by Opacus 1.6.0 of a linear predictor on the six data sets, (ε, δ) with δ = 1e-5.
 
-    python3.11 -m venv .cache/peers/opacus
-    .cache/peers/opacus/bin/pip install torch==2.13.0
-    .cache/peers/opacus/bin/pip install opacus==1.6.0
-    .cache/peers/opacus/bin/python benchmarks/peers/opacus_scores.py > benchmarks/results/peers_opacus.json
+    python3.11 -m venv build/peers/opacus
+    build/peers/opacus/bin/pip install torch==2.13.0
+    build/peers/opacus/bin/pip install opacus==1.6.0
+    build/peers/opacus/bin/python benchmarks/peers/opacus_scores.py > benchmarks/results/peers_opacus.json
 
 Fixed settings, the same for all data sets and not tuned on any: 30 epochs, expected batch 128 (Poisson sampling), clip 1,
 SGD with momentum 0.9 and learning rate 0.1, cross-entropy or squared error of responses scaled to [−1, 1]. Its neighbours
