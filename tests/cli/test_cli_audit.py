@@ -1,32 +1,12 @@
 """`onedraw audit`: promise and lower bound side by side, files written, exit codes, and clear words for wrong calls."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw import cli
 from onedraw.casebook import conjugate
-
-
-def onedraw(capsys, monkeypatch, *arguments):
-    """Run the console script in this process: (exit code, stdout, stderr)."""
-    monkeypatch.setattr(sys, "argv", ["onedraw", *map(str, arguments)])
-    try:
-        code = cli.main()
-    except SystemExit as done:
-        code = done.code
-    captured = capsys.readouterr()
-    return code or 0, captured.out, captured.err
-
-
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: onedraw(capsys, monkeypatch, *arguments)
 
 
 def words(text):

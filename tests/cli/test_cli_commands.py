@@ -12,8 +12,6 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from onedraw import cli
-
 SCHEMA = """\
 dataset: patients-2026
 columns:
@@ -22,24 +20,6 @@ columns:
   age: {kind: number, lower: 0, upper: 120, missing: 50}
   visits: {kind: count, cap: 20, missing: 0}
 """
-
-
-def onedraw(capsys, monkeypatch, *arguments):
-    """Run the console script in this process: (exit code, stdout, stderr)."""
-    monkeypatch.setattr(sys, "argv", ["onedraw", *map(str, arguments)])
-    try:
-        code = cli.main()
-    except SystemExit as done:
-        code = done.code
-    captured = capsys.readouterr()
-    return code or 0, captured.out, captured.err
-
-
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: onedraw(capsys, monkeypatch, *arguments)
 
 
 @pytest.fixture
@@ -226,22 +206,9 @@ def test_an_inferred_schema_says_so_on_the_certificate(run, place):
 @pytest.mark.parametrize(
     "command", [["--help"], ["release", "--help"], ["ledger", "show", "books.db"], ["verify", "release.json"]]
 )
-def test_help_verify_and_ledger_load_no_jax(place, monkeypatch, capsys, command):
-    monkeypatch.chdir(place)
-    onedraw(
-        capsys,
-        monkeypatch,
-        "ledger",
-        "init",
-        "books.db",
-        "--dataset",
-        "patients-2026",
-        "--epsilon",
-        3,
-        "--delta",
-        1e-5,
-    )
-    onedraw(capsys, monkeypatch, *release_arguments())
+def test_help_verify_and_ledger_load_no_jax(run, place, command):
+    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run(*release_arguments())
     code = (
         f"import sys; sys.argv = ['onedraw', *{command!r}]\n"
         "from onedraw.cli import main\n"

@@ -9,6 +9,7 @@ weight that the promise was calibrated for, times a factor.
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -107,3 +108,23 @@ class DensityCase(Case):
 def _words(name: str) -> str:
     """GaussianMean → gaussian-mean."""
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+
+
+class NormalCase(DensityCase):
+    """A draw whose first coordinate is N(mean, variance), with moments that depend on the records; the others say nothing."""
+
+    @abc.abstractmethod
+    def moments(self, records: Any, factor: float) -> tuple[float, float]:
+        """Mean and variance, with the records ``factor`` times as heavy as planned."""
+
+    def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
+        mean, variance = self.moments(records, factor)
+        return lambda draws: -((np.asarray(draws).reshape(len(draws), -1)[:, 0] - mean) ** 2) / (2.0 * variance)
+
+    def integrand(self, records: Any, factor: float) -> LogDensity:
+        return self.logdensity(records, factor)
+
+    def domain(self, pair: Pair, factor: float) -> Any:
+        (first, variance), (second, _) = (self.moments(records, factor) for records in (pair.first, pair.second))
+        margin = 14.0 * math.sqrt(variance)
+        return ((min(first, second) - margin, max(first, second) + margin),)

@@ -21,7 +21,7 @@ from onedraw.mechanisms import Concentrated, Diffused, Direct, Gibbs, Plan, cali
 from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
 from onedraw.privacy import Promise
 
-from .case import TOLERANCE, Array, DensityCase, LogDensity, Pair
+from .case import TOLERANCE, Array, DensityCase, LogDensity, NormalCase, Pair
 
 REACH = 600.0
 """How far the logarithm of a draw is followed: further out a posterior weighs less than e^−600 of its centre."""
@@ -123,7 +123,7 @@ class DirichletCase(ConjugateCase):
 
 
 @dataclass(frozen=True)
-class GaussianMeanCase(ConjugateCase):
+class GaussianMeanCase(NormalCase, ConjugateCase):
     """N((n₀/m·μ₀ + rΣx)/(n₀/m + rn), σ²/(n₀/m + rn)). Also for `Gibbs`, whose weight is r. In several dimensions the
     records move along the first axis, and the other coordinates say nothing."""
 
@@ -142,18 +142,6 @@ class GaussianMeanCase(ConjugateCase):
         worth = prior * model.prior_count + r * len(records)
         total = math.fsum(np.asarray(records, dtype=np.float64).reshape(len(records), -1)[:, 0] - centre)
         return centre + (prior * model.prior_count * prior_mean + r * total) / worth, model.variance / worth
-
-    def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
-        mean, variance = self.moments(records, factor)
-        return lambda draws: -((draws.reshape(len(draws), -1)[:, 0] - mean) ** 2) / (2.0 * variance)
-
-    def integrand(self, records: Any, factor: float) -> LogDensity:
-        return self.logdensity(records, factor)
-
-    def domain(self, pair: Pair, factor: float) -> Any:
-        (first, variance), (second, _) = (self.moments(records, factor) for records in (pair.first, pair.second))
-        margin = 14.0 * math.sqrt(variance)
-        return ((min(first, second) - margin, max(first, second) + margin),)
 
 
 @dataclass(frozen=True)

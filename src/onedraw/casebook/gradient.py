@@ -21,7 +21,7 @@ from onedraw.mechanisms import NoisyGradient, Plan
 from onedraw.models import ConvexLoss, Gaussian, HuberisedHinge, Logistic
 from onedraw.privacy import Promise
 
-from .case import Array, Case, DensityCase, LogDensity, Pair
+from .case import Array, Case, NormalCase, Pair
 from .convex import HALF, eligible, encoded, flips, linear_model, responses_of, rows_of, signed
 
 MOST_CELLS = 3001
@@ -29,7 +29,7 @@ MOST_STEPS = 5000
 
 
 @dataclass(frozen=True)
-class LinearPathCase(DensityCase):
+class LinearPathCase(NormalCase):
     """The last iterate for the linear loss: N(m_T, v_T)."""
 
     def moments(self, records: Any, factor: float) -> tuple[float, float]:
@@ -41,18 +41,6 @@ class LinearPathCase(DensityCase):
             mean = mean - step * (precision * mean + pull)
             variance = (1.0 - step * precision) ** 2 * variance + 2.0 * step
         return mean, variance
-
-    def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
-        mean, variance = self.moments(records, factor)
-        return lambda draws: -((np.asarray(draws).reshape(-1) - mean) ** 2) / (2.0 * variance)
-
-    def integrand(self, records: Any, factor: float) -> LogDensity:
-        return self.logdensity(records, factor)
-
-    def domain(self, pair: Pair, factor: float) -> Any:
-        (first, variance), (second, _) = (self.moments(records, factor) for records in (pair.first, pair.second))
-        margin = 14.0 * math.sqrt(variance)
-        return ((min(first, second) - margin, max(first, second) + margin),)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .flags import AsJson
-from .show import console, number, show_json, show_lines, show_table
+from .show import console, number, progress, show_json, show_lines, show_table
 
 COLUMNS = ["mechanism", "promise", "ε promised", "ε shown", "gap", "fault caught", "by draws"]
 
@@ -108,32 +108,20 @@ def from_release(path: Path) -> tuple[dict[str, Any], list[Any], Any]:
 def run(tasks: Any, effort: Any, *, confidence: float, seed: int | None) -> list[Any]:
     """The examinations, with a bar that moves by cases: their number and the time stated are public."""
     import numpy as np
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from onedraw.casebook.investigation import investigate
 
-    errors = console(stderr=True)
     if effort.thorough:
         seconds = sum(task.seconds for task in tasks)
-        errors.print(
+        console(stderr=True).print(
             f"{len(tasks)} case(s), up to {max(task.rounds for task in tasks):,} rounds each: about {duration(seconds)}."
         )
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        line = bar.add_task("auditing", total=len(tasks))
-        found = []
-        for one in investigate(
-            tasks, effort, confidence=confidence, generator=np.random.default_rng(seed),
-            progress=lambda name: bar.update(line, description=name),
-        ):  # fmt: skip
-            found.append(one)
-            bar.advance(line)
-    return found
+    with progress("auditing", total=len(tasks)) as step:
+        return list(
+            investigate(
+                tasks, effort, confidence=confidence, generator=np.random.default_rng(seed), progress=step
+            )
+        )  # fmt: skip
 
 
 def duration(seconds: float) -> str:

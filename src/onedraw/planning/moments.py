@@ -98,8 +98,9 @@ class Moments:
         return float(np.mean(squares))
 
 
+@lru_cache(maxsize=256)
 def moments_of(plan: Plan, design: Design) -> Moments | None:
-    """The moments of one of the plan's draws; None where nothing is known of its loss."""
+    """The moments of one of the plan's draws; None where nothing is known of its loss. Ranking asks for them repeatedly."""
     loss = _loss_of(plan)
     if loss is None or not isinstance(plan.model.prior, Gaussian):
         return _linear_moments(plan, design)
