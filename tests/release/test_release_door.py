@@ -229,3 +229,15 @@ def test_a_part_is_charged_alone_and_must_have_its_public_size(plan, records, le
     od.release(plan, records, ledger=ledger, dataset="patients", part="north")
     assert ledger.spent("patients", part="south").epsilon(1e-5) == 0
     assert 0 < ledger.spent("patients", part="north").epsilon(1e-5) <= 1
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
+    from onedraw.release import door
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(door.os, "fsync", full)
+    with pytest.raises(OSError):
+        door.write_whole(tmp_path / "release.json", "{}")
+    assert list(tmp_path.iterdir()) == []

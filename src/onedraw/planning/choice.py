@@ -183,16 +183,12 @@ def _within_time(plans: list[Choice]) -> list[Choice]:
     """Those whose draws take at most as long as "auto" allows; refused if there is none."""
     quick = [choice for choice in plans if choice.seconds <= MOST_SECONDS or math.isnan(choice.seconds)]
     if not quick:
-        _check_work(min(plans, key=lambda choice: choice.seconds))
-    return quick
-
-
-def _check_work(choice: Choice) -> None:
-    if choice.seconds > MOST_SECONDS:
+        seconds = min(choice.seconds for choice in plans)
         raise PromiseRefused(
-            f"Its draws would take about {choice.seconds:,.0f} s (estimated from public numbers), more than the "
+            f"Its draws would take about {seconds:,.0f} s (estimated from public numbers), more than the "
             f"{MOST_SECONDS:g} s that mechanism='auto' allows. Name it to have it all the same."
         )
+    return quick
 
 
 def _why(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -> str:

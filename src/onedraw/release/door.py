@@ -13,6 +13,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -111,13 +112,7 @@ class Release:
         target = Path(path)
         check_writable(target, overwrite=overwrite)
         try:
-            with tempfile.NamedTemporaryFile(
-                "w", dir=target.parent, prefix=f".{target.name}.", encoding="utf-8", delete=False
-            ) as handle:
-                handle.write(self.certificate.to_json())
-                handle.flush()
-                os.fsync(handle.fileno())
-            os.replace(handle.name, target)
+            write_whole(target, self.certificate.to_json())
         except OSError as error:
             raise CannotWrite(
                 f"The release could not be written to {target}: {error.strerror}. If a ledger was charged, the spend "
@@ -148,6 +143,21 @@ def check_writable(target: Path, *, overwrite: bool = False) -> None:
         raise CannotWrite(
             f"The folder {folder} cannot be written ({error.strerror}). Nothing was spent. Choose a writable place."
         ) from error
+
+
+def write_whole(target: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all; `OSError` leaves nothing behind."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, target)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
 
 
 def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | str = ()) -> Promise:

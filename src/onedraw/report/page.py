@@ -7,8 +7,6 @@ security policy under which a browser loads nothing at all, and it runs no scrip
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 from onedraw.errors import CannotWrite
 from onedraw.ledger import Ledger
 from onedraw.release import Certificate, Release, check_writable
+from onedraw.release.door import write_whole
 
 from .content import content
 
@@ -50,16 +49,8 @@ def write_report(
     check_place(target, overwrite=overwrite)
     text = report_html(release, ledger=ledger, interval=interval, audit=audit, plan_table=plan_table)
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=target.parent, prefix=f".{target.name}.", encoding="utf-8", delete=False
-        ) as handle:
-            handle.write(text)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(handle.name, target)
+        write_whole(target, text)
     except OSError as error:
-        with suppress(OSError, UnboundLocalError):
-            os.unlink(handle.name)
         raise CannotWrite(
             f"The report could not be written to {target}: {error.strerror}. The release itself is not touched. Free the "
             "place or choose another, and write the report again."
