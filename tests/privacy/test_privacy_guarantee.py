@@ -83,7 +83,7 @@ def test_a_guarantee_with_a_hole_in_it_is_refused(wrong):
         (LastIterate(GaussianDP(0.5)), "last iterate, itself proven to keep Gaussian DP with μ = 0.5"),
         (
             Estimated(1e-3, "couplings"),
-            "estimated, not proven, to be within total variation 0.001 (couplings)",
+            "estimated, not proven, to be within total variation 0.001 of an exact draw (couplings)",
         ),
         (Assumed("NUTS has converged"), "assumed, not proven: NUTS has converged"),
     ],

@@ -99,9 +99,11 @@ def test_draws_share_the_budget():
 
 
 @pytest.mark.parametrize("word", ["estimated", "assumed"])
-def test_unproven_samplers_are_refused_unless_named(plan, records, word):
+def test_unproven_samplers_are_refused_unless_named(records, word):
+    model = od.models.BetaBernoulli(prior=(1, 1))
+    plan = od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 1e-6), n=200, gamma=1e-7)
     exactness = {
-        "estimated": privacy.Estimated(1e-4, "couplings"),
+        "estimated": privacy.Estimated(1e-7, "couplings"),
         "assumed": privacy.Assumed("the chain converged"),
     }[word]
     sampler = Sampler(exactness)
@@ -134,6 +136,36 @@ def test_total_variation_is_paid_at_the_budgets_own_epsilon_and_refused_without_
     assert promise_of(plan, privacy.WithinTV(1e-5)).implies(od.ApproxDP(0.5, 1e-3))
     with pytest.raises(errors.ExactnessRefused, match="only a δ can pay"):
         promise_of(mean_plan, privacy.WithinTV(1e-12))
+
+
+@pytest.mark.finding("F3")
+def test_an_estimated_draw_is_refused_where_no_delta_can_pay_for_it(mean_plan):
+    """If the estimate is right the law is within γ, and a law within γ is never pure: the promise would not follow."""
+    model = od.models.BinaryRegression(1)
+    for budget in (od.PureDP(1.0), od.BoundedRange(1.0), od.ZCDP(0.5)):
+        plan = od.calibrate(od.BetaDivergence(), model, budget, n=100)
+        with pytest.raises(errors.ExactnessRefused, match=r"only a δ can pay.*ApproxDP\(epsilon, delta\).*gamma="):
+            promise_of(plan, privacy.Estimated(0.00946, "couplings"), accept="estimated")
+    with pytest.raises(errors.ExactnessRefused, match="only a δ can pay"):
+        promise_of(mean_plan, privacy.Estimated(0.00946, "couplings"), accept="estimated")
+
+
+@pytest.mark.finding("F3")
+def test_an_estimated_draw_is_quoted_and_booked_like_one_within_a_proven_distance(records, ledger):
+    ledger.init("estimates", od.ApproxDP(5.0, 0.5))
+    model, gamma = od.models.BetaBernoulli(prior=(1, 1)), 0.00946
+    plan = od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 0.1), n=200, draws=2, gamma=2 * gamma)
+    sampler = Sampler(privacy.Estimated(gamma, "couplings"))
+    release = od.release(plan, records, sampler=sampler, accept="estimated", ledger=ledger, dataset="estimates")
+    paid = (1 + math.e) * 2 * gamma
+    stated = privacy.promise_from_dict(release.certificate.promise.native)
+    assert paid <= stated.delta(1.0) <= 0.1
+    assert stated == promise_of(plan, privacy.WithinTV(gamma))
+    assert stated.pure_epsilon == math.inf
+    reserved = next(event for event in ledger.events("estimates") if event.kind == "reserved")
+    assert reserved.payload["gamma"] == 2 * gamma
+    with pytest.raises(errors.PromiseRefused, match="does not imply the budget"):
+        promise_of(plan, privacy.Estimated(2 * gamma, "couplings"), accept="estimated")
 
 
 def test_a_last_iterate_carries_its_own_promise(mean_plan):

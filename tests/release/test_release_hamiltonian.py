@@ -1,6 +1,7 @@
 """HMC and NUTS through the door: refused unless named, said first, and verified without running anything again."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -30,35 +31,44 @@ def plan():
 
 
 @pytest.fixture(scope="module")
+def reserved():
+    """A plan whose δ pays for an estimate."""
+    budget = od.ApproxDP(2.0, 0.9)
+    return od.calibrate(od.BetaDivergence(), od.models.BinaryRegression(1), budget, n=N, gamma=0.1)
+
+
+@pytest.fixture(scope="module")
 def assumed(plan, records):
     return od.release(plan, records, accept="assumed", random_state=3)
 
 
 @pytest.fixture(scope="module")
-def coupled(plan):
-    return HMC.coupled(plan, tv=0.1)
+def coupled(reserved):
+    return HMC.coupled(reserved)
 
 
 @pytest.fixture(scope="module")
-def estimated(plan, records, coupled):
-    return od.release(plan, records, sampler=coupled, accept="estimated", random_state=3)
+def estimated(reserved, records, coupled):
+    return od.release(reserved, records, sampler=coupled, accept="estimated", random_state=3)
 
 
-def test_a_chain_without_a_proof_is_refused_unless_the_caller_names_it(plan, records, coupled, ledger):
+def test_a_chain_without_a_proof_is_refused_unless_the_caller_names_it(plan, reserved, records, coupled, ledger):
     with pytest.raises(errors.ExactnessRefused, match=r'accept="estimated".*accept="assumed"'):
         od.release(plan, records, ledger=ledger, dataset="patients")
-    for sampler, word in ((NUTS(), "assumed"), (HMC(20), "assumed"), (coupled, "estimated")):
+    cases = ((plan, NUTS(), "assumed"), (plan, HMC(20), "assumed"), (reserved, coupled, "estimated"))
+    for asked, sampler, word in cases:
         other = {"assumed": "estimated", "estimated": "assumed"}[word]
         for accept in ((), other):
             with pytest.raises(errors.ExactnessRefused, match=f'accept="{word}"'):
-                od.release(plan, records, sampler=sampler, accept=accept, ledger=ledger, dataset="patients")
+                od.release(asked, records, sampler=sampler, accept=accept, ledger=ledger, dataset="patients")
     assert [event.kind for event in ledger.events("patients")] == ["dataset-opened"]
 
 
 def test_the_first_line_says_so(assumed, estimated):
-    for release, words in ((assumed, "ASSUMED, NOT PROVEN"), (estimated, "ESTIMATED, NOT PROVEN")):
+    cases = ((assumed, "ASSUMED", r"\(ε = 2\)"), (estimated, "ESTIMATED", r"\(ε = [0-9.]+, δ = 0.9\)"))
+    for release, word, figures in cases:
         sentence = release.certificate.sentence
-        assert sentence.startswith(f"SEEDED: REPRODUCIBLE, NOT PRIVATE. {words}: this draw is (ε = 2)-")
+        assert re.match(f"SEEDED: REPRODUCIBLE, NOT PRIVATE. {word}, NOT PROVEN: this draw is {figures}-", sentence)
         assert release.certificate.assumptions[-2].statement == release.certificate.exactness_cost
     assert "estimated on simulated data" in estimated.certificate.exactness_cost
     assert "100 steps of NUTS" in assumed.certificate.exactness_cost
@@ -92,12 +102,13 @@ def test_a_seed_repeats_the_draw_and_the_operating_system_does_not(plan, records
     assert not np.array_equal(*fresh)
 
 
-def test_what_is_accepted_chooses_the_sampler(plan, coupled, monkeypatch):
+def test_what_is_accepted_chooses_the_sampler(plan, reserved, coupled, monkeypatch):
     monkeypatch.setattr(HMC, "coupled", lambda plan: coupled)
     choose = od.samplers.default_sampler
     assert choose(plan, accept="assumed")[0] == NUTS()
-    assert choose(plan, accept=("assumed", "estimated"))[0] is coupled
-    assert choose(plan, accept={"estimated"})[0] is coupled
+    assert choose(reserved, accept=("assumed", "estimated"))[0] is coupled
+    assert choose(reserved, accept={"estimated"})[0] is coupled
+    assert choose(plan, accept=("assumed", "estimated"))[0] == NUTS()  # no δ pays for an estimate
     network = od.calibrate(od.BetaDivergence(), od.models.Network(2, hidden=2), od.PureDP(1.0), n=20)
     assert choose(network, accept="assumed")[0].warmup > 0
     with pytest.raises(errors.ExactnessRefused, match="Candidates"):

@@ -18,7 +18,8 @@ from onedraw.models import GaussianMean, Model
 from onedraw.models.convex_model import ConvexModel
 from onedraw.models.losses import SquaredLoss
 from onedraw.privacy import ApproxDP, Assumption, Promise, Provenance
-from onedraw.privacy.rounding import down, fraction_down, fraction_up, text
+from onedraw.privacy.conversions import total_variation_within
+from onedraw.privacy.rounding import fraction_down, fraction_up, text
 
 from .gibbs_rules import Curvature
 from .plan import Request
@@ -136,9 +137,9 @@ def has_closed_form(model: Any) -> bool:
 def reserve(model: Any, budget: Promise, share: float) -> float:
     """γ with (1 + e^ε)γ = this share of δ, for draws by a chain; 0 where the draw is exact or there is no δ."""
     by_chain = isinstance(model, ConvexModel) and not has_closed_form(model)
-    if not (by_chain and isinstance(budget, ApproxDP) and budget.stated_epsilon < 700.0):
+    if not (by_chain and isinstance(budget, ApproxDP)):
         return 0.0
-    return down(share * budget.stated_delta / (1.0 + math.exp(budget.stated_epsilon))) if budget.stated_delta else 0.0
+    return total_variation_within(budget.stated_epsilon, share * budget.stated_delta)
 
 
 def assumptions(request: Request) -> tuple[Assumption, ...]:

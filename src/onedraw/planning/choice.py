@@ -16,7 +16,8 @@ from typing import Any
 from onedraw import samplers
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.mechanisms import BetaDivergence, Concentrated, Diffused, Direct, NoisyGradient, Plan, calibrate
-from onedraw.privacy import Promise
+from onedraw.privacy import ApproxDP, Promise
+from onedraw.privacy.conversions import total_variation_within
 from onedraw.release.door import accepted_words, promise_of
 
 from .expectation import Expectation, error_of_narrow_columns, expected_error
@@ -156,7 +157,10 @@ def _plans(
     found = []
     for length in lengths:
         mechanism = variant.mechanism if length is None else replace(variant.mechanism, relaxations=length)
-        plan = calibrate(mechanism, variant.model, budget, n=n, draws=draws, records_per_person=records_per_person)
+        plan = calibrate(
+            mechanism, variant.model, budget, n=n, draws=draws, gamma=_reserve(mechanism, budget, accepted),
+            records_per_person=records_per_person,
+        )  # fmt: skip
         sampler, _ = samplers.default_sampler(plan, accept=accepted)
         promise_of(plan, sampler.exactness(plan), accept=accepted)
         expected, hardiness = expected_error(plan, **sizes), error_of_narrow_columns(plan, **sizes)
@@ -166,6 +170,13 @@ def _plans(
         if possible:
             return [min(possible, key=lambda choice: expected_half_width(choice.plan, **sizes))]
     return found
+
+
+def _reserve(mechanism: Any, budget: Promise, accepted: Collection[str]) -> float | None:
+    """Half of δ for a chain whose distance is estimated, which only a δ can pay for; None: the mechanism's own."""
+    if not (isinstance(mechanism, BetaDivergence) and "estimated" in accepted and isinstance(budget, ApproxDP)):
+        return None
+    return total_variation_within(budget.stated_epsilon, 0.5 * budget.stated_delta)
 
 
 def _rank(choice: Choice) -> tuple[bool, float]:

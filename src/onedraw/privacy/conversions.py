@@ -337,3 +337,8 @@ def total_variation_delta(epsilon: float, gamma: float) -> float:
     if epsilon > 700.0:
         return math.inf
     return up((1.0 + math.exp(epsilon)) * gamma)
+
+
+def total_variation_within(epsilon: float, delta: float) -> float:
+    """The γ that ``delta`` can pay for, rounded down: (1 + e^ε)γ ≤ δ. 0 where ε is beyond what e^ε can be computed for."""
+    return max(0.0, down(delta / (1.0 + math.exp(epsilon)))) if epsilon < 700.0 else 0.0

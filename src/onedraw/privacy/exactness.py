@@ -111,7 +111,10 @@ class LastIterate(Exactness):
 
 @dataclass(frozen=True)
 class Estimated(Exactness):
-    """Total variation estimated to be ``gamma`` on simulated data: evidence, not proof."""
+    """Estimated to be within total variation ``gamma`` for every data set: evidence, not proof.
+
+    Never pure: even where the estimate is right, a promise pays for γ as it does for `WithinTV`.
+    """
 
     kind: ClassVar[str] = "estimated"
     gamma: float
@@ -122,7 +125,9 @@ class Estimated(Exactness):
 
     @property
     def sentence(self) -> str:
-        return f"estimated, not proven, to be within total variation {text(self.gamma)} ({self.evidence})"
+        return (
+            f"estimated, not proven, to be within total variation {text(self.gamma)} of an exact draw ({self.evidence})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "gamma": self.gamma, "evidence": self.evidence}

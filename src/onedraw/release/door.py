@@ -168,31 +168,31 @@ def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | st
     | Exact | the theorem's |
     | WithinTV(γ) | (ε, δ + (1+e^ε)·γ·draws), never pure |
     | LastIterate | the iterate's own |
-    | Estimated, Assumed | the theorem's, under a named assumption, only if ``accept`` names it |
+    | Estimated(γ) | as within γ, under the assumption that the estimate is right, only if ``accept`` names it |
+    | Assumed | the theorem's, under the assumption that the draw is exact, only if ``accept`` names it |
 
     Refused unless it implies the plan's budget.
     """
     accepted = accepted_words(accept)
     promise = plan.guarantee.promise
+    if isinstance(exactness, Estimated | Assumed) and exactness.kind not in accepted:
+        raise ExactnessRefused(
+            f"This sampler's draw is not proven to follow the law of the theorem: {exactness.sentence}. "
+            f'Nothing was drawn. Use a proven sampler, or take the risk by name with accept="{exactness.kind}".'
+        )
     match exactness:
-        case Exact():
+        case Exact() | Assumed():
             pass
         case LastIterate(promise=iterate):
             promise = iterate
-        case WithinTV(gamma=gamma):
+        case WithinTV(gamma=gamma) | Estimated(gamma=gamma):
             if not isinstance(plan.budget, ApproxDP) or not plan.budget.stated_delta:
                 raise ExactnessRefused(
                     f"The budget is {plan.budget}, but the sampler is only within total variation {gamma:.3g} of the law "
                     "its theorem is about, and only a δ can pay for that. Use an exact or last-iterate sampler, or a "
-                    "budget ApproxDP(epsilon, delta) with a small δ."
+                    f"budget ApproxDP(epsilon, delta) with δ above (1 + e^ε)·{gamma * plan.draws:.3g}, and gamma= that much."
                 )
             promise = with_total_variation(promise, gamma * plan.draws, epsilon=plan.budget.stated_epsilon)
-        case Estimated() | Assumed():
-            if exactness.kind not in accepted:
-                raise ExactnessRefused(
-                    f"This sampler's draw is not proven to follow the law of the theorem: {exactness.sentence}. "
-                    f'Nothing was drawn. Use a proven sampler, or take the risk by name with accept="{exactness.kind}".'
-                )
         case _:
             raise ExactnessRefused(f"The exactness {exactness!r} is unknown, so no promise can rest on it.")
     if not promise.implies(plan.budget):
@@ -357,7 +357,7 @@ def charge(
             "ledger would understate it. Use a proven rule, or release without a ledger, where the first line says both."
         )
     check_account(ledger, name, words.plan, part=part)
-    gamma = words.exactness.gamma * words.plan.draws if isinstance(words.exactness, WithinTV) else 0.0
+    gamma = words.exactness.gamma * words.plan.draws if isinstance(words.exactness, WithinTV | Estimated) else 0.0
     exact_part = words.plan.guarantee.promise if gamma else words.promise
     return ledger.reserve(
         name,

@@ -4,7 +4,7 @@ A closed form is drawn exactly, and a noisy-gradient plan is its own algorithm. 
 The last iterate of Langevin has a promise of its own and needs no convergence, but its law is only near the
 posterior; the proximal sampler is within the plan's reserve γ of the posterior itself. The one with less work is
 taken, the second if they are equal. No chain is proven for a β-divergence posterior: what the caller accepts by name
-decides, an estimate rather than an assumption.
+decides, an estimate rather than an assumption where the plan keeps back what an estimate costs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from onedraw.errors import ExactnessRefused
 from onedraw.models.predictors import Linear
+from onedraw.samplers.coupling import LEAST_RESERVE
 from onedraw.samplers.exact import Exact
 from onedraw.samplers.hamiltonian import HMC, NUTS
 from onedraw.samplers.langevin import LastIterateLangevin
@@ -72,7 +73,7 @@ def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[A
 
 def _unproven(plan: Any, accepted: tuple[str, ...]) -> tuple[Any, str]:
     """For a β-divergence posterior: what the caller accepts, or a refusal."""
-    if "estimated" in accepted:
+    if "estimated" in accepted and ("assumed" not in accepted or plan.gamma / plan.draws > LEAST_RESERVE):
         chain = HMC.coupled(plan)
         return chain, f"HMC, {chain.steps:,} steps: couplings on data simulated from the public design ask for them"
     if "assumed" in accepted:

@@ -3,9 +3,10 @@
 Biswas, Jacob and Vanetti, "Estimating convergence of Markov chains with L-lag couplings" (NeurIPS 2019); the coupling of
 HMC mixed with a random walk is that of Heng and Jacob (Biometrika 106, 2019). Pairs of the very chain that will be
 released from are run on data simulated from the plan's public reference design (`simulated`), a data set for each pair,
-with a fixed public seed. When they meet bounds the total variation after t steps (`meetings`); the fewest steps whose
-upper confidence limit is below the figure asked for are taken. Nothing in it depends on a record: the certificate may
-quote it, as estimated on simulated data. It is evidence for data like the design's, no proof for the records at hand.
+with a fixed public seed. When they meet says how far the chain still moves after t steps (`meetings`); the fewest steps
+whose figure is below the one asked for are taken. Nothing in it depends on a record: the certificate may quote it, as
+estimated on simulated data, and the plan's reserve pays for it as for a proven distance. It is evidence for data like the
+design's, no proof for the records at hand.
 
 Couplings on the private records themselves (`curator_coupling`) depend on them and stay with the curator.
 """
@@ -19,7 +20,10 @@ import numpy as np
 
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.samplers.hamiltonian import HMC, WALK, check_potential
-from onedraw.samplers.meetings import Meetings, named
+from onedraw.samplers.meetings import Meetings, late_within, named
+
+LEAST_RESERVE = 1e-4
+"""The least total variation estimated without being asked for by number: 50,000 pairs of chains, about an hour."""
 
 LAG = 20
 MOST_STEPS = 1000
@@ -28,11 +32,11 @@ PUBLIC_SEED = 20_240_302  # simulated data and chains on them: the seed protects
 AT_ONCE = 2**14
 """Records of simulated data advanced side by side: more of them no longer fit in a core's cache."""
 
-_FOUND: dict[tuple[Any, ...], Meetings] = {}
+_FOUND: dict[tuple[Any, ...], tuple[int, ...]] = {}
 
 
 def coupled(
-    plan: Any, *, tv: float = 0.01, lag: int = LAG, replications: int | None = None, confidence: float = 0.95,
+    plan: Any, *, tv: float | None = None, lag: int = LAG, replications: int | None = None, confidence: float = 0.95,
     leapfrog: int | None = None, step_size: float | None = None, walk: float | None = None,
     most_steps: int = MOST_STEPS,
 ) -> HMC:  # fmt: skip
@@ -40,15 +44,18 @@ def coupled(
 
     | option | meaning |
     | --- | --- |
+    | ``tv`` | for each draw; None: what the plan keeps back for it, ``plan.gamma / plan.draws`` |
     | ``lag`` | steps the first chain of a pair is ahead |
     | ``replications`` | pairs, each on a data set of its own; None: 5/tv |
-    | ``confidence`` | of the upper limit that must be at most ``tv`` |
+    | ``confidence`` | that pairs are late no more often than the figure says |
     | ``leapfrog``, ``step_size``, ``walk`` | the chain's, as in `HMC`; None: from the dimension |
     | ``most_steps`` | pairs that have not met by then are a refusal |
 
     Computed once for each plan and kept while the process lives; ``sampler.to_dict()`` keeps it longer.
     """
     check_potential(plan, "HMC")
+    if tv is None:
+        tv = reserve_for_each_draw(plan)
     if isinstance(tv, bool) or not isinstance(tv, float | int) or not 1e-6 <= tv <= 0.5:
         raise WrongCall(f"tv must be a total variation from 1e-6 to 0.5, but {tv!r} came. 0.01 is usual.")
     pairs = int(np.ceil(5.0 / tv)) if replications is None else replications
@@ -59,17 +66,30 @@ def coupled(
     chain = HMC(1, leapfrog=leapfrog, step_size=step_size, walk=chosen_walk)
     if chain.walk == 0.0:
         raise WrongCall("Without a random walk two chains come near each other but never meet. Leave walk out.")
-    which = (named(plan, chain, lag), pairs, confidence, most_steps)
-    if which not in _FOUND:
-        counts = _counts(_simulated_meetings(plan, chain, lag=lag, pairs=pairs, most_steps=most_steps))
-        _FOUND[which] = Meetings(counts, lag, float(confidence), which[0])
-    steps = _FOUND[which].steps_for(tv)
-    if steps is None:
+    late = late_within(tv, pairs, confidence)
+    if late is None:
         raise ExactnessRefused(
             f"{pairs:,} pairs of chains are too few to estimate a total variation of {tv:g} with confidence {confidence:g}: "
             "even where all of them meet, more could be late. Leave out replications= for 5/tv pairs."
         )
-    return replace(chain, steps=steps, meetings=_FOUND[which])
+    which = (named(plan, chain, lag), pairs, most_steps)
+    if which not in _FOUND:
+        _FOUND[which] = _counts(_simulated_meetings(plan, chain, lag=lag, pairs=pairs, most_steps=most_steps))
+    meetings = Meetings(_FOUND[which], lag, float(confidence), which[0], late)
+    return replace(chain, steps=meetings.steps, meetings=meetings)
+
+
+def reserve_for_each_draw(plan: Any) -> float:
+    """The total variation the plan keeps back for one draw; refused where couplings could not find so little."""
+    kept = float(np.nextafter(plan.gamma / plan.draws, 0.0))
+    if kept >= LEAST_RESERVE:
+        return min(kept, 0.5)
+    raise ExactnessRefused(
+        f"The plan keeps back a total variation of {max(kept, 0.0):.3g} for each draw, and couplings cannot show one below "
+        f"{LEAST_RESERVE:g}. Calibrate with a budget ApproxDP(epsilon, delta) and a reserve gamma=0.01, say, for each draw, "
+        "which costs (1 + e^ε) times as much of δ; or use Candidates(of=BetaDivergence()), which is exact; or take NUTS by "
+        'name with accept="assumed".'
+    )
 
 
 def _simulated_meetings(plan: Any, chain: HMC, *, lag: int, pairs: int, most_steps: int) -> Any:
@@ -127,10 +147,6 @@ class CuratorCoupling:
         """The estimate after so many steps; infinite where a pair never met."""
         return self.meetings.estimate(steps) if not self.unmet else float("inf")
 
-    def upper(self, steps: int) -> float:
-        """Its upper confidence limit; 1 where a pair never met."""
-        return self.meetings.upper(steps) if not self.unmet else 1.0
-
     def __repr__(self) -> str:
         return "CuratorCoupling(<private>)"
 
@@ -139,8 +155,7 @@ class CuratorCoupling:
 
 
 def curator_coupling(
-    target: Any, sampler: HMC, *, pairs: int = 200, lag: int = LAG, confidence: float = 0.95,
-    most_steps: int = MOST_STEPS, key: Any = None,
+    target: Any, sampler: HMC, *, pairs: int = 200, lag: int = LAG, most_steps: int = MOST_STEPS, key: Any = None
 ) -> CuratorCoupling:  # fmt: skip
     """How far a coupled chain is from the posterior of these very records. The result is as private as they are."""
     from onedraw.models.compute import jax
@@ -160,4 +175,4 @@ def curator_coupling(
         )
     )  # fmt: skip
     unmet = int((times > most_steps).sum())
-    return CuratorCoupling(Meetings(_counts(times), lag, float(confidence), "private records"), unmet)
+    return CuratorCoupling(Meetings(_counts(times), lag, 0.95, "private records"), unmet)

@@ -1,13 +1,18 @@
-"""What L-lag couplings found, as a value a certificate can hold: when pairs of chains met, and the bound it gives.
+"""What L-lag couplings found, as a value a certificate can hold: when pairs of chains met, and the figure it gives.
 
-Two copies of a chain, the first ``lag`` steps ahead, are coupled until they are one. With τ − L the number of steps
-that takes, Biswas, Jacob and Vanetti (NeurIPS 2019, Theorem 2.5) bound the distance to the posterior after t steps:
+Two copies of a chain, the first ``lag`` = L steps ahead, are coupled until they are one, after τ − L coupled steps. Biswas,
+Jacob and Vanetti (NeurIPS 2019, Theorem 2.5) bound the distance to the posterior after t steps by a sum of distances
+between the chain's laws L steps apart, each at most the chance that a pair has not met:
 
-    d_TV(t) ≤ E max(0, ⌈(τ − L − t)/L⌉).
+    d_TV(t) ≤ Σ_j P(τ − L > t + jL) = E max(0, ⌈(τ − L − t)/L⌉).
 
-The expectation is over pairs on independently simulated data sets and is estimated from the counts kept here: the share
-of pairs that had not met after t steps, at its upper confidence limit (Clopper and Pearson), times the largest number of
-lags any of them was behind. The figure follows from counts and steps, so that `verify` derives it again.
+No sample bounds that expectation, for nothing bounds τ. What a sample does bound is the first term, the distance to the
+law L steps later: of N pairs, each on a data set of its own, `late` may be unmet after the steps chosen. Because `late`
+is fixed before any pair is run, the steps are a one-sided tolerance limit (Wilks, 1941): the chance of being late is below
+`limit`, that of Clopper and Pearson, with the stated confidence, whatever the law of τ, although the steps were chosen by
+the same pairs. The other terms are 0 in the sample: steps are also so many that no pair is more than one lag behind. That
+they are 0 in truth is not shown, nor that the private records are like the simulated ones: γ is called an estimate.
+It follows from counts and steps, so that `verify` derives it again.
 """
 
 from __future__ import annotations
@@ -24,19 +29,24 @@ from scipy import special
 
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
+from onedraw.privacy.rounding import text
 
 _WRITTEN = re.compile(r"[1-9][0-9]{0,5}:[1-9][0-9]{0,8}( [1-9][0-9]{0,5}:[1-9][0-9]{0,8})*", re.ASCII)
-FIELDS = ("met", "lag", "confidence", "of")
+FIELDS = ("met", "lag", "confidence", "of", "late")
 
 
 @dataclass(frozen=True)
 class Meetings:
-    """``counts[k]`` pairs met after k + 1 coupled steps. ``of`` names plan, chain and lag they were found for."""
+    """``counts[k]`` pairs met after k + 1 coupled steps. ``of`` names plan, chain and lag they were found for.
+
+    ``late`` pairs may be unmet after the steps chosen: decided before the pairs were run, by `late_within`.
+    """
 
     counts: tuple[int, ...]
     lag: int
     confidence: float
     of: str
+    late: int = 0
 
     def __post_init__(self) -> None:
         counts = self.counts
@@ -49,6 +59,8 @@ class Meetings:
             raise WrongCall(f"confidence must lie in [0.5, 1), but {self.confidence!r} came. 0.95 is usual.")
         if not isinstance(self.of, str):
             raise WrongCall("What a coupling was run for is named by a digest.")
+        if type(self.late) is not int or not 0 <= self.late < sum(counts):
+            raise WrongCall("The pairs that may be late are a whole number, less than all of them; this is not one.")
         object.__setattr__(self, "counts", tuple(counts))
 
     @property
@@ -58,25 +70,22 @@ class Meetings:
 
     def estimate(self, steps: int) -> float:
         """The plain average of max(0, ⌈(τ − L − t)/L⌉)."""
-        behind = (math.ceil((met - steps) / self.lag) * count for met, count in self._after(steps))
-        return sum(behind) / self.replications
+        unmet = ((index + 1 - steps, count) for index, count in enumerate(self.counts) if count and index + 1 > steps)
+        return sum(math.ceil(behind / self.lag) * count for behind, count in unmet) / self.replications
 
-    def upper(self, steps: int) -> float:
-        """Its upper confidence limit, at most 1."""
-        late = self._after(steps)
-        unmet = sum(count for _, count in late)
-        lags = max((math.ceil((met - steps) / self.lag) for met, _ in late), default=1)
-        if unmet >= self.replications:
-            return 1.0
-        limit = float(special.betaincinv(unmet + 1.0, float(self.replications - unmet), self.confidence))
-        return min(1.0, _three_digits(limit * lags))
+    @property
+    def steps(self) -> int:
+        """The fewest after which at most ``late`` pairs have not met, and none is more than one lag behind."""
+        unmet, steps = 0, len(self.counts)
+        while steps > 1 and unmet + self.counts[steps - 1] <= self.late:
+            unmet += self.counts[steps - 1]
+            steps -= 1
+        return max(steps, len(self.counts) - self.lag)
 
-    def steps_for(self, tv: float) -> int | None:
-        """The fewest steps whose upper limit is at most ``tv``; None if more pairs would be needed."""
-        return next((steps for steps in range(1, len(self.counts) + 1) if self.upper(steps) <= tv), None)
-
-    def _after(self, steps: int) -> list[tuple[int, int]]:
-        return [(index + 1, count) for index, count in enumerate(self.counts) if count and index + 1 > steps]
+    @property
+    def limit(self) -> float:
+        """The upper confidence limit of the chance that a pair has not met after `steps`."""
+        return late_limit(self.late, self.replications, self.confidence)
 
     def exactness(self, plan: Any, sampler: Any) -> privacy.Estimated:
         """The estimate for this sampler's steps; refused for another plan or another chain than it was found for."""
@@ -85,31 +94,32 @@ class Meetings:
                 "These couplings were run for another plan or another chain, so their figure says nothing about this "
                 "one. Use HMC.coupled(plan) with the plan that is to be released."
             )
-        gamma = self.upper(sampler.steps)
-        if not gamma < 1.0:
+        if sampler.steps < self.steps:
             raise ExactnessRefused(
                 f"{sampler.steps:,} steps are too few: by the couplings on simulated data the draw could be anywhere. Use "
                 "HMC.coupled(plan), which chooses the number of steps."
             )
-        return privacy.Estimated(gamma, self.evidence(sampler.steps))
+        return privacy.Estimated(self.limit, self.evidence(sampler.steps))
 
     def evidence(self, steps: int) -> str:
         """The words for a certificate."""
         return (
-            f"estimated on simulated data: {steps:,} steps, L-lag couplings of this chain with lag {self.lag:,} on "
-            f"{self.replications:,} data sets simulated from the public design, upper {self.confidence:.4g} confidence limit"
+            f"estimated on simulated data: L-lag couplings of this chain on {self.replications:,} data sets simulated from "
+            f"the public design; {text(self.limit)} is the upper {self.confidence:.4g} confidence limit of the mean distance "
+            f"between its law after {steps:,} steps and {self.lag:,} steps later, which is taken for the posterior, and the "
+            "records for ones like the design's"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """``met`` is written "steps:pairs steps:pairs …", the steps that no pair met after left out."""
         met = " ".join(f"{index + 1}:{count}" for index, count in enumerate(self.counts) if count)
-        return {"met": met, "lag": self.lag, "confidence": self.confidence, "of": self.of}
+        return {"met": met, "lag": self.lag, "confidence": self.confidence, "of": self.of, "late": self.late}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Meetings:
         if set(stored) != set(FIELDS):
             raise WrongCall(f"Stored meetings have exactly the fields {', '.join(FIELDS)}.")
-        return cls(_read_counts(stored["met"]), stored["lag"], stored["confidence"], stored["of"])
+        return cls(_read_counts(stored["met"]), stored["lag"], stored["confidence"], stored["of"], stored["late"])
 
 
 def _read_counts(met: Any) -> tuple[int, ...]:
@@ -121,6 +131,23 @@ def _read_counts(met: Any) -> tuple[int, ...]:
     for steps, count in pairs:
         counts[steps - 1] = count
     return tuple(counts)
+
+
+def late_limit(late: int, pairs: int, confidence: float) -> float:
+    """The chance p at which a sample of so many pairs has at most ``late`` late ones with probability 1 − confidence."""
+    if late >= pairs:
+        return 1.0
+    return min(1.0, _three_digits(float(special.betaincinv(late + 1.0, float(pairs - late), confidence))))
+
+
+def late_within(tv: float, pairs: int, confidence: float) -> int | None:
+    """The most pairs that may be late with a limit of at most ``tv``; None if more pairs would be needed."""
+    allowed = None
+    for late in range(math.ceil(tv * pairs)):  # a limit is above the share
+        if late_limit(late, pairs, confidence) > tv:
+            break
+        allowed = late
+    return allowed
 
 
 def named(plan: Any, sampler: Any, lag: int) -> str:
