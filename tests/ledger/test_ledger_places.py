@@ -327,3 +327,59 @@ def test_postgresql_waits_for_the_disk_even_where_the_server_would_not(postgresq
     hasty = storage_at(f"{place}%20-csynchronous_commit%3Doff")
     with hasty.writing() as writer:
         assert writer._connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
+
+
+# ── what a visitor may have done to the file ──
+
+
+def in_wal_mode(books: Path) -> sqlite3.Connection:
+    """A visitor who switched the file to WAL, which stays in the file, and has it open."""
+    visitor = sqlite3.connect(books, isolation_level=None)
+    assert visitor.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    visitor.execute("SELECT count(*) FROM onedraw_events").fetchall()
+    return visitor
+
+
+@pytest.mark.finding("B6")
+def test_a_ledger_switched_to_wal_and_held_open_takes_no_spend(books: Path, tmp_path: Path) -> None:
+    visitor = in_wal_mode(books)
+    try:
+        with pytest.raises(LedgerError, match=r"WAL mode.*journal_mode = DELETE"):
+            Ledger.open(books).reserve("patients", PureDP(0.5))
+    finally:
+        visitor.close()
+    ledger = Ledger.open(books)
+    ledger.reserve("patients", PureDP(0.5))
+    (tmp_path / "copy.db").write_bytes(books.read_bytes())
+    assert Ledger.open(tmp_path / "copy.db").remaining("patients").epsilon == 0.5
+
+
+@pytest.mark.finding("B6")
+def test_a_ledger_left_in_wal_mode_is_switched_back(books: Path) -> None:
+    in_wal_mode(books).close()
+    Ledger.open(books)
+    connection = sqlite3.connect(books)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    connection.close()
+
+
+@pytest.mark.finding("B6")
+def test_a_ledger_switched_to_wal_while_it_is_open_takes_no_spend(books: Path) -> None:
+    ledger = Ledger.open(books)
+    visitor = in_wal_mode(books)
+    try:
+        with pytest.raises(LedgerError, match="WAL mode"):
+            ledger.reserve("patients", PureDP(0.5))
+    finally:
+        visitor.close()
+    assert ledger.remaining("patients").epsilon == 1.0
+
+
+@pytest.mark.finding("C9")
+def test_new_books_have_the_mode_of_a_release(tmp_path: Path) -> None:
+    path = tmp_path / "books.db"
+    Ledger.open(path, create=True).init("patients", PureDP(1.0))
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o640)  # whoever shares the books says so
+    Ledger.open(path, create=True).reserve("patients", PureDP(0.5))
+    assert path.stat().st_mode & 0o777 == 0o640

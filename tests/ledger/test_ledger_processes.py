@@ -14,6 +14,7 @@ import pytest
 
 from onedraw.errors import BudgetSpent
 from onedraw.ledger import Kind, Ledger
+from onedraw.ledger.storage import Writer
 from onedraw.privacy import PureDP
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
@@ -101,3 +102,23 @@ def test_threads_share_one_ledger(ledger: Ledger) -> None:
         thread.join()
     assert len(accepted) == len(set(accepted)) == 20
     assert ledger.verify().ok
+
+
+@pytest.mark.finding("B4")
+def test_a_history_is_read_before_the_writers_lock_is_taken(
+    ledger: Ledger, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the lock a process reads what came since it last looked, however long the history is."""
+    ledger.init("patients", PureDP(1.0))
+    for _ in range(20):
+        ledger.reserve("patients", PureDP(2.0**-7))
+    rows, counts = Writer.rows, []
+
+    def counted(self: Writer, start: int) -> list[Any]:
+        found = rows(self, start)
+        counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(Writer, "rows", counted)
+    Ledger.open(place).reserve("patients", PureDP(2.0**-7))
+    assert counts[-1] == 1  # under the lock: the last event, to see that it still stands

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from onedraw.ledger.places import shown_place
 
 from .flags import AsJson
 from .show import number, show_json, show_lines, show_table
@@ -43,8 +46,8 @@ def init(
 
     ledger = Ledger.open(book, create=True)
     ledger.init(dataset, budget(epsilon, delta), unit=Unit(max_records), note=note)
-    _say(as_json, {"ledger": book, "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "head": ledger.head()},
-         f"Opened {dataset} with {budget(epsilon, delta)} in {book}.")  # fmt: skip
+    _say(as_json, {"ledger": shown_place(book), "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "head": ledger.head()},
+         f"Opened {dataset} with {budget(epsilon, delta)} in {shown_place(book)}.")  # fmt: skip
 
 
 @group.command("top-up")
@@ -54,7 +57,7 @@ def top_up(book: Book, dataset: Dataset, epsilon: Epsilon, delta: Delta = 0.0, a
 
     ledger = Ledger.open(book)
     ledger.top_up(dataset, budget(epsilon, delta))
-    _say(as_json, {"ledger": book, "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "head": ledger.head()},
+    _say(as_json, {"ledger": shown_place(book), "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "head": ledger.head()},
          f"{dataset} now has {budget(epsilon, delta)}.")  # fmt: skip
 
 
@@ -67,7 +70,7 @@ def close(book: Book, dataset: Dataset, as_json: AsJson = False) -> None:
     ledger.close_dataset(dataset)
     _say(
         as_json,
-        {"ledger": book, "dataset": dataset, "closed": True, "head": ledger.head()},
+        {"ledger": shown_place(book), "dataset": dataset, "closed": True, "head": ledger.head()},
         f"{dataset} is closed.",
     )
 
@@ -86,7 +89,7 @@ def show(
     summaries = {name: _summary(ledger, name) for name in names}
     events = {name: [_event(event, summaries[name]["delta"]) for event in ledger.events(name)] for name in names}
     if as_json:
-        show_json({"ledger": book, "head": ledger.head(),
+        show_json({"ledger": shown_place(book), "head": ledger.head(),
                    "datasets": {name: summaries[name] | {"events": events[name]} for name in names}})  # fmt: skip
         return
     show_table("Budgets", ["dataset", "ε spent", "ε left", "ε budget", "δ", "releases"], [
@@ -99,20 +102,64 @@ def show(
 
 
 @group.command("verify")
-def verify(book: Book, as_json: AsJson = False) -> None:
-    """Recompute the whole chain; a changed, missing or inserted event is an error."""
+def verify(
+    book: Book,
+    head: Annotated[
+        list[str] | None,
+        typer.Option("--head", help="A head written down before: a history without it was rolled back. Repeatable."),
+    ] = None,
+    releases: Annotated[
+        list[Path] | None,
+        typer.Option("--release", help="A release charged to these books: they must hold it. Repeatable."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute the whole chain; a changed, missing or inserted event is an error.
+
+    An older copy of the books is a whole chain too: only a head or a release from outside shows that it was put back.
+    """
     from onedraw.ledger import Ledger
 
-    result = Ledger.open(book).verify()
+    ledger, certificates = Ledger.open(book), _certificates(releases or [])
+    result = ledger.verify(head=[*(head or []), *(entry.head for _, entry, _ in certificates)])
+    for path, entry, digest in certificates:
+        _check_held(ledger, path, entry, digest)
     verdict = (
         "the chain verifies and every budget is kept"
         if result.ok
         else "the chain verifies, but: " + "; ".join(result.findings)
     )
-    _say(as_json, {"ledger": book, "ok": result.ok, "events": result.events, "head": result.head, "findings": list(result.findings)},
-         f"{book}: {result.events} events, {verdict}. Head {result.head}.")  # fmt: skip
+    outside = len(head or []) + len(certificates)
+    verdict += f"; {outside} head(s) from outside stand in it" if outside else ""
+    _say(as_json, {"ledger": shown_place(book), "ok": result.ok, "events": result.events, "head": result.head,
+                   "findings": list(result.findings), "releases": [str(path) for path, _, _ in certificates]},
+         f"{shown_place(book)}: {result.events} events, {verdict}. Head {result.head}.")  # fmt: skip
     if not result.ok:
         raise typer.Exit(3)
+
+
+def _certificates(releases: list[Path]) -> list[tuple[Path, Any, str]]:
+    """Each release file with its entry in the books and its digest."""
+    from onedraw.errors import WrongCall
+    from onedraw.release.verification import read_certificate
+
+    found = [(path, read_certificate(path)) for path in releases]
+    for path, certificate in found:
+        if certificate.ledger is None:
+            raise WrongCall(f"{path} was not charged to any ledger, so it cannot show whether these books are whole.")
+    return [(path, certificate.ledger, certificate.digest) for path, certificate in found]
+
+
+def _check_held(ledger: Any, path: Path, entry: Any, digest: str) -> None:
+    from onedraw.errors import LedgerError
+
+    held = ledger.certificate_digest(entry.entry)
+    if held != digest:
+        what = "its spend, but not yet the certificate" if held is None else "another certificate in its place"
+        raise LedgerError(
+            f"The books hold {what}: {path} is not the release that was settled under entry {entry.entry}. Events were "
+            "cut off after the spend, or the file was changed. Compare with a backup before anything more is released."
+        )
 
 
 def _summary(ledger: Any, name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, final
@@ -30,6 +30,7 @@ from .checks import (
     checked_sizes,
     line,
     name_of,
+    new_name,
     open_account,
 )
 from .events import FORMAT, START, Event, Kind, Row, broken, new_event, read_chain
@@ -137,6 +138,7 @@ class Ledger:
                     f"({turn.book.accounts[name].budget}). A second one would forget what was spent. Raise "
                     "it with top_up, or give the new dataset its own name."
                 )
+            name = new_name("dataset", name, beside=turn.book.accounts)
             return turn.append(Kind.DATASET_OPENED, name, content)
 
     def top_up(self, dataset: str, budget: Promise) -> Event:
@@ -165,7 +167,7 @@ class Ledger:
         **Guarantee.** The total is the maximum over the parts of compose(whole, part): see `accounts` for the
         proof and for why private membership, several records per person and a second partition are refused.
         """
-        content = {"partition": name_of("partition", partition), "sizes": checked_sizes(sizes)}
+        content = {"partition": new_name("partition", partition), "sizes": checked_sizes(sizes)}
         if public_membership is not True:
             raise LedgerError(
                 f"The partition {partition!r} is cut by something that is not public. Replacing one "
@@ -267,15 +269,16 @@ class Ledger:
         one."""
         return self._current().position.hash
 
-    def verify(self, *, head: str | None = None) -> Verification:
+    def verify(self, *, head: str | Iterable[str] | None = None) -> Verification:
         """Read everything again from the first event; `LedgerError` names the first event that does not hold.
 
         Checked: every hash and link, that each event can follow those before it (no settlement without its
         reservation, no spend from a dataset that was closed or never opened), and with today's accountant
         that every budget was kept, at each top-up and at the end; the last is reported in ``findings``. A
-        history from which the newest events were cut off is still a chain: give ``head``, as a certificate
-        states it, to find that out.
+        history from which the newest events were cut off is still a chain: give ``head``, one or several, as
+        certificates state them or as written down elsewhere, to find that out.
         """
+        known = [head] if isinstance(head, str) else list(head or ())
         book, heads, findings = Book(), {START.hash}, []
         for event in read_chain(self._storage.rows(BEFORE_ALL)):
             if event.kind == Kind.TOP_UP and event.dataset in book.accounts:
@@ -284,9 +287,9 @@ class Ledger:
             heads.add(event.hash)
         if book.position == START:
             raise broken(1, "it is missing")
-        if head is not None and head not in heads:
+        for missing in (one for one in known if one not in heads):
             raise LedgerError(
-                f"The history holds together but does not contain the head {head}. Its newest events were "
+                f"The history holds together but does not contain the head {missing}. Its newest events were "
                 "cut off, or it is not the ledger that head was taken from. Compare with a backup before "
                 "anything more is released."
             )
@@ -330,10 +333,17 @@ class Ledger:
 
     @contextmanager
     def _turn(self) -> Iterator[_Turn]:
-        """Alone with the up-to-date book; an event appended in the block is on disk when the block ends."""
+        """Alone with the up-to-date book; an event appended in the block is on disk when the block ends.
+
+        The history is read before the lock is asked for, and under the lock only what came meanwhile: a process
+        that has read nothing yet must not keep the others waiting for as long as reading everything takes.
+        """
+        with self._storage.writing(prepare=self._read) as writer:
+            yield _Turn(self._read(writer), writer)
+
+    def _read(self, writer: Writer) -> Book:
         book = self._book
-        with self._storage.writing() as writer:
-            yield _Turn(self._caught_up(book, writer.rows(book.position.sequence)), writer)
+        return self._caught_up(book, writer.rows(book.position.sequence))
 
 
 class _Turn:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from onedraw.errors import InvalidBudget, LedgerError
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP, promise_from_dict
 
 from .accounts import Account, Book
+from .lookalikes import look_alike, unclear
 
 BUDGET_KINDS = (PureDP, ApproxDP, GaussianDP, ZCDP, RenyiDP)
 LONGEST_TEXT = 500
 
 
 def name_of(what: str, value: str) -> str:
-    """A name as it is stored: NFC, so that two spellings that look alike cannot have two budgets."""
+    """A name as it is stored: NFC, so that two encodings of the same letters are one name. See also `new_name`."""
     if not isinstance(value, str):
         raise LedgerError(
             f"A {what} is called by a name, but a {type(value).__name__} came. Pass a text such as 'patients-2026'."
@@ -26,6 +27,21 @@ def name_of(what: str, value: str) -> str:
             f"{value!r} cannot be the name of a {what}: it must be 1 to {LONGEST_TEXT} printable characters "
             "without space at either end, so that no two budgets look the same."
         )
+    return name
+
+
+def new_name(what: str, value: str, beside: Iterable[str] = ()) -> str:
+    """A name that begins something in the books; refused where it could be taken for another (see `lookalikes`)."""
+    name = name_of(what, value)
+    fault = unclear(name)
+    if fault:
+        raise LedgerError(f"{value!a} cannot be the name of a {what}: {fault}. Two budgets could look the same.")
+    for other in beside:
+        if look_alike(name, other):
+            raise LedgerError(
+                f"The {what} {name!a} would look like {other!a}, which these books hold already, and have a budget of "
+                "its own. Use that name, or one that differs in more than case or look-alike letters."
+            )
     return name
 
 
@@ -75,11 +91,14 @@ def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
             "sizes={'north': 1200, 'south': 800}. Count them from the public key, not from the private "
             "records."
         )
-    checked = {name_of("part", part): size for part, size in sizes.items()}
+    checked = {new_name("part", part): size for part, size in sizes.items()}
     if len(checked) != len(sizes):
         raise LedgerError(
             "Two parts have the same name once their spelling is normalised (NFC). Give each its own name."
         )
+    names = list(checked)
+    for index, name in enumerate(names):
+        new_name("part", name, beside=names[:index])
     return checked
 
 

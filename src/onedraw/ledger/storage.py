@@ -7,7 +7,8 @@ What the rest of the room relies on:
 * **On disk before it counts.** When ``writing`` returns, the event survives ``kill -9`` and a loss of power.
   SQLite runs with a rollback journal and ``synchronous=EXTRA`` (in this mode FULL does not yet sync the
   directory the journal is deleted from). Not WAL: there the newest events live in a second file, and a plain
-  copy of ``books.db`` would silently be a history with spends missing. PostgreSQL runs with
+  copy of ``books.db`` would silently be a history with spends missing. Any visitor may have switched a file to
+  WAL, so every connection switches it back, and where that fails the books are refused. PostgreSQL runs with
   ``synchronous_commit`` on.
 * **Append only.** Triggers refuse UPDATE, DELETE, TRUNCATE and any INSERT that does not follow the last
   event. Who removes the triggers first is caught by the hash chain instead.
@@ -19,8 +20,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any, final
 from onedraw.errors import CannotWrite, LedgerError, OnedrawError
 
 from .events import GENESIS, Event, Row
+from .places import shown_place, without_passwords
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -147,11 +149,17 @@ class Storage(ABC):
             return _select(connection, start, count)
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """Alone with the books until the block ends; then what was appended is on disk, or nothing is."""
+    def writing(self, prepare: Callable[[Writer], object] | None = None) -> Iterator[Writer]:
+        """Alone with the books until the block ends; then what was appended is on disk, or nothing is.
+
+        ``prepare`` is what can be done before others are kept waiting: reading, above all.
+        """
         with self._connected(writing=True) as connection:
+            writer = Writer(connection)
+            if prepare is not None:
+                prepare(writer)
             self._take_turn(connection)
-            yield Writer(connection)
+            yield writer
             connection.commit()
 
     def create(self, first: Event) -> None:
@@ -241,10 +249,29 @@ class SQLiteStorage(Storage):
         try:
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("PRAGMA fullfsync = ON")  # macOS: make a sync reach the platter
+            self._leave_wal(connection)
         except BaseException:  # not a database, say: nobody else would close it
             connection.close()
             raise
         return connection
+
+    def _leave_wal(self, connection: sqlite3.Connection) -> None:
+        """Back to a rollback journal, which also moves what stands in ``-wal`` into the file; or refuse."""
+        if not _in_wal(connection):
+            return
+        with suppress(sqlite3.OperationalError):  # held open by somebody else, or not ours to write
+            connection.execute("PRAGMA busy_timeout = 1000")
+            connection.execute("PRAGMA journal_mode = DELETE")
+        if _in_wal(connection):
+            raise self._wal()
+        connection.execute(f"PRAGMA busy_timeout = {1000 * WAIT_SECONDS:.0f}")
+
+    def _wal(self) -> LedgerError:
+        return LedgerError(
+            f"The ledger at {self.name} is in SQLite's WAL mode, in which the newest spends stand in a second file, "
+            f"{self.name}-wal, and a copy of the ledger alone would miss them. Nothing was reserved. Close every "
+            "program that holds it open and try again; or run PRAGMA journal_mode = DELETE on it."
+        )
 
     def check(self, *, create: bool) -> bool:
         # Only SQLite may open the file: closing another handle would drop this process's POSIX locks on it.
@@ -265,7 +292,8 @@ class SQLiteStorage(Storage):
     def _make_file(self) -> None:
         try:
             self._connect("rwc").close()
-        except sqlite3.Error as error:
+            os.chmod(self.path, 0o600)  # as a release: whoever else may read the books is for their holder to say
+        except (sqlite3.Error, OSError) as error:
             raise self._cannot_write(error) from error
 
     def _holds_books(self, connection: Connection) -> bool:
@@ -273,6 +301,8 @@ class SQLiteStorage(Storage):
 
     def _take_turn(self, connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+        if connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal":  # switched since we connected
+            raise self._wal()
 
     def _explain(self, error: DBAPIError, *, writing: bool) -> OnedrawError:
         why = error.orig
@@ -286,6 +316,10 @@ class SQLiteStorage(Storage):
         if code == sqlite3.SQLITE_FULL or (writing and code in _SQLITE_UNWRITABLE):
             return self._cannot_write(why)
         return self._failed(why)
+
+
+def _in_wal(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
 
 
 def _tables(connection: Connection) -> set[str]:
@@ -311,9 +345,7 @@ class PostgreSQLStorage(Storage):
 
     @property
     def name(self) -> str:
-        from sqlalchemy import make_url
-
-        return make_url(self.url).render_as_string(hide_password=True)
+        return shown_place(self.url)
 
     def __repr__(self) -> str:
         return f"PostgreSQLStorage({self.name!r})"
@@ -356,7 +388,7 @@ class PostgreSQLStorage(Storage):
 
     def _explain(self, error: DBAPIError, *, writing: bool) -> OnedrawError:
         state = str(getattr(error.orig, "sqlstate", None) or "")
-        why = str(error.orig).strip().partition("\n")[0]
+        why = without_passwords(str(error.orig).strip().partition("\n")[0], self.url)
         if state == "55P03":  # lock_not_available
             return self._busy()
         if state in ("42P01", "42703"):  # undefined_table, undefined_column
@@ -375,10 +407,11 @@ def storage_at(place: str | os.PathLike[str]) -> Storage:
 
     try:
         url = make_url(place)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError):  # the reason is not passed on: it quotes pieces of the URL
         raise LedgerError(
-            "The ledger's URL cannot be read. Write a path, or postgresql://user@host/database."
-        ) from error
+            "The ledger's URL cannot be read. Write a path, or postgresql://user@host:5432/database: the port is a "
+            "number, and / ? # @ : in a password are written %2F %3F %23 %40 %3A."
+        ) from None
     family = url.drivername.partition("+")[0]
     if family == "postgresql":
         return PostgreSQLStorage(url.render_as_string(hide_password=False))
