@@ -98,7 +98,8 @@ class Features:
         return (*named, "intercept") if self.intercept else named
 
     @property
-    def _ends(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def ends(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The ends of the box, one for each feature."""
         box = (-LARGEST, LARGEST) if self.box is None else self.box
         lower, upper = (end if isinstance(end, tuple) else (end,) * self.count for end in box)
         return lower, upper
@@ -107,14 +108,14 @@ class Features:
     def encoded_ends(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The ends of a box as encoded rows have them: between −1 and 1 where they are scaled."""
         if not self.scaled:
-            return self._ends
-        lower, upper = (self._on_scale(np.array(end)).tolist() for end in self._ends)
+            return self.ends
+        lower, upper = (self._on_scale(np.array(end)).tolist() for end in self.ends)
         return tuple(lower), tuple(upper)
 
     @cached_property
     def _scale(self) -> tuple[Matrix, Matrix]:
         """Shift and divisor of each column; a divisor of 0 marks a column whose ends are equal."""
-        lower, upper = (np.array(end) for end in self._ends)
+        lower, upper = (np.array(end) for end in self.ends)
         if self.intercept:
             return lower + (upper - lower) / 2, (upper - lower) / 2
         varies = lower < upper
@@ -151,7 +152,7 @@ class Features:
         return np.concatenate([bounded, np.ones((len(bounded), 1))], axis=1)
 
     def _clamped(self, rows: Matrix) -> Matrix:
-        lower, upper = (np.array(end) for end in self._ends)
+        lower, upper = (np.array(end) for end in self.ends)
         substitute = self._scale[0] if self.scaled and self.intercept else np.clip(0.0, lower, upper)
         clamped = np.clip(np.where(np.isnan(rows), substitute, rows), lower, upper) + 0.0
         return self._on_scale(clamped) if self.scaled else clamped
@@ -299,7 +300,8 @@ def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None)
 
 def check_schema(schema: Any, target: str | None, features: Features) -> None:
     """The schema's features must be those the model was declared for."""
-    found = schema_features(schema, target)["feature_names"]
+    declared = schema_features(schema, target)
+    found = declared["feature_names"]
     shown = ", ".join(found[:12]) + (", …" if len(found) > 12 else "")
     if len(found) != features.count:
         raise InvalidModel(
@@ -311,6 +313,11 @@ def check_schema(schema: Any, target: str | None, features: Features) -> None:
         raise InvalidModel(
             f"The model's feature_names are not the schema's features: {shown}. The coefficients would bear the wrong "
             "names. Use the same names in the same order."
+        )
+    if features.box is not None and features.ends != declared["bounds"]:
+        raise InvalidModel(
+            "The model's bounds are not the schema's ranges of the same columns, so two things are said about one column. "
+            "Pass **schema_features(schema, target) to the model, or declare in the schema what is meant."
         )
 
 

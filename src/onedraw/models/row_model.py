@@ -81,7 +81,7 @@ class RowModel(Model):
     def check(self, data: Any) -> None:
         """Refuse data whose *public* description does not fit the model; no record is looked at."""
         if is_records(data):
-            self._check_records(data)
+            self.check_schema(data.schema, data.target)
             return
         X, y = self._parts(data)
         if not hasattr(X, "__len__"):
@@ -94,16 +94,17 @@ class RowModel(Model):
         if self.response is not None:
             check_values(y, n=len(X))
 
-    def _check_records(self, data: Any) -> None:
-        if (data.target is None) != (self.response is None):
+    def check_schema(self, schema: Any, target: str | None) -> None:
+        """Refuse a schema of other columns, bounds or classes than the model was declared for."""
+        if (target is None) != (self.response is None):
             needed = "a target, the column to be explained" if self.response is not None else "no target"
             raise InvalidModel(
                 f"{type(self).__name__} needs {needed}. Pass it (or leave it out) where the records are read."
             )
         if self.features.count:
-            check_schema(data.schema, data.target, self.features)
+            check_schema(schema, target, self.features)
         if self.response is not None:
-            self.response.check_column(data.schema.columns[data.target])
+            self.response.check_column(schema.column(target))
 
     def _parts(self, data: Any) -> tuple[Any, Any]:
         """X and y of plain data."""

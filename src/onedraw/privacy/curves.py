@@ -109,7 +109,7 @@ class Curve(abc.ABC):
         if set(parameters) != expected:
             raise InvalidBudget(
                 f"the curve family {cls.family!r} has the parameters {sorted(expected)}, but "
-                f"{sorted(parameters)} came. Nothing is guessed about a promise: give exactly these."
+                f"{sorted(map(str, parameters))} came. Nothing is guessed about a promise: give exactly these."
             )
         return cls(**parameters)
 
@@ -124,14 +124,14 @@ def register_curve(curve_class: CurveClass) -> CurveClass:
 
 def curve_from_dict(stored: Mapping[str, Any]) -> Curve:
     """The inverse of ``Curve.to_dict``; an unknown family or parameter is an error."""
-    if not isinstance(stored, Mapping) or stored.get("family") not in _FAMILIES:
-        family = stored.get("family") if isinstance(stored, Mapping) else stored
+    family = stored.get("family") if isinstance(stored, Mapping) else None
+    if not isinstance(family, str) or family not in _FAMILIES:
         raise InvalidBudget(
             f"unknown curve family {family!r}; the known ones are {sorted(_FAMILIES)}. "
             "A promise whose curve cannot be evaluated promises nothing."
         )
     parameters = {name: value for name, value in stored.items() if name != "family"}
-    return _FAMILIES[stored["family"]].from_parameters(parameters)
+    return _FAMILIES[family].from_parameters(parameters)
 
 
 @register_curve
@@ -284,9 +284,9 @@ class SumCurve(Curve):
     curves: tuple[Curve, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "curves", tuple(_curve(curve) for curve in self.curves))
-        if not self.curves:
+        if not isinstance(self.curves, list | tuple) or not self.curves:
             raise InvalidBudget("a sum of no curves promises nothing; give at least one curve")
+        object.__setattr__(self, "curves", tuple(_curve(curve) for curve in self.curves))
 
     @property
     def below(self) -> float:

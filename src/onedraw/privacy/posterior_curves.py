@@ -80,9 +80,9 @@ class DirichletPosterior(_Posterior):
     prior_factor: float = 1.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.prior, list | tuple) or len(self.prior) < 2:
+            raise InvalidBudget(f"a Dirichlet prior has two parameters or more, but {self.prior!r} came")
         prior = tuple(_moderate("a prior parameter α", value) for value in self.prior)
-        if len(prior) < 2:
-            raise InvalidBudget(f"a Dirichlet prior has two parameters or more, but {len(prior)} came")
         _freeze(self, prior=prior, n=_records(self.n), **_scaling(self.weight, self.prior_factor))
 
     def _nearest(self) -> tuple[Fraction, Fraction]:

@@ -25,13 +25,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data import Measure, Records
+from onedraw.data import Measure, Records, Schema
 from onedraw.errors import CannotWrite, CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.accounts import QUOTED_DELTA
 from onedraw.mechanisms import Plan
 from onedraw.models import BetaTarget, ConjugateModel
 from onedraw.models.row_model import RowModel
+from onedraw.plain_text import acting, texts_in
 from onedraw.privacy import (
     ApproxDP,
     Assumed,
@@ -244,7 +245,8 @@ def release(
     spacing = spacing_for(plan.model.prior_scale, lattice)
     plan.model.check(data)
     check_count(plan, data)
-    check_unit(plan, data)
+    if isinstance(data, Records):
+        check_unit(plan, data.schema)
     words = _Words(
         plan,
         sampler.to_dict(),
@@ -300,12 +302,10 @@ def check_count(plan: Plan, data: Any) -> None:
         )
 
 
-def check_unit(plan: Plan, data: Any) -> None:
+def check_unit(plan: Plan, schema: Schema) -> None:
     """The records a person may have must be the same in the schema that enforces it and in the plan that pays for it."""
-    if not isinstance(data, Records) or data.schema.person is None:
-        return
-    enforced, planned = data.schema.records_per_person, plan.guarantee.unit.records_per_person
-    if enforced != planned:
+    enforced, planned = schema.records_per_person, plan.guarantee.unit.records_per_person
+    if schema.person is not None and enforced != planned:
         raise WrongCall(
             f"The schema lets one person have up to {enforced} records, the plan pays for {planned}. The promise would be "
             f"about another unit than the data have. Calibrate with records_per_person={enforced}."
@@ -357,17 +357,22 @@ def charge(
             "ledger would understate it. Use a proven rule, or release without a ledger, where the first line says both."
         )
     check_account(ledger, name, words.plan, part=part)
-    gamma = words.exactness.gamma * words.plan.draws if isinstance(words.exactness, WithinTV | Estimated) else 0.0
-    exact_part = words.plan.guarantee.promise if gamma else words.promise
+    promise, gamma = spend_of(words.plan, words.exactness, words.promise)
     return ledger.reserve(
         name,
-        exact_part,
+        promise,
         gamma=gamma,
         part=part,
         seeded=words.seeded,
         label=label,
         plan_digest=words.plan.digest,
     )
+
+
+def spend_of(plan: Plan, exactness: Exactness, promise: Promise) -> tuple[Promise, float]:
+    """What is booked for a release: its promise, or the exact draw's and how far the sampler may be from it."""
+    gamma = exactness.gamma * plan.draws if isinstance(exactness, WithinTV | Estimated) else 0.0
+    return (plan.guarantee.promise if gamma else promise), gamma
 
 
 def check_account(ledger: Ledger, name: str, plan: Plan, *, part: str | None) -> None:
@@ -403,6 +408,17 @@ class _Words:
     seeded: bool
     data: DataStatement
     prepared_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def __post_init__(self) -> None:
+        """Whatever is declared can be shown: found now, not when a paid draw is to be read."""
+        for text in texts_in(
+            [self.plan.to_dict(), self.sampler, self.sampler_choice, self.data.model_dump(mode="json")]
+        ):
+            if found := acting(text):
+                raise WrongCall(
+                    f"{text!r} would stand in the certificate, but {', '.join(map(ascii, found))} in it would act on a "
+                    "terminal or a report instead of being shown. Use printable characters in names, labels and notes."
+                )
 
     @property
     def delta(self) -> float:

@@ -31,7 +31,10 @@ def spacing_for(prior_scale: float, declared: float | None) -> float:
 
 def snap(values: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
     """Round to the nearest multiple of ``spacing``; exact, because the spacing is a power of two."""
-    return np.rint(np.asarray(values, dtype=np.float64) / spacing) * spacing + 0.0
+    array = np.asarray(values, dtype=np.float64)
+    with np.errstate(over="ignore"):  # so many steps that a double is a multiple already
+        steps = array / spacing
+    return np.where(np.isinf(steps), array, np.rint(steps) * spacing) + 0.0
 
 
 def on_lattice(values: NDArray[np.float64], spacing: float) -> bool:

@@ -4,7 +4,10 @@
 number), lets the theorem speak again, and compares every derived field with what is written. An edit after which
 the stated promise is not implied by the numbers is refused. Whoever edits *all* numbers consistently writes another
 consistent certificate: alone, the answer is therefore "consistent", never "authentic". With the ledger that was
-charged, the digest stored at settlement catches those edits too.
+charged, the digest stored at settlement catches those edits too, and what was reserved must be what is stated: whoever may
+write into the books could settle a small spend with a large release's digest.
+
+A certificate is somebody else's document. Whatever fails while it is read or derived again is a rejection, never a crash.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ import json
 import math
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +26,17 @@ import numpy as np
 from pydantic import ValidationError
 
 from onedraw.data import Schema
-from onedraw.errors import CertificateRejected, OnedrawError, WrongCall
+from onedraw.errors import CertificateRejected, WrongCall
 from onedraw.ledger import Ledger, Reservation
+from onedraw.ledger.events import Kind
 from onedraw.mechanisms import Plan, plan_from_dict
+from onedraw.models.row_model import RowModel
+from onedraw.plain_text import acting, texts_in
 from onedraw.privacy import Exactness, promise_from_dict
 from onedraw.samplers import OPERATING_SYSTEM, SEEDED, sampler_from_dict
 
 from .certificate import Certificate
-from .door import ACCEPTABLE, _Words, promise_of
+from .door import ACCEPTABLE, _Words, check_unit, promise_of, spend_of
 from .lattice import on_lattice, spacing_for
 
 # Written by the program that released, not derived from the plan: an edit here changes no promise.
@@ -51,10 +59,12 @@ def verify(source: str | os.PathLike[str] | Certificate, *, ledger: Ledger | Non
     """Re-derive the promise of a certificate (or of a release file); raise `CertificateRejected` if it does not hold."""
     certificate = source if isinstance(source, Certificate) else read_certificate(source)
     plan = rebuild_plan(certificate)
-    check_promise(certificate, plan)
-    check_words(certificate, plan)
-    check_draw(certificate, plan)
-    check_schema(certificate)
+    with rejecting("its numbers lead nowhere"):
+        check_texts(certificate.model_dump(mode="json"))
+        check_promise(certificate, plan)
+        check_words(certificate, plan)
+        check_draw(certificate, plan)
+        check_schema(certificate, plan)
     checks = [
         "the plan's numbers re-derive the theorem's promise",
         "the stated promise is implied by it, and implies the budget",
@@ -63,8 +73,8 @@ def verify(source: str | os.PathLike[str] | Certificate, *, ledger: Ledger | Non
     ]
     if ledger is None:
         return Verification("consistent", certificate.sentence, tuple(checks))
-    check_ledger(certificate, ledger)
-    checks.append("the ledger's chain verifies and holds this certificate's digest")
+    check_ledger(certificate, plan, ledger)
+    checks.append("the ledger's chain verifies, was charged with this promise and holds this certificate's digest")
     return Verification("authentic", certificate.sentence, tuple(checks))
 
 
@@ -77,15 +87,18 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
             f"{path} could not be read as a release file: {error}. Pass the JSON that release wrote."
         ) from error
     try:
-        return Certificate.model_validate(
-            json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        document = json.loads(
+            text, object_pairs_hook=_without_repeats, parse_constant=_no_constant, parse_float=_a_double
         )
+        certificate = Certificate.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the document"
         raise CertificateRejected(f"{path} is not a certificate of this format: {where}: {first['msg']}.") from error
     except (ValueError, RecursionError) as error:
         raise CertificateRejected(f"{path} is not a certificate: its JSON does not parse ({error}).") from error
+    check_texts(document)
+    return certificate
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -99,6 +112,14 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
+def _a_double(digits: str) -> float:
+    """The number that stands there and no other: digits that a double drops were never issued."""
+    value = float(digits)
+    if not math.isfinite(value) or Decimal(digits) != Decimal(repr(value)):
+        raise ValueError("a number has more digits than a double holds, or is too large for one")
+    return value
+
+
 def reject(what: str) -> CertificateRejected:
     return CertificateRejected(
         f"The certificate does not hold: {what.rstrip('.')}. It was edited, damaged, or written by a faulty program. "
@@ -106,11 +127,27 @@ def reject(what: str) -> CertificateRejected:
     )
 
 
-def rebuild_plan(certificate: Certificate) -> Plan:
+@contextmanager
+def rejecting(what: str) -> Iterator[None]:
+    """Whatever a stranger's numbers break is the numbers' fault: fail closed, in words."""
     try:
+        yield
+    except CertificateRejected:
+        raise
+    except Exception as error:
+        raise reject(f"{what} ({error})") from error
+
+
+def check_texts(document: Any) -> None:
+    """No text of it acts on the terminal, report or table where it is read."""
+    for text in texts_in(document):
+        if acting(text):
+            raise reject("a text in it holds line ends, escape sequences or other characters that cannot be shown")
+
+
+def rebuild_plan(certificate: Certificate) -> Plan:
+    with rejecting("its plan is not one a mechanism could have made"):
         plan = plan_from_dict(certificate.plan)
-    except (OnedrawError, ValueError, TypeError, KeyError, ArithmeticError) as error:
-        raise reject(f"its plan is not one a mechanism could have made ({error})") from error
     if plan.digest != certificate.plan_digest:
         raise reject("its plan is not the one whose digest it states")
     return plan
@@ -118,12 +155,9 @@ def rebuild_plan(certificate: Certificate) -> Plan:
 
 def check_promise(certificate: Certificate, plan: Plan) -> None:
     stated = certificate.promise
-    try:
-        native, budget = promise_from_dict(stated.native), promise_from_dict(stated.budget)
-        exactness = sampler_from_dict(certificate.sampler).exactness(plan)
-        derived = promise_of(plan, exactness, accept=ACCEPTABLE)
-    except OnedrawError as error:
-        raise reject(str(error)) from error
+    native, budget = promise_from_dict(stated.native), promise_from_dict(stated.budget)
+    exactness = sampler_from_dict(certificate.sampler).exactness(plan)
+    derived = promise_of(plan, exactness, accept=ACCEPTABLE)
     if exactness != Exactness.from_dict(certificate.exactness):
         raise reject(f"its sampler is {exactness.sentence}, not what it states")
     if budget != plan.budget:
@@ -191,23 +225,49 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
         raise reject("its draw does not lie on its lattice")
 
 
-def check_schema(certificate: Certificate) -> None:
-    """The schema it carries, by which new records are read, is the one whose digest it states."""
+def check_schema(certificate: Certificate, plan: Plan) -> None:
+    """The schema it carries, by which new records are read, is the one it names and the one its plan was made for."""
     data = certificate.data
     if data.declared is None:
         return
-    try:
-        digest = Schema.from_dict(data.declared).digest
-    except OnedrawError as error:
-        raise reject(f"its schema is not one ({error})") from error
-    if digest != data.schema_digest:
+    with rejecting("its schema is not one"):
+        schema = Schema.from_dict(data.declared)
+    if next(differences(data.declared, schema.to_dict()), None) is not None or schema.digest != data.schema_digest:
         raise reject("its schema is not the one whose digest it states")
+    if not isinstance(plan.model, RowModel):
+        raise reject("it carries a schema, but its model has no columns to read by it")
+    if (schema.person, schema.inferred_from) != (data.person, data.inferred_from):
+        raise reject("what it says of persons, or of where its bounds come from, is not what its schema says")
+    if data.target is not None:
+        schema.column(data.target)
+    with rejecting("its plan was not made for its schema"):
+        plan.model.check_schema(schema, data.target)
+        check_unit(plan, schema)
 
 
-def check_ledger(certificate: Certificate, ledger: Ledger) -> None:
+def check_ledger(certificate: Certificate, plan: Plan, ledger: Ledger) -> None:
+    """The books hold this digest, under a reservation of exactly what is stated."""
     entry = certificate.ledger
     if entry is None:
         raise reject("it says it is not recorded in any ledger, so no ledger can confirm it")
     ledger.verify()
     if ledger.certificate_digest(entry.entry) != certificate.digest:
         raise reject(f"the ledger's entry {entry.entry} does not hold this certificate's digest")
+    with rejecting("what was spent for it cannot be told"):
+        promise, gamma = spend_of(
+            plan, Exactness.from_dict(certificate.exactness), promise_from_dict(certificate.promise.native)
+        )
+    expected = {
+        "promise": promise.to_dict(),
+        "gamma": gamma,
+        "seeded": certificate.randomness == SEEDED,
+        "plan": certificate.plan_digest,
+    }
+    reserved = next(event for event in ledger.events() if event.entry == entry.entry and event.kind == Kind.RESERVED)
+    if (reserved.dataset, reserved.hash) != (entry.dataset, entry.head):
+        raise reject(f"the ledger's entry {entry.entry} stands under another dataset or head than it states")
+    for name, value in expected.items():
+        if reserved.payload[name] != value:
+            raise reject(f"the ledger's entry {entry.entry} was reserved with another {name} than it states")
+    if ledger.account(entry.dataset).unit != plan.guarantee.unit:
+        raise reject("the ledger protects another unit (records per person) than it states")

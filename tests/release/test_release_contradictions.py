@@ -1,0 +1,292 @@
+"""Certificates that contradict themselves, their books or their form; and texts that act on the reader's terminal."""
+
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from certificate_edits import edited
+
+import onedraw as od
+from onedraw import errors
+from onedraw.release.certificate import Certificate
+
+SCHEMA = {
+    "dataset": "p",
+    "columns": {
+        "ill": {"kind": "binary", "levels": ["no", "yes"], "missing": "no"},
+        "age": {"kind": "number", "lower": 0.0, "upper": 100.0, "missing": 50.0},
+        "ward": {"kind": "category", "levels": ["a", "b", "c"], "missing": "a"},
+    },
+}
+
+
+def frame():
+    return pd.DataFrame({"ill": ["no", "yes"] * 50, "age": range(100), "ward": ["a", "b"] * 50})
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """A logistic regression read by a schema, booked; the document and its ledger."""
+    folder = tmp_path_factory.mktemp("contradictions")
+    books = od.Ledger.open(folder / "books.db", create=True)
+    books.init("p", od.ApproxDP(50.0, 1e-3))
+    schema = od.Schema.from_dict(SCHEMA)
+    model = od.models.Logistic(
+        **od.models.schema_features(schema, "ill"), scaled=True, loss="exp-linear", classes=["no", "yes"],
+        prior=od.Gaussian(scale=1.0),
+    )  # fmt: skip
+    plan = od.calibrate(od.Gibbs("gdp"), model, od.ApproxDP(2.0, 1e-6), n=100)
+    made = od.release(plan, od.read(frame(), schema, target="ill"), ledger=books, random_state=1)
+    return made.certificate.model_dump(mode="json"), books
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A document as a file."""
+
+    def write(document):
+        path = tmp_path / "release.json"
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def verified(written):
+    return lambda document, **options: od.verify(written(document), **options).answer
+
+
+def test_the_release_itself_is_authentic(released, verified):
+    document, books = released
+    assert verified(document) == "consistent"
+    assert verified(document, ledger=books) == "authentic"
+
+
+# ── a schema that is not the plan's ──────────────────────────────────────────────────────────────────────────
+
+
+def with_schema(document, change):
+    """The certificate with another schema in it, its digest computed again."""
+    changed = json.loads(json.dumps(document))
+    change(changed["data"])
+    canonical = json.dumps(changed["data"]["declared"], sort_keys=True, separators=(",", ":"))
+    changed["data"]["schema_digest"] = hashlib.sha256(canonical.encode()).hexdigest()
+    return changed
+
+
+def renamed(data):
+    columns = data["declared"]["columns"]
+    data["declared"]["columns"] = {{"age": "weight"}.get(name, name): column for name, column in columns.items()}
+
+
+CONTRADICTIONS = {
+    "bounds": lambda data: data["declared"]["columns"]["age"].update(upper=10.0, missing=5.0),
+    "a column renamed": renamed,
+    "classes exchanged": lambda data: data["declared"]["columns"]["ill"].update(levels=["yes", "no"]),
+    "levels exchanged": lambda data: data["declared"]["columns"]["ward"].update(levels=["a", "c", "b"]),
+    "a level less": lambda data: data["declared"]["columns"]["ward"].update(levels=["a", "b"]),
+    "a level more": lambda data: data["declared"]["columns"]["ward"].update(levels=["a", "b", "c", "d"]),
+    "a target that is not there": lambda data: data.update(target="sick"),
+    "another target": lambda data: data.update(target="ward"),
+    "no target": lambda data: data.update(target=None),
+    "a column more": lambda data: data["declared"]["columns"].update(more=SCHEMA["columns"]["age"]),
+    "another kind": lambda data: data["declared"]["columns"].update(age={"kind": "count", "cap": 90, "missing": 5}),
+    "persons": lambda data: data["declared"].update(person="id", max_records=3),
+    "where it came from": lambda data: data["declared"].update(inferred_from="public.csv"),
+    "a whole number for a real one": lambda data: data["declared"]["columns"]["age"].update(lower=0),
+}
+
+
+@pytest.mark.finding("B2")
+@pytest.mark.parametrize("change", [pytest.param(change, id=name) for name, change in CONTRADICTIONS.items()])
+def test_a_schema_that_is_not_the_plans_is_rejected(released, verified, change):
+    with pytest.raises(errors.CertificateRejected):
+        verified(with_schema(released[0], change))
+
+
+def test_a_model_whose_bounds_are_not_the_schemas_is_refused_before_the_charge():
+    schema = od.Schema.from_dict(SCHEMA)
+    told = od.models.schema_features(schema, "ill") | {"bounds": (0.0, 1.0)}
+    model = od.models.Logistic(**told, prior=od.Gaussian(scale=1.0))
+    with pytest.raises(errors.InvalidModel, match="bounds are not the schema's"):
+        model.check(od.read(frame(), schema, target="ill"))
+
+
+# ── a spend that is not the release's ────────────────────────────────────────────────────────────────────────
+
+
+def insiders_release(books, plan, promise, *, gamma=0.0, seeded=False, plan_digest=None, name="p"):
+    """What somebody who may write into the books can do: reserve this, release that, settle with its digest."""
+    honest = od.release(plan, np.zeros(50))
+    digest = honest.certificate.plan_digest if plan_digest is None else plan_digest
+    spend = books.reserve(name, promise, gamma=gamma, seeded=seeded, plan_digest=digest)
+    document = honest.certificate.model_dump(mode="json")
+    document["ledger"] = {"dataset": spend.dataset, "entry": spend.entry, "head": spend.head}
+    document["sentence"] = document["sentence"].replace(" Not recorded in any ledger.", "")
+    certificate = Certificate.model_validate(document)
+    books.settle(spend, certificate.digest)
+    return certificate
+
+
+@pytest.fixture
+def insider(tmp_path):
+    plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(20.0, 1e-6), n=50)
+    books = od.Ledger.open(tmp_path / "books.db", create=True)
+    books.init("p", od.ApproxDP(500.0, 1e-3))
+    return books, plan
+
+
+def test_the_same_way_with_the_right_promise_is_authentic(insider):
+    books, plan = insider
+    certificate = insiders_release(books, plan, plan.guarantee.promise)
+    assert od.verify(certificate, ledger=books).answer == "authentic"
+
+
+@pytest.mark.finding("B1")
+@pytest.mark.parametrize(
+    "changes",
+    [{"promise": od.PureDP(1e-9)}, {"gamma": 1e-9}, {"seeded": True}, {"plan_digest": "f" * 64}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_certificate_the_ledger_was_not_charged_for_is_not_authentic(insider, changes):
+    books, plan = insider
+    certificate = insiders_release(books, plan, **({"promise": plan.guarantee.promise} | changes))
+    assert od.verify(certificate).answer == "consistent"
+    with pytest.raises(errors.CertificateRejected, match="reserved with another"):
+        od.verify(certificate, ledger=books)
+
+
+@pytest.mark.finding("B1")
+def test_a_spend_on_persons_is_not_one_on_records(insider):
+    books, plan = insider
+    books.init("persons", od.ApproxDP(500.0, 1e-3), unit=od.privacy.Unit(3))
+    certificate = insiders_release(books, plan, plan.guarantee.promise, name="persons")
+    with pytest.raises(errors.CertificateRejected, match="another unit"):
+        od.verify(certificate, ledger=books)
+
+
+# ── forms that the JSON schema refuses ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.finding("C2")
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("n",), "100"),
+        (("n",), 100.0),
+        (("n",), True),
+        (("lattice",), "0.5"),
+        (("promise", "epsilon"), "2.0"),
+        (("promise", "delta"), False),
+        (("sentence",), 3),
+        (("draw", "names"), {"0": "age"}),
+        (("data", "notes"), {}),
+    ],
+    ids=str,
+)
+def test_types_are_those_of_the_json_schema(released, verified, where, value):
+    document, books = released
+    with pytest.raises(errors.CertificateRejected, match="not a certificate of this format"):
+        verified(edited(document, where, value), ledger=books)
+
+
+@pytest.mark.finding("C2")
+def test_a_draw_written_as_text_or_with_digits_beyond_a_double_is_rejected(released, verified):
+    document, books = released
+    value = document["draw"]["values"][0][0]
+    with pytest.raises(errors.CertificateRejected):
+        verified(edited(document, ("draw", "values", 0, 0), str(value)), ledger=books)
+    longer = json.dumps(edited(document, ("draw", "values", 0, 0), 1234.5)).replace(
+        "1234.5", f"{value!r}00000000000000000001"
+    )
+    assert json.loads(longer) == document
+    with pytest.raises(errors.CertificateRejected, match="more digits than a double holds"):
+        verified(longer, ledger=books)
+
+
+NO_PRIOR = {"family": "dirichlet-posterior", "prior": 0.5, "n": 1, "weight": 1.0, "prior_factor": 1.0}
+
+
+@pytest.mark.finding("C3")
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("promise", "native"), {"kind": "RenyiDP", "below": None, "curve": NO_PRIOR}),
+        (("promise", "native"), {"kind": "RenyiDP", "below": None, "curve": {"family": {}}}),
+        (("promise", "native"), {"kind": []}),
+        (("promise", "budget"), {"kind": {}}),
+        (("exactness",), {"kind": []}),
+        (("sampler",), {"name": []}),
+        (("lattice",), 1e308),
+        (("second_opinion",), "\ud800"),
+        (("data", "declared"), {"columns": {"x": {"kind": []}}}),
+        (("plan", "model"), {"model": "Logistic"}),
+        (("plan", "model", "features"), 10**18),
+        (("plan", "n"), 10**400),
+        (("draw", "values"), [[]]),
+        (("draw", "values"), []),
+    ],
+    ids=lambda value: json.dumps(value)[:50],
+)  # fmt: skip
+def test_whatever_is_malformed_is_rejected_in_words(released, verified, where, value):
+    document, books = released
+    for ledger in (None, books):
+        with pytest.raises(errors.CertificateRejected):
+            verified(edited(document, where, value), ledger=ledger)
+
+
+@pytest.mark.finding("C3")
+def test_the_finest_lattice_there_is_needs_no_warning(released, verified):
+    """Every double lies on it; with the ledger the edit is found."""
+    document, books = released
+    finest = edited(document, ("lattice",), 5e-324)
+    assert verified(finest) == "consistent"
+    with pytest.raises(errors.CertificateRejected):
+        verified(finest, ledger=books)
+
+
+@pytest.mark.finding("C3")
+def test_promises_that_are_none_are_refused_where_they_are_read():
+    for curve in (
+        {"family": {}},
+        NO_PRIOR,
+        {"family": "sum", "curves": 1},
+        {"family": "sum", "curves": [{"family": []}]},
+    ):
+        with pytest.raises(errors.InvalidBudget):
+            od.privacy.promise_from_dict({"kind": "RenyiDP", "below": None, "curve": curve})
+
+
+# ── texts that act ───────────────────────────────────────────────────────────────────────────────────────────
+
+FORGED = "fine.\n  ✓ the ledger's chain verifies\nAuthentic: consistent.\x1b[8m\x1b]0;title\x07"
+
+
+@pytest.mark.finding("B3")
+def test_a_text_that_would_forge_the_verifiers_answer_is_rejected(released, written):
+    document = json.loads(json.dumps(released[0]))
+    document["data"]["notes"] = [{"statement": FORGED, "provenance": "assumed"}]
+    document["assumptions"].append(document["data"]["notes"][0])
+    document["sentence"] += f" {FORGED[:1].upper()}{FORGED[1:]}."
+    with pytest.raises(errors.CertificateRejected, match="cannot be shown") as caught:
+        od.verify(written(document))
+    assert "\x1b" not in str(caught.value)
+    with pytest.raises(errors.CertificateRejected):
+        od.Release.load(written(document))
+    with pytest.raises(errors.CertificateRejected, match="cannot be shown"):
+        od.verify(Certificate.model_validate(document))
+
+
+@pytest.mark.finding("B3")
+@pytest.mark.parametrize("mark", ["\n", "\x1b[8m", "\u202e", "\x9b", "\ud800"])
+def test_a_note_that_acts_on_a_terminal_is_refused_before_anything_is_spent(tmp_path, mark):
+    books = od.Ledger.open(tmp_path / "books.db", create=True)
+    books.init("p", od.ApproxDP(5.0, 1e-3))
+    plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1.0, 1e-6), n=50)
+    note = od.privacy.Assumption(f"a{mark}b", od.privacy.Provenance.DECLARED)
+    with pytest.raises(errors.WrongCall, match="would act on a terminal"):
+        od.release(plan, np.zeros(50), ledger=books, dataset="p", notes=(note,))
+    assert books.account("p").reservations == 0
