@@ -1,7 +1,7 @@
 """Everything that can go wrong, as one tree.
 
 A message says what was expected, what came, why it matters and what to do. No message ever contains a value
-read from a record: an error is a release too. Exit codes are the command line's (2 wrong call, 3 refused
+read from a record: an error is a release too; nor one that acts on a terminal or a log. Exit codes are the command line's (2 wrong call, 3 refused
 promise, 4 spent budget).
 
     OnedrawError
@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from onedraw.plain_text import escaped
+
 
 class OnedrawError(Exception):
     """Base of every error this library raises on purpose; fields are kept as attributes."""
@@ -34,7 +36,7 @@ class OnedrawError(Exception):
     exit_code: ClassVar[int] = 2
 
     def __init__(self, message: str, **fields: Any) -> None:
-        super().__init__(message)
+        super().__init__(escaped(message))
         self.fields = fields
         for name, value in fields.items():
             setattr(self, name, value)

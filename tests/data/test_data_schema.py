@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from onedraw.data import Binary, Category, Count, Number, Schema
 from onedraw.errors import CannotWrite, InvalidSchema
+from onedraw.plain_text import acting
 
 patient = settings(deadline=None, print_blob=True)  # timing is not what is tested here
 
@@ -216,7 +217,7 @@ def test_missing_of_a_plain_binary_column_may_be_any_spelling(tmp_path, spelling
         ("s.yaml", "columns: !!python/object:os.system {}", "not valid YAML"),
         ("s.yaml", "? [a]\n: b", "not valid YAML"),
         ("s.yaml", "", "Expected a schema"),
-        ("s.yaml", "a: &a [*a]", "unknown"),
+        ("s.yaml", "a: &a [*a]", "not valid YAML at line 1. Aliases"),
         ("s.json", "{", "not valid JSON at line 1"),
         (
             "s.json",
@@ -242,7 +243,7 @@ def test_a_schema_that_cannot_be_read_is_refused(tmp_path):
 
 # Round trips
 
-labels = st.text(min_size=1, max_size=8).filter(lambda text: text == text.strip(" \t\n\r\f\v"))
+labels = st.text(min_size=1, max_size=8).filter(lambda text: text == text.strip(" \t\n\r\f\v") and not acting(text))
 finite = st.floats(-1e100, 1e100)
 
 

@@ -11,8 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from onedraw.plain_text import for_spreadsheet
+
 from .flags import AsJson
-from .show import console, show_json, show_lines
+from .show import show_json, show_lines, show_remark
 
 
 def predict(
@@ -27,7 +29,10 @@ def predict(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Probabilities, classes or values for new records, by the mean of the released draws. Spends nothing."""
+    """Probabilities, classes or values for new records, by the mean of the released draws. Spends nothing.
+
+    In the CSV a class that a spreadsheet would compute, such as +ve, has an apostrophe before it; --json has it as declared.
+    """
     from onedraw.data import Schema
     from onedraw.release import check_writable, verify
     from onedraw.release.reading import predict as predict_records
@@ -54,17 +59,20 @@ def predict(
     else:
         show_lines(f"{len(found.values):,} records scored, written to {out}. No private record was read.")
     if not as_json and certificate.exactness.get("kind") in ("estimated", "assumed"):
-        console(stderr=True).print(certificate.sentence, markup=False)
+        show_remark(certificate.sentence)
 
 
 def as_csv(found: Any) -> str:
-    """One line for each record, in the file's order: the class if there is one, then the numbers."""
+    """One line for each record, in the file's order: the class if there is one, then the numbers.
+
+    A label that a spreadsheet would compute (it begins with =, +, - or @ and is no number) has an apostrophe before it.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     labels = found.labels
-    writer.writerow([*(["class"] if labels or found.classes else []), *found.columns])
+    writer.writerow([*(["class"] if labels or found.classes else []), *map(for_spreadsheet, found.columns)])
     for index, values in enumerate(found.values):
-        writer.writerow([*([labels[index]] if labels else []), *(f"{value:.6g}" for value in values)])
+        writer.writerow([*(map(for_spreadsheet, labels[index : index + 1])), *(f"{value:.6g}" for value in values)])
     return text.getvalue()
 
 

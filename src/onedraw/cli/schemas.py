@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .flags import AsJson
-from .show import console, show_json, show_lines, show_table
+from .show import show_json, show_lines, show_remark, show_table
 
 group = typer.Typer(help="Say what is public about the columns.", no_args_is_help=True)
 
@@ -30,7 +30,7 @@ def infer(
         return
     print(found.schema.to_yaml(), end="")
     for name, reason in found.left_out.items():
-        console(stderr=True).print(f"left out: {name}: {reason}", markup=False)
+        show_remark(f"left out: {name}: {reason}")
 
 
 @group.command("check")

@@ -1,4 +1,7 @@
-"""How results and errors look in a terminal: a table for people, or one JSON document with --json."""
+"""How results and errors look in a terminal: a table for people, or one JSON document with --json.
+
+Whatever is shown is escaped on the way: a text that somebody else wrote must not act on the reader's terminal.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from onedraw.errors import OnedrawError
+from onedraw.plain_text import acting, escaped
 
 
 def show_json(document: Mapping[str, Any]) -> None:
-    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    print(text.translate({ord(mark): f"\\u{ord(mark):04x}" for mark in acting(text) if mark != "\n"}))
 
 
 def console(*, stderr: bool = False) -> Any:
@@ -31,14 +36,14 @@ def show_lines(*lines: str) -> None:
     from rich.text import Text
 
     for line in lines:
-        console().print(Text(line))
+        console().print(Text(escaped(line)))
 
 
 def show_remark(line: str) -> None:
     """Beside the result, on stderr: what should be known and is no error."""
     from rich.text import Text
 
-    console(stderr=True).print(Text("onedraw: ", style="bold yellow") + Text(line))
+    console(stderr=True).print(Text("onedraw: ", style="bold yellow") + Text(escaped(line)))
 
 
 @contextmanager
@@ -83,7 +88,7 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.text import Text
 
     table = Table(
-        title=title,
+        title=Text("\n" * title.startswith("\n") + escaped(title.removeprefix("\n"))),
         title_justify="left",
         title_style="bold",
         header_style="bold",
@@ -94,7 +99,7 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
         figures = index > 0 and all(_is_figure(row[index]) for row in rows)
         table.add_column(column, justify="right" if figures else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(escaped(cell)) for cell in row))
     console().print(table)
 
 

@@ -143,7 +143,8 @@ class _ArrowTable(Table):
         self._types = dict(zip(schema.names, schema.types, strict=True))
 
     def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
-        return {name: str(self._types[name]) for name in names if not suitable(self._types[name])}
+        # The head of the type's name: its parameters may be a record's, such as the fields of a struct made from dictionaries.
+        return {name: str(self._types[name]).partition("<")[0] for name in names if not suitable(self._types[name])}
 
     def _batches(self, batches: Iterator[Any], wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
         for batch in batches:
@@ -222,7 +223,7 @@ class IpcTable(_ArrowTable):
         return [partial(self._part, dict(wanted), rows)]
 
     def _part(self, wanted: dict[str, Wanted], rows: int) -> Iterator[Batch]:
-        fields = sorted(self.names.index(name) for name in wanted)
+        fields = [place for place, name in enumerate(self.names) if name in wanted]
         with _readable(self._path), pa.memory_map(str(self._path)) as source:
             yield from self._batches(self._each(self._open(source, fields)), wanted, rows)
 
@@ -231,14 +232,14 @@ class MemoryTable(_ArrowTable):
     """A pyarrow Table or RecordBatch; of a RecordBatchReader, read once, the declared columns are kept."""
 
     def __init__(self, table: Any, keep: Sequence[str]) -> None:
-        what = f"the pyarrow {type(table).__name__}"
+        what, kept = f"the pyarrow {type(table).__name__}", frozenset(keep)
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         elif isinstance(table, pa.RecordBatchReader):
-            names = [name for name in table.schema.names if name in keep]
+            names = [name for name in table.schema.names if name in kept]
             if len(set(table.schema.names)) == len(table.schema.names):
-                kept = [batch.select(names) for batch in table]
-                table = pa.Table.from_batches(kept, pa.schema([table.schema.field(name) for name in names]))
+                batches = [batch.select(names) for batch in table]
+                table = pa.Table.from_batches(batches, pa.schema([table.schema.field(name) for name in names]))
             else:
                 table = table.read_all()
         self._table = table

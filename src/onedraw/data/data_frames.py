@@ -42,7 +42,7 @@ class Frame(Table):
     def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
         if not self._typed:
             return {}
-        return {name: str(self._frame[name].dtype) for name in names if not self._suitable(name)}
+        return {name: str(self._frame[name].dtype).partition("(")[0] for name in names if not self._suitable(name)}
 
     def _suitable(self, name: str) -> bool:
         from onedraw.data.arrow_tables import suitable

@@ -112,7 +112,8 @@ class DelimitedText(Table):
     def _part(self, wanted: dict[str, Wanted]) -> Iterator[Batch]:
         from onedraw.data.arrow_tables import chunk_of
 
-        places = [self.names.index(name) for name in wanted]
+        place = {name: index for index, name in enumerate(self.names)}
+        places = [place[name] for name in wanted]
         for block in self._blocks():
             columns = columns_of(block, self._end, len(self.names), places)
             yield {name: chunk_of(column, kind) for (name, kind), column in zip(wanted.items(), columns, strict=True)}

@@ -31,9 +31,11 @@ from onedraw.data.records import open_table
 from onedraw.data.schema import BINARY_WORDS, LARGEST_CAP, Binary, Category, Column, Count, Number, Schema
 from onedraw.data.tables import Wanted, in_order
 from onedraw.errors import InvalidSchema
+from onedraw.plain_text import acting
 
 _ROWS = 65536
 _MISSING = ("?", "-", ".", "na", "n/a", "null", "none")  # how public files often write a missing cell
+UNSHOWABLE = "control characters stand in its name or values, which no terminal or report can show"
 _NO_YES = {"no": "yes", "false": "true", "n": "y", "f": "t", "absent": "present", "negative": "positive"}
 
 
@@ -55,11 +57,12 @@ def infer(public_source: Any, *, max_levels: int = 50, name: str | None = None) 
     table = open_table(public_source)
     if name is None:
         name = Path(public_source).name if isinstance(public_source, (str, os.PathLike)) else table.what
-    left_out = {column: "its name occurs twice" for column in table.names if table.names.count(column) > 1}
+    left_out = {column: "its name occurs twice" for column, times in Counter(table.names).items() if times > 1}
     left_out |= {
         column: f"its type {kind} holds neither numbers nor text"
         for column, kind in table.unsuitable(list(dict.fromkeys(table.names))).items()
     }
+    left_out |= {column: UNSHOWABLE for column in table.names if acting(str(column))}
     seen = {column: _Seen(max_levels) for column in table.names if column and column not in left_out}
     wanted = dict.fromkeys(seen, Wanted.LABELS)
     for batch in in_order(table.parts(wanted, _ROWS) if wanted else [], ahead=False):
@@ -128,6 +131,8 @@ class _Seen:
             return "it has no values"
         if len(self.labels) == 1:
             return "all its values are the same"
+        if not self.many and any(map(acting, self.labels)):
+            return UNSHOWABLE
         labels = Counter({self.spelt.get(label, label): times for label, times in self.labels.items()})
         usual = labels.most_common(1)[0][0]
         if len(labels) == 2:

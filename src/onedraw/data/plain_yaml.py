@@ -3,7 +3,8 @@
 YAML 1.1, which PyYAML follows, reads `no` as false, `012` as ten, `12:30` as 750, `2026-01-01` as a date and
 `1e5` as a text. A list of levels must not change so. This loader keeps the safe one's plain values only and
 knows the scalars of JSON (null, true, false, decimal numbers); everything else is text. Keys are always text,
-and a key given twice is refused.
+and a key given twice is refused. So are aliases (nine lines of them can stand for a billion values) and tags,
+which say that a text is something else than it looks.
 """
 
 from __future__ import annotations
@@ -20,10 +21,26 @@ class RepeatedKey(yaml.YAMLError):
         self.key = key
 
 
+class NotPlain(yaml.MarkedYAMLError):
+    """YAML that means something else than it says; ``remedy`` is what to write instead."""
+
+    def __init__(self, remedy: str, mark: Any) -> None:
+        super().__init__(problem_mark=mark)
+        self.remedy = remedy
+
+
 class PlainLoader(yaml.SafeLoader):
     """A safe loader with the scalars of JSON and no others."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own class attribute)
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            raise NotPlain("Aliases (*name) are not read: write the declaration out there", event.start_mark)
+        if getattr(event, "tag", None) is not None:
+            raise NotPlain("Tags (!name) are not read: write the value plainly there", event.start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         mapping: dict[Any, Any] = {}

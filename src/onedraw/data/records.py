@@ -22,6 +22,7 @@ one person changes at most k encoded records.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -196,15 +197,11 @@ def _open_file(path: Path) -> Table:
 
 
 def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:
-    absent = [name for name in needed if name not in table.names]
+    times = Counter(table.names)
+    absent = [name for name in needed if not times[name]]
     if absent:
-        role = " (the person column)" if schema.person in absent else ""
-        raise FileMismatch(
-            f"{table.what} lacks {_quoted(absent)}{role}, declared in the schema; it has "
-            f"{_quoted(table.names)}. Correct the name in the schema or in the file (names are separated by "
-            "commas, case matters)."
-        )
-    repeated = [name for name in needed if table.names.count(name) > 1]
+        raise FileMismatch(_lacking(table, absent, len(needed), schema))
+    repeated = [name for name in needed if times[name] > 1]
     if repeated:
         raise FileMismatch(
             f"{table.what} has {_quoted(repeated)} more than once, so it is not clear which is meant. "
@@ -216,6 +213,27 @@ def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:
             f"The column {name!r} of {table.what} has type {kind}, which cannot hold {declared}; expected "
             "integers, floats, decimals, truth values or text. Convert the column, or correct the schema."
         )
+
+
+def _lacking(table: Table, absent: Sequence[str], needed: int, schema: Schema) -> str:
+    """Which declared names are absent. The source's own are not quoted: without a header they are a record's cells."""
+    role = " (the person column)" if schema.person in absent else ""
+    folded = {_folded(name) for name in table.names}
+    spelt = [name for name in absent if _folded(name) in folded]
+    nearly = f"; {_quoted(spelt)} would be there but for case or blanks" if spelt else ""
+    remedy = (
+        "Correct the names in the schema or in the file (separated by commas, case matters)"
+        if len(absent) < needed or spelt
+        else "If the file has no first line with the names of the columns, separated by commas, add it; otherwise correct the schema"
+    )
+    return (
+        f"{table.what} lacks {_quoted(absent)}{role}, declared in the schema: of its {len(table.names)} columns "
+        f"{needed - len(absent)} have a declared name{nearly}. {remedy}."
+    )
+
+
+def _folded(name: Any) -> str:
+    return "".join(str(name).split()).casefold()
 
 
 def _quoted(names: Sequence[Any], limit: int = 12) -> str:

@@ -23,12 +23,14 @@ import hashlib
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -42,6 +44,7 @@ from pydantic import (
 
 from onedraw.data.cells import BLANKS, label_of
 from onedraw.errors import CannotWrite, InvalidSchema
+from onedraw.plain_text import acting
 
 LARGEST_CAP = 10**9  # sums of a column then stay inside int64 up to nine billion records
 BINARY_WORDS = ("no", "yes")
@@ -86,12 +89,25 @@ def _as_label(level: Any) -> Any:
     return level.strip(BLANKS) if isinstance(level, str) else level
 
 
+def _plain(text: str) -> str:
+    if found := acting(text):
+        raise ValueError(
+            f"{text!r} holds {', '.join(map(ascii, found))}, which would act on a terminal, a report or a table instead of "
+            "being shown there. Use printable characters"
+        )
+    return text
+
+
 def _as_tuple(levels: Any) -> Any:
     return tuple(levels) if isinstance(levels, list) else levels
 
 
+Text = Annotated[str, Field(min_length=1), AfterValidator(_plain)]
 Label = Annotated[
-    str, BeforeValidator(_as_label), WithJsonSchema({"type": ["string", "number", "boolean"], "minLength": 1})
+    str,
+    BeforeValidator(_as_label),
+    AfterValidator(_plain),
+    WithJsonSchema({"type": ["string", "number", "boolean"], "minLength": 1}),
 ]
 Levels = Annotated[tuple[Label, ...], BeforeValidator(_as_tuple)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -238,11 +254,11 @@ def _check_levels(levels: tuple[str, ...], missing: str) -> None:
 class Schema(_Declared):
     """The declared columns, the unit, and the name under which releases are booked."""
 
-    dataset: Annotated[str, Field(min_length=1)] | None = None
-    person: Annotated[str, Field(min_length=1)] | None = None
+    dataset: Text | None = None
+    person: Text | None = None
     max_records: int | None = None
-    inferred_from: Annotated[str, Field(min_length=1)] | None = None
-    columns: Mapping[str, Annotated[Column, Field(discriminator="kind")]]
+    inferred_from: Text | None = None
+    columns: Mapping[Annotated[str, AfterValidator(_plain)], Annotated[Column, Field(discriminator="kind")]]
 
     formats: ClassVar[tuple[str, ...]] = (".yaml", ".yml", ".json")
 
@@ -294,6 +310,11 @@ class Schema(_Declared):
     def load(cls, path: str | os.PathLike[str]) -> Schema:
         """Read a schema from a YAML or JSON file."""
         path = Path(path)
+        if path.is_file() and path.suffix not in cls.formats:
+            raise InvalidSchema(
+                f"{path.name} is not read as a schema: expected a name ending in {', '.join(cls.formats)}. The format is not "
+                "guessed, lest a file of records be taken for a schema and quoted. Rename it, or pass the files in their order."
+            )
         try:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
@@ -309,10 +330,11 @@ class Schema(_Declared):
         """Check a schema given as plain dictionaries, as in the files."""
         if not isinstance(declared, Mapping):
             raise InvalidSchema(
-                f"Expected a schema, a mapping with `columns:`, got {_words_for(declared)}. "
-                f"{_UNDECLARED['columns'][1]}."
+                f"Expected a schema, a mapping with `columns:`, got {_kind_of(declared)}. {_UNDECLARED['columns'][1]}."
             )
-        return cls(**_with_text_keys(declared))
+        if "columns" not in declared:  # perhaps records: their keys are not quoted
+            raise InvalidSchema("`columns:` is not declared; {}. {}.".format(*_UNDECLARED["columns"]))
+        return cls(**_with_text_keys(declared, depth=3))
 
     # The ways out
 
@@ -324,10 +346,9 @@ class Schema(_Declared):
         import yaml
 
         declared = self.to_dict()
-        # YAML counts three characters of Unicode as line ends; where they occur, everything is escaped.
-        readable = not set("\x85\u2028\u2029\ufeff") & set(json.dumps(declared, ensure_ascii=False))
+        readable = "\ufeff" not in json.dumps(declared, ensure_ascii=False)  # a byte order mark would be dropped
         text = yaml.safe_dump(declared, sort_keys=False, allow_unicode=readable, width=2**20)
-        return f"# {self.notice}\n{text}" if self.notice and self.notice.isprintable() else text
+        return f"# {self.notice}\n{text}" if self.notice else text
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write YAML, or JSON where the name ends in .json; an existing file is not replaced."""
@@ -405,7 +426,7 @@ def _parse_json(text: str) -> Any:
 def _parse_yaml(text: str) -> Any:
     import yaml
 
-    from onedraw.data.plain_yaml import PlainLoader, RepeatedKey
+    from onedraw.data.plain_yaml import NotPlain, PlainLoader, RepeatedKey
 
     try:
         return yaml.load(text, Loader=PlainLoader)  # a SafeLoader: plain values only
@@ -414,24 +435,24 @@ def _parse_yaml(text: str) -> Any:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark is not None else ""
-        raise InvalidSchema(
-            f"The schema is not valid YAML{where}. Correct the indentation or the quotes there."
-        ) from None
+        remedy = error.remedy if isinstance(error, NotPlain) else "Correct the indentation or the quotes there"
+        raise InvalidSchema(f"The schema is not valid YAML{where}. {remedy}.") from None
 
 
 def _refuse_repeats(keys: list[str]) -> None:
-    for key in keys:
-        if keys.count(key) > 1:
+    for key, times in Counter(keys).items():
+        if times > 1:
             raise InvalidSchema(
                 f"The key {key!r} is given twice in one place of the schema, so it is not clear which of the "
                 "two is meant. Remove one."
             )
 
 
-def _with_text_keys(declared: Mapping[Any, Any]) -> dict[str, Any]:
-    return {
-        str(key): _with_text_keys(value) if isinstance(value, Mapping) else value for key, value in declared.items()
-    }
+def _with_text_keys(declared: Any, *, depth: int) -> Any:
+    """A schema is three mappings deep (columns, a column, its facts); what lies deeper is refused, not walked through."""
+    if depth == 0 or not isinstance(declared, Mapping):
+        return declared
+    return {str(key): _with_text_keys(value, depth=depth - 1) for key, value in declared.items()}
 
 
 # Explaining what is wrong
@@ -469,12 +490,19 @@ def _sentence(model: type[_Declared], problem: Any) -> str:
 
 
 def _words_for(value: Any) -> str:
+    if value is None or isinstance(value, (list, tuple, Mapping)):
+        return _kind_of(value)
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+
+
+def _kind_of(value: Any) -> str:
+    """Without the value: what is no schema may be a file of records."""
     if value is None:
         return "nothing"
     if isinstance(value, (list, tuple, Mapping)):
         return "a list" if not isinstance(value, Mapping) else "a mapping"
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+    return "a text" if isinstance(value, str) else "a number"
 
 
 def _listed(names: Mapping[str, Any], limit: int = 8) -> str:

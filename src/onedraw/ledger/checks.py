@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 
 from onedraw.errors import InvalidBudget, LedgerError
+from onedraw.plain_text import acting
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP, promise_from_dict
 
 from .accounts import Account, Book
@@ -47,7 +48,7 @@ def new_name(what: str, value: str, beside: Iterable[str] = ()) -> str:
 
 def line(what: str, value: str) -> str:
     """A short text that is stored as it is."""
-    if not isinstance(value, str) or not value.isprintable() or len(value) > LONGEST_TEXT:
+    if not isinstance(value, str) or acting(value) or len(value) > LONGEST_TEXT:
         raise LedgerError(
             f"{what} must be a line of at most {LONGEST_TEXT} printable characters. It stays in the books "
             "for ever and is public: shorten it, and put nothing from the records into it."

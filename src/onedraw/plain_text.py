@@ -1,0 +1,54 @@
+"""Text that others will read, in a terminal, a report or a table: it shows what it says and does nothing else.
+
+A line end can forge a line of somebody's output, an escape sequence can hide the next one, and a bidirectional control can
+turn a figure round (CVE-2021-42574). Such characters are refused where a text is declared (names, levels, notes, labels, a
+certificate's words) and escaped where one is shown. Joiners and no-break spaces stay: languages are written with them.
+A spreadsheet does more than show: it computes what begins with =, +, - or @ (OWASP, "CSV injection").
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # controls (ESC, line ends, C1), lone surrogates, line and paragraph separators
+_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_COMPUTED = tuple("=+-@＝＋－＠")  # full-width signs too
+
+
+def acting(text: str) -> str:
+    """The characters of a text that would act on what shows it, each once; empty for a plain text."""
+    if text.isascii() and text.isprintable():
+        return ""
+    found = (mark for mark in text if mark in _DIRECTIONS or unicodedata.category(mark) in _CONTROLS)
+    return "".join(dict.fromkeys(found))
+
+
+def escaped(text: str) -> str:
+    """A text with those characters written out, as in \\x1b: for what somebody else wrote."""
+    return text.translate({ord(mark): ascii(mark)[1:-1] for mark in acting(text)})
+
+
+def texts_in(document: Any) -> Iterator[str]:
+    """Every text of a JSON document, the names of its fields included."""
+    waiting = [document]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            waiting += [*item.keys(), *item.values()]
+        elif isinstance(item, list | tuple):
+            waiting += item
+
+
+def for_spreadsheet(text: str) -> str:
+    """A cell of a CSV file that no spreadsheet computes: with an apostrophe before it, unless it is a number."""
+    if not text.startswith(_COMPUTED):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
