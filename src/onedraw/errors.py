@@ -2,7 +2,7 @@
 
 A message says what was expected, what came, why it matters and what to do. No message ever contains a value
 read from a record: an error is a release too; nor one that acts on a terminal or a log. Exit codes are the command line's (2 wrong call, 3 refused
-promise, 4 spent budget).
+promise, 4 spent budget, 5 paid for but not finished).
 
     OnedrawError
     ├── WrongCall                 2  the call cannot mean anything, whatever the data
@@ -20,7 +20,8 @@ promise, 4 spent budget).
     │   ├── ExactnessRefused         the sampler is not exact enough for the plan
     │   ├── SecondOpinion            another accountant puts the true figure above ours
     │   └── CertificateRejected      a certificate whose numbers do not imply its promise
-    └── BudgetSpent               4  the books have no room for this release
+    ├── BudgetSpent               4  the books have no room for this release
+    └── Unfinished                5  paid for, but not where it was to be written; the message says how to get it
 """
 
 from __future__ import annotations
@@ -108,3 +109,10 @@ class BudgetSpent(OnedrawError):
     """The ledger has no room left for this release; nothing was drawn and nothing was written."""
 
     exit_code = 4
+
+
+class Unfinished(OnedrawError):
+    """The ledger was charged, but the release is not where it was to be. Fields: ``entry``, to resume it by, and
+    ``certificate``: None, or the draw itself where it could be written nowhere, settled and handed over here."""
+
+    exit_code = 5

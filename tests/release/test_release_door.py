@@ -264,12 +264,12 @@ def test_a_part_is_charged_alone_and_must_have_its_public_size(plan, records, le
 
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
-    from onedraw.release import door
+    from onedraw.release import files
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(door.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(OSError):
-        door.write_whole(tmp_path / "release.json", "{}")
+        files.write_whole(tmp_path / "release.json", "{}")
     assert list(tmp_path.iterdir()) == []

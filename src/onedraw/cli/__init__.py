@@ -1,7 +1,8 @@
 """The command line: parse, call, show. It holds no logic of its own.
 
 `main` is the console script. Errors the library raises on purpose become one paragraph on stderr and an exit code
-(2 wrong call, 3 refused promise, 4 spent budget); nothing is written on failure.
+(2 wrong call, 3 refused promise, 4 spent budget, 5 paid for but not finished); nothing is written on failure, but for a
+release that was paid for and could be written nowhere else: it goes to standard output.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from .application import application
 
 
 def main() -> None:
-    from onedraw.errors import OnedrawError
+    from onedraw.errors import OnedrawError, Unfinished
 
     from .show import show_error
 
     try:
         application()
     except OnedrawError as error:
+        if isinstance(error, Unfinished) and error.fields["certificate"] is not None:
+            print(error.fields["certificate"].to_json(), end="", flush=True)
         show_error(error)
         sys.exit(error.exit_code)
 

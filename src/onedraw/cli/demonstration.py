@@ -60,8 +60,9 @@ def demo(
     with waiting("planning, from public numbers"):
         planned = ask(schema, TARGET, MODEL).planned(budget, n=records.n)
     with waiting("drawing"):
-        result = release(planned.choices.best, records, ledger=ledger, label=f"{MODEL} of {TARGET}")
-    result.save(place / "release.json")
+        result = release(
+            planned.choices.best, records, ledger=ledger, label=f"{MODEL} of {TARGET}", out=place / "release.json"
+        )
     verified = verify(place / "release.json", ledger=ledger)
     audit = audited(place / "release.json")
     table, reason = intervals(result, planned)

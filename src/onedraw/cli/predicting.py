@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,7 +45,7 @@ def predict(
     )
     text = as_csv(found)
     if out is not None:
-        write_whole(out, text)
+        write_scores(out, text)
     if as_json:
         show_json({
             "release": str(release_file), "sentence": certificate.sentence, "records": len(found.values),
@@ -76,14 +74,14 @@ def as_csv(found: Any) -> str:
     return text.getvalue()
 
 
-def write_whole(target: Path, text: str) -> None:
-    """The whole file or nothing."""
+def write_scores(target: Path, text: str) -> None:
     from onedraw.errors import CannotWrite
+    from onedraw.release.files import exists_already, write_whole
 
     try:
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=f".{target.name}.", encoding="utf-8", newline="", delete=False) as handle:  # fmt: skip
-            handle.write(text)
-        os.replace(handle.name, target)
+        write_whole(target, text)
+    except FileExistsError:
+        raise exists_already(target) from None
     except OSError as error:
         raise CannotWrite(
             f"The scores could not be written to {target}: {error.strerror}. Choose another place."

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,7 +53,7 @@ def release(
     model: Question,
     epsilon: Epsilon,
     ledger: Annotated[str, typer.Option("--ledger", help="The books to charge: a SQLite file or a postgresql:// URL.")],
-    out: Annotated[Path, typer.Option("--out", help="Where to write the release; must not exist.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the release; must not exist. Taken before the charge.")],
     dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset's name in the ledger.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")] = None,
     delta: Delta = 1e-6,
@@ -69,14 +73,20 @@ def release(
     effect: Effect = None,
     noise: Noise = None,
     accept: Accept = None,
+    resume: Annotated[str | None, typer.Option("--resume", help="Finish an interrupted release, with its other options as they were: the ledger's entry that paid for it.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Release a private estimate: charge the ledger, draw, write the certificate (and a report)."""
+    """Release a private estimate: charge the ledger, draw, write the certificate (and a report).
+
+    The place is taken before the charge and the certificate is on disk before it is settled, so nothing paid for is lost:
+    an interrupted release leaves OUT.unfinished, which holds the command with --resume that finishes it. Exit code 5: paid
+    for but not finished; the message has that command, or the certificate is on standard output.
+    """
     from onedraw.data import Schema, read
     from onedraw.ledger import Ledger
     from onedraw.release import release as release_draws
 
-    check_places(out, report)
+    check_places(out, report, resumed=resume is not None)
     declared, budget, accepted = Schema.load(schema), budget_from(epsilon, delta, order), tuple(accept or ())
     asked = ask(
         declared, target, model, prior=numbers_from(prior, "--prior", "1,1"),
@@ -91,12 +101,11 @@ def release(
     n = records.n if rows is None else rows
     planned = asked.planned(budget, n=n, draws=count, mechanism=mechanism, accept=accepted)
     warn_of_few(planned)
-    with waiting(f"drawing, {seconds_words(planned)}"):
+    with waiting(f"drawing, {seconds_words(planned)}"), said_if_stopped():
         result = release_draws(
             planned.choices.best, records, ledger=books, dataset=dataset, accept=accepted, random_state=seed,
-            label=f"{model} of {target}",
+            label=f"{model} of {target}", out=out, resume=resume, how_to_resume=command_to_resume(ledger, books.place),
         )  # fmt: skip
-    result.save(out)
     table, reason = intervals(result, planned)
     if report is not None:
         from onedraw.report import write_report
@@ -117,12 +126,34 @@ def release(
     show_lines(f"Written to {out}. Check it with: onedraw verify {out} --ledger {books.place}")
 
 
-def check_places(out: Path, report: Path | None) -> None:
+def command_to_resume(ledger: str, place: str) -> str:
+    """This command, to be given again for the ledger's ENTRY; where the ledger's URL has a password, without it."""
+    words = [word.replace(ledger, place) for word in sys.argv[1:]]
+    for index in [index for index, word in enumerate(words) if word.startswith("--resume")]:
+        del words[index : index + (1 if "=" in words[index] else 2)]
+    return f"{shlex.join(['onedraw', *words])} --resume ENTRY"
+
+
+@contextmanager
+def said_if_stopped() -> Iterator[None]:
+    """Ctrl-C prints what is to be done about a charge that stands."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        for note in getattr(stopped, "__notes__", ()):
+            show_remark(note)
+        raise
+
+
+def check_places(out: Path, report: Path | None, *, resumed: bool = False) -> None:
     """Refuse what cannot be written before anything is read or spent."""
     from onedraw.errors import CannotWrite
     from onedraw.release import check_writable
+    from onedraw.release.files import check_unclaimed
 
-    check_writable(out)
+    check_writable(out, overwrite=resumed)
+    if not resumed:
+        check_unclaimed(out)
     if report is None:
         return
     from onedraw.report.page import check_place

@@ -29,7 +29,8 @@ def show_error(error: OnedrawError) -> None:
     """One paragraph: what was expected, what came, why it matters, what to do."""
     from rich.text import Text
 
-    console(stderr=True).print(Text("onedraw: ", style="bold red") + Text(str(error)))
+    notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+    console(stderr=True).print(Text("onedraw: ", style="bold red") + Text(f"{error}{notes}"))
 
 
 def show_lines(*lines: str) -> None:

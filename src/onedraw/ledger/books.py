@@ -182,14 +182,14 @@ class Ledger:
 
     def reserve(
         self, dataset: str, promise: Promise, *, gamma: float = 0.0, part: str | None = None,
-        seeded: bool = False, label: str = "", plan_digest: str = "",
+        seeded: bool = False, label: str = "", plan_digest: str = "", entry: str | None = None,
     ) -> Reservation:  # fmt: skip
         """Spend: write the promise into the books before any record is read, or raise `BudgetSpent`.
 
         **Guarantee.** When this returns the event is on disk, and everything ever reserved from the dataset,
         settled or not, seeded or not, is proven to imply its budget. Processes may reserve at the same time:
         one at a time decides. ``gamma`` is the total variation allowance of an inexact draw, an entry of its
-        own (mathematics.md §1).
+        own (mathematics.md §1). ``entry`` is a new random name that the caller noted down beforehand.
         """
         promise, gamma = checked_promise(promise), checked_gamma(gamma)
         content = {
@@ -202,8 +202,10 @@ class Ledger:
         with self._turn() as turn:
             account = open_account(turn.book, dataset)
             part = checked_part(account, part)
+            if entry in turn.book.entries:
+                raise LedgerError(f"The entry {entry!r} is reserved already. One reservation pays for one release.")
             if account.has_room_for(promise, gamma=gamma, part=part):
-                event = turn.append(Kind.RESERVED, account.dataset, {**content, "part": part})
+                event = turn.append(Kind.RESERVED, account.dataset, {**content, "part": part}, entry=entry)
                 return Reservation(event.entry, account.dataset, event.hash, event.sequence)
         _refuse(account, promise, gamma=gamma, part=part)
 

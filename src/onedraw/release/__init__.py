@@ -14,7 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from .certificate import Certificate
-from .door import Release, check_writable, promise_of, release
+from .door import Release, promise_of, release
+from .files import check_writable
 from .verification import Verification, verify
 
 __all__ = ["Certificate", "Release", "Verification", "check_writable", "promise_of", "release", "verify"]

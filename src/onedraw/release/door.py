@@ -1,9 +1,16 @@
-"""The one door: reserve, draw, settle.
+"""The one door: claim the place, reserve, draw, write, settle, publish.
 
 The order is the safety. Everything public is decided first (the sampler's exactness, the promise of what will run,
-the lattice, the words of the certificate); then the ledger is charged; only then are the records read. A crash can
-waste budget; it can never hide a spend. What the sampler noticed on the way (timings, tries, acceptance rates)
-depends on the records: it stays on `Release.diagnostics`, for the curator alone, and is never written out.
+the lattice, the words of the certificate, room for the file); then the ledger is charged; only then are the records
+read. The certificate is on disk before the charge is settled, and gets its name afterwards. So a crash can neither
+hide a spend nor lose what was paid for: an entry that is not settled has let nothing out, and ``resume`` finishes it.
+What the sampler noticed on the way (timings, tries, acceptance rates) depends on the records: it stays on
+`Release.diagnostics`, for the curator alone, and is never written out.
+
+**Why a second draw under one charge is allowed, and when.** A draw leaves only after its entry was settled, with its
+digest, and an entry is settled once: under whatever interruptions, at most one draw of an entry is let out, and it is
+a fresh one. A certificate that is whole on disk is never drawn again, for to choose among draws is to publish more
+than one of them.
 """
 
 from __future__ import annotations
@@ -11,9 +18,8 @@ from __future__ import annotations
 import math
 import os
 import platform
-import tempfile
+import sys
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -62,12 +68,16 @@ from .certificate import (
     round_up,
     write_sentence,
 )
+from .files import check_writable, exists_already, write_whole
 from .lattice import snap, spacing_for
+from .payment import Drawn, Payment, in_memory, on_disk
 
 ACCEPTABLE = ("estimated", "assumed")
 
 LARGEST_VALUE = 1e200
 """Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
+
+LONGEST_NUMBER = len(repr(-sys.float_info.max))
 
 INTEGER_SUMS = "float64; records summed exactly, as integers on a public lattice; draw rounded to the lattice below"
 FLOATING_SUMS = "float64 throughout, also in sums over records; draw rounded to the lattice below"
@@ -109,11 +119,13 @@ class Release:
         return np.column_stack([found.low, found.high])
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the certificate with its draw as JSON: whole or not at all."""
+        """Write the certificate with its draw as JSON: whole or not at all. Safer still: ``release(…, out=path)``."""
         target = Path(path)
         check_writable(target, overwrite=overwrite)
         try:
-            write_whole(target, self.certificate.to_json())
+            write_whole(target, self.certificate.to_json(), overwrite=overwrite)
+        except FileExistsError:
+            raise exists_already(target) from None
         except OSError as error:
             raise CannotWrite(
                 f"The release could not be written to {target}: {error.strerror}. If a ledger was charged, the spend "
@@ -125,40 +137,6 @@ class Release:
         from .verification import read_certificate
 
         return cls(read_certificate(path))
-
-
-def check_writable(target: Path, *, overwrite: bool = False) -> None:
-    """Refuse before anything is spent: an existing output, a missing folder, a place that cannot be written."""
-    if target.exists() and not overwrite:
-        raise CannotWrite(
-            f"{target} exists already. A release is never overwritten, since each one cost budget. "
-            "Choose another name, or move the old file away."
-        )
-    folder = target.parent
-    if not folder.is_dir():
-        raise CannotWrite(f"The folder {folder} does not exist, so {target.name} cannot be written. Create it first.")
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise CannotWrite(
-            f"The folder {folder} cannot be written ({error.strerror}). Nothing was spent. Choose a writable place."
-        ) from error
-
-
-def write_whole(target: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all; `OSError` leaves nothing behind."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | str = ()) -> Promise:
@@ -217,11 +195,13 @@ def release(
     plan: Plan, data: Any, *, sampler: Any = None, ledger: Ledger | None = None, dataset: str | None = None,
     accept: Collection[str] | str = (), lattice: float | None = None, random_state: int | None = None,
     part: str | None = None, label: str = "", notes: tuple[Assumption, ...] = (),
+    out: str | os.PathLike[str] | None = None, resume: str | None = None, how_to_resume: str = "",
 ) -> Release:  # fmt: skip
     """Draw once (or ``plan.draws`` times) from the calibrated posterior and let the result out with a certificate.
 
     **Guarantee.** The returned draw has the promise on its certificate, which implies ``plan.budget``; the ledger
-    was charged with it before ``data`` was read; nothing else in the certificate depends on ``data``.
+    was charged with it before ``data`` was read; nothing else in the certificate depends on ``data``. With ``out``
+    the certificate is on disk before the charge is settled, and stands there, whole, when this returns.
 
     | situation | what happens |
     | --- | --- |
@@ -230,7 +210,12 @@ def release(
     | ``random_state`` given | charged like any other, marked "not private" |
     | ``ledger=None`` | allowed from Python only; the first line says so |
     | ``notes`` given | they stand among the assumptions; those that are assumed also in the first line |
-    | a crash after the charge | the spend stands, no release exists |
+    | ``out`` exists, is claimed by another release, or has no room | `CannotWrite`, nothing spent |
+    | a crash after the charge | the spend stands, nothing left; the same call with ``resume=entry`` finishes it |
+    | ``resume`` of another plan, promise, dataset, part, label or seed | `LedgerError`, nothing drawn |
+    | ``resume`` of an entry that is settled | the certificate that left, if it is at ``out``; otherwise `LedgerError` |
+
+    ``how_to_resume`` stands beside an unfinished ``out`` for people, with ENTRY in place of the entry.
     """
     from onedraw import samplers
 
@@ -259,14 +244,17 @@ def release(
     )
     opinion = certify(promise, epsilon=words.epsilon, delta=words.delta)
 
-    reservation = charge(ledger, dataset, data, words, label=label, part=part)
-    target = plan.target(plan.model.summarise(data))
-    sample = sampler.run(target, source_of_randomness(sampler, random_state), size=plan.draws)
-    draws = published(target, sample.draws, plan, spacing)
-    certificate = words.certificate(draws, opinion=opinion, reservation=reservation)
-    if ledger is not None and reservation is not None:
-        ledger.settle(reservation, certificate.digest)
-    return Release(certificate, diagnostics=sample.diagnostics)
+    def draw(reservation: Reservation | None) -> Drawn:
+        target = plan.target(plan.model.summarise(data))
+        sample = sampler.run(target, source_of_randomness(sampler, random_state), size=plan.draws)
+        draws = published(target, sample.draws, plan, spacing)
+        return words.certificate(draws, opinion=opinion, reservation=reservation), sample.diagnostics
+
+    payment = payment_for(ledger, dataset, data, words, label=label, part=part, resume=resume)
+    if out is None:
+        return Release(*in_memory(payment, draw))
+    room = words.most_bytes(opinion, payment)
+    return Release(*on_disk(payment, draw, Path(out), room=room, how=how_to_resume))
 
 
 def published(target: Any, draws: NDArray[np.float64], plan: Plan, spacing: float) -> NDArray[np.float64]:
@@ -339,12 +327,14 @@ def measure_of(data: Any) -> MeasureStatement | None:
     return MeasureStatement(centre=measure.centre, unit=measure.unit) if isinstance(measure, Measure) else None
 
 
-def charge(
-    ledger: Ledger | None, dataset: str | None, data: Any, words: _Words, *, label: str, part: str | None
-) -> Reservation | None:
-    """Reserve the spend under the name the caller gave the dataset; without a ledger, under none."""
+def payment_for(
+    ledger: Ledger | None, dataset: str | None, data: Any, words: _Words, *, label: str, part: str | None, resume: str | None
+) -> Payment:  # fmt: skip
+    """What is to be charged, and under which entry: to the name the caller gave the dataset; without a ledger, to none."""
     if ledger is None:
-        return None
+        if resume is not None:
+            raise WrongCall("resume= names an entry of a ledger, but no ledger was given. Pass ledger=… as before.")
+        return Payment()
     name = dataset or (data.schema.dataset if isinstance(data, Records) else None)
     if not name:
         raise WrongCall(
@@ -358,15 +348,16 @@ def charge(
         )
     check_account(ledger, name, words.plan, part=part)
     promise, gamma = spend_of(words.plan, words.exactness, words.promise)
-    return ledger.reserve(
-        name,
-        promise,
-        gamma=gamma,
-        part=part,
-        seeded=words.seeded,
-        label=label,
-        plan_digest=words.plan.digest,
-    )
+    spend = {
+        "dataset": ledger.account(name).dataset,
+        "promise": promise,
+        "gamma": gamma,
+        "part": part,
+        "seeded": words.seeded,
+        "label": label,
+        "plan_digest": words.plan.digest,
+    }
+    return Payment(ledger, spend) if resume is None else Payment(ledger, spend, resume, resumed=True)
 
 
 def spend_of(plan: Plan, exactness: Exactness, promise: Promise) -> tuple[Promise, float]:
@@ -468,6 +459,12 @@ class _Words:
             )
         noted = [Assumption(note.statement, Provenance(note.provenance)) for note in self.data.notes]
         return [*guarantee.assumptions, *extra, *noted]
+
+    def most_bytes(self, opinion: str, payment: Payment) -> int:
+        """A public upper size of the certificate's file: all its words, and the longest numbers."""
+        zeros = np.zeros((self.plan.draws, len(self.plan.model.parameter_names)))
+        text = self.certificate(zeros, opinion=opinion, reservation=payment.to_be()).to_json()
+        return len(text.encode("utf-8")) + LONGEST_NUMBER * zeros.size
 
     def certificate(self, draws: NDArray[np.float64], *, opinion: str, reservation: Reservation | None) -> Certificate:
         plan, guarantee = self.plan, self.plan.guarantee

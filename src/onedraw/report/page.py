@@ -14,7 +14,7 @@ from typing import Any
 from onedraw.errors import CannotWrite
 from onedraw.ledger import Ledger
 from onedraw.release import Certificate, Release, check_writable
-from onedraw.release.door import write_whole
+from onedraw.release.files import write_whole
 
 from .content import content
 
@@ -49,7 +49,7 @@ def write_report(
     check_place(target, overwrite=overwrite)
     text = report_html(release, ledger=ledger, interval=interval, audit=audit, plan_table=plan_table)
     try:
-        write_whole(target, text)
+        write_whole(target, text, overwrite=overwrite)
     except OSError as error:
         raise CannotWrite(
             f"The report could not be written to {target}: {error.strerror}. The release itself is not touched. Free the "

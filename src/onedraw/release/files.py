@@ -1,0 +1,298 @@
+"""Files that are there whole or not at all, and the place of a release, which is taken before anything is paid.
+
+A release cannot be made again for nothing, so its place is made sure of first. Beside ``release.json`` stand, while it is
+under way and after a crash (mode 0600, removed at the end):
+
+| file | what it is |
+| --- | --- |
+| ``release.json.unfinished`` | the claim: who writes here, under which entry of the ledger, and how to finish it |
+| ``release.json.draft`` | the room the certificate needs, held free; then the certificate itself |
+
+The claim is made by ``O_EXCL`` and locked while its program lives, so of two releases to one name the second is refused;
+both files are synced before the ledger is charged. A draft is whole (it parses) or holds nothing that ever left.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from onedraw.errors import CannotWrite
+
+NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
+NO_FOLDER_SYNC = {errno.EINVAL, errno.EACCES, errno.EPERM, errno.EBADF, errno.EISDIR, errno.ENOTSUP}
+
+
+# ── any file ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_writable(target: Path, *, overwrite: bool = False) -> None:
+    """Refuse before anything is spent: an existing output, a missing folder, a place that cannot be written."""
+    if os.path.lexists(target) and not overwrite:
+        raise exists_already(target)
+    folder = target.parent
+    if not folder.is_dir():
+        raise CannotWrite(f"The folder {folder} does not exist, so {target.name} cannot be written. Create it first.")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CannotWrite(
+            f"The folder {folder} cannot be written ({error.strerror}). Nothing was spent. Choose a writable place."
+        ) from error
+
+
+def exists_already(target: Path) -> CannotWrite:
+    return CannotWrite(
+        f"{target} exists already. A release is never overwritten, since each one cost budget. "
+        "Choose another name, or move the old file away."
+    )
+
+
+def write_whole(target: Path, text: str, *, overwrite: bool = False) -> None:
+    """Write a file so that it is there whole or not at all; whatever goes wrong, nothing else is left behind.
+
+    Without ``overwrite`` a file that came to stand there meanwhile is a `FileExistsError`, and is not touched.
+    """
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if overwrite:
+            os.replace(name, target)
+        else:
+            move(Path(name), target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    sync_folder(target.parent)
+
+
+def move(source: Path, target: Path) -> None:
+    """Give a file its name, never another file's: a link is refused where something stands, `os.rename` is not."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        # A file system without links (FAT): take the name first, then replace what we put there ourselves.
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.replace(source, target)
+    else:
+        os.unlink(source)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names survive a loss of power, where folders can be synced at all."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in NO_FOLDER_SYNC:
+            raise
+
+
+# ── the place of a release ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Claim:
+    """The right to write one release, from before it is paid for until it stands there. As a context it lets go.
+
+    `take` makes the claim, or takes up the one that an interrupted release left; `hold` makes room, `write` fills it,
+    `publish` gives the certificate its name. Whoever dies in between leaves the files for `take`.
+    """
+
+    def __init__(self, target: Path, entry: str, handle: int, *, taken_up: bool) -> None:
+        self.target, self.entry, self.taken_up = target, entry, taken_up
+        self.draft = draft_of(target)
+        self._handle, self._holds = handle, False
+
+    @classmethod
+    def take(cls, target: Path, entry: str, *, how: str, resume: bool = False) -> Self:
+        """Claim ``target`` for ``entry``; ``how`` tells people how to finish it. Only ``resume`` takes up an old claim."""
+        try:
+            handle, found = _locked(claim_of(target))
+        except BlockingIOError:
+            raise under_way(target) from None
+        except OSError as error:
+            raise cannot_claim(target, error) from error
+        if found and not (resume and found["entry"] == entry):
+            os.close(handle)
+            raise unfinished(target, found)
+        claim = cls(target, entry, handle, taken_up=bool(found))
+        if not found:
+            claim._say(how)
+        return claim
+
+    def _say(self, how: str) -> None:
+        try:
+            _write(self._handle, json.dumps({"entry": self.entry, "finish": how}, indent=2, ensure_ascii=False) + "\n")
+            sync_folder(self.target.parent)
+        except OSError as error:
+            self.give_up()
+            raise cannot_claim(self.target, error) from error
+
+    def hold(self, room: int) -> None:
+        """An empty draft with room for ``room`` bytes: a full disk is noticed before the charge, not after the draw."""
+        if self.draft.exists() and not self.taken_up:
+            raise exists_already(self.draft)
+        try:
+            handle = os.open(self.draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            self._holds = True
+            try:
+                _allocate(handle, room)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            sync_folder(self.target.parent)
+        except OSError as error:
+            raise cannot_claim(self.target, error) from error
+
+    def write(self, text: str) -> None:
+        """Put the certificate into the room held for it; it is on disk when this returns."""
+        handle = os.open(self.draft, os.O_RDWR)
+        try:
+            _write(handle, text)
+        finally:
+            os.close(handle)
+
+    def publish(self, *, there: bool = False) -> None:
+        """The draft becomes the release, unless it is ``there`` already; another file of that name is not touched."""
+        try:
+            if not there:
+                move(self.draft, self.target)
+        except FileExistsError:
+            raise exists_already(self.target) from None
+        sync_folder(self.target.parent)
+        self._holds = True
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Remove what the claim put there: nothing was paid for, or everything is where it belongs."""
+        for path in (self.draft,) * self._holds + (claim_of(self.target),):
+            with suppress(OSError):
+                os.unlink(path)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Leave the files for whoever finishes it."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.let_go()
+
+
+def claim_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.unfinished")
+
+
+def draft_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.draft")
+
+
+def check_unclaimed(target: Path) -> None:
+    """Refuse early, before anything is planned, what `Claim.take` would refuse later."""
+    if not claim_of(target).exists():
+        return
+    try:
+        handle, found = _locked(claim_of(target))
+    except BlockingIOError:
+        raise under_way(target) from None
+    except OSError as error:
+        raise cannot_claim(target, error) from error
+    os.close(handle)
+    if found:
+        raise unfinished(target, found)
+
+
+def _locked(path: Path) -> tuple[int, dict[str, str]]:
+    """The claim file, locked for this program's life, and what it says: nothing if it is new, or was cut off before
+    it said anything, which is before anything was paid. `BlockingIOError` while another program holds it."""
+    while True:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            handle = os.open(path, os.O_RDWR)
+        try:
+            _lock(handle)
+            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                return handle, _said(handle)
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # its owner ended and removed it between our opening and our locking: look again
+
+
+def _lock(handle: int) -> None:
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except (ImportError, OSError):
+        pass  # a system or a network folder without locks: the exclusive name and what the file says remain
+
+
+def _said(handle: int) -> dict[str, str]:
+    text = os.pread(handle, 2**20, 0).decode("utf-8", errors="replace")
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) and said.get("entry") else {}
+
+
+def _write(handle: int, text: str) -> None:
+    """The file's whole content, synced. What is not yet written is zeros or absent, which parses as nothing."""
+    data = text.encode("utf-8")
+    written = 0
+    while written < len(data):
+        written += os.pwrite(handle, data[written:], written)
+    os.ftruncate(handle, len(data))
+    os.fsync(handle)
+
+
+def _allocate(handle: int, room: int) -> None:
+    """Take the room now: a full disk must be noticed before the charge, not after the draw."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(handle, 0, room)
+    else:
+        _write(handle, "\0" * room)
+
+
+def under_way(target: Path) -> CannotWrite:
+    return CannotWrite(
+        f"Another release is being written to {target} now. Nothing was spent. Wait for it, or choose another name."
+    )
+
+
+def unfinished(target: Path, found: dict[str, str]) -> CannotWrite:
+    return CannotWrite(
+        f"A release to {target} was interrupted, and the ledger may have been charged for it; nothing was spent now. "
+        f"Finish it with: {found.get('finish', '')}",
+        entry=found["entry"],
+    )
+
+
+def cannot_claim(target: Path, error: OSError) -> CannotWrite:
+    return CannotWrite(
+        f"There is no room for {target.name} in {target.parent} ({error.strerror}). Nothing was spent. Free some room, or "
+        "choose another place."
+    )

@@ -1,0 +1,212 @@
+"""One charge, one draw: what stands in the books before the draw, and what may be done about it after a crash.
+
+An entry of the ledger goes through reserved (the spend stands), then settled (with the digest of what left). Everything
+that leaves does so after its settlement, which happens once; so an entry that is not settled has let nothing out, and the
+draw may be made, or made again, without a second charge. `in_memory` and `on_disk` are the two ways through the door;
+on disk the certificate is whole and synced before it is settled, and whatever is whole is never drawn again.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onedraw.errors import CertificateRejected, LedgerError, OnedrawError, Unfinished, WrongCall
+from onedraw.ledger import Event, Kind, Ledger, Reservation
+from onedraw.ledger.events import GENESIS, canonical
+
+from .certificate import Certificate
+from .files import Claim, check_writable, exists_already
+
+Drawn = tuple[Certificate, dict[str, Any]]
+Draw = Callable[[Reservation | None], Drawn]
+
+
+@dataclass(frozen=True)
+class Payment:
+    """One entry of the ledger: ``spend`` is what `Ledger.reserve` is to be told. Without a ledger nothing is paid."""
+
+    ledger: Ledger | None = None
+    spend: Mapping[str, Any] = field(default_factory=dict)
+    entry: str = field(default_factory=lambda: uuid.uuid4().hex)
+    resumed: bool = False
+
+    def to_be(self) -> Reservation | None:
+        """The reservation before it is made, for whoever needs its size."""
+        return None if self.ledger is None else Reservation(self.entry, self.spend["dataset"], GENESIS)
+
+    def charge(self, *, may_be_new: bool = True) -> Reservation | None:
+        """Reserve; of an entry that is resumed, find the reservation and refuse if anything about it is different."""
+        if self.ledger is None:
+            return None
+        event = self.booked() if self.resumed else None
+        if event is None:
+            if not may_be_new:
+                raise LedgerError(
+                    f"There is no entry {self.entry!r} in {self.ledger.place}, so there is nothing to resume. Nothing was "
+                    "spent. Look for open entries with `onedraw ledger show`, or release without resume."
+                )
+            return self.ledger.reserve(**self.spend, entry=self.entry)
+        if different := self._differences(event):
+            raise LedgerError(
+                f"The entry {self.entry!r} paid for another release: {', '.join(different)} differ. One charge pays for one "
+                "draw of one plan. Nothing was drawn. Repeat the first call as it was, or release without resume."
+            )
+        return Reservation(event.entry, event.dataset, event.hash, event.sequence)
+
+    def booked(self) -> Event | None:
+        """The reservation under this entry, if it stands in the books."""
+        assert self.ledger is not None
+        events = self.ledger.events()
+        return next((event for event in events if event.entry == self.entry and event.kind == Kind.RESERVED), None)
+
+    def _differences(self, event: Event) -> list[str]:
+        stored, spend = event.payload, self.spend
+        asked = {"plan": spend["plan_digest"], "promise": spend["promise"].to_dict(), "gamma": float(spend["gamma"]),
+                 "part": spend["part"], "seeded": spend["seeded"], "label": spend["label"]}  # fmt: skip
+        found = ["dataset"] if event.dataset != spend["dataset"] else []
+        return found + [name for name, value in asked.items() if canonical(stored[name]) != canonical(value)]
+
+    @property
+    def settled(self) -> str | None:
+        """The digest of what left under this entry."""
+        return None if self.ledger is None else self.ledger.certificate_digest(self.entry)
+
+    def check_open(self) -> None:
+        """Before a draw is made under an entry that is resumed: nothing has left under it."""
+        if self.resumed and self.settled is not None:
+            raise LedgerError(
+                f"The entry {self.entry!r} is settled: its release has left, and one charge pays for one release. Nothing "
+                "was drawn. Look for the file it was written to, or release without resume, which is charged anew."
+            )
+
+    def settle(self, reservation: Reservation | None, certificate: Certificate) -> None:
+        if self.ledger is None or reservation is None or self.settled == certificate.digest:
+            return
+        self.ledger.settle(reservation, certificate.digest)
+
+
+# ── the two ways through the door ────────────────────────────────────────────────────────────────────────────
+
+
+def in_memory(payment: Payment, draw: Draw) -> Drawn:
+    """Reserve, draw, settle: the draw lives as long as this program."""
+    payment.check_open()
+    reservation = payment.charge(may_be_new=not payment.resumed)
+    try:
+        certificate, diagnostics = draw(reservation)
+        payment.settle(reservation, certificate)
+    except BaseException as error:
+        if reservation is not None:
+            error.add_note(
+                f"The ledger was charged under the entry {reservation.entry}, and nothing has left. The same call with "
+                f"resume={reservation.entry!r} draws without a second charge."
+            )
+        raise
+    return certificate, diagnostics
+
+
+def on_disk(payment: Payment, draw: Draw, target: Path, *, room: int, how: str) -> Drawn:
+    """Claim the place, reserve, draw, write, settle, publish; or, resumed, whatever of this is still to be done."""
+    check_writable(target, overwrite=True)
+    how = how.replace("ENTRY", payment.entry) if how else f"the same call with resume={payment.entry!r}"
+    with (
+        Claim.take(target, payment.entry, how=how, resume=payment.resumed) as claim,
+        _kept(claim, payment, how) as progress,
+    ):
+        found, there = written(claim) if payment.resumed else (None, False)
+        if found is None:
+            if os.path.lexists(target):
+                raise exists_already(target)
+            payment.check_open()
+            claim.hold(room)
+        reservation = payment.charge(may_be_new=not payment.resumed or (claim.taken_up and found is None))
+        progress.append("charged")
+        certificate, diagnostics = (found, {}) if found is not None else draw(reservation)
+        if found is None:
+            _write(claim, payment, reservation, certificate)
+        payment.settle(reservation, certificate)
+        claim.publish(there=there)
+    return certificate, diagnostics
+
+
+def written(claim: Claim) -> tuple[Certificate | None, bool]:
+    """The certificate an interrupted release left, whole, under its name or as a draft; and whether it has its name."""
+    from .verification import read_certificate
+
+    for path in (claim.target, claim.draft):
+        try:
+            certificate = read_certificate(path)
+        except (CertificateRejected, WrongCall):  # not there, or torn: nothing of it has left
+            continue
+        if certificate.ledger is not None and certificate.ledger.entry == claim.entry:
+            return certificate, path == claim.target
+    return None, False
+
+
+def _write(claim: Claim, payment: Payment, reservation: Reservation | None, certificate: Certificate) -> None:
+    """Onto the disk; where that fails although the room was held, hand the draw over with the error.
+
+    It leaves with the error, so it is settled first: whoever prints it publishes it.
+    """
+    try:
+        claim.write(certificate.to_json())
+    except OSError as error:
+        payment.settle(reservation, certificate)
+        claim.give_up()
+        raise Unfinished(
+            f"The release could not be written to {claim.target}: {error.strerror}. It was paid for, so it is handed over "
+            "here instead: keep the certificate, it exists nowhere else.",
+            entry=claim.entry,
+            certificate=certificate,
+        ) from error
+
+
+@contextmanager
+def _kept(claim: Claim, payment: Payment, how: str) -> Iterator[list[str]]:
+    """Whatever goes wrong: before the charge leave nothing behind, after it everything that finishing needs."""
+    progress: list[str] = []
+    try:
+        yield progress
+    except Unfinished:
+        raise
+    except BaseException as error:
+        if not progress and not _perhaps_charged(claim, payment):
+            if not claim.taken_up:
+                claim.give_up()
+            raise
+        if isinstance(error, Exception) and progress:
+            raise Unfinished(
+                f"The ledger was charged for this release, but it is not finished: {in_words(error)} "
+                f"Nothing has left unpaid and nothing is lost. Finish it, without a second charge, with: {how}",
+                entry=claim.entry,
+                certificate=None,
+            ) from error
+        error.add_note(
+            f"The ledger was or may have been charged. Finish this release, without a second charge, with: {how}"
+        )
+        raise
+
+
+def _perhaps_charged(claim: Claim, payment: Payment) -> bool:
+    """Whether the entry stands in the books, or nobody knows: a connection can break while a spend is written."""
+    if payment.ledger is None or payment.resumed:
+        return False
+    try:
+        return payment.booked() is not None
+    except OnedrawError:
+        return True
+
+
+def in_words(error: Exception) -> str:
+    """What happened; of errors that are not this library's only the kind, for their words may quote a record."""
+    if isinstance(error, OnedrawError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.strerror}."
+    return f"{type(error).__name__}."
