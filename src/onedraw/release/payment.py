@@ -204,9 +204,7 @@ def _perhaps_charged(claim: Claim, payment: Payment) -> bool:
 
 
 def in_words(error: Exception) -> str:
-    """What happened; of errors that are not this library's only the kind, for their words may quote a record."""
+    """What happened, in a sentence; of errors that are not this library's only the kind, for they may quote a record."""
     if isinstance(error, OnedrawError):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"{error.strerror}."
-    return f"{type(error).__name__}."
+        return f"{str(error).partition('. ')[0].rstrip('.')}."
+    return f"{error.strerror}." if isinstance(error, OSError) else f"{type(error).__name__}."

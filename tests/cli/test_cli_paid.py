@@ -1,0 +1,124 @@
+"""Nothing paid for is lost: `onedraw release` killed at any moment, on a full disk, twice to one file."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WORKER = Path(__file__).with_name("release_worker.py")
+
+SCHEMA = """\
+dataset: patients-2026
+columns:
+  outcome: {kind: binary, levels: [no, yes], missing: no}
+"""
+
+
+@pytest.fixture
+def place(run, tmp_path):
+    """A schema, 60 patients, and books with room for many releases; ``fresh.db`` is a copy of them."""
+    (tmp_path / "schema.yaml").write_text(SCHEMA)
+    (tmp_path / "patients.csv").write_text("outcome\n" + "yes\nno\nno\n" * 20)
+    assert run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 50, "--delta", 1e-3)[0] == 0
+    shutil.copy(tmp_path / "books.db", tmp_path / "fresh.db")
+    return tmp_path
+
+
+@pytest.fixture
+def work(place):
+    def run_worker(*arguments, timeout=300):
+        completed = subprocess.run(
+            [sys.executable, str(WORKER), *map(str, arguments)], cwd=place, capture_output=True, text=True, check=False,
+            timeout=timeout,
+        )  # fmt: skip
+        assert completed.returncode == 0, completed.stderr
+        return json.loads(completed.stdout)
+
+    return run_worker
+
+
+@pytest.fixture
+def small_disk(place):
+    """A file system of 64 kB, where one may be mounted."""
+    folder = place / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    mounted = shutil.which("mount") and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    yield str(folder) if mounted else "-"
+    if mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def check_finished(rounds):
+    """Each was finished by the way that was printed, under one charge, and left nothing but its file."""
+    for one in rounds:
+        assert one["again"]["code"] == 0, one
+        assert one["charges"] == 1, one
+        assert one["authentic"], one
+        assert one["left"] == [], one
+        assert one["all_settled"], one
+
+
+def check_kills(work, rounds, timeout=300):
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed of the moments: {seed}")
+    found = work("kill", rounds, seed, timeout=timeout)
+    check_finished(found)
+    # The moments do fall between the charge and the end: otherwise nothing would have been shown.
+    assert any(one["seen"].startswith("charged") for one in found if one["code"] < 0)
+    assert sum(one["code"] < 0 for one in found) > rounds / 3
+
+
+@pytest.mark.finding("A4")
+def test_a_release_killed_at_a_random_moment_is_finished_under_the_same_charge(work):
+    check_kills(work, 50)
+
+
+@pytest.mark.slow
+@pytest.mark.finding("A4")
+def test_a_thousand_kills_lose_neither_a_spend_nor_a_draw(work):
+    check_kills(work, 950, timeout=3600)
+
+
+@pytest.mark.finding("A4")
+def test_a_release_killed_at_any_step_is_finished_under_the_same_charge(work):
+    found = work("stages")
+    check_finished(found)
+    assert {"claimed", "charged", "charged settled", "charged settled named"} <= {one["seen"] for one in found}
+
+
+@pytest.mark.finding("A4")
+def test_of_two_releases_to_one_file_the_second_is_refused_before_its_charge(work):
+    for one in work("race", 5):
+        assert one["codes"] == [0, 2], one
+        assert one["charges"] == 1, one
+        assert one["authentic"], one
+        assert one["left"] == [], one
+        assert any("being written" in said or "exists already" in said for said in one["err"]), one
+
+
+@pytest.mark.finding("A4")
+def test_a_full_disk_is_noticed_before_the_charge_or_loses_nothing(work, small_disk):
+    found = work("disk", small_disk)
+    refused = [found.pop("limit at the claim")]
+    printed = found.pop("limit while writing")
+    assert printed["code"] == 5, printed
+    assert printed["charges"] == 1, printed
+    assert printed["printed_is_authentic"], printed
+    assert printed["left"] == [], printed
+    if small_disk != "-":
+        refused += [found.pop("full at the claim"), found.pop("full ledger at the charge")]
+        drawn = found.pop("full in the draw")
+        assert (drawn["code"], drawn["charges"], drawn["authentic"]) == (0, 1, True), drawn
+        unsettled = found.pop("full ledger at settling")
+        assert unsettled["code"] == 5, unsettled
+        assert unsettled["again"]["code"] == 0, unsettled
+        assert (unsettled["charges"], unsettled["authentic"], unsettled["left"]) == (1, True, []), unsettled
+    for one in refused:
+        assert (one["code"], one["charges"], one["left"]) == (2, 0, []), one
+    assert found == {}
