@@ -1,7 +1,6 @@
 """Nothing paid for is lost: `onedraw release` killed at any moment, on a full disk, twice to one file."""
 
 import json
-import os
 import random
 import shutil
 import subprocess
