@@ -74,7 +74,7 @@ def end(started: tuple[int, Path]) -> dict[str, Any]:
     while os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         if time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
-        time.sleep(0.0005)
+        time.sleep(0.002)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     said = {"code": code, "out": (folder / "out").read_text(), "err": (folder / "err").read_text()}
     shutil.rmtree(folder)
@@ -88,8 +88,13 @@ def onedraw(words: list[str], fault: Callable[[], None] = lambda: None) -> dict[
 # ── what stands afterwards ──
 
 
-def entries(kind: str, ledger: str = BOOKS) -> list[str]:
-    return [event.entry for event in Ledger.open(ledger).events(DATASET) if event.kind == kind]
+def charges(ledger: str = BOOKS) -> dict[str, str | None]:
+    """The books: for each entry that was reserved the digest it was settled with, in their order."""
+    found: dict[str, str | None] = {}
+    for event in Ledger.open(ledger).events(DATASET):
+        if event.kind in ("reserved", "settled"):
+            found[event.entry] = event.payload.get("certificate")
+    return found
 
 
 def authentic(out: Path, ledger: str = BOOKS) -> bool:
@@ -103,30 +108,27 @@ def leftovers(out: Path) -> list[str]:
     return sorted(path.name for path in out.parent.iterdir() if out.name in path.name and path != out)
 
 
+def claim_of(out: Path) -> Path:
+    return out.with_name(f"{out.name}.unfinished")
+
+
 def way_out(words: list[str], out: Path) -> list[str]:
     """The command somebody would give now: the one beside the unfinished release, else the first one again."""
-    claim = out.with_name(f"{out.name}.unfinished")
     try:
-        return shlex.split(json.loads(claim.read_text())["finish"])[1:]
+        return shlex.split(json.loads(claim_of(out).read_text())["finish"])[1:]
     except (OSError, ValueError):
         return words
 
 
-def state(out: Path, before: int) -> str:
-    """How far a release had come: what the books and the folder show of it."""
-    reserved = entries("reserved")[before:]
-    settled = [entry for entry in entries("settled") if entry in reserved]
-    steps = ["charged"] * len(reserved) + ["settled"] * len(settled) + ["named"] * out.exists()
-    return " ".join(steps) or ("claimed" if leftovers(out) else "nothing")
-
-
 def finished(words: list[str], out: Path, before: int) -> dict[str, Any]:
     """After an interruption: what was there, then what is there once the printed way was gone."""
-    seen = state(out, before)
+    under_way = dict(list(charges().items())[before:])
+    steps = ["charged"] * len(under_way) + ["settled"] * sum(map(bool, under_way.values())) + ["named"] * out.exists()
+    seen = " ".join(steps) or ("claimed" if leftovers(out) else "nothing")
     again = {"code": 0} if out.exists() and not leftovers(out) else onedraw(way_out(words, out))
-    reserved = entries("reserved")
-    return {"seen": seen, "again": again, "charges": len(reserved) - before, "authentic": authentic(out),
-            "left": leftovers(out), "all_settled": sorted(reserved) == sorted(entries("settled"))}  # fmt: skip
+    found = charges()
+    return {"seen": seen, "again": again, "charges": len(found) - before, "authentic": authentic(out),
+            "left": leftovers(out), "all_settled": all(found.values())}  # fmt: skip
 
 
 # ── killed at random moments ──
@@ -135,7 +137,9 @@ def finished(words: list[str], out: Path, before: int) -> dict[str, Any]:
 def kill(rounds: str, seed: str) -> list[dict[str, Any]]:
     moments = random.Random(int(seed))
     whole, tail = typical_seconds()
-    return [killed(Path(f"release-{number}.json"), moments, whole, tail) for number in range(int(rounds))]
+    return [
+        killed(Path(f"release-{number}.json"), number, moments, whole, tail) for number in range(2, int(rounds) + 2)
+    ]
 
 
 def typical_seconds() -> tuple[float, float]:
@@ -149,12 +153,12 @@ def typical_seconds() -> tuple[float, float]:
 
 
 def until_claimed(child: int, out: Path) -> None:
-    while not leftovers(out) and os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-        time.sleep(0.0002)
+    while not claim_of(out).exists() and os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        time.sleep(0.001)
 
 
-def killed(out: Path, moments: random.Random, whole: float, tail: float) -> dict[str, Any]:
-    words, before = release_words(str(out)), len(entries("reserved"))
+def killed(out: Path, before: int, moments: random.Random, whole: float, tail: float) -> dict[str, Any]:
+    words = release_words(str(out))
     child, folder = start(words)
     if moments.random() < 0.25:
         time.sleep(moments.uniform(0.0, whole))
@@ -176,11 +180,11 @@ def stages() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for number in range(1000):
         out = Path(f"stage-{number}.json")
-        words, before = release_words(str(out)), len(entries("reserved"))
+        words = release_words(str(out))
         said = onedraw(words, lambda number=number: stop_at(number))
         if said["code"] != -signal.SIGKILL:
             return found
-        found.append({"step": number, **finished(words, out, before)})
+        found.append({"step": number, **finished(words, out, number + 1)})
     raise AssertionError("a release has fewer steps")
 
 
@@ -218,11 +222,11 @@ def race(rounds: str) -> list[dict[str, Any]]:
 
 def raced(out: Path) -> dict[str, Any]:
     """Both draw for a while, so that the second always comes while the first is under way."""
-    before = len(entries("reserved"))
+    before = len(charges())
     both = [start(release_words(str(out)), slow_draw) for _ in range(2)]
     said = [end(started) for started in both]
     return {"codes": sorted(one["code"] for one in said), "err": [one["err"] for one in said],
-            "charges": len(entries("reserved")) - before, "authentic": authentic(out), "left": leftovers(out)}  # fmt: skip
+            "charges": len(charges()) - before, "authentic": authentic(out), "left": leftovers(out)}  # fmt: skip
 
 
 def slow_draw() -> None:
@@ -258,7 +262,7 @@ def disk(small: str) -> dict[str, Any]:
 
 def shown(said: dict[str, Any], out: Path, before: int, ledger: str = BOOKS) -> dict[str, Any]:
     return said | {
-        "charges": len(entries("reserved", ledger)) - before,
+        "charges": len(charges(ledger)) - before,
         "authentic": authentic(out, ledger),
         "left": leftovers(out),
     }
@@ -277,14 +281,14 @@ def fill(place: Path) -> None:
 
 def limited_at_the_claim() -> dict[str, Any]:
     """No file may grow beyond a kilobyte, as under a quota. The books are not written to: they come later."""
-    before, out = len(entries("reserved")), Path("limited.json")
+    before, out = len(charges()), Path("limited.json")
     said = onedraw(release_words(str(out)), lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
     return shown(said, out, before)
 
 
 def limited_while_writing() -> dict[str, Any]:
     """The room is there and cannot be used all the same: the system refuses the certificate's bytes themselves."""
-    before, out = len(entries("reserved")), Path("unwritable.json")
+    before, out = len(charges()), Path("unwritable.json")
 
     def limit() -> None:
         inner = os.pwrite
@@ -308,13 +312,13 @@ def limited_while_writing() -> dict[str, Any]:
 
 
 def full_at_the_claim(place: Path) -> dict[str, Any]:
-    before, out = len(entries("reserved")), place / "out.json"
+    before, out = len(charges()), place / "out.json"
     fill(place)
     return shown(onedraw(release_words(str(out))), out, before)
 
 
 def full_in_the_draw(place: Path) -> dict[str, Any]:
-    before, out = len(entries("reserved")), place / "out.json"
+    before, out = len(charges()), place / "out.json"
     return shown(onedraw(release_words(str(out)), lambda: during_the_draw(lambda: fill(place))), out, before)
 
 
