@@ -1,6 +1,7 @@
 """What is a promise; when is one at least as strong as another; how do promises convert and compose.
 
-``promises`` the six values · ``composition`` several together · ``curves`` and ``posterior_curves`` Rényi
+``promises`` the six values · ``corners`` sums of shifted Gaussian profiles, and ``perturbed_mode`` what they
+promise · ``composition`` several together · ``curves`` and ``posterior_curves`` Rényi
 curves · ``conversions`` the table of mathematics.md §1, one function each · ``groups`` from a record to a
 person · ``total_variation`` draws that are only nearly exact · ``pairs``, ``pld``, ``second_opinion`` the
 other accountant · ``guarantee``, ``exactness`` what stands on a certificate · ``rounding``, ``validation``
@@ -10,6 +11,7 @@ Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
 """
 
 from onedraw.privacy.composition import Composed, compose
+from onedraw.privacy.corners import Corner, CornerCurve, CornerDP
 from onedraw.privacy.curves import (
     AtOrderCurve,
     BoundedRangeCurve,
@@ -52,6 +54,9 @@ __all__ = [
     "BoundedRange",
     "BoundedRangeCurve",
     "Composed",
+    "Corner",
+    "CornerCurve",
+    "CornerDP",
     "Curve",
     "DirichletPosterior",
     "Estimated",

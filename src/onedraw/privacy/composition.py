@@ -5,6 +5,7 @@ the minimum over every route that applies.
 
 - the sum of log-ratios, exact, where every part bounds its log-ratio (pure, bounded range);
 - √Σμ², where every part is Gaussian (then exact) or pure (then an upper bound);
+- the product of corner polynomials, where a part is one (``corners``);
 - the sum of each part's best Rényi curve;
 - the privacy-loss distribution of the dominating pairs (``pld``), asked only where no exact route exists.
 
@@ -31,6 +32,7 @@ import numpy as np
 
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
+from onedraw.privacy.corners import composed_corners
 from onedraw.privacy.curves import add_curves
 from onedraw.privacy.pairs import GaussianPair, Pair, dominating_pair
 from onedraw.privacy.promises import (
@@ -283,7 +285,7 @@ def _bundle(core: Counted) -> tuple[Promise, ...]:
         found.append(GaussianDP(gaussian))
     if renyi is not None:
         found.append(renyi)
-    return tuple(found)
+    return (*found, *composed_corners(core))
 
 
 def _pure_epsilon(counted: Counted) -> float:

@@ -11,6 +11,7 @@ gives lower bounds, against which a certified figure is checked.
 | PureDP(ε) | randomised response | the same |
 | BoundedRange(ε) | the envelope of generalised randomised responses | one of them |
 | ApproxDP(ε, δ) | revealed with probability δ, otherwise randomised response | the same |
+| CornerDP(terms) | none | N(0,1), N(μ,1), μ² the largest square |
 | ZCDP(ρ) | none | N(0,1), N(√(2ρ),1) |
 | RenyiDP(curve) | none, unless it bounds the log-ratio | those above, for their own curves |
 """
@@ -20,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from onedraw.privacy.corners import CornerDP
 from onedraw.privacy.curves import BoundedRangeCurve, Curve, LinearCurve, PureCurve
 from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, RenyiDP
 from onedraw.privacy.rounding import down
@@ -108,6 +110,8 @@ def occurring_pair(promise: Promise, *, share: float = 0.5) -> GaussianPair | Tw
             return TwoPointPair(share * epsilon, share * epsilon - epsilon)
         case ZCDP(rho=rho):
             return GaussianPair(down(math.sqrt(2.0 * rho)))
+        case CornerDP(terms=terms) if terms[0].square:
+            return GaussianPair(down(math.sqrt(terms[0].square)))
         case RenyiDP(curve=curve):
             return _occurring_under(curve, share)
     return randomised_response(promise.pure_epsilon) if promise.pure_epsilon < math.inf else None

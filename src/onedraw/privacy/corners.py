@@ -1,0 +1,371 @@
+"""Corner polynomials: a profile that is a sum of shifted Gaussian profiles (perturbed_mode.md §1, §4).
+
+A mechanism keeps ``CornerDP(terms)`` if for all neighbours and **every real ε**
+
+    δ(ε) ≤ Σ times · δ_G(√square; ε − shift),        δ_G(μ; ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ).
+
+GaussianDP(μ) is one such term (1, μ², 0), PureDP(ε) another (1, 0, ε). Because the statement is about negative ε too,
+compositions multiply like polynomials, counts by product, squares and shifts by sum, whatever is chosen in view of what came
+before; and a Rényi curve follows. The promise of a perturbed mode, whose privacy loss is at most the largest of a few Gaussian
+ones: which terms, is in ``perturbed_mode``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidBudget
+from onedraw.privacy import conversions
+from onedraw.privacy.curves import Curve, register_curve
+from onedraw.privacy.promises import GaussianDP, Promise, RenyiDP, exactly, register_promise
+from onedraw.privacy.rounding import SLACK, fraction_up, root_up, sum_up, text, up
+from onedraw.privacy.validation import positive_integer, real
+
+Array = NDArray[np.float64]
+Polynomial = Mapping[tuple[int, int], int]
+"""(square, shift) ↦ count. Squares and shifts are whole multiples of ``_UNIT``, so that sums are exact and equal ones meet."""
+
+_UNIT = Fraction(1, 2**200)
+
+LARGEST_COUNT = 2**512
+"""More corners than this (some 300 fits): their sum is no use any more, and the Rényi curve takes over."""
+
+MOST_TERMS = 1024
+"""Beyond, squares and shifts are rounded up onto a grid, so that a long book stays quick to read."""
+
+_CELLS = {False: (1000, 1), True: (100, 8)}
+"""Cells for squares and for shifts, by whether shifts differ: never more than ``MOST_TERMS`` together."""
+
+
+class Corner(NamedTuple):
+    """``times`` Gaussian losses of mean-shift √``square``, each raised by ``shift``."""
+
+    times: int
+    square: float
+    shift: float
+
+
+@register_promise
+@dataclass(frozen=True)
+class CornerDP(Promise):
+    """δ(ε) ≤ Σ times·δ_G(√square; ε − shift) for every real ε, in both directions.
+
+    | terms | what it is |
+    | --- | --- |
+    | all squares 0 | pure: ε = the largest shift |
+    | a square above 0 | no ε at δ = 0 |
+    """
+
+    kind: ClassVar[str] = "CornerDP"
+    terms: tuple[Corner, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", _ordered(_corners(self.terms)))
+
+    @property
+    def pure_epsilon(self) -> float:
+        return math.inf if any(term.square for term in self.terms) else max(term.shift for term in self.terms)
+
+    @property
+    def gaussian_mu(self) -> float:
+        if len(self.terms) == 1 and self.terms[0].times == 1 and not self.terms[0].shift:
+            return root_up(Fraction(self.terms[0].square))
+        return super().gaussian_mu
+
+    @property
+    def renyi(self) -> RenyiDP:
+        return RenyiDP(CornerCurve(self.terms))
+
+    def _delta(self, epsilon: float) -> float:
+        return profile(self.terms, epsilon)
+
+    def _epsilon(self, delta: float) -> float:
+        """By bisection on the rounded-up profile; δ_G(μ; e) ≤ exp(−(e/μ − μ/2)²/2) says where to stop looking."""
+        if delta == 0.0:
+            return self.pure_epsilon
+        if self._delta(0.0) <= delta:
+            return 0.0
+        high = max(_beyond(term, delta / (2.0 * len(self.terms))) for term in self.terms)
+        if not self._delta(high) <= delta:
+            return math.inf
+        low = 0.0
+        while high - low > SLACK * high:
+            middle = low + (high - low) / 2.0
+            low, high = (low, middle) if self._delta(middle) <= delta else (middle, high)
+        return high
+
+    def _follows_from(self, stronger: Promise) -> bool:
+        return any(dominated(_rounded(given), self.terms) for given in polynomials(stronger))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "terms": [term._asdict() for term in self.terms]}
+
+    @classmethod
+    def _from_parameters(cls, parameters: dict[str, Any]) -> CornerDP:
+        (stored,) = exactly(parameters, ("terms",), cls.kind)
+        return cls(stored)
+
+    def __str__(self) -> str:
+        return f"δ(ε) ≤ {_words(self.terms)}"
+
+
+@register_curve
+@dataclass(frozen=True)
+class CornerCurve(Curve):
+    """D_α ≤ log Σ times·exp((α−1)(shift + α·square/2)) / (α−1), or the same at any larger order: D_α never decreases."""
+
+    family: ClassVar[str] = "corners"
+    terms: tuple[Corner, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", _ordered(_corners(self.terms)))
+
+    @property
+    def limit(self) -> float:
+        return CornerDP(self.terms).pure_epsilon
+
+    @property
+    def slope(self) -> float:
+        """At the order β where the bound is lowest: D_α ≤ bound(β) ≤ bound(β)·α below it; above it bound(α)/α falls."""
+        return min(self.limit, float(self._ahead[1][0]))
+
+    def values(self, orders: Array) -> Array:
+        grid, smallest_ahead = self._ahead
+        ahead = np.append(smallest_ahead, math.inf)[np.searchsorted(grid, orders)]
+        return np.asarray(np.minimum(np.minimum(self._bound(orders), ahead), self.limit))
+
+    @cached_property
+    def _ahead(self) -> tuple[Array, Array]:
+        """A grid of orders, and the smallest bound at each of them or beyond."""
+        grid = 1.0 + np.geomspace(1e-4, 1e6, 401)
+        return grid, np.minimum.accumulate(self._bound(grid)[::-1])[::-1]
+
+    def _bound(self, orders: Array) -> Array:
+        excess = orders - 1.0
+        logs = np.asarray([math.log(term.times) for term in self.terms])[:, None]
+        squares = np.asarray([term.square for term in self.terms])[:, None]
+        shifts = np.asarray([term.shift for term in self.terms])[:, None]
+        exponents = logs + excess * (shifts + orders * squares / 2.0)
+        top = exponents.max(axis=0)
+        total = (top + np.log(np.exp(exponents - top).sum(axis=0))) / excess
+        return np.asarray(np.nextafter(total * (1.0 + 8.0 * SLACK) + len(self.terms) * 2.0**-50 / excess, math.inf))
+
+    def at_most(self, other: Curve) -> bool:
+        return isinstance(other, CornerCurve) and dominated(self.terms, other.terms)
+
+    def __str__(self) -> str:
+        return f"corners {_words(self.terms)}"
+
+
+# ── the profile ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def profile(terms: Iterable[Corner], epsilon: float) -> float:
+    """Σ times·δ_G(√square; ε − shift), rounded up and at most 1; ε may be any real number."""
+    if epsilon == math.inf:
+        return 0.0
+    parts: list[float] = []
+    for count, square, shift in terms:
+        # The difference of two floats has the right sign, and is zero only if they are equal.
+        rest = epsilon - shift
+        mu = up(math.sqrt(square)) if square else 0.0
+        single = shifted_delta(mu, math.nextafter(rest, -math.inf) if rest else 0.0)
+        if single and count > LARGEST_COUNT:
+            return 1.0
+        parts.append(up(count * single) if single else 0.0)
+    return min(1.0, sum_up(parts))
+
+
+def shifted_delta(mu: float, epsilon: float) -> float:
+    """δ_G(μ; ε) for every real ε and μ ≥ 0, rounded up: δ_G(μ; −ε) = 1 − e^{−ε} + e^{−ε}·δ_G(μ; ε)."""
+    opposite = conversions.gaussian_delta(mu, abs(epsilon)) if mu else 0.0
+    if epsilon >= 0.0:
+        return opposite
+    return min(1.0, up(math.exp(epsilon) * opposite - math.expm1(epsilon)))
+
+
+def _beyond(term: Corner, delta: float) -> float:
+    """An ε at which this term is at most δ."""
+    mu, count = math.sqrt(term.square), math.log(term.times) - math.log(delta)
+    return up(term.shift + term.square / 2.0 + mu * math.sqrt(2.0 * max(count, 0.0)), relative=1e-6, absolute=1e-300)
+
+
+# ── products ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def composed_corners(parts: Iterable[tuple[Promise, int]]) -> list[CornerDP]:
+    """What all parts together promise as corner polynomials; none if no part is one, or a part has none.
+
+    Pure parts may enter as shifts or as Gaussians, and either may be the better: at most two are returned.
+    """
+    counted = tuple(parts)
+    if not any(isinstance(part, CornerDP) for part, _ in counted):
+        return []
+    found: list[CornerDP] = []
+    for prefer in (0, -1):
+        choices = [(polynomials(part), times) for part, times in counted]
+        if not all(choice for choice, _ in choices):
+            return []
+        product = _product([(choice[prefer], times) for choice, times in choices])
+        if product is not None and CornerDP(_rounded(product)) not in found:
+            found.append(CornerDP(_rounded(product)))
+    return found
+
+
+def polynomials(promise: Promise) -> list[Polynomial]:
+    """The corner polynomials known to follow from a promise; the pure one first, the Gaussian one last."""
+    from onedraw.privacy.composition import Composed  # which itself asks for products
+
+    match promise:
+        case CornerDP(terms=terms):
+            return [_polynomial(terms)]
+        case GaussianDP(mu=mu):
+            return [{(_units(Fraction(mu) ** 2), 0): 1}]
+        case Composed(counted=parts, gamma=gamma) if not gamma:
+            return [_polynomial(found.terms) for found in composed_corners(parts)] + _currencies(promise)
+    return _currencies(promise)
+
+
+def _currencies(promise: Promise) -> list[Polynomial]:
+    pure, mu = promise.pure_epsilon, promise.gaussian_mu
+    found: list[Polynomial] = [{(0, _units(Fraction(pure))): 1}] if pure < math.inf else []
+    return found + ([{(_units(Fraction(mu) ** 2), 0): 1}] if mu < math.inf else [])
+
+
+def _product(factors: Iterable[tuple[Polynomial, int]]) -> Polynomial | None:
+    total: Polynomial = {(0, 0): 1}
+    for factor, times in factors:
+        if sum(total.values()) * sum(factor.values()) ** min(times, 10**4) > LARGEST_COUNT:
+            return None
+        total = _times(total, _power(factor, times))
+    return total
+
+
+def _power(base: Polynomial, times: int) -> Polynomial:
+    if times == 1:
+        return base
+    half = _power(base, times // 2)
+    return _times(_times(half, half), base) if times % 2 else _times(half, half)
+
+
+def _times(left: Polynomial, right: Polynomial) -> Polynomial:
+    total: dict[tuple[int, int], int] = {}
+    for (square, shift), count in left.items():
+        for (another, more), times in right.items():
+            place = square + another, shift + more
+            total[place] = total.get(place, 0) + count * times
+    return _thinned(total)
+
+
+def _thinned(polynomial: Polynomial) -> Polynomial:
+    """The same if it is short; else with squares and shifts rounded up onto a grid."""
+    if len(polynomial) <= MOST_TERMS:
+        return polynomial
+    squares, shifts = ([place[axis] for place in polynomial] for axis in (0, 1))
+    lowest, spread = min(shifts), max(shifts) - min(shifts)
+    fine, coarse = _CELLS[spread > 0]
+    square_step, shift_step = max(1, -(-max(squares) // fine)), max(1, -(-spread // coarse))
+    found: dict[tuple[int, int], int] = {}
+    for (square, shift), count in polynomial.items():
+        place = _multiple_up(square, square_step), lowest + _multiple_up(shift - lowest, shift_step)
+        found[place] = found.get(place, 0) + count
+    return found
+
+
+def _multiple_up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def _units(value: Fraction) -> int:
+    return math.ceil(value / _UNIT)
+
+
+def _polynomial(terms: Iterable[Corner]) -> Polynomial:
+    return {(_units(Fraction(square)), _units(Fraction(shift))): count for count, square, shift in terms}
+
+
+def _rounded(polynomial: Polynomial) -> tuple[Corner, ...]:
+    places = (
+        (count, fraction_up(square * _UNIT), fraction_up(shift * _UNIT))
+        for (square, shift), count in polynomial.items()
+    )
+    return _ordered(Corner(*place) for place in places)
+
+
+def dominated(smaller: Iterable[Corner], larger: Iterable[Corner]) -> bool:
+    """Whether every corner on the left has one of its own on the right with no smaller square and no smaller shift.
+
+    Largest squares first; of the corners wide enough the one with the least sufficient shift is used up.
+    """
+    waiting = sorted(larger, key=lambda corner: corner.square, reverse=True)
+    room: dict[float, int] = {}
+    for count, square, shift in sorted(smaller, key=lambda corner: corner.square, reverse=True):
+        while waiting and waiting[0].square >= square:
+            corner = waiting.pop(0)
+            room[corner.shift] = room.get(corner.shift, 0) + corner.times
+        needed = count
+        for place in sorted(place for place in room if place >= shift):
+            used = min(needed, room[place])
+            room[place] -= used
+            needed -= used
+        if needed:
+            return False
+    return True
+
+
+# ── values ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _corners(stored: Any) -> tuple[Corner, ...]:
+    """Corners as they come from JSON or from a caller; anything else is refused."""
+    if not isinstance(stored, list | tuple):
+        raise InvalidBudget(f"the terms of a corner polynomial are a list, but a {type(stored).__name__} came")
+    return tuple(_corner(term) for term in stored)
+
+
+def _corner(term: Any) -> Corner:
+    if isinstance(term, Mapping):
+        return Corner(*exactly(term, Corner._fields, "a corner"))
+    if isinstance(term, list | tuple) and len(term) == 3:
+        return Corner(*term)
+    raise InvalidBudget(f"a corner is made of {list(Corner._fields)}, but {term!r} came")
+
+
+def _ordered(terms: Iterable[Corner]) -> tuple[Corner, ...]:
+    """Equal corners counted together, the widest first; each number refused unless a promise can be made of it."""
+    counts: dict[tuple[float, float], int] = {}
+    for count, square, shift in terms:
+        place = _not_negative("the square of a corner", square), _not_negative("the shift of a corner", shift)
+        counts[place] = counts.get(place, 0) + positive_integer("how often a corner counts", count)
+    if not any(square or shift for square, shift in counts):
+        raise InvalidBudget(
+            "a corner polynomial has at least one corner with a square or a shift above 0; without one the release would "
+            "not depend on the data, or nothing would be promised"
+        )
+    return tuple(Corner(counts[place], *place) for place in sorted(counts, reverse=True))
+
+
+def _not_negative(name: str, value: Any) -> float:
+    number = real(name, value)
+    if not 0.0 <= number < math.inf:
+        raise InvalidBudget(f"{name} must be a finite number of at least 0, but {number!r} came")
+    return number + 0.0  # −0.0 becomes 0.0: equal promises look equal
+
+
+def _words(terms: tuple[Corner, ...]) -> str:
+    if len(terms) > 6:
+        corners = sum(term.times for term in terms)
+        return f"a sum of {corners} shifted Gaussian profiles, the largest μ² = {text(terms[0].square)}"
+    pieces = []
+    for count, square, shift in terms:
+        times, less = "" if count == 1 else f"{count}·", f" − {text(shift)}" if shift else ""
+        pieces.append(f"{times}δ_G(√{text(square)}; ε{less})")
+    return " + ".join(pieces)
