@@ -51,6 +51,7 @@ def files(releases, books, table, tmp_path_factory):
         "proportion": write_report(releases["proportion"], folder / "proportion.html", ledger=books),
         "histogram": write_report(releases["histogram"], folder / "histogram.html"),
         "network": write_report(releases["network"], folder / "network.html"),
+        "many": write_report(releases["many"], folder / "many.html"),
     }
 
 
@@ -99,6 +100,19 @@ def test_it_prints_light_and_without_the_certificate(browser, files):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator(".certificate").is_visible()
     assert page.locator("table").first.is_visible()
+    page.close()
+
+
+@pytest.mark.finding("S13")
+def test_many_numbers_are_printed_folded_or_not(browser, files):
+    page = browser.new_page()
+    page.emulate_media(media="print")
+    page.goto(files["many"].as_uri())
+    number = page.locator("details", has_text="All 41 numbers").locator("td").last
+    assert number.is_visible()
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = false)")
+    assert number.is_visible()
+    assert number.bounding_box()["height"] > 5
     page.close()
 
 

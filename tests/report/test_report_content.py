@@ -128,6 +128,33 @@ def test_sampling_and_privacy_are_drawn_apart_in_their_proportion(releases, tabl
     assert f"{table.low[1]:.3g} to {table.high[1]:.3g}".replace("-", "−") in page.text
 
 
+@pytest.mark.finding("S3")
+def test_the_bar_for_sampling_alone_is_as_long_as_the_deviation_beside_it_says(releases):
+    """An interval ten times as long as both noises ask for: the rest is an allowance, named, and no part of sampling."""
+    ones = np.ones(4)
+    table = CoefficientTable("abcd", ones, ones - 20.0, ones + 20.0, 0.95, ones, ones)
+    html = report_html(releases["logistic"], interval=table)
+    page, bars = Page(html), {}
+    for kind in ("allowance", "privacy", "sampling"):
+        found = re.findall(rf'class="{kind}" x="[\d.]+%" y="[\d.]+" width="([\d.]+)%"', html)
+        bars[kind] = float(found[0]) if found else None
+    assert bars["sampling"] / bars["allowance"] == pytest.approx(1.96 / 20.0, abs=0.002)
+    assert bars["privacy"] / bars["allowance"] == pytest.approx(1.96 * 2**0.5 / 20.0, abs=0.002)
+    assert "allowance for few draws and odd designs" in page.text
+    assert "17.2" in page.text  # 20 − 1.96·√2, in the table
+
+
+@pytest.mark.finding("F2")
+def test_a_coefficient_without_an_interval_has_its_sentence(releases):
+    nan, remark = float("nan"), "for 'a', since the draws do not show it"
+    table = SimpleNamespace(
+        names="abcd", centre=[1.0] * 4, low=[nan, 0, 0, 0], high=[nan, 2, 2, 2], level=0.95,
+        sampling_sd=[nan, 0.1, 0.1, 0.1], privacy_sd=[nan, 0.1, 0.1, 0.1], remark=remark,
+    )  # fmt: skip
+    text = Page(report_html(releases["logistic"], interval=table)).text
+    assert f"No interval is given {remark}." in text
+
+
 def test_columns_of_different_units_are_compared_across_their_ranges(releases, table):
     assert "across a column's whole declared range" in report_html(releases["logistic"], interval=table)
     tiny = replace(table, centre=[1e-4 * table.centre[0], *table.centre[1:]], low=[-1.0, *table.low[1:]])
@@ -187,6 +214,11 @@ def test_an_interval_that_does_not_exist_is_said_not_drawn(releases):
     page = Page(report_html(releases["logistic"], interval=table))
     assert "none" in page.text
     assert "inf" not in page.text.split("What the best possible attacker")[0]
+
+
+@pytest.mark.finding("S13")
+def test_many_coefficients_are_listed_unfolded(pages):
+    assert '<details class="numbers" open><summary>All 41 numbers' in pages["many"]
 
 
 def test_many_parameters_are_folded_away(pages):

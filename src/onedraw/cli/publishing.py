@@ -182,7 +182,7 @@ def seconds_words(planned: Planned) -> str:
 
 
 def intervals(result: Any, planned: Planned) -> tuple[Any, str]:
-    """The table of intervals, or None and the reason; both follow from the draws that were published."""
+    """The table of intervals or None, and why there is none for some or for all; from the draws that were published."""
     from onedraw.errors import PromiseRefused
     from onedraw.report import coefficient_table
 
@@ -191,7 +191,8 @@ def intervals(result: Any, planned: Planned) -> tuple[Any, str]:
     if result.certificate.draw.quantity == "network weights":
         return None, "single weights of a network mean nothing: units can be exchanged. Use its predictions"
     try:
-        return coefficient_table(result, LEVEL), ""
+        table = coefficient_table(result, LEVEL)
+        return table, table.remark
     except PromiseRefused as error:
         return None, str(error)
 

@@ -72,7 +72,7 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
     choice_ : planning.Choices
         What was picked, from what, and why.
     interval_reason_ : str
-        Why there is no interval; empty if there is one.
+        Why there is no interval, or none for some coefficients; empty if each has one.
     notes_ : tuple of str
         What around this fit used the private data and is not covered.
     """

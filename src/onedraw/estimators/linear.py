@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw.errors import PromiseRefused
 from onedraw.models.features import read_rows
 from onedraw.planning import Interval, Regression, interval
+from onedraw.planning.intervals import remembers_start, why_refused
 
 from .incoming import Incoming, incoming
 from .regression_release import RegressionEstimator
@@ -34,6 +35,7 @@ class LinearEstimator(RegressionEstimator):
     intercept_: Any
     _centre: Array
     _middle: float
+    _given: NDArray[np.bool_]
     _public_question: Regression
 
     def _fit_linear(self, came: Incoming, question: Regression, y: Any, *, middle: float = 0.0) -> None:
@@ -45,6 +47,10 @@ class LinearEstimator(RegressionEstimator):
         features = model.features
         self.coef_ = blocks[:, : features.count]
         self.intercept_ = blocks[:, features.count] if features.intercept else np.zeros(len(blocks))
+        self._given = np.full(blocks.size, not self.interval_reason_)
+        if not self.interval_reason_:
+            refused = remembers_start(draws, self.choice_.best, self._to_column_units())
+            self._given, self.interval_reason_ = ~refused, why_refused(refused, model.parameter_names[: blocks.size])
 
     def _readable(self, rows: Array) -> Array:
         """Draws in column units, with the response's public middle in the intercept."""
@@ -70,19 +76,19 @@ class LinearEstimator(RegressionEstimator):
     def conf_int(self, level: float = 0.95) -> Array:
         """(terms, 2): the interval of each coefficient and intercept, in the order and units of `summary`.
 
-        They cover sampling and privacy noise together, under the model, and are calibrated on the declared design.
-        `PromiseRefused` with the reason where none can be vouched for; `interval_reason_` has it too.
+        They cover sampling and privacy noise together, under the model, and are calibrated on the declared design. NaN
+        for a coefficient whose draws do not vouch for one; `PromiseRefused` where there is none at all.
+        `interval_reason_` says why.
         """
         check_is_fitted(self)
-        if self.interval_reason_:
+        if not self._given.any():
             raise PromiseRefused(f"This release gives no interval: {self.interval_reason_}")
         found = self._interval(level)
         return np.column_stack([found.low, found.high])
 
     def _interval(self, level: float) -> Interval:
         plan, question = self.choice_.best, self._public_question
-        model = plan.model
-        change = model.in_column_units(np.eye(len(model.parameter_names))).T[: model.row_blocks * model.features.width]
+        model, change = plan.model, self._to_column_units()
         found = interval(
             self.release_.draws, plan, level, functional=change, effect=question.expected_effect, noise=question.unit
         )
@@ -92,12 +98,18 @@ class LinearEstimator(RegressionEstimator):
         shift[model.features.count] = self._middle
         return found._replace(centre=found.centre + shift, low=found.low + shift, high=found.high + shift)
 
+    def _to_column_units(self) -> Array:
+        """(terms, parameters): the coefficients of the original columns as functionals of a draw."""
+        model = self.choice_.best.model
+        whole: Array = model.in_column_units(np.eye(len(model.parameter_names))).T
+        return whole[: model.row_blocks * model.features.width]
+
     def _estimates(self, level: float) -> tuple[list[Estimate], str]:
         model = self.choice_.best.model
         values = self._blocks(self.draws_.mean(axis=0)).reshape(-1)
         unknown = np.full(len(values), np.nan)
         low, high, sampling, privacy = (unknown,) * 4
-        if not self.interval_reason_:
+        if self._given.any():
             found = self._interval(level)
             low, high, sampling, privacy = found.low, found.high, found.parts.sampling, found.parts.privacy
         labels = [""] if model.row_blocks == 1 else [str(label) for label in model.classes]

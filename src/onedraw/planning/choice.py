@@ -36,8 +36,9 @@ RELAXATIONS = (None, 4.0, 5.0, 8.0, 12.0, 20.0)
 TOLERATED = 1.15
 """Of plans whose expected error is at most this many times the smallest, the hardiest is taken."""
 
-LONGER = (6.0, 9.0, 12.0)
-"""… where several draws are to give an interval, which the start must not shift: the one with the narrowest interval."""
+LONGER = (12.0, 16.0, 20.0)
+"""… where several draws are to give an interval, which the start must not shift: the longest whose interval is not much
+wider than the narrowest. A longer path forgets its start on slower records too, and its draws can show that it did."""
 
 WIDER = 4.0
 """There the prior, which shifts it too, is as much wider, unless its scale was declared: a path's promise does not rest
@@ -168,7 +169,10 @@ def _plans(
     if len(found) > 1 and draws > 1:
         possible = [choice for choice in found if informed(choice.plan, **sizes) >= LEAST_INFORMED]
         if possible:
-            return [min(possible, key=lambda choice: expected_half_width(choice.plan, **sizes))]
+            widths = [expected_half_width(choice.plan, **sizes) for choice in possible]
+            return [choice for choice, width in zip(possible, widths, strict=True) if width <= TOLERATED * min(widths)][
+                -1:
+            ]
     return found
 
 

@@ -11,7 +11,8 @@ by simulating releases from the mechanism's law on a small family of public desi
 half times it, features that fill half of their range), so that the worst of them covers: the Clopper–Pearson lower limit
 of its coverage is at least the level. What that law leaves out, bent posteriors, is why there is a regime
 (`replication`); benchmarks/interval_coverage.py measures the coverage of real releases. Where the draws of a
-noisy-gradient path show that it was slower than planned, the interval is widened by what may be left of its start.
+noisy-gradient path show that it may still remember its start, the interval is refused, for the coefficients concerned or
+for all (`remembers_start`); where it was only slower than planned it is widened by what may be left.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -71,7 +73,7 @@ class Parts(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """Per coefficient, or per linear functional."""
+    """Per coefficient, or per linear functional; NaN where the draws do not vouch for one."""
 
     centre: Array
     low: Array
@@ -91,7 +93,8 @@ def interval(
     """The interval that the plan's draws give: post-processing, it costs nothing.
 
     ``functional`` has one row a for each wanted aᵀθ; None: every coefficient. ``effect`` and ``noise`` as in
-    `expected_error`. Conjugate families have closed forms and need one draw only. Refused outside the regime.
+    `expected_error`. Conjugate families have closed forms and need one draw only. `PromiseRefused` outside the regime,
+    and where no coefficient has an interval; where only some have none, theirs is NaN.
     """
     _check_level(level)
     values = np.asarray(draws, dtype=np.float64).reshape(plan.draws, -1)
@@ -102,12 +105,16 @@ def interval(
     if refusal is not None:
         raise PromiseRefused(f"These draws give no interval: {refusal}. The draws themselves stand.")
     rows = np.eye(values.shape[1]) if functional is None else np.atleast_2d(np.asarray(functional, dtype=np.float64))
+    refused = remembers_start(values, plan, rows)
+    if refused.all():
+        raise PromiseRefused(f"These draws give no interval: {SLOW}. The draws themselves stand.")
     wanted = values @ rows.T
     centre, spread = wanted.mean(axis=0), wanted.std(axis=0, ddof=1)
     share = plan.parameters["weight"] * largest_ratio(plan, design_of(plan, effect=effect, noise=noise))
     sampling, privacy = spread * math.sqrt(share), spread / math.sqrt(plan.draws)
     start = np.sqrt(rows**2 @ left_of_start(values, plan) ** 2)
     half = _multipliers(plan, level, rows, effect, noise) * np.hypot(sampling, privacy) + start
+    half, sampling, privacy, start = (np.where(refused, np.nan, part) for part in (half, sampling, privacy, start))
     return Interval(centre, centre - half, centre + half, Parts(sampling, privacy, start))
 
 
@@ -166,21 +173,94 @@ def largest_ratio(plan: Plan, design: Design) -> float:
 # ── what is left of a path's start ───────────────────────────────────────────────────────────────────────────
 
 
+LEAST_TIMES = 3.0
+"""Relaxation times after which a path has forgotten its start as far as an interval needs: e⁻³ of it, 5 %, is left."""
+
+SURE = 0.95
+"""Confidence of the limit at which they are taken: eight draws show a variance only within a factor of three."""
+
+SLOW = (
+    "the spread of the draws shows that the path may still be near its start, so the estimate may be shifted by more than "
+    "any interval would say. Columns that are rare, or that nearly repeat others, do this"
+)
+
+
+def remembers_start(draws: ArrayLike, plan: Plan, functional: ArrayLike | None = None) -> NDArray[np.bool_]:
+    """For which coefficients (or functionals) the draws do not vouch that a noisy-gradient path has forgotten its start.
+
+    A plan counts on the curvature of its design. Where the records have less (a rare column, columns that move together)
+    the path is slower, and the draws show it: with x the relaxation times it really lasted, their variance is
+    (1 − e^{−2x})/(2x) of the 2τ it would be without any curvature. A coefficient is refused where the lower confidence
+    limit of its x is below three. All are, where the best estimate of any coefficient's x is: what that one lacks may be
+    missing in the others too, and too few draws are there to say in which. Post-processing of what was published.
+    """
+    values = np.asarray(draws, dtype=np.float64).reshape(plan.draws, -1)
+    rows = np.eye(values.shape[1]) if functional is None else np.atleast_2d(np.asarray(functional, dtype=np.float64))
+    if not isinstance(plan.mechanism, NoisyGradient):
+        return np.zeros(len(rows), dtype=np.bool_)
+    slow = _times(_uncertainty(plan.draws) * _shares(values @ _directions(rows, plan).T, plan)) < LEAST_TIMES
+    stuck = bool((_times(_shares(values @ _directions(np.eye(len(values[0])), plan).T, plan)) < LEAST_TIMES).any())
+    return np.asarray(slow | stuck)
+
+
+def why_refused(refused: ArrayLike, names: Sequence[str]) -> str:
+    """The rest of a sentence that begins "No interval"; empty if none was refused."""
+    which = [repr(name) for name, without in zip(names, np.asarray(refused), strict=True) if without]
+    if not which:
+        return ""
+    return SLOW if len(which) == len(names) else f"for {', '.join(which)}, since {SLOW}"
+
+
 def left_of_start(draws: Array, plan: Plan) -> Array:
     """How much of the distance to the start a noisy-gradient path may not have gone yet, per coefficient.
 
-    A plan counts on the curvature of its design. Where the records have less (features that fill a small part of their
-    range, or move together) the path is slower, and the draws show it: with x the relaxation times it really lasted,
-    their variance is (1 − e^{−2x})/(2x) of the 2τ it would be without any curvature. Then e^{−x} of the start is left, at
-    most; the slowest coefficient speaks for all.
+    With x the relaxation times it lasted, e^{−x} of the start is left, at most; the slowest coefficient speaks for all.
     """
     if not isinstance(plan.mechanism, NoisyGradient):
         return np.zeros(draws.shape[1])
-    shares = draws.var(axis=0, ddof=1) / (2.0 * plan.parameters["time"])
-    slowest = np.interp(-np.clip(shares.max(), _SHARES[-1], _SHARES[0]), -_SHARES, _TIMES)
+    slowest = _times(_shares(draws @ _directions(np.eye(draws.shape[1]), plan).T, plan)).min()
     gone = np.abs(draws.mean(axis=0) - plan.model.prior.location(draws.shape[1]))
     typical = math.sqrt(float((gone**2).mean()))  # what one coefficient lacks shifts the others along
     return np.asarray(np.maximum(gone, typical) / np.expm1(slowest))
+
+
+def _can_show(plan: Plan, design: Design) -> bool:
+    """Whether draws of the expected spread, on the records the plan counts on, pass `remembers_start`."""
+    law = moments_of(plan, design)
+    if law is None:
+        return True  # an interval is refused for that by itself
+    directions = _directions(np.eye(law.drawing.shape[1]), plan)
+    expected = (
+        np.einsum("ij,tjk,ik->i", directions, law.drawing, directions)
+        / len(law.drawing)
+        / (2.0 * plan.parameters["time"])
+    )
+    return bool((_times(_uncertainty(plan.draws) * expected) >= LEAST_TIMES).all())
+
+
+def _directions(rows: Array, plan: Plan) -> Array:
+    """Of unit length, and without what no record can show: of several classes only differences matter."""
+    blocks = plan.model.row_blocks
+    seen = rows.reshape(len(rows), blocks, -1)
+    if blocks > 1:
+        seen = seen - seen.mean(axis=1, keepdims=True)
+    directions = seen.reshape(rows.shape)
+    return np.asarray(directions / np.linalg.norm(directions, axis=1, keepdims=True))
+
+
+def _uncertainty(draws: int) -> float:
+    """How many times its estimate a variance may be, at the confidence `SURE`."""
+    return float((draws - 1) / stats.chi2.ppf(1.0 - SURE, draws - 1))
+
+
+def _shares(draws: Array, plan: Plan) -> Array:
+    """The draws' variance as a share of what it would be without any curvature."""
+    return np.asarray(draws.var(axis=0, ddof=1) / (2.0 * plan.parameters["time"]))
+
+
+def _times(shares: Array) -> Array:
+    """x with (1 − e^{−2x})/(2x) equal to each share."""
+    return np.interp(-np.clip(shares, _SHARES[-1], _SHARES[0]), -_SHARES, _TIMES)
 
 
 _TIMES = np.geomspace(0.1, 100.0, 2000)
@@ -214,6 +294,8 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
         return "how its draws spread is not known"
     if known < LEAST_INFORMED:
         return f"n·w·λ·s₀² is {known:.3g} for one of {plan.draws} draws, below {LEAST_INFORMED:g}: the prior still pulls too hard"
+    if isinstance(plan.mechanism, NoisyGradient) and not _can_show(plan, design_of(plan, effect=effect, noise=noise)):
+        return f"{plan.draws} draws of a path of this length could not show that it has forgotten its start"
     multiplier = interval_multiplier(plan, level, effect=effect, noise=noise)
     stretch = multiplier / student(level, plan.draws)
     if not stretch <= LARGEST_STRETCH:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
 from onedraw.errors import WrongCall
@@ -21,7 +22,7 @@ class CoefficientTable:
     """One row for each name: a centre, an interval at ``level``, and the two parts of its uncertainty.
 
     ``sampling_sd`` is what would remain without privacy, ``privacy_sd`` what the release adds; a bound that is not
-    finite means that this coordinate has no interval.
+    finite means that this coordinate has no interval, and ``remark`` says why.
     """
 
     names: Sequence[str]
@@ -31,6 +32,7 @@ class CoefficientTable:
     level: float
     sampling_sd: Sequence[float]
     privacy_sd: Sequence[float]
+    remark: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(map(str, self.names)))
@@ -57,7 +59,7 @@ class CoefficientTable:
         try:
             return cls(
                 given.names, given.centre, given.low, given.high, float(given.level),
-                given.sampling_sd, given.privacy_sd,
+                given.sampling_sd, given.privacy_sd, str(getattr(given, "remark", "")),
             )  # fmt: skip
         except (AttributeError, TypeError, ValueError) as error:
             if isinstance(error, WrongCall):
@@ -74,6 +76,7 @@ def coefficient_table(release: Release | Certificate, level: float = 0.95) -> Co
     `PromiseRefused` says why where there are none; hand its text to the report instead.
     """
     from onedraw.planning import release_interval
+    from onedraw.planning.intervals import why_refused
 
     certificate = release.certificate if isinstance(release, Release) else release
     found = release_interval(certificate, level)
@@ -85,29 +88,42 @@ def coefficient_table(release: Release | Certificate, level: float = 0.95) -> Co
         level=level,
         sampling_sd=list(found.parts.sampling),
         privacy_sd=list(found.parts.privacy),
+        remark=why_refused([math.isnan(end) for end in found.low], certificate.draw.names),
     )
 
 
 @dataclass(frozen=True)
 class Row:
-    """One number of the release. ``inner`` is the part of the interval that sampling alone would have."""
+    """One number of the release.
+
+    ``sampling`` is the interval that sampling alone would leave, ``both`` the one of sampling and privacy noise together:
+    normal quantiles of the standard deviations beside them. What the interval has beyond is its ``allowance``.
+    """
 
     name: str
     value: float
     draws: tuple[float, ...] = ()
     interval: tuple[float, float] | None = None
-    inner: tuple[float, float] | None = None
+    both: tuple[float, float] | None = None
+    sampling: tuple[float, float] | None = None
     sampling_sd: float = math.nan
     privacy_sd: float = math.nan
 
+    @property
+    def allowance(self) -> float:
+        """How much longer than noise alone would ask for the interval is, on each side."""
+        if self.interval is None or self.both is None:
+            return math.nan
+        return max(0.0, (self.interval[1] - self.interval[0] - (self.both[1] - self.both[0])) / 2.0)
+
     def times(self, factor: float) -> Row:
         """The effect of ``factor`` units; the standard deviations belong to one unit and stay."""
-        scaled = (
-            None if pair is None else (factor * pair[0], factor * pair[1]) for pair in (self.interval, self.inner)
+        interval, both, sampling = (
+            None if pair is None else (factor * pair[0], factor * pair[1])
+            for pair in (self.interval, self.both, self.sampling)
         )
-        interval, inner = scaled
         draws = tuple(factor * value for value in self.draws)
-        return replace(self, value=factor * self.value, draws=draws, interval=interval, inner=inner)
+        return replace(self, value=factor * self.value, draws=draws, interval=interval, both=both, sampling=sampling)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -139,7 +155,9 @@ def _with_interval(table: CoefficientTable, index: int) -> Row:
     row = Row(table.names[index], centre, sampling_sd=sampling, privacy_sd=privacy)
     if not (math.isfinite(low) and math.isfinite(high)):
         return row
-    total = math.hypot(sampling, privacy)
-    share = sampling / total if 0 < total < math.inf else None
-    inner = None if share is None else (centre - share * (centre - low), centre + share * (high - centre))
-    return Row(row.name, centre, (), (low, high), inner, sampling, privacy)
+    quantile = NormalDist().inv_cdf(0.5 + table.level / 2.0)
+    both, alone = (
+        (max(low, centre - quantile * sd), min(high, centre + quantile * sd)) if math.isfinite(sd) else None
+        for sd in (math.hypot(sampling, privacy), sampling)
+    )
+    return replace(row, interval=(low, high), both=both, sampling=alone)

@@ -59,7 +59,7 @@ def single_plot(row: Row, *, limits: tuple[float, float] | None, percent: bool) 
 
 
 def interval_plot(rows: Sequence[Row], *, alike: bool = False) -> Plot:
-    """Dots with two-tone bars; on one axis where the rows are alike or of one order of magnitude, else each on its own."""
+    """Dots with bars of three tones; on one axis where the rows are alike or of one order of magnitude, else each on its own."""
     finite = [row for row in rows if all(map(math.isfinite, row.ends))]
     if not finite:
         return Plot([_strip(row, Scale(-1, 1), (), zero=False) for row in rows], None)
@@ -163,16 +163,18 @@ def _grid(scale: Scale, ticks: Sequence[float]) -> Markup:
 
 
 def _interval(row: Row, scale: Scale, *, y: int) -> Markup:
-    """The whole interval thin, what sampling alone would give thick on top of it."""
-    if row.interval is None:
-        return Markup("")
+    """The whole interval thin, what noise alone would give thicker, what sampling alone would give thick on top."""
     bar = Markup('<rect class="{}" x="{}%" y="{}" width="{}%" height="{}" rx="2"/>')
-    low, high = scale.at(row.interval[0]), scale.at(row.interval[1])
-    whole = bar.format("privacy", low, y - 4, round(high - low, 3), 8)
-    if row.inner is None:
-        return whole
-    low, high = scale.at(row.inner[0]), scale.at(row.inner[1])
-    return whole + bar.format("sampling", low, y - 8, round(high - low, 3), 16)
+    parts = []
+    for kind, ends, height in (
+        ("allowance", row.interval, 3),
+        ("privacy", row.both, 8),
+        ("sampling", row.sampling, 16),
+    ):
+        if ends is not None:
+            low, high = scale.at(ends[0]), scale.at(ends[1])
+            parts.append(bar.format(kind, low, f"{y - height / 2:g}", round(high - low, 3), height))
+    return Markup("").join(parts)
 
 
 def _draws(row: Row, scale: Scale) -> Markup:

@@ -13,7 +13,7 @@ from .coefficients import CoefficientTable, Row, publishes_picks, rows_of
 from .numerals import brief, percent, points, shown
 
 MANY = 24
-"""More numbers than this are folded away: nobody reads them, and the certificate has them all."""
+"""More numbers than this are not drawn but listed, in a table that folds; a network's weights are folded away."""
 
 COLUMNS = {
     "folded": ("Name", "Value"),
@@ -64,6 +64,7 @@ def results_of(
     return {
         "form": form,
         "rows": words,
+        "readable": certificate.draw.quantity != "network weights",
         "lines": [{**words[index], "picture": picture} for index, picture in zip(kept, plot.pictures, strict=True)],
         "axis": plot.axis,
         "level": None if table is None else f"{100 * table.level:g} %",
@@ -76,6 +77,7 @@ def results_of(
         "across": across,
         "hidden_intercept": form == "coefficients" and len(drawn) < len(rows),
         "several": table is None and plan.draws > 1,
+        "allowance": table is not None and plan.draws > 1,
     }
 
 
@@ -149,6 +151,7 @@ def row_words(row: Row, *, share: bool, odds: bool) -> dict[str, Any]:
         "interval": None if interval is None else f"{write(interval[0])} to {write(interval[1])}",
         "sampling": None if not math.isfinite(row.sampling_sd) else write(row.sampling_sd),
         "privacy": None if not math.isfinite(row.privacy_sd) else write(row.privacy_sd),
+        "allowance": None if not math.isfinite(row.allowance) else write(row.allowance),
         "odds": "" if not odds or is_intercept(row.name) else odds_words(row.value),
     }
 
@@ -208,9 +211,13 @@ def meaning(model: Any) -> str:
 def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
     if table is not None:
+        allowance = (
+            " The thin ends are an allowance: a few draws show their own noise only roughly, and the records may be unlike the "
+            "design that was planned for."
+        )
         return (
-            f"Bars are {100 * table.level:g} % intervals under the model. They cover both sources of uncertainty: the thick part is "
-            "what sampling alone would leave, the thin part is what the noise for privacy adds."
+            f"Bars are {100 * table.level:g} % intervals under the model. The thick part is what sampling alone would leave; the "
+            f"middle part is what the noise for privacy adds.{allowance if plan.draws > 1 else ''}{no_interval(table)}"
         )
     shown_as = draws_words(plan)
     if why_none:
@@ -221,6 +228,10 @@ def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str
             "interval needs the spread between several draws, which have to be asked for when the budget is planned."
         )
     return f"{shown_as} This report was written without an interval.".strip()
+
+
+def no_interval(table: CoefficientTable) -> str:
+    return f" No interval is given {table.remark.rstrip('.')}." if table.remark else ""
 
 
 def draws_words(plan: Any) -> str:
