@@ -27,7 +27,7 @@ from onedraw.privacy.validation import positive
 from . import beta_rules as rules
 from .beta_design import ReferenceDesign
 from .noisy_gradient import LARGEST_EFFECT
-from .plan import Mechanism, Plan, Request, register_mechanism
+from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
 from .reference_design import EFFECT
 
 RULES = ("optimal", "jewson")
@@ -202,10 +202,8 @@ class BetaDivergence(Mechanism):
         return Plan(self, request, tuple(numbers.items()), guarantee)
 
     def _assumptions(self, request: Request, bound: Bound, numbers: Mapping[str, float]) -> tuple[Assumption, ...]:
-        declared = Provenance.DECLARED
         found = [
-            Assumption("prior, β, weight and n were fixed without looking at the records; n is public", declared),
-            Assumption(f"the unit of protection is {request.unit.sentence}", declared),
+            *fixed_in_advance(request, "prior, β, weight"),
             Assumption(f"sensitivity {text(numbers['sensitivity'])} of the loss: {bound.why}", bound.provenance),
         ]
         if not self.proven:

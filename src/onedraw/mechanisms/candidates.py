@@ -34,7 +34,7 @@ from .candidate_prior import candidate_prior
 from .candidate_promise import check_budget, counts_epsilons, largest_range, promise_of_rounds
 from .candidate_target import CandidateTarget
 from .gibbs import Gibbs
-from .plan import Mechanism, Plan, Request, mechanism_from_dict, register_mechanism
+from .plan import Mechanism, Plan, Request, fixed_in_advance, mechanism_from_dict, register_mechanism
 
 PUBLISHED = {
     "mean": "the weighted mean of the picks",
@@ -214,10 +214,9 @@ class Candidates(Mechanism):
 
 
 def _assumptions(request: Request, bits: int) -> tuple[Assumption, ...]:
-    declared, enforced = Provenance.DECLARED, Provenance.ENFORCED
+    enforced = Provenance.ENFORCED
     return (
-        Assumption("prior, loss, weight and n were fixed without looking at the records; n is public", declared),
-        Assumption(f"the unit of protection is {request.unit.sentence}", declared),
+        *fixed_in_advance(request, "prior, loss, weight"),
         Assumption(
             f"a record's cost under a candidate is a whole number between 0 and the round's width, on the lattice 2^-{bits}: "
             "it is cut there, so the promise does not rest on the loss or on its floating-point value",

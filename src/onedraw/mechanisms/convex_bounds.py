@@ -17,12 +17,12 @@ from onedraw.errors import UnsupportedBudget
 from onedraw.models import GaussianMean, Model
 from onedraw.models.convex_model import ConvexModel
 from onedraw.models.losses import SquaredLoss
-from onedraw.privacy import ApproxDP, Assumption, Promise, Provenance
+from onedraw.privacy import ApproxDP, Assumption, Promise
 from onedraw.privacy.conversions import total_variation_within
 from onedraw.privacy.rounding import fraction_down, fraction_up, text
 
 from .gibbs_rules import Curvature
-from .plan import Request
+from .plan import Request, fixed_in_advance
 
 SHARE = 0.01
 """Of δ, kept back for a sampler that is not exact."""
@@ -144,12 +144,8 @@ def reserve(model: Any, budget: Promise, share: float) -> float:
 
 def assumptions(request: Request) -> tuple[Assumption, ...]:
     """What every rule for convex losses needs, and who answers for it."""
-    model, declared = request.model, Provenance.DECLARED
-    found = [
-        Assumption("prior, bounds and n were fixed without looking at the records; n is public", declared),
-        Assumption(f"the unit of protection is {request.unit.sentence}", declared),
-    ]
-    for name, bound in model.bounds.items():
+    found = [*fixed_in_advance(request, "prior, bounds")]
+    for name, bound in request.model.bounds.items():
         values = bound.value if isinstance(bound.value, tuple) else (bound.value,)
         shown = ", ".join(map(text, values))
         found.append(Assumption(f"{name.replace('_', ' ')} {shown}: {bound.why}", bound.provenance))

@@ -53,7 +53,7 @@ from . import convex_bounds
 from .calibration import SMALLEST, largest
 from .convex_target import gibbs_law
 from .gibbs_rules import Curvature, gdp_promise
-from .plan import Mechanism, Plan, Request, register_mechanism
+from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
 
 PAPER = "Geumlek, Song, Chaudhuri (NIPS 2017)"
 
@@ -350,8 +350,7 @@ def _assumptions(request: Request) -> tuple[Assumption, ...]:
     model: Any = request.model
     declared = Provenance.DECLARED
     found = [
-        Assumption("prior, bounds and n were fixed without looking at the records; n is public", declared),
-        Assumption(f"the unit of protection is {request.unit.sentence}", declared),
+        *fixed_in_advance(request, "prior, bounds"),
         Assumption("every record lies in the model's range: it is clamped, then summed exactly", Provenance.ENFORCED),
         Assumption("the worst neighbours are extreme points of that range", Provenance.PROVED),
     ]

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeVar
 
 from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused
 from onedraw.models import Model, model_from_dict
-from onedraw.privacy import ApproxDP, Guarantee, Promise, Unit, promise_from_dict
+from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, Unit, promise_from_dict
 from onedraw.privacy.conversions import total_variation_delta
 from onedraw.privacy.rounding import text
 from onedraw.privacy.validation import positive_integer, probability
@@ -89,6 +89,19 @@ class Request:
     @property
     def unit(self) -> Unit:
         return Unit(self.records_per_person)
+
+
+def fixed_in_advance(request: Request, what: str) -> tuple[Assumption, ...]:
+    """What every promise takes for granted and the caller answers for: what was public before the records, and the unit."""
+    unseen, declared = "fixed without looking at the records", Provenance.DECLARED
+    return (
+        Assumption(f"{what} and n were {unseen}; n is public", declared),
+        *(
+            Assumption(f"{fn} and everything it refers to were {unseen}", declared)
+            for fn in request.model.own_functions
+        ),
+        Assumption(f"the unit of protection is {request.unit.sentence}", declared),
+    )
 
 
 class Mechanism(abc.ABC):

@@ -5,15 +5,15 @@ says so. What can be done is to look at public points: the loss, its gradient an
 where the prior puts its mass and at the corners of the declared features, and a violation is refused with the
 point. Passing the probe proves nothing; failing it proves the declaration wrong.
 
-A certificate stores the function's name only. To derive a plan again elsewhere the same function has to be
-registered there under that name, with `register_loss`.
+A certificate stores the function's name and a digest of its source. To derive a plan again elsewhere the same function has
+to be registered there under that name, with `register_loss`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,12 @@ from onedraw.privacy.rounding import text
 from .convex_model import ConvexModel, enforced_bounds, set_model
 from .features import Features, declared_features
 from .losses import product_up
-from .model import Bound, count, number, positive_number, register_model
+from .model import Bound, count, described, number, positive_number, register_model
 from .priors import Gaussian
 from .responses import Clamped
+
+if TYPE_CHECKING:
+    from .one_row import OneRow
 
 LossFunction = Callable[[Any, Any, Any], Any]
 
@@ -47,14 +50,14 @@ def register_loss(name: str, fn: LossFunction) -> LossFunction:
 
 @dataclass(frozen=True)
 class OwnLoss:
-    """fn(theta, x, y) over all records; derivatives by JAX."""
+    """fn(theta, x, y) over all records, as it was examined for one of them (`one_row`); derivatives by JAX."""
 
-    fn: LossFunction
+    row: OneRow
 
     def losses(self, theta: Any, X: Any, y: Any) -> Any:
         from .compute import jax
 
-        return jax.vmap(self.fn, in_axes=(None, 0, 0))(theta, X, y)
+        return jax.vmap(self.row, in_axes=(None, 0, 0))(theta, X, y)
 
     def total(self, theta: Any, X: Any, y: Any) -> Any:
         return self.losses(theta, X, y).sum()
@@ -137,7 +140,18 @@ class ConvexLoss(ConvexModel):
 
     @property
     def kernel(self) -> OwnLoss:
-        return OwnLoss(self.fn)
+        return OwnLoss(self.row)
+
+    @property
+    def row(self) -> OneRow:
+        """The function for one record, as it was examined."""
+        from .one_row import one_row
+
+        return one_row(self.fn, self.name, (self.dimension,), (self.features.width,), ())
+
+    @property
+    def own_functions(self) -> tuple[str, ...]:
+        return (described(self.fn, self.name),)
 
     @property
     def row_blocks(self) -> int:
@@ -286,7 +300,7 @@ def _values_and_gradients(model: ConvexLoss, points: list[Point]) -> tuple[NDArr
     from .compute import jax
 
     arrays = [np.stack([getattr(point, name) for point in points]) for name in ("theta", "x", "y")]
-    values, gradients = jax.jit(jax.vmap(jax.value_and_grad(model.fn)))(*arrays)
+    values, gradients = jax.jit(jax.vmap(jax.value_and_grad(model.row)))(*arrays)
     return np.asarray(values), np.asarray(gradients)
 
 
@@ -295,7 +309,9 @@ def _check_signature(model: ConvexLoss) -> None:
 
     theta, row = jnp.zeros(model.dimension), jnp.zeros(model.features.width)
     try:
-        result = jax.eval_shape(model.fn, theta, row, jnp.zeros(()))
+        result = jax.eval_shape(model.row, theta, row, jnp.zeros(()))
+    except InvalidModel:
+        raise
     except Exception as error:  # whatever the user's function raises, the call is what is wrong
         raise InvalidModel(
             f"{model.name} cannot be called as fn(theta, x, y) with shapes ({model.dimension},), "

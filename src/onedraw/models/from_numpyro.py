@@ -7,8 +7,8 @@
     private = od.models.from_numpyro(model, features=3)
 
 Priors are those written; the observed site must have one of the distributions of `numpyro_laws`, which brings the
-bound. The loss of a record is computed from its own row alone and the prior from none, whatever the model's code does
-(`numpyro_trace`); a model that is written otherwise is refused (`numpyro_checks`). The parameter is R^d: each latent
+bound. The loss of a record is computed from its own row alone and the prior from none (`numpyro_trace`, `one_row`); a
+model that is written otherwise is refused (`numpyro_checks`). The parameter is R^d: each latent
 site in NumPyro's own unconstrained coordinates, in the order of the model; `constrain` gives the sites' values.
 
 A certificate stores the model's name, a digest of its source, its sites and its likelihood. To derive a plan again
@@ -17,9 +17,6 @@ elsewhere the same function has to be registered there under that name, with `re
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,11 +32,12 @@ from .convex_classification import two_classes
 from .features import Features
 from .likelihood_model import LikelihoodModel, LossKernel, free_features
 from .likelihoods import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
-from .model import Bound, register_model, set_fields
+from .model import Bound, described, register_model, set_fields, source_digest
 from .responses import Codes, Label, Signs, class_labels
 
 if TYPE_CHECKING:
     from .numpyro_trace import Program
+    from .one_row import OneRow
 
 Array = NDArray[np.float64]
 ModelFunction = Callable[..., Any]
@@ -62,6 +60,12 @@ def register_numpyro(name: str, fn: ModelFunction) -> ModelFunction:
         raise InvalidModel(f"Another NumPyro model is registered as {name!r} already. Choose another name.")
     _NUMPYRO_MODELS[name] = fn
     return fn
+
+
+def _examined(program: Program, what: str) -> OneRow:
+    from .numpyro_trace import examined
+
+    return examined(program, what)
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class NumpyroKernel(LossKernel):
         """∞ where there is no density."""
         from .compute import jax, jnp
 
-        log_prior = self.program.log_prior
+        log_prior: Any = _examined(self.program, "log_prior")
         for _ in range(jnp.ndim(theta) - 1):
             log_prior = jax.vmap(log_prior)
         value = log_prior(jnp.asarray(theta))
@@ -121,11 +125,8 @@ class NumpyroKernel(LossKernel):
         """Predictor and variance as the model computes them, each row on its own."""
         from .compute import jax
 
-        def one(row: Any) -> tuple[Any, Any]:
-            parts = self.program.parts(theta, row[None])
-            return parts["predictor"][0], parts["variance"][0] if self.likelihood.samples_variance else None
-
-        return jax.vmap(one)(X)
+        parts = jax.vmap(_examined(self.program, "parts"), in_axes=(None, 0))(theta, X)
+        return parts["predictor"], parts["variance"] if self.likelihood.samples_variance else None
 
     def _enforced(self, predictor: Any) -> Any:
         """u as the likelihood takes it, finite; scores of classes relative to the largest, which changes no density but
@@ -304,6 +305,10 @@ class NumpyroModel(LikelihoodModel):
     # Bounds and storage
 
     @property
+    def own_functions(self) -> tuple[str, ...]:
+        return (described(self.fn, self.name),)
+
+    @property
     def _bounds(self) -> dict[str, Bound]:
         found = super()._bounds
         if self.law.samples_variance:
@@ -349,18 +354,6 @@ class _RowPredictor:
         from .predictors import over_parameters
 
         return over_parameters(self, thetas, X)
-
-
-def source_digest(fn: ModelFunction) -> str | None:
-    """SHA-256 of a function's source text, comments and all; None where there is none to be had.
-
-    It covers neither closures nor functions that fn calls: it tells versions of a model apart, and proves nothing.
-    """
-    try:
-        source = textwrap.dedent(inspect.getsource(inspect.unwrap(fn)))
-    except (OSError, TypeError):
-        return None
-    return hashlib.sha256(source.encode()).hexdigest()
 
 
 def _function(fn: Any, name: str | None) -> tuple[ModelFunction, str]:

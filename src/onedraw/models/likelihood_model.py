@@ -241,6 +241,10 @@ class LikelihoodModel(RowModel, WithLikelihood):
         return len(self.coefficient_names) + self.likelihood.samples_variance
 
     @property
+    def own_functions(self) -> tuple[str, ...]:
+        return self.likelihood.own_functions
+
+    @property
     def response(self) -> Any:
         return self.likelihood.response
 

@@ -100,6 +100,11 @@ class Likelihood(abc.ABC):
     def response(self) -> Response:
         """How a record's response is read, where the model says nothing else."""
 
+    @property
+    def own_functions(self) -> tuple[str, ...]:
+        """The caller's functions it is made of, in words."""
+        return ()
+
     @abc.abstractmethod
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
         """log f(y; u)."""

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import hashlib
 import inspect
 import math
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -53,6 +55,25 @@ class Summary:
         return f"Summary(n={self.n}, total=<private>)"
 
 
+def described(fn: Any, called: str) -> str:
+    """A caller's function as a certificate names it."""
+    digest = source_digest(fn)
+    source = "" if digest is None else f" (SHA-256 of its source {digest[:16]}…)"
+    return f"the function {called!r}{source}"
+
+
+def source_digest(fn: Any) -> str | None:
+    """SHA-256 of a function's source text, comments and all; None where there is none to be had.
+
+    It covers neither closures nor functions that fn calls: it tells versions of a model apart, and proves nothing.
+    """
+    try:
+        source = textwrap.dedent(inspect.getsource(inspect.unwrap(fn)))
+    except (OSError, TypeError):
+        return None
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
 class Model(abc.ABC):
     """Loss or likelihood, prior and the public bounds of one record.
 
@@ -79,6 +100,11 @@ class Model(abc.ABC):
     def bounds(self) -> Mapping[str, Bound]:
         """What is known for every record and data set, each with its provenance."""
         return MappingProxyType(self._bounds)
+
+    @property
+    def own_functions(self) -> tuple[str, ...]:
+        """The functions of the caller's it is made of, in words (`described`): nobody can know what they refer to."""
+        return ()
 
     @abc.abstractmethod
     def check(self, data: Any) -> None:

@@ -4,7 +4,7 @@ The β-divergence's sensitivity does not depend on the predictor, so neither nee
 bounded features. Priors of Jewson et al. (arXiv:2307.05194): N(0, 1) weights and biases, ten hidden units, and for
 regression σ² ~ InvGamma(1, 1) above the floor.
 
-A certificate stores the name of a user's function only. To derive a plan again elsewhere the same function has to be
+A certificate stores the name of a user's function, and a digest of its source. To derive a plan again elsewhere the same function has to be
 registered there under that name, with `register_predictor`.
 """
 
@@ -21,7 +21,7 @@ from onedraw.errors import InvalidModel
 from .features import Features
 from .likelihood_model import LikelihoodModel, Prior, free_features, set_likelihood_model
 from .likelihoods import Bernoulli, Categorical, GaussianNoise, Likelihood, floor_and_variance, likelihood_from_dict
-from .model import count, register_model
+from .model import count, described, register_model
 from .normal_inverse_gamma import NormalInverseGamma
 from .predictors import OneLayer, OwnFunction
 from .priors import Gaussian
@@ -136,7 +136,7 @@ class Predictor(LikelihoodModel):
     likelihood's predictor: log-odds, K scores, a mean, the logarithm of a mean.
 
     The likelihood is one of `likelihoods` (or an `OwnDensity`) and brings the sensitivity; fn bears on usefulness
-    only. Where it returns NaN for a record, u = 0 is used; gradient samplers also need its derivatives to be finite for
+    only, since it is shown to see one row at a time (`one_row`). Where it returns NaN for a record, u = 0 is used; gradient samplers also need its derivatives to be finite for
     every row there can be. ``intercept=True`` appends a 1 to the rows it is given.
     """
 
@@ -179,7 +179,13 @@ class Predictor(LikelihoodModel):
 
     @property
     def predictor_function(self) -> OwnFunction:
-        return OwnFunction(self.fn)
+        from .one_row import one_row
+
+        return OwnFunction(one_row(self.fn, self.name, (self.parameters,), (self.features.width,)))
+
+    @property
+    def own_functions(self) -> tuple[str, ...]:
+        return (described(self.fn, self.name), *super().own_functions)
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:
@@ -211,10 +217,13 @@ def _function(fn: Any, name: str | None) -> tuple[Function, str]:
 
 def _check_signature(fn: Function, name: str, dimension: int, width: int, outputs: int) -> None:
     from .compute import jax, jnp
+    from .one_row import one_row
 
     expected = () if outputs == 1 else (outputs,)
     try:
-        result = jax.eval_shape(fn, jnp.zeros(dimension), jnp.zeros(width))
+        result = jax.eval_shape(one_row(fn, name, (dimension,), (width,)), jnp.zeros(dimension), jnp.zeros(width))
+    except InvalidModel:
+        raise
     except Exception as error:  # whatever the user's function raises, the call is what is wrong
         raise InvalidModel(
             f"{name} cannot be called as fn(theta, x) with shapes ({dimension},) and ({width},): "

@@ -5,13 +5,15 @@ accelerated probabilistic programming in NumPyro", arXiv:1912.11554). `Program` 
 ``substitute``: each latent site gets the value T(θ) of its part of θ ∈ R^d, T the bijection onto the site's support, and
 the prior is Σ log p(site) + log|det T'|. Supports may depend on other sites.
 
-Only two things are ever taken from a run, and both are free of other people's records by construction:
+Only two things are ever taken from a run, and both are free of other people's records:
 
 * the **prior**, from a run on a fixed public row and a fixed response;
 * the **predictor** of a record, from a run on that record's row alone, again with a fixed response.
 
-Whether the model as written *means* this (its prior free of the data, its rows independent) is checked in
-`numpyro_checks`; the promise does not rest on those checks.
+The model's code runs once, on one row without values; the operations it leaves behind are what runs on the records, and
+none of them can see two rows or show one (`examined`, by the rules of `one_row`). Whether the model as written *means*
+this (its prior free of the data, its rows independent) is checked in `numpyro_checks`; the promise does not rest on those
+checks.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,7 @@ from numpyro.handlers import seed, substitute, trace
 from numpyro.primitives import Messenger
 
 from .numpyro_laws import Family
+from .one_row import OneRow, one_row
 
 ModelFunction = Callable[..., Any]
 
@@ -156,10 +159,22 @@ def layers(law: Any) -> Iterator[Any]:
         yield law
 
 
+@cache
+def examined(program: Program, what: str) -> OneRow:
+    """ "parts" of (theta, row), "log_prior" and "constrain" of theta: what runs on records and on draws made from them."""
+
+    def parts(theta: Any, row: Any) -> dict[str, Any]:
+        return {name: value[0] for name, value in program.parts(theta, row[None]).items()}
+
+    called, theta, row = getattr(program.fn, "__name__", "the model"), (program.dimension,), (len(program.row),)
+    return one_row(parts, called, theta, row) if what == "parts" else one_row(getattr(program, what), called, theta)
+
+
 @lru_cache(maxsize=256)
 def compiled(program: Program, what: str) -> Any:
     """ "constrain", "unconstrain" and "log_prior" for the rows of an array, "draw" for several keys."""
-    return jax.jit(jax.vmap(getattr(program, what)))
+    public = what in ("unconstrain", "draw")  # never called with anything that was computed from a record
+    return jax.jit(jax.vmap(getattr(program, what) if public else examined(program, what)))
 
 
 # ── what a run shows, as plain facts ─────────────────────────────────────────────────────────────────────────

@@ -20,7 +20,7 @@ from onedraw.privacy.rounding import fraction_up, up
 
 from .likelihoods import LARGEST, Likelihood, check_beta, register_likelihood
 from .losses import Interval, array_module
-from .model import Bound, number, positive_number
+from .model import Bound, described, number, positive_number
 from .responses import Clamped
 
 Functions = tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]
@@ -31,8 +31,8 @@ _DENSITIES: dict[str, Functions] = {}
 def register_density(
     name: str, log_density: Callable[[Any, Any], Any], log_power_integral: Callable[[Any, Any], Any]
 ) -> str:
-    """Make a density known by name: ``log_density(u, y)`` and ``log_power_integral(beta, u)``, both elementwise, in
-    JAX. Returns the name, for `OwnDensity`."""
+    """Make a density known by name: ``log_density(u, y)`` and ``log_power_integral(beta, u)``, both of one record's
+    numbers, in JAX. Returns the name, for `OwnDensity`."""
     given = (log_density, log_power_integral)
     if _DENSITIES.get(name, given) != given:
         raise InvalidModel(f"Another density is registered as {name!r} already. Choose another name.")
@@ -62,6 +62,32 @@ class OwnDensity(Likelihood):
             object.__setattr__(self, field, value)
         if not (1e-30 <= self.bound <= 1e30 and -LARGEST <= self.lower <= self.upper <= LARGEST):
             raise InvalidModel("bound must lie between 1e-30 and 1e30, and lower ≤ upper within ±1e60.")
+        self._check_functions()
+
+    def _check_functions(self) -> None:
+        from .compute import jax, jnp
+
+        for which, called in enumerate(("log_density(u, y)", "log_power_integral(beta, u)")):
+            try:
+                result = jax.eval_shape(
+                    lambda *given, which=which: self._of_each(which, *given), jnp.ones(()), jnp.ones(())
+                )
+            except InvalidModel:
+                raise
+            except Exception as error:  # whatever the user's function raises, the call is what is wrong
+                raise InvalidModel(
+                    f"{called} of {self.name!r} cannot be called with two numbers: {type(error).__name__}. Write it with "
+                    "jax.numpy, for one record."
+                ) from error
+            if result.shape != ():
+                raise InvalidModel(f"{called} of {self.name!r} must return one real number for one record.")
+
+    @property
+    def own_functions(self) -> tuple[str, ...]:
+        kinds = ("logarithm", "power integral")
+        return tuple(
+            described(fn, f"{self.name}: {kind}") for fn, kind in zip(_DENSITIES[self.name], kinds, strict=True)
+        )
 
     @property
     def response(self) -> Clamped:
@@ -72,14 +98,21 @@ class OwnDensity(Likelihood):
         return Bound(self.bound, Provenance.ENFORCED, "declared, and the density is cut there")
 
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
-        value = _DENSITIES[self.name][0](predictor, response)
+        value = self._of_each(0, predictor, response)
         xp = array_module(value)
         return xp.minimum(xp.where(xp.isnan(value), -xp.inf, value), math.log(self.bound))
 
     def log_power_integral(self, beta: Any, predictor: Any, variance: Any = None) -> Any:
-        value = _DENSITIES[self.name][1](beta, predictor)
+        value = self._of_each(1, beta, predictor)
         xp = array_module(value)
         return xp.minimum(xp.where(xp.isnan(value), -xp.inf, value), (beta - 1.0) * math.log(self.bound))
+
+    def _of_each(self, which: int, *arguments: Any) -> Any:
+        """The function, one number at a time: it never sees two records."""
+        from .compute import jnp
+        from .one_row import one_row
+
+        return jnp.vectorize(one_row(_DENSITIES[self.name][which], self.name, (), ()))(*arguments)
 
     def loss_range(self, beta: float) -> Interval:
         power, value = self._power(beta), Fraction(check_beta(beta))

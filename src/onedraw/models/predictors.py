@@ -1,14 +1,16 @@
 """Predictors u = m(x, θ): linear, one hidden layer, or a user's own function.
 
 Frozen, hashable values: compiled functions take them as static arguments. The β-divergence's sensitivity holds for any
-of them, so nothing here bears on privacy.
+of them that sees one row at a time; that a user's function does is seen to in `one_row`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from .one_row import OneRow
 
 
 class PredictorFunction(Protocol):
@@ -70,14 +72,14 @@ class OneLayer:
 
 @dataclass(frozen=True)
 class OwnFunction:
-    """``fn(theta, x)`` of the user's, for one row at a time."""
+    """``fn(theta, x)`` of the user's, for one row at a time, as it was examined (`one_row`)."""
 
-    fn: Callable[[Any, Any], Any]
+    row: OneRow
 
     def __call__(self, theta: Any, X: Any) -> Any:
         from .compute import jax
 
-        return jax.vmap(self.fn, in_axes=(None, 0))(theta, X)
+        return jax.vmap(self.row, in_axes=(None, 0))(theta, X)
 
     def many(self, thetas: Any, X: Any) -> Any:
         return over_parameters(self, thetas, X)
