@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onedraw.data import Schema, read
-from onedraw.data.encoding import Cells, Numbers, cells
+from onedraw.data.columns import Cells, Numbers, cells
 from onedraw.data.persons import PersonLimit, person_keys
 from onedraw.errors import FileMismatch
 
@@ -187,11 +187,11 @@ def test_no_cells_are_no_people():
     assert len(keys) == 2
 
 
-def test_a_file_without_the_person_column_is_refused():
+def test_a_file_without_the_person_column_is_refused(tmp_path):
     with pytest.raises(FileMismatch, match=r"lacks 'who' \(the person column\)"):
         read({"v": [1], "c": ["a"]}, schema())
     with pytest.raises(FileMismatch, match="cannot hold an identifier"):
-        read(pa.table({"who": [[1]], "v": [1], "c": ["a"]}), schema())
+        read(as_parquet(tmp_path, [[1]]), schema())
 
 
 def test_a_million_people_are_counted_in_one_pass():

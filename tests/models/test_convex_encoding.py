@@ -113,9 +113,9 @@ def test_rows_inside_the_bounds_are_kept_and_others_are_moved():
     outside = np.array([[30.0, 40.0], [np.inf, 0.0], [np.nan, np.nan], [-np.inf, np.nan], [1e308, -1e308]])
     scaled = NORM.encode((outside, [0] * 5)).X[:, :-1]
     half = 1.5 / np.sqrt(2)
-    np.testing.assert_allclose(scaled, [[0.9, 1.2], [1.5, 0.0], [0.0, 0.0], [-1.5, 0.0], [half, -half]], rtol=1e-11)
+    np.testing.assert_allclose(scaled, [[0.9, 1.2], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [half, -half]], rtol=1e-11)
     clamped = BOXED.encode((outside, [0] * 5)).X[:, :-1]
-    np.testing.assert_array_equal(clamped, [[2.0, 1.0], [2.0, 0.5], [0.0, 0.5], [-1.0, 0.5], [2.0, 0.5]])
+    np.testing.assert_array_equal(clamped, [[2.0, 1.0], [0.0, 0.5], [0.0, 0.5], [0.0, 0.5], [2.0, 0.5]])
 
 
 def test_labels_become_signs_or_codes():
@@ -125,14 +125,14 @@ def test_labels_become_signs_or_codes():
     named = Logistic(2, data_norm=1.0, classes=["well", "ill"], prior=PRIOR)
     assert named.encode((X, ["ill", "well", "", None, "ILL", "ill"])).y.tolist() == [1, -1, -1, -1, -1, 1]
     assert named.encode((X, np.array(["ill"] * 6))).y.tolist() == [1] * 6
-    assert CLASSES.encode((X, ["a", "b", 3, "3", None, 3.0])).y.tolist() == [0, 1, 2, 0, 0, 2]
+    assert CLASSES.encode((X, ["a", "b", 3, "3", None, 3.0])).y.tolist() == [0, 1, 2, 2, 0, 2]
     numbers = Softmax(2, data_norm=1.0, classes=[10, 20, 2.5], prior=PRIOR)
     assert numbers.encode((X, np.array([10, 20, 2.5, np.nan, 0, 20.0]))).y.tolist() == [0, 1, 2, 0, 0, 1]
 
 
 def test_responses_are_clamped_and_unreadable_ones_become_the_value_nearest_to_zero():
     X = np.zeros((5, 2))
-    assert SQUARES.encode((X, [1e300, -np.inf, np.nan, "x", 0.5])).y.tolist() == [2.0, -2.0, 0.0, 0.0, 0.5]
+    assert SQUARES.encode((X, [1e300, -1e300, np.inf, "x", 0.5])).y.tolist() == [2.0, -2.0, 0.0, 0.0, 0.5]
     assert Quantile(2, data_norm=1.5, prior=BALL).encode((X, [1e300, -3.7, 9.0, 0.1, 0.2])).y[0] < 4.0
     free = HuberRegression(2, data_norm=1.5, threshold=1.0, prior=PRIOR)
     assert 1e6 < free.encode((X, [1e300] * 5)).y[0] < 1e8

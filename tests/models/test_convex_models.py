@@ -195,7 +195,7 @@ BAD = [
     (lambda: Logistic(2, data_norm=1.0, intercept="yes", prior=PRIOR), "True or False"),
     (lambda: Logistic(2, data_norm=1.0, feature_names=["a"], prior=PRIOR), "2 different names"),
     (lambda: Softmax(2, data_norm=1.0, classes=5, prior=PRIOR), "list of class labels"),
-    (lambda: Softmax(2, data_norm=1.0, classes=["a"], prior=PRIOR), "at least 2"),
+    (lambda: Softmax(2, data_norm=1.0, classes=["a"], prior=PRIOR), "at least two"),
     (lambda: HuberisedHinge(2, data_norm=1.0, width=0.0, prior=PRIOR), "width"),
     (lambda: LeastSquares(2, data_norm=1.0, response_bound=1.0, prior=PRIOR), "needs a prior restricted to a ball"),
     (lambda: HuberRegression(2, data_norm=1.0, threshold=-1.0, prior=PRIOR), "threshold"),

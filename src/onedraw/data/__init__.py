@@ -3,11 +3,26 @@
 `Schema` declares columns; `read` opens a file or frame under it; `Records` hands over encoded, clamped
 columns in batches. Encoding and clamping go by the schema only, and a record is never a reason to fail: the
 rules are in docs/reading-files.md.
+
+Names are loaded when first touched: models read plain columns by `cells` and `columns` where pydantic and pyarrow, which
+schemas and files need, are not installed.
 """
 
-from onedraw.data.inference import Inference, infer, infer_schema
-from onedraw.data.records import Measure, Records, read
-from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onedraw.data.inference import Inference, infer, infer_schema
+    from onedraw.data.records import Measure, Records, read
+    from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
+
+_NAMES = {
+    **dict.fromkeys(("Inference", "infer", "infer_schema"), "inference"),
+    **dict.fromkeys(("Measure", "Records", "read"), "records"),
+    **dict.fromkeys(("Binary", "Category", "Column", "Count", "Number", "Schema"), "schema"),
+}
 
 __all__ = [
     "Binary",
@@ -23,3 +38,11 @@ __all__ = [
     "infer_schema",
     "read",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'onedraw.data' has no attribute {name!r}")
+    value = getattr(import_module(f"onedraw.data.{_NAMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -2,7 +2,7 @@
 
 The type of a column is part of such a file's schema, written by whoever defined the table and the same
 whatever the records are; a type that can hold no declared kind (a list, a date) is therefore a mismatch of
-the file, found before a record is looked at. Within a suitable type nothing is refused: text is read cell
+the file, found before a record is looked at. In a table in memory it is a column of missing cells. Within a suitable type nothing is refused: text is read cell
 by cell, bytes need not be UTF-8, integers need not fit a float.
 """
 
@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onedraw.data.cells import BLANKS, EXACT_INTEGERS, NUMBER, number_of
-from onedraw.data.encoding import Cells, Chunk, Numbers
-from onedraw.data.tables import Batch, Part, Table, Wanted, workers
+from onedraw.data.columns import Cells, Chunk, Numbers, Wanted, missing_cells
+from onedraw.data.tables import Batch, Part, Table, workers
 from onedraw.errors import FileMismatch
 
 ROWS_PER_PART = 2**20  # small row groups are read several at a time
@@ -56,8 +56,8 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
         if _is_text(kind.value_type) and len(array.dictionary) <= len(array):
             return _coded(array)
         return chunk_of(array.dictionary_decode(), wanted)
-    if pa.types.is_null(kind):
-        return Cells([], np.full(len(array), -1))
+    if pa.types.is_null(kind) or not suitable(kind):
+        return missing_cells(len(array))
     if pa.types.is_decimal(kind):  # through text: a direct cast turns 0.3 into 0.30000000000000004
         return _chunk_of_text(array.cast(pa.string()), wanted)
     if _is_text(kind):
@@ -244,6 +244,9 @@ class MemoryTable(_ArrowTable):
                 table = table.read_all()
         self._table = table
         super().__init__(table.schema, table.num_rows, what)
+
+    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
+        return {}  # the type of a table made in memory may have been inferred from its records
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         def part() -> Iterator[Batch]:

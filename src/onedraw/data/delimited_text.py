@@ -31,7 +31,8 @@ from typing import IO, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from onedraw.data.tables import Batch, Part, Table, Wanted
+from onedraw.data.columns import Wanted
+from onedraw.data.tables import Batch, Part, Table
 from onedraw.errors import FileMismatch
 
 LONGEST_LINE = 2**20

@@ -19,67 +19,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from onedraw.data.cells import label_of, number_of
-from onedraw.data.schema import BINARY_WORDS, Binary, Category, Column, Count, Number
+from onedraw.data.cells import BINARY_WORDS, label_of, number_of
+from onedraw.data.columns import Chunk, Numbers
 
 Encoded = npt.NDArray[Any]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """Integers, floats or truth values as the source holds them; `absent` marks nulls that are not NaN."""
-
-    values: npt.NDArray[Any]
-    absent: npt.NDArray[np.bool_] | None = None
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @classmethod
-    def of(cls, values: npt.NDArray[Any], absent: npt.NDArray[np.bool_] | None = None) -> Numbers | None:
-        """An array as numbers, or None if its type is no number's."""
-        if values.dtype.kind == "c":  # one complex record makes a whole array complex
-            values = np.where(values.imag == 0, values.real, np.nan)
-        return cls(values, absent) if values.dtype.kind in "iufb" else None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Cells of any kind: row i holds `values[codes[i]]`, and nothing where the code is −1."""
-
-    values: Sequence[Any]
-    codes: npt.NDArray[Any]
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-
-Chunk = Numbers | Cells
-
-
-def cells(values: Sequence[Any]) -> Cells:
-    """Cells from one Python object per row; equal texts are kept once, other objects are never compared."""
-    different: list[Any] = []
-    places: dict[str, int] = {}
-    codes = np.empty(len(values), dtype=np.int64)
-    for row, value in enumerate(values):
-        if type(value) is str:
-            place = places.setdefault(value, len(different))
-            if place == len(different):
-                different.append(value)
-        else:
-            place = len(different)
-            different.append(value)
-        codes[row] = place
-    return Cells(different, codes)
 
 
 class Encoder(ABC):
@@ -112,7 +60,7 @@ class NumberEncoder(Encoder):
         self.lower, self.upper, self.missing = lower, upper, float(missing)
 
     def _encode_numbers(self, chunk: Numbers) -> Encoded:
-        encoded = np.array(chunk.values, dtype=np.float64)  # the source's memory is not ours to change
+        encoded = chunk.floats()
         readable = np.isfinite(encoded)
         if chunk.absent is not None:
             readable &= ~chunk.absent
@@ -152,7 +100,7 @@ class LevelEncoder(Encoder):
 
     wants_numbers = False
 
-    def __init__(self, labels: Sequence[str], missing: str, *, plain_binary: bool = False) -> None:
+    def __init__(self, labels: Sequence[str | float], missing: str | float, *, plain_binary: bool = False) -> None:
         if plain_binary:
             self._codes: dict[str | None, int] = {"0": 0, "1": 1, BINARY_WORDS[0]: 0, BINARY_WORDS[1]: 1}
         else:
@@ -171,7 +119,7 @@ class LevelEncoder(Encoder):
     def _encode_numbers(self, chunk: Numbers) -> Encoded:
         if self._in_order and chunk.absent is None and _all_below(chunk.values, len(self._numbers)):
             return chunk.values.astype(np.int64)  # every value is its own code
-        values = chunk.values.astype(np.float64)
+        values = chunk.floats()
         if not len(self._numbers):
             return np.full(len(values), self.missing, dtype=np.int64)
         place = np.minimum(np.searchsorted(self._numbers, values), len(self._numbers) - 1)
@@ -192,16 +140,3 @@ def _largest(kind: np.dtype[Any]) -> int:
 def _all_below(values: npt.NDArray[Any], limit: int) -> bool:
     """Whether these are whole numbers 0 … limit−1, seen in one pass each over least and largest."""
     return bool(values.dtype.kind in "iub" and len(values) and int(values.min()) >= 0 and int(values.max()) < limit)
-
-
-def encoder_for(column: Column) -> Encoder:
-    """The encoder of a declared column."""
-    match column:
-        case Number():
-            return NumberEncoder(column.lower, column.upper, column.missing)
-        case Count():
-            return CountEncoder(column.cap, column.missing)
-        case Category():
-            return LevelEncoder(column.labels, column.missing)
-        case Binary():
-            return LevelEncoder(column.labels, column.missing, plain_binary=column.levels is None)

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.data.cells import label_of, number_of, text_of
-from onedraw.data.encoding import Chunk, Numbers
+from onedraw.data.cells import BINARY_WORDS, label_of, number_of, text_of
+from onedraw.data.columns import Chunk, Numbers, Wanted
 from onedraw.data.records import open_table
-from onedraw.data.schema import BINARY_WORDS, LARGEST_CAP, Binary, Category, Column, Count, Number, Schema
-from onedraw.data.tables import Wanted, in_order
+from onedraw.data.schema import LARGEST_CAP, Binary, Category, Column, Count, Number, Schema
+from onedraw.data.tables import in_order
 from onedraw.errors import InvalidSchema
 from onedraw.plain_text import acting
 

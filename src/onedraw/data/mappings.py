@@ -1,9 +1,4 @@
-"""A dictionary of columns: lists, NumPy arrays, series.
-
-The type of an array made from a list depends on every element, so it is never a reason to refuse: numbers are
-taken as numbers, texts and objects cell by cell, and arrays of dates are missing cells. A
-list is read cell by cell and never made into an array first.
-"""
+"""A dictionary of columns: lists, NumPy arrays, series. A list is read cell by cell, never made into an array first."""
 
 from __future__ import annotations
 
@@ -12,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.data.encoding import Cells, Chunk, Numbers, cells
-from onedraw.data.tables import Batch, Part, Table, Wanted
+from onedraw.data.columns import Wanted, chunks_in, library_of
+from onedraw.data.tables import Batch, Part, Table
 from onedraw.errors import FileMismatch
 
 
@@ -36,31 +31,17 @@ class Columns(Table):
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         def part() -> Iterator[Batch]:
-            for start in range(0, self.n, rows):
-                yield {name: _chunk(self._columns[name][start : start + rows]) for name in wanted}
+            columns = [chunks_in(self._columns[name], kind, rows) for name, kind in wanted.items()]
+            yield from (dict(zip(wanted, chunks, strict=True)) for chunks in zip(*columns, strict=True))
 
         return [part]
 
 
 def _held(name: str, column: Any) -> Any:
-    held: Any = column if isinstance(column, (list, tuple, np.ma.MaskedArray)) else np.asarray(column)
+    held: Any = column if isinstance(column, list | tuple) or library_of(column) else np.asanyarray(column)
     if isinstance(held, np.ndarray) and held.ndim != 1:
         raise FileMismatch(
             f"The column {name!r} has {held.ndim} dimensions, expected one entry for each record. "
             "Give every feature a column and a name of its own."
         )
     return held
-
-
-def _chunk(column: Any) -> Chunk:
-    if not isinstance(column, np.ndarray):
-        return cells(column)
-    absent = np.ma.getmaskarray(column) if isinstance(column, np.ma.MaskedArray) else None
-    values = np.ma.getdata(column)
-    numbers = Numbers.of(values, absent)
-    if numbers is not None:
-        return numbers
-    if values.dtype.kind not in "USOT":
-        return Cells([], np.full(len(values), -1))
-    found = cells(values.tolist())
-    return found if absent is None else Cells(found.values, np.where(absent, -1, found.codes))

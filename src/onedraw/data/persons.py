@@ -10,7 +10,8 @@ records are replaced by those of somebody who is not yet in the file; then at mo
 
 Identifiers are kept as 64-bit keys in sorted runs merged like a log-structured tree: about 12 bytes a person,
 one pass. Two persons share a key with probability below 1e-5 for ten million persons; they are then counted
-as one, which can only drop records, never admit more than k of anybody's.
+as one, which can only drop records, never admit more than k of anybody's. The keys depend on secrets drawn when the
+program starts, so that nobody can choose an identifier that is taken for another person's.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import secrets
 import struct
 from typing import Any
 
@@ -25,13 +27,14 @@ import numpy as np
 import numpy.typing as npt
 
 from onedraw.data.cells import EXACT_INTEGERS, number_in, number_of, text_of
-from onedraw.data.encoding import Chunk, Numbers
+from onedraw.data.columns import Chunk, Numbers
 
 Keys = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
-_LARGE = np.uint64(0x9E3779B97F4A7C15)  # keeps large integers apart from the bit patterns of floats
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python converts no longer ones
+_SECRET = secrets.token_bytes(32)
+_LARGE, _NEGATIVE = secrets.randbits(64), secrets.randbits(64)  # keep long integers apart from the bits of floats
 
 
 def person_keys(chunk: Chunk, *, exact: bool) -> tuple[Keys, Mask]:
@@ -52,14 +55,15 @@ def person_keys(chunk: Chunk, *, exact: bool) -> tuple[Keys, Mask]:
 
 
 def _keys_of_numbers(chunk: Numbers, *, exact: bool) -> tuple[Keys, Mask]:
-    floats = chunk.values.astype(np.float64)
+    floats = chunk.floats()
     absent = ~np.isfinite(floats)
     if chunk.absent is not None:
         absent |= chunk.absent
     keys = _scramble((floats + 0.0).view(np.uint64))  # + 0.0: minus zero is zero
     if exact and chunk.values.dtype.kind in "iu":
         large = np.abs(floats) >= EXACT_INTEGERS
-        keys[large] = _scramble(chunk.values[large].astype(np.uint64) ^ _LARGE)
+        masks = np.where(floats[large] < 0, np.uint64(_NEGATIVE), np.uint64(_LARGE))
+        keys[large] = _scramble(chunk.values[large].astype(np.uint64) ^ masks)
     return keys, absent
 
 
@@ -77,12 +81,19 @@ def _bits_of_cell(cell: Any, *, exact: bool) -> int | None:
         number = number_of(cell)
         whole = int(cell) if exact and isinstance(cell, (int, np.integer)) else None
     if whole is not None and abs(whole) >= EXACT_INTEGERS:
-        return whole % 2**64 ^ int(_LARGE)
+        return _bits_of_long_integer(whole)
     return int.from_bytes(struct.pack("<d", number + 0.0), "little") if math.isfinite(number) else None
 
 
+def _bits_of_long_integer(whole: int) -> int:
+    """What fits 64 bits keeps them, behind a secret mask for each sign; of more digits a digest is taken."""
+    if not -(2**63) <= whole < 2**64:
+        return _digest(b"%d" % whole)
+    return whole % 2**64 ^ (_NEGATIVE if whole < 0 else _LARGE)
+
+
 def _digest(name: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8, key=_SECRET).digest(), "little")
 
 
 def _scramble(bits: Keys) -> Keys:

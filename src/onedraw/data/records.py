@@ -32,10 +32,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onedraw.data.encoding import Encoder, encoder_for
+from onedraw.data.columns import Wanted
+from onedraw.data.encoding import CountEncoder, Encoder, LevelEncoder, NumberEncoder
 from onedraw.data.persons import PersonLimit, person_keys
-from onedraw.data.schema import Schema
-from onedraw.data.tables import Part, Table, Wanted, in_order
+from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
+from onedraw.data.tables import Part, Table, in_order
 from onedraw.errors import FileMismatch, InvalidSchema
 
 BATCH_ROWS = 131072
@@ -194,6 +195,19 @@ def _open_file(path: Path) -> Table:
         f"{path.name}: expected a name ending in {_FORMATS}, got {suffix or 'no ending'!r}; the format is "
         "not guessed from the contents. Rename or convert the file."
     )
+
+
+def encoder_for(column: Column) -> Encoder:
+    """The encoder of a declared column."""
+    match column:
+        case Number():
+            return NumberEncoder(column.lower, column.upper, column.missing)
+        case Count():
+            return CountEncoder(column.cap, column.missing)
+        case Category():
+            return LevelEncoder(column.labels, column.missing)
+        case Binary():
+            return LevelEncoder(column.labels, column.missing, plain_binary=column.levels is None)
 
 
 def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:

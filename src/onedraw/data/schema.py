@@ -42,12 +42,11 @@ from pydantic import (
     model_validator,
 )
 
-from onedraw.data.cells import BLANKS, label_of
+from onedraw.data.cells import BINARY_WORDS, BLANKS, label_of
 from onedraw.errors import CannotWrite, InvalidSchema
 from onedraw.plain_text import acting
 
 LARGEST_CAP = 10**9  # sums of a column then stay inside int64 up to nine billion records
-BINARY_WORDS = ("no", "yes")
 
 _UNDECLARED = {  # what is missing: why it matters, what to do
     "bounds": (

@@ -13,20 +13,10 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum
 from itertools import islice
 from typing import Any, TypeVar
 
-from onedraw.data.encoding import Chunk
-
-
-class Wanted(Enum):
-    """What a column will be read as, so that a source holding text can prepare it."""
-
-    NUMBERS = "numbers"
-    LABELS = "labels"
-    IDENTIFIERS = "identifiers"
-
+from onedraw.data.columns import Chunk, Wanted
 
 Batch = dict[str, Chunk]
 Part = Callable[[], Iterator[Batch]]

@@ -15,6 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from onedraw.errors import InvalidModel
+from onedraw.models.responses import class_labels
 from onedraw.planning import Regression
 
 from .incoming import Incoming
@@ -236,7 +237,7 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
         return tags
 
 
-def declared_classes(estimator: Any) -> NDArray[Any]:
+def declared_classes(estimator: Any, name: str = "classes") -> NDArray[Any]:
     """The labels as declared, at least two different ones; never those that occur in the records."""
     classes = estimator.classes
     if classes is None:
@@ -245,15 +246,10 @@ def declared_classes(estimator: Any) -> NDArray[Any]:
             "read from the records: a label that only one person has would give that person away. Pass classes=[0, 1], say."
         )
     if not isinstance(classes, list | tuple | np.ndarray):
-        raise InvalidModel(f"classes must be a list of labels, but a {type(classes).__name__} came.")
-    labels = np.asarray(classes)
-    if labels.ndim != 1 or len(labels) < 2 or len({str(label) for label in labels.tolist()}) < len(labels):
-        raise InvalidModel(
-            "classes must be at least two different labels, the negative one first: classes=[0, 1], say."
-        )
-    if len({isinstance(label, str) for label in classes}) > 1:
-        labels = np.asarray(classes, dtype=object)
-    return labels
+        raise InvalidModel(f"{name} must be a list of labels, but a {type(classes).__name__} came.")
+    class_labels(name, classes)
+    mixed = len({isinstance(label, str) for label in classes}) > 1
+    return np.asarray(classes, dtype=object if mixed else None)
 
 
 def two_declared(classes: Any) -> bool:

@@ -5,9 +5,9 @@ regime. These estimators take one column, (n,) or (n, 1), like scikit-learn's La
 
 | a record that is | counts as |
 | --- | --- |
-| outside the declared bounds, ±inf | the nearest bound |
+| outside the declared bounds | the nearest bound |
 | an undeclared class or level | the first one declared |
-| NaN or not a number | the first class; for a mean the middle of the range; for a rate 0 |
+| NaN, ±inf or not a number | the first class; for a mean the middle of the range; for a rate 0 |
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class DPHistogram(ColumnEstimator):
                 "DPHistogram needs levels=[…], all values there can be. They are never read from the records: a value that "
                 "only one person has would give that person away."
             )
-        return declared_classes(SimpleNamespace(classes=self.levels))
+        return declared_classes(SimpleNamespace(classes=self.levels), "levels")
 
     def _model(self, n: int, budget: Promise) -> DirichletCategorical:
         levels = self._declared().tolist()

@@ -1,14 +1,15 @@
 """What came into `fit` or `predict`: its shape is public and checked, its records are not looked at.
 
 scikit-learn's own checks convert the records and raise on one that is not a number: that would tell whether there is
-such a record. Here only the container is examined. Records are read later, by the model, after the ledger was charged;
-`Measured` and `LabelCodes` put off what has to be done to responses until then.
+such a record. Here only the container is examined, and of it only what no record decides: the type of a column is never
+a reason to refuse, and a list of rows has the declared number of columns, whatever the lengths of its rows. Records are
+read later, by the model, after the ledger was charged; `Measured` and `LabelCodes` put off what has to be done to
+responses until then.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,12 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from onedraw.data import Measure
+from onedraw.data.columns import columns_in, library_of
 from onedraw.errors import InvalidModel
-from onedraw.models.reading import batches
+from onedraw.models.reading import batches, is_rows, refuse_sparse
 from onedraw.models.responses import Codes
+
+LARGEST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,11 +41,9 @@ class Incoming:
 def incoming(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Incoming:
     """Check shapes, names and the number of columns; ``reset`` (in fit) remembers them on the estimator."""
     X = _container(X, "X")
-    n, features = _shape(estimator, X)
-    if isinstance(X, list | tuple):  # scikit-learn would take the length of the first row, which is a record
-        checked = np.empty((0, features))
-    else:
-        checked = X
+    declared = _declared_columns(estimator.bounds) if reset else getattr(estimator, "n_features_in_", None)
+    n, features = _shape(X, declared)
+    checked = np.empty((0, features)) if is_rows(X) else X  # a row is a record: its length is not looked at
     if reset:
         validate_data(estimator, checked, y, skip_check_array=True)
         y = _responses(y, n)
@@ -57,7 +59,7 @@ def one_column(estimator: Any, X: Any) -> tuple[Any, int]:
     shape = _shape_of(X)
     if len(shape) == 2 and shape[1] == 1:
         validate_data(estimator, X, skip_check_array=True)  # remembers a frame's column name
-        X = X.iloc[:, 0] if hasattr(X, "iloc") else np.asarray(X)[:, 0]
+        X = _only_column(X)
     elif len(shape) != 1:
         raise InvalidModel(
             f"{type(estimator).__name__} takes one column of records, shape (n,) or (n, 1), but one of shape {shape} came. "
@@ -70,20 +72,16 @@ def one_column(estimator: Any, X: Any) -> tuple[Any, int]:
 
 
 def _container(data: Any, name: str) -> Any:
-    if type(data).__module__.partition(".")[0] == "scipy" and hasattr(data, "toarray"):
-        raise InvalidModel(f"Sparse data was passed for {name}, but dense data is required. Pass {name}.toarray().")
-    if not hasattr(data, "shape") and not isinstance(data, list | tuple) and hasattr(data, "__array__"):
-        data = np.asarray(data)
-    if getattr(getattr(data, "dtype", None), "kind", "") == "c":
-        raise InvalidModel(f"Complex data not supported: {name} is an array of complex numbers. Pass real ones.")
-    return data
+    refuse_sparse(data, name)
+    known = hasattr(data, "shape") or isinstance(data, list | tuple) or library_of(data) is not None
+    return data if known or not hasattr(data, "__array__") else np.asarray(data)
 
 
 def _shape_of(data: Any) -> tuple[int, ...]:
     shape = getattr(data, "shape", None)
     if isinstance(shape, tuple):
         return shape
-    if isinstance(data, list | tuple):
+    if isinstance(data, list | tuple) or library_of(data) is not None:
         return (len(data),)
     raise InvalidModel(
         f"Expected an array, a data frame or a list, but a {type(data).__name__} came. The number of records is public "
@@ -91,10 +89,15 @@ def _shape_of(data: Any) -> tuple[int, ...]:
     )
 
 
-def _shape(estimator: Any, X: Any) -> tuple[int, int]:
+def _shape(X: Any, declared: int | None) -> tuple[int, int]:
     shape = _shape_of(X)
-    if isinstance(X, list | tuple):
-        shape = (len(X), *_row_length(X))
+    if is_rows(X):
+        if declared is None:
+            raise InvalidModel(
+                "The number of columns of a list of rows is not public: each row has a length of its own. Declare it, with "
+                "bounds=([low, …], [high, …]), one each per column; or pass an array of numbers or a data frame."
+            )
+        shape = (len(X), declared)
     if len(shape) != 2:
         raise InvalidModel(
             f"Expected 2D array, got {len(shape)}D array instead: shape {shape}. Reshape your data, one row per record, "
@@ -106,11 +109,15 @@ def _shape(estimator: Any, X: Any) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def _row_length(rows: list[Any] | tuple[Any, ...]) -> tuple[int, ...]:
-    """A list has no shape of its own: the length most of its rows have. One odd row changes nothing."""
-    lengths = Counter(len(row) if isinstance(row, list | tuple | np.ndarray) else -1 for row in rows)
-    length = lengths.most_common(1)[0][0] if lengths else 0
-    return () if length < 0 else (length,)
+def _declared_columns(bounds: Any) -> int | None:
+    """How many columns the bounds speak of; None if they are the same numbers for all."""
+    ends = bounds if isinstance(bounds, list | tuple) else ()
+    return next((len(end) for end in ends if isinstance(end, list | tuple | np.ndarray)), None)
+
+
+def _only_column(table: Any) -> Any:
+    columns = columns_in(table)
+    return table[:, 0] if columns is None else columns[0]
 
 
 def _responses(y: Any, n: int) -> Any:
@@ -124,7 +131,7 @@ def _responses(y: Any, n: int) -> Any:
             DataConversionWarning,
             stacklevel=4,
         )
-        y = y.iloc[:, 0] if hasattr(y, "iloc") else np.asarray(y)[:, 0]
+        y = _only_column(y)
     elif len(shape) != 1:
         raise InvalidModel(f"y must have one number or label per record, shape (n,), but it has shape {shape}.")
     if shape[0] != n:
@@ -165,7 +172,8 @@ class Measured(_Late):
     def _read(self) -> NDArray[np.float64]:
         numbers = np.concatenate([np.asarray(batch, dtype=np.float64) for batch in batches(self.values)])
         with np.errstate(over="ignore"):
-            return (numbers - self.measure.centre) / self.measure.unit
+            measured = (numbers - self.measure.centre) / self.measure.unit
+        return np.clip(measured, -LARGEST, LARGEST)  # a finite record stays one: clamped, not missing
 
 
 class LabelCodes(_Late):

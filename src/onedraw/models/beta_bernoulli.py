@@ -27,8 +27,8 @@ class BetaBernoulli(ConjugateModel):
 
     | record | counts as |
     | --- | --- |
-    | below lower, above upper, ±inf | lower, upper |
-    | NaN, None, not a number | ``missing`` (lower, unless declared) |
+    | below lower, above upper | lower, upper |
+    | NaN, ±inf, None, not a number | ``missing`` (lower, unless declared) |
     """
 
     quantity: ClassVar[str] = "proportion"

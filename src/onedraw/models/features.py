@@ -6,8 +6,8 @@ multiplies θ has norm up to r̃ = √(r² + 1), not r: Minami et al. §3.3 forg
 
 | a row … | `bounds=(lo, hi)` | `data_norm=r` |
 | --- | --- | --- |
-| outside, ±inf | each entry moved to the nearest bound | scaled onto the sphere of radius r |
-| with NaN, None or a non-number in an entry | the value of [lo, hi] nearest to 0 there | 0 there |
+| outside | each entry moved to the nearest bound | scaled onto the sphere of radius r |
+| with NaN, ±inf, None or a non-number in an entry | the value of [lo, hi] nearest to 0 there | 0 there |
 | of the wrong length, or not a row | as if every entry were NaN | as if every entry were NaN |
 
 A model whose promise needs no bound (`likelihood_model`) may declare none: its rows are treated as in a box of ±1e60.
@@ -33,7 +33,7 @@ from onedraw.errors import InvalidModel
 from onedraw.privacy.rounding import root_up
 
 from .model import count, number, positive_number
-from .reading import row_batches
+from .reading import batches, is_rows, refuse_sparse, row_batches
 
 Matrix = NDArray[np.float64]
 Ends = float | tuple[float, ...]
@@ -225,21 +225,21 @@ def _check_scaled(scaled: Any, box: tuple[Ends, Ends] | None) -> None:
 
 
 def read_rows(X: Any, features: Features) -> Iterator[Matrix]:
-    """Encoded batches of a matrix, a data frame or a sequence of rows."""
-    shape = getattr(X, "shape", None)
-    if features.count == 1 and isinstance(shape, tuple) and len(shape) == 1:
-        X = np.asarray(X).reshape(-1, 1)
-    elif features.count == 1 and not isinstance(shape, tuple):
-        X = [record if isinstance(record, list | tuple | np.ndarray) else [record] for record in X]
-    for batch in row_batches(X, dim=features.count):
+    """Encoded batches of a matrix, a data frame or a sequence of rows; of one feature a column will do."""
+    if features.count == 1 and is_rows(X):
+        X = [row if isinstance(row, list | tuple) or (isinstance(row, np.ndarray) and row.ndim) else [row] for row in X]
+    one_column = features.count == 1 and len(getattr(X, "shape", (0, 0))) == 1
+    found = (batch[:, np.newaxis] for batch in batches(X)) if one_column else row_batches(X, dim=features.count)
+    for batch in found:
         yield features.enforce(np.asarray(batch, dtype=np.float64))
 
 
 def check_rows(X: Any, features: Features) -> None:
     """The container's shape, which is public; what its records hold is not looked at."""
-    shape = getattr(X, "shape", None)
-    if not isinstance(shape, tuple):
+    refuse_sparse(X, "X")
+    if is_rows(X):
         return
+    shape = getattr(X, "shape", (len(X),))
     if shape[1:] != (features.count,) and not (features.count == 1 and len(shape) == 1):
         raise InvalidModel(
             f"X must be an array of shape (n, {features.count}), as features={features.count} says, but one of shape "

@@ -37,8 +37,8 @@ class GammaExponential(ConjugateModel):
 
     | record | counts as |
     | --- | --- |
-    | below 0, above cap, ±inf | 0, cap |
-    | NaN, None, not a number | ``missing`` (0, unless declared) |
+    | below 0, above cap | 0, cap |
+    | NaN, ±inf, None, not a number | ``missing`` (0, unless declared) |
     """
 
     quantity: ClassVar[str] = "rate of durations"

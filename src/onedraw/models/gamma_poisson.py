@@ -22,9 +22,9 @@ class GammaPoisson(ConjugateModel):
 
     | record | counts as |
     | --- | --- |
-    | below 0, above cap, ±inf | 0, cap |
+    | below 0, above cap | 0, cap |
     | not whole | the nearest whole number |
-    | NaN, None, not a number | ``missing`` (0, unless declared) |
+    | NaN, ±inf, None, not a number | ``missing`` (0, unless declared) |
     """
 
     quantity: ClassVar[str] = "rate of counts"

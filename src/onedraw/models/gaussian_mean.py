@@ -34,8 +34,8 @@ class GaussianMean(ConjugateModel):
 
     | record | counts as |
     | --- | --- |
-    | outside the range or ball, ±inf | its nearest end, or the point of the sphere in its direction |
-    | NaN, None, not a number, a row of the wrong length | ``centre`` (dim > 1: in the missing coordinates) |
+    | outside the range or ball | its nearest end, or the point of the sphere in its direction |
+    | NaN, ±inf, None, not a number, a row of the wrong length | ``centre`` (dim > 1: in the missing coordinates) |
     """
 
     quantity: ClassVar[str] = "mean"

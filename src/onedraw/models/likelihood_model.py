@@ -10,10 +10,10 @@ Jacobian e^η. However η is chosen, σ² ≥ floor.
 
 | a record with | is read as |
 | --- | --- |
-| NaN, None or a non-number in a feature | 0 there (the nearest value of a declared box) |
-| ±inf or a huge feature, no bounds declared | ±1e60 |
+| NaN, ±inf, None or a non-number in a feature | 0 there (the nearest value of a declared box) |
+| a huge feature, no bounds declared | ±1e60 |
 | an unknown class | the first class |
-| NaN or a non-number as response | 0 (of durations: the shortest) |
+| NaN, ±inf or a non-number as response | 0 (of durations: the shortest) |
 | a negative count, a fraction | 0, rounded down |
 """
 

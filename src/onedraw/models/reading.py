@@ -1,26 +1,24 @@
 """Records as batches of plain floats or integers, whatever they came in.
 
-No record can make this fail. A numeric array or a schema-clamped column is taken as it is; in anything else
-each record is converted on its own, and one that is not a number becomes NaN, which the sums map to the
-model's public ``missing`` value. What one record becomes never depends on another one.
+No record can make this fail, and what one record becomes never depends on another one: every cell is read by the rule
+of `onedraw.data.cells`, whatever the type of its container. A cell that is no finite number becomes NaN, which the sums
+map to the model's public ``missing`` value. Numeric arrays are read in bulk, to the same effect.
 """
 
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterator, Sized
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.data.columns import Cells, Chunk, Wanted, chunk_in, chunks_in, columns_in
+from onedraw.data.encoding import NumberEncoder
 from onedraw.errors import InvalidModel
 
 Batch = NDArray[Any]
-
-NUMERIC = "buif"
-"""The kinds of array whose records are numbers as they stand."""
 
 BATCH_ROWS = 1 << 16
 """Small enough for the working arrays of a sum to stay in the processor's cache."""
@@ -58,10 +56,24 @@ def check_shape(data: Any, columns: tuple[Any, ...] | None, *, dim: int) -> None
             f"The data must have a length, because n is public and part of the promise, but a "
             f"{type(data).__name__} came. Pass an array, a list or Records."
         )
+    refuse_sparse(data, "the data")
     shape = getattr(data, "shape", None)
-    if isinstance(shape, tuple) and shape[1:] != (() if dim == 1 else (dim,)):
+    if isinstance(shape, tuple) and shape[1:] != (() if dim == 1 else (dim,)) and not is_rows(data):
         expected = "(n,)" if dim == 1 else f"(n, {dim})"
         raise InvalidModel(f"The data must be an array of shape {expected}, but one of shape {shape} came.")
+
+
+def refuse_sparse(data: Any, name: str) -> None:
+    """Sparse matrices are refused by their type, whatever they hold."""
+    if hasattr(data, "toarray") or hasattr(data, "todense"):
+        raise InvalidModel(f"Sparse data was passed for {name}, but dense data is required. Pass {name}.toarray().")
+
+
+def is_rows(data: Any) -> bool:
+    """Whether this is a sequence of rows, each of a length of its own: a list, or NumPy's array of such objects."""
+    return isinstance(data, list | tuple) or (
+        isinstance(data, np.ndarray) and data.dtype.kind == "O" and data.ndim == 1
+    )
 
 
 def batches(data: Any) -> Iterator[Batch]:
@@ -70,7 +82,7 @@ def batches(data: Any) -> Iterator[Batch]:
         for column in data.values(data.target or data.columns[0]):
             yield from _slices(column)
         return
-    yield from _slices(_numeric(data))
+    yield from map(_numbers, chunks_in(data, Wanted.NUMBERS, BATCH_ROWS))
 
 
 def row_batches(data: Any, *, dim: int) -> Iterator[Batch]:
@@ -79,13 +91,14 @@ def row_batches(data: Any, *, dim: int) -> Iterator[Batch]:
         for batch in data.batches():
             yield from _slices(np.column_stack([np.asarray(column, dtype=np.float64) for column in batch.values()]))
         return
-    found = array_of(data)
-    if found is None or found.dtype.kind not in NUMERIC:
-        records = data if found is None else found.tolist()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            found = np.array([_row(record, dim) for record in records], dtype=np.float64).reshape(-1, dim)
-    yield from _slices(found)
+    columns = columns_in(data)
+    if columns is not None:
+        parts = zip(*(chunks_in(column, Wanted.NUMBERS, BATCH_ROWS) for column in columns), strict=True)
+        yield from (np.column_stack([_numbers(chunk) for chunk in chunks]) for chunks in parts)
+        return
+    table = data if is_rows(data) or not hasattr(data, "__array__") else np.asanyarray(data)
+    for start in range(0, len(table), BATCH_ROWS):
+        yield _rows(table[start : start + BATCH_ROWS], dim)
 
 
 def _slices(values: Batch) -> Iterator[Batch]:
@@ -93,33 +106,31 @@ def _slices(values: Batch) -> Iterator[Batch]:
         yield values[start : start + BATCH_ROWS]
 
 
-def _numeric(data: Any) -> Batch:
-    found = array_of(data)
-    if found is not None and found.dtype.kind in NUMERIC:
-        return found
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a record that converts with a warning is not a number
-        records = data if found is None else found.tolist()
-        return np.fromiter((_number(record) for record in records), dtype=np.float64, count=len(records))
+_ENCODER = NumberEncoder(-np.inf, np.inf, np.nan)
 
 
-def array_of(data: Any) -> Batch | None:
-    """The data as an array if they are one already (a frame's column, say); masked values become None."""
-    if isinstance(data, np.ma.MaskedArray):
-        return np.array(data.tolist(None), dtype=object).reshape(data.shape)
-    return np.asarray(data) if hasattr(data, "__array__") else None
+def _numbers(chunk: Chunk) -> Batch:
+    """Finite numbers, NaN where there is none; integers stay what they are, and finite floats are not copied."""
+    if not isinstance(chunk, Cells) and chunk.absent is None:
+        kind = chunk.values.dtype
+        if kind.kind != "f" or (kind == np.float64 and bool(np.isfinite(chunk.values).all())):
+            return chunk.values
+    return _ENCODER.encode(chunk)
 
 
-def _number(record: Any) -> float:
-    try:
-        return float(record)
-    except Exception:  # whatever a record is, it must not make the program fail
-        return np.nan
+def _rows(rows: Any, dim: int) -> Batch:
+    """Rows of cells; one of another length, or that is no list, tuple or array, is a record of missing cells."""
+    if isinstance(rows, np.ndarray) and not is_rows(rows):
+        flat = chunk_in(rows.reshape(-1), Wanted.NUMBERS)
+    else:
+        flat = chunk_in([cell for row in rows for cell in _cells_of_row(row, dim)], Wanted.NUMBERS)
+    return _numbers(flat).reshape(-1, dim)
 
 
-def _row(record: Any, dim: int) -> list[float]:
-    try:
-        row = [_number(value) for value in record]
-    except Exception:  # not even a sequence
-        row = []
-    return row if len(row) == dim else [np.nan] * dim
+def _cells_of_row(row: Any, dim: int) -> list[Any]:
+    kind = type(row)
+    if issubclass(kind, np.ndarray) and row.ndim == 1 and row.dtype.kind not in "mMV":
+        found = np.ma.filled(row.astype(object), None).tolist()
+    else:
+        found = list(row) if issubclass(kind, list | tuple) else []
+    return found if len(found) == dim else [None] * dim

@@ -1,24 +1,27 @@
 """The response of a record as a number: a sign, a class code, or a value in a public interval.
 
-Whatever a record holds becomes one of these, each record on its own: an unknown label is the first class, NaN or
-a non-number the point of the interval nearest to 0.
+Whatever a record holds becomes one of these, each record on its own by the rule of `onedraw.data.cells`: an unknown
+label is the first class, and what is no finite number the point of the interval nearest to 0.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.data.cells import label_of
+from onedraw.data.columns import Wanted, chunks_in
+from onedraw.data.encoding import LevelEncoder
 from onedraw.errors import InvalidModel
 
 from .losses import SIGNS, Interval
 from .model import number
-from .reading import NUMERIC, array_of, batches
+from .reading import BATCH_ROWS, batches, refuse_sparse
 
 Vector = NDArray[np.float64]
 Label = str | int | float
@@ -65,7 +68,7 @@ class Codes(Response):
 
     def check_column(self, column: Any) -> None:
         super().check_column(column)
-        if tuple(map(str, self.classes)) != tuple(column.labels):
+        if tuple(map(label_of, self.classes)) != tuple(map(label_of, column.labels)):
             raise InvalidModel(
                 f"The model's classes are {', '.join(map(str, self.classes))}, the target's levels in the schema are "
                 f"{', '.join(column.labels)}. Declare the same ones in the same order."
@@ -75,16 +78,9 @@ class Codes(Response):
         return values.astype(np.float64)
 
     def from_values(self, values: Any) -> Vector:
-        found = array_of(values)
-        numeric = all(not isinstance(label, str) for label in self.classes)
-        if found is not None and found.dtype.kind in NUMERIC and numeric:
-            result = np.zeros(len(found))
-            for code, label in enumerate(self.classes):
-                result[found == label] = code
-            return result
-        records = values if found is None else found.tolist()
-        table = {label: float(code) for code, label in enumerate(self.classes)}
-        return np.fromiter((_lookup(table, record) for record in records), dtype=np.float64, count=len(records))
+        encoder = LevelEncoder(self.classes, missing=self.classes[0])
+        parts = [encoder.encode(chunk) for chunk in chunks_in(values, Wanted.LABELS, BATCH_ROWS)]
+        return np.concatenate([np.zeros(0), *parts])
 
 
 @dataclass(frozen=True)
@@ -113,8 +109,7 @@ class Signs(Response):
 
     def from_values(self, values: Any) -> Vector:
         if self.classes is None:
-            numbers = [np.asarray(batch) for batch in batches(values)]
-            return np.where(np.concatenate(numbers) == 1, 1.0, -1.0) if numbers else np.zeros(0)
+            return np.concatenate([np.zeros(0), *(self.from_column(batch) for batch in batches(values))])
         return 2.0 * Codes(self.classes).from_values(values) - 1.0
 
 
@@ -163,6 +158,7 @@ def check_values(values: Any, *, n: int) -> None:
     """One response per record: a property of the containers, not of a record."""
     if not isinstance(values, Sized):
         raise InvalidModel(f"y must be an array or a list, but a {type(values).__name__} came.")
+    refuse_sparse(values, "y")
     shape = getattr(values, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 1:
         raise InvalidModel(f"y must have one number or label per record, shape (n,), but it has shape {shape}.")
@@ -170,7 +166,7 @@ def check_values(values: Any, *, n: int) -> None:
         raise InvalidModel(f"X has {n} rows and y {len(values)} entries; each record needs both.")
 
 
-def class_labels(name: str, classes: Any, *, least: int = 2) -> tuple[Label, ...]:
+def class_labels(name: str, classes: Any) -> tuple[Label, ...]:
     """Declared classes: different labels, at least two. Classes found in the records would tell who is there."""
     if not isinstance(classes, list | tuple | np.ndarray):
         raise InvalidModel(
@@ -178,11 +174,25 @@ def class_labels(name: str, classes: Any, *, least: int = 2) -> tuple[Label, ...
             "would tell which of them occur, so they are declared."
         )
     labels = tuple(_label(label) for label in classes)
-    if len(set(labels)) != len(labels) or len(labels) < least:
-        raise InvalidModel(
-            f"{name} must be at least {least} different labels, but {len(set(labels))} different ones came."
-        )
+    _check_different(name, labels)
     return labels
+
+
+def _check_different(name: str, labels: Sequence[Label]) -> None:
+    """Refuse labels that no record can have, and two that are read as one cell."""
+    read = [label_of(label) for label in labels]
+    if None in read:
+        raise InvalidModel(
+            f"{name} must not contain {labels[read.index(None)]!r}, because a record that says so is read as missing. "
+            "Remove it, or declare a word for it."
+        )
+    if len(set(read)) != len(read) or len(read) < 2:
+        same = next((label for place, label in enumerate(labels) if read[place] in read[:place]), None)
+        found = "" if same is None else f" ({labels[read.index(label_of(same))]!r} and {same!r} are read as one cell)"
+        raise InvalidModel(
+            f"{name} must be at least two different labels, but {len(set(read))} came{found}. Numbers are compared as numbers, "
+            "true as 1 and false as 0, since a container may hold them so. Keep one of each, or make them words."
+        )
 
 
 def _label(label: Any) -> Label:
@@ -192,10 +202,3 @@ def _label(label: Any) -> Label:
         return str(label)
     value = number("a class label that is not text", label)
     return int(value) if value == int(value) else value
-
-
-def _lookup(table: dict[Label, float], record: Any) -> float:
-    try:
-        return table.get(record, 0.0)
-    except Exception:  # whatever a record is (a list, say), it must not make the program fail
-        return 0.0
