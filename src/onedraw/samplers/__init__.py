@@ -8,7 +8,7 @@ with `meetings` and `coupling` (how L-lag couplings on data simulated by `simula
 `hamiltonian_chain` and `coupling_chain` (compiled), `mode` and `landscape` (where they start, in which coordinates),
 `blackjax_kernels` (the one place that meets BlackJAX) and `fits` (many data sets at once); `selection` (one of many candidates, exact
 on whole numbers); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
-into ChaCha20, or a seed), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
+into ChaCha20, or a seed), `forks` (what a forked child cannot do), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
 Every sampler is a frozen value with `exactness(plan)`, `run(target, randomness, size=…)`, `draw`, `to_dict` and a
 ``randomness`` that says what it is run with: "numpy" (a Generator) or "jax" (a key).
@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from onedraw.samplers import forks as forks  # watches for forks from now on
 
 if TYPE_CHECKING:
     from onedraw.samplers.chacha import CHACHA20, chacha_key, secure_key, seeded_key

@@ -17,6 +17,7 @@ from onedraw.errors import ExactnessRefused
 from onedraw.models.predictors import Linear
 from onedraw.samplers.coupling import LEAST_RESERVE
 from onedraw.samplers.exact import Exact
+from onedraw.samplers.forks import check_fork
 from onedraw.samplers.hamiltonian import HMC, NUTS
 from onedraw.samplers.langevin import LastIterateLangevin
 from onedraw.samplers.proximal import Proximal, geometry_of, iterations_of
@@ -44,6 +45,7 @@ PASSES = {"langevin": 2.0, "proximal": 4.0}
 
 def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[Any, str]:
     """(sampler, why); ``accept`` are the kinds of exactness short of a proof that the caller takes by name."""
+    check_fork(plan)
     if getattr(plan, "closed_form", True):
         return Exact(), "exact: the law has a closed form"
     if plan.requires == "candidates":
@@ -89,6 +91,7 @@ def _unproven(plan: Any, accepted: tuple[str, ...]) -> tuple[Any, str]:
 
 def check_sampler(plan: Any, sampler: Any) -> None:
     """Refuse a sampler for a plan that is an algorithm of its own and needs none."""
+    check_fork(plan)
     own = OWN.get(getattr(plan, "requires", "exact"))
     if own is not None and type(sampler).__name__ != own:
         raise ExactnessRefused(
