@@ -2,12 +2,16 @@
 
 import json
 import random
+import resource
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 WORKER = Path(__file__).with_name("release_worker.py")
 
@@ -121,3 +125,59 @@ def test_a_full_disk_is_noticed_before_the_charge_or_loses_nothing(work, small_d
     for one in refused:
         assert (one["code"], one["charges"], one["left"]) == (2, 0, []), one
     assert found == {}
+
+
+@pytest.mark.finding("A4")
+def test_a_damaged_page_is_noticed_before_the_charge(run, place):
+    spoil(place / "patients.parquet", column=0)
+    code, _, err = run(*arguments("patients.parquet"))
+    assert code == 2, err
+    assert "damaged" in err
+    assert charges(run) == 0
+    assert list(place.glob("release.json*")) == []
+
+
+def test_a_damaged_page_of_another_column_does_not_matter(run, place):
+    spoil(place / "patients.parquet", column=1)
+    assert run(*arguments("patients.parquet"))[0] == 0
+    assert charges(run) == 1
+
+
+def spoil(path, *, column):
+    """Write a Parquet file and overwrite bytes of one column's page."""
+    table = pa.table({"outcome": ["yes", "no", "no", ""] * 5000, "other": np.random.default_rng(1).random(20_000)})
+    pq.write_table(table, path, compression="zstd", use_dictionary=False)
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(column)
+    middle = chunk.data_page_offset + chunk.total_compressed_size // 2
+    content = bytearray(path.read_bytes())
+    content[middle : middle + 40] = bytes(40)
+    path.write_bytes(content)
+
+
+def arguments(source="patients.csv", **changes):
+    options = {"schema": "schema.yaml", "target": "outcome", "model": "proportion", "epsilon": 0.01,
+               "ledger": "books.db", "out": "release.json"} | changes  # fmt: skip
+    return ["release", source, *(f"--{name}={value}" for name, value in options.items())]
+
+
+def charges(run):
+    return json.loads(run("ledger", "show", "books.db", "--json")[1])["datasets"]["patients-2026"]["releases"]
+
+
+@pytest.mark.finding("C1")
+def test_scores_that_do_not_fit_leave_no_file_behind(run, place, small_disk):
+    (place / "schema.yaml").write_text(SCHEMA + "  age: {kind: number, lower: 0, upper: 100, missing: 50}\n")
+    (place / "patients.csv").write_text("outcome,age\n" + "yes,60\nno,20\nno,30\n" * 20)
+    assert run(*arguments(model="logistic", epsilon=5, mechanism="gdp"))[0] == 0
+    (place / "new.csv").write_text("age\n" + "40\n" * 20_000)
+    folder, limits = Path(small_disk), resource.getrlimit(resource.RLIMIT_FSIZE)
+    if small_disk == "-":  # no file system of its own: a limit on the size of any file, as under a quota
+        folder = place / "small"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, limits[1]))
+    try:
+        code, _, err = run("predict", "release.json", "new.csv", "--out", folder / "scores.csv")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert code == 2, err
+    assert "could not be written" in err
+    assert list(folder.iterdir()) == []

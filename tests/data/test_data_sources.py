@@ -216,6 +216,7 @@ def test_parquet_and_arrow_files_read_like_tables(tmp_path, array):
         pq.write_table(table, tmp_path / "d.parquet", row_group_size=2)
         names.append("d.parquet")
     for name in names:
+        read(tmp_path / name, schema_of("number")).check_whole()
         for kind in KINDS:
             assert encoded(tmp_path / name, schema_of(kind)) == expected(array.to_pylist(), kind), name
 
@@ -371,6 +372,41 @@ def test_a_page_damaged_after_the_footer_is_refused_without_quoting_it(tmp_path)
     path.write_bytes(raw)
     with pytest.raises(FileMismatch, match="damaged"):
         encoded(path, schema_of("number"))
+
+
+DAMAGED_TEXT = [pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())]
+
+
+@pytest.mark.parametrize("kind", DAMAGED_TEXT, ids=str)
+def test_an_arrow_file_whose_offsets_point_elsewhere_is_refused_before_they_are_followed(tmp_path, kind):
+    """Following them would be a crash, or a read of memory that is none of the file's."""
+    array = pa.array(["yes", "no", ""] * 2000).cast(kind)
+    place, pattern = next(
+        (buffer.address, buffer.to_pybytes())
+        for buffer in array.buffers()
+        if buffer is not None and buffer.size >= 4000
+    )
+    assert place
+    path = tmp_path / "t.arrow"
+    pyarrow.feather.write_feather(pa.table({"x": array}), path, compression="uncompressed")
+    raw = path.read_bytes()
+    at = raw.index(pattern[:400])
+    path.write_bytes(raw[: at + 200] + b"\xff\x7f\xff\x7f" * 10 + raw[at + 240 :])
+    records = read(path, Schema.from_dict({"columns": {"x": {"kind": "binary", "missing": "no"}}}))
+    with pytest.raises(FileMismatch, match="damaged"):
+        records.check_whole()
+
+
+def test_a_whole_file_of_odd_records_is_whole(tmp_path):
+    """Bytes that are no UTF-8, empty and missing cells: records, and so no reason to refuse."""
+    array = pa.array([b"\xff\xfe", b"", None, b"yes"] * 100).view(pa.string())
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 1] * 100, pa.int8()), array.slice(0, 2))
+    schema = Schema.from_dict({"columns": {name: {"kind": "binary", "missing": "no"} for name in ("x", "z")}})
+    for name, write in (("t.arrow", pyarrow.feather.write_feather), ("t.parquet", pq.write_table)):
+        write(pa.table({"x": array, "z": coded}), tmp_path / name)
+        records = read(tmp_path / name, schema)
+        records.check_whole(["x"] if name == "t.parquet" else None)
+        assert sum(len(values) for values in records.values("x")) == 400
 
 
 def test_the_format_is_not_guessed(tmp_path):

@@ -8,7 +8,7 @@ by cell, bytes need not be UTF-8, integers need not fit a float.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -180,15 +180,22 @@ class ParquetTable(_ArrowTable):
         return [partial(self._part, group, dict(wanted), rows) for group in groups]
 
     def _part(self, groups: list[int], wanted: dict[str, Wanted], rows: int) -> Iterator[Batch]:
+        with self._streamed() as file:
+            batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=list(wanted))
+            yield from self._batches(batches, wanted, rows)
+
+    def check_whole(self, names: Sequence[str]) -> None:
+        with self._streamed() as file:
+            for _ in file.iter_batches(columns=list(names)):
+                pass  # its pages could be decoded: that is all that was asked
+
+    @contextmanager
+    def _streamed(self) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
         # Without pre-buffering a column is streamed, so that memory does not grow with the row group.
-        with (
-            _readable(self._path),
-            pq.ParquetFile(self._path, pre_buffer=False, buffer_size=2**20) as file,
-        ):
-            batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=list(wanted))
-            yield from self._batches(batches, wanted, rows)
+        with _readable(self._path), pq.ParquetFile(self._path, pre_buffer=False, buffer_size=2**20) as file:
+            yield file
 
 
 class IpcTable(_ArrowTable):
@@ -223,9 +230,40 @@ class IpcTable(_ArrowTable):
         return [partial(self._part, dict(wanted), rows)]
 
     def _part(self, wanted: dict[str, Wanted], rows: int) -> Iterator[Batch]:
-        fields = [place for place, name in enumerate(self.names) if name in wanted]
+        with self._columns(wanted) as batches:
+            yield from self._batches(batches, wanted, rows)
+
+    def check_whole(self, names: Sequence[str]) -> None:
+        with self._columns(names) as batches:
+            for batch in batches:
+                for column in batch.columns:
+                    _check_structure(column)
+
+    @contextmanager
+    def _columns(self, names: Collection[str]) -> Iterator[Iterator[Any]]:
+        fields = [place for place, name in enumerate(self.names) if name in names]
         with _readable(self._path), pa.memory_map(str(self._path)) as source:
-            yield from self._batches(self._each(self._open(source, fields)), wanted, rows)
+            yield self._each(self._open(source, fields))
+
+
+def _check_structure(array: Any) -> None:
+    """Raise `ArrowInvalid` where offsets or codes point outside the file, which would crash whoever follows them.
+
+    The cells themselves are not looked at: text is taken as bytes, since no record may be a reason to fail.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if isinstance(array, pa.DictionaryArray):
+        _check_structure(array.dictionary)
+        numbered = pa.array(range(len(array.dictionary)), pa.int64())
+        pa.DictionaryArray.from_arrays(array.indices, numbered, safe=False).validate(full=True)
+    elif array.type in _AS_BYTES:
+        array.view(_AS_BYTES[array.type]).validate(full=True)
+    elif array.type in _AS_BYTES.values():
+        array.validate(full=True)
+
+
+_AS_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
 
 
 class MemoryTable(_ArrowTable):

@@ -16,6 +16,8 @@ one person changes at most k encoded records.
 |                                                      | the file's schema, not in its records         |
 | has a header and no records                          | fine, n = 0 (a plan refuses it)               |
 | changes between the count and the reading            | `FileMismatch`                                |
+| has a damaged page (Parquet, Arrow)                  | `FileMismatch` from `check_whole`, which the  |
+|                                                      | door calls before the charge                  |
 | has ragged, undecodable, undeclared, NaN, … records  | fine, they are read as declared in `missing`  |
 """
 
@@ -99,6 +101,11 @@ class Records:
             raise InvalidSchema("No column was asked for. Name at least one of the declared columns.")
         encoders = {name: encoder_for(self.schema.column(name)) for name in names}
         return map(self._on_scale, self._batches(encoders))
+
+    def check_whole(self, columns: Sequence[str] | None = None) -> None:
+        """Refuse a damaged file before anything is paid: its pages are decoded, and no cell is looked at."""
+        person = [] if self.schema.person is None else [self.schema.person]
+        self._table.check_whole(list(dict.fromkeys([*(columns or self.columns), *person])))
 
     def _on_scale(self, batch: Batch) -> Batch:
         if self.measure is None or self.target not in batch:

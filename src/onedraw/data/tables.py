@@ -2,7 +2,7 @@
 
 A `Table` knows its column names and its number of records before any cell is looked at, and hands over the
 wanted columns as chunks, in order, as often as asked. Everything that can be wrong with a *file* is found
-when the table is opened; nothing that is wrong with a *record* is ever an error.
+when the table is opened, or by `check_whole`; nothing that is wrong with a *record* is ever an error.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ class Table(ABC):
     def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
         """Columns whose declared type can hold no number, level or identifier, with that type."""
         return {}
+
+    def check_whole(self, names: Sequence[str]) -> None:
+        """Refuse a damaged file: decode these columns and look at no cell. Most sources are whole once they are open."""
+        return None
 
     @abstractmethod
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:

@@ -232,6 +232,7 @@ def release(
     check_count(plan, data)
     if isinstance(data, Records):
         check_unit(plan, data.schema)
+        check_file(plan, data)
     words = _Words(
         plan,
         sampler.to_dict(),
@@ -298,6 +299,11 @@ def check_unit(plan: Plan, schema: Schema) -> None:
             f"The schema lets one person have up to {enforced} records, the plan pays for {planned}. The promise would be "
             f"about another unit than the data have. Calibrate with records_per_person={enforced}."
         )
+
+
+def check_file(plan: Plan, data: Records) -> None:
+    """Notice a damaged file before the charge: the columns that will be read can be decoded."""
+    data.check_whole([data.target] if data.target and isinstance(plan.model, ConjugateModel) else None)
 
 
 def sums_exactly(plan: Plan) -> bool:
