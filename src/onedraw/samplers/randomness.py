@@ -8,7 +8,7 @@ operating system for every generator and never leaves the process.
 
 | what happens | what the stream does |
 | --- | --- |
-| `os.fork` (also `multiprocessing` by fork) | every living secure generator takes a fresh key in the child |
+| `os.fork` (also `multiprocessing` by fork) | every living secure generator takes a fresh key in the child; what needs JAX is refused there, see `forks` |
 | copying or pickling a secure generator | refused: the copy would repeat the stream |
 | `spawn` | refused: randomgen's children ignore the key |
 | a fork in C without Python's hooks, a machine resumed twice | *not detected*: make the generator after it |
