@@ -3,7 +3,7 @@
 import pytest
 
 from onedraw import errors
-from onedraw.release import door
+from onedraw.release import files
 from onedraw.report import page, report_html, write_report
 
 
@@ -35,7 +35,7 @@ def test_a_folder_without_permission_is_refused_before_anything_is_read(tmp_path
     def forbidden(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(door.tempfile, "TemporaryFile", forbidden)
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", forbidden)
     with pytest.raises(errors.CannotWrite, match="cannot be written"):
         write_report("not even a release", tmp_path / "report.html")
 
@@ -44,7 +44,7 @@ def test_a_failure_while_writing_leaves_nothing_behind(releases, tmp_path, monke
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(page.os, "replace", full)
+    monkeypatch.setattr(page.os, "fsync", full)
     with pytest.raises(errors.CannotWrite, match="No space left"):
         write_report(releases["mean"], tmp_path / "report.html")
     assert list(tmp_path.iterdir()) == []
