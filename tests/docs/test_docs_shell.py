@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_docs_code import run_page
+
+import onedraw as od
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -29,8 +32,12 @@ def paste(blocks: list[str], folder: Path, **surroundings: str) -> str:
     return done.stdout
 
 
-def test_the_quickstart_after_its_first_block(tmp_path):
-    """The first block, `make demo`, is run by the longer test below, and its command by those of the command line."""
+@pytest.mark.finding("S7")
+def test_the_quickstart_after_its_first_block(tmp_path, monkeypatch):
+    """The first block, `make demo`, is run by the longer test below, and its command by those of the command line.
+
+    Then the page's Python, pasted where the shell is left.
+    """
     (tmp_path / ".venv").symlink_to(sys.prefix, target_is_directory=True)
     first, *others = blocks_of("quickstart.md")
     assert first == "make demo\n"
@@ -40,6 +47,9 @@ def test_the_quickstart_after_its_first_block(tmp_path):
     assert "class,P(benign),P(malignant)" in printed
     report = (tmp_path / "my-first-release" / "report.html").read_text(encoding="utf-8")
     assert "diagnosis" in report
+    monkeypatch.chdir(tmp_path / "my-first-release")
+    assert run_page(ROOT / "docs" / "quickstart.md") == 1
+    assert len(od.Ledger.open("books.db").events("tumours-2026")) == 5  # opened; twice reserved and settled
 
 
 @pytest.mark.slow

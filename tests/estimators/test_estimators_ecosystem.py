@@ -6,6 +6,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import Parallel, delayed
 from sklearn.base import clone
@@ -16,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import onedraw as od
-from onedraw.errors import BudgetSpent, WrongCall
+from onedraw.errors import BudgetSpent, OnedrawError, WrongCall
 from onedraw.estimators import NotCovered
 from onedraw.estimators.surroundings import CHOSEN, SCORED
 from onedraw.ledger import Kind
@@ -104,15 +105,37 @@ def test_copies_share_the_ledger(data, books):
     assert fits(books) == 1
 
 
-def test_a_fitted_estimator_is_pickled_without_diagnostics(data):
+@pytest.mark.finding("C9")
+def test_a_fitted_estimator_holds_no_diagnostics(data):
     X, y = data
-    model = od.DPLinearRegression(1.0, **FIT).fit(X, y)
-    model.release_.diagnostics["acceptance"] = "private"
+    model = od.DPLinearRegression(1.0, **FIT | {"mechanism": "noisy-gradient huber"}).fit(X, y)
+    assert model.release_.diagnostics == {}
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict(X), model.predict(X))
     assert again.certificate_ == model.certificate_
-    assert again.release_.diagnostics == {}
-    assert copy.deepcopy(model).release_.diagnostics == {}
+
+
+@pytest.mark.finding("C5")
+@pytest.mark.parametrize("unfitted", [True, False])
+def test_a_refused_fit_leaves_an_estimator_as_it_was(data, unfitted):
+    X, y = data
+    model = od.DPLinearRegression(1.0, **FIT)
+    if not unfitted:
+        model.fit(pd.DataFrame(X).add_prefix("column "), y)
+    before = dict(vars(model))
+    with pytest.raises(OnedrawError):
+        model.set_params(mechanism="magic").fit(X[:, :1], y)
+    after = vars(model.set_params(mechanism=before["mechanism"]))
+    assert list(after) == list(before)
+    assert all(after[name] is value for name, value in before.items())
+
+
+def test_where_warnings_are_errors_a_fit_that_warns_spends_nothing(data, books):
+    X, y = data
+    pipeline = make_pipeline(StandardScaler(), od.DPLinearRegression(1.0, **FIT, ledger=books, dataset="patients"))
+    with pytest.raises(NotCovered):
+        pipeline.fit(X, y)
+    assert fits(books) == 0
 
 
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])

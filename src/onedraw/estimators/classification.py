@@ -18,6 +18,7 @@ from onedraw.errors import InvalidModel
 from onedraw.models.responses import class_labels
 from onedraw.planning import Regression
 
+from .fitting import all_or_nothing
 from .incoming import Incoming
 from .linear import LinearEstimator
 from .regression_release import regression
@@ -115,6 +116,7 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         self.dataset = dataset
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> DPLogisticRegression:
         """Charge the ledger, read the records once, and keep what was released."""
         came = self._incoming(X, y)
@@ -203,6 +205,7 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
         self.dataset = dataset
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> DPLinearSVC:
         """Charge the ledger, read the records once, and keep what was released."""
         came = self._incoming(X, y)

@@ -32,7 +32,7 @@ from onedraw.planning.questions import mean_model, pair
 from onedraw.privacy import Promise
 
 from .classification import declared_classes
-from .fitting import PrivateEstimator, cached
+from .fitting import PrivateEstimator, all_or_nothing, cached
 from .incoming import LabelCodes, one_column
 from .summary import Estimate
 
@@ -48,6 +48,7 @@ class ColumnEstimator(PrivateEstimator):
     n_draws: Any
     n_features_in_: int
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Any:
         """Charge the ledger, read the column once, and keep what was released; ``y`` is not used."""
         column, n = one_column(self, X)

@@ -2,7 +2,8 @@
 
 The order is the same everywhere. Parameters and shapes are checked, which are public; the mechanism is chosen and
 calibrated from public numbers; the ledger is charged; then the records are read, once, by the door. Fitted estimators
-hold what left through the door and nothing else: their attributes are as public as the certificate.
+hold what left through the door and nothing else, no diagnostics either: their attributes are as public as the
+certificate. A fit that is refused leaves an estimator as it was.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import abc
 import numbers
 import os
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ from onedraw.release.door import accepted_words
 
 from .summary import Estimate, Summary
 from .surroundings import not_covered
+
+Call = ParamSpec("Call")
+Self = TypeVar("Self")
 
 
 class FewRecords(UserWarning):
@@ -111,16 +115,16 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
                 f"n = {plan.n} records for {len(plan.model.parameter_names)} parameters: the draw will say more about the "
                 "prior than about the records.",
                 FewRecords,
-                stacklevel=4,
+                stacklevel=5,
             )
+        for sentence in notes:  # before the charge: where warnings are errors nothing paid for is lost
+            warnings.warn(sentence, NotCovered, stacklevel=5)
         found = release(
             plan, data, ledger=self._books(), dataset=self.dataset, accept=self._accepted(), random_state=self._seed(),
             label=type(self).__name__, notes=words,
         )  # fmt: skip
-        for sentence in notes:
-            warnings.warn(sentence, NotCovered, stacklevel=4)
         promise = promise_from_dict(found.certificate.promise.native)
-        self.choice_, self.release_, self.certificate_ = choice, found, found.certificate
+        self.choice_, self.release_, self.certificate_ = choice, Release(found.certificate), found.certificate
         self.guarantee_ = replace(plan.guarantee, promise=promise)
         self.notes_ = notes
         return found.draws
@@ -139,6 +143,23 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         if reason:
             remarks.append(f"No interval: {reason}")
         return Summary(rows, level=level, remarks=remarks)
+
+
+def all_or_nothing(fit: Callable[Call, Self]) -> Callable[Call, Self]:
+    """A `fit` after which an estimator is fitted, or what it was before: never half of each."""
+
+    @wraps(fit)
+    def whole(*arguments: Call.args, **options: Call.kwargs) -> Self:
+        estimator: Any = arguments[0]
+        before = dict(vars(estimator))
+        try:
+            return fit(*arguments, **options)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return whole
 
 
 @lru_cache(maxsize=256)

@@ -24,6 +24,7 @@ from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.planning import Regression
 
 from .classification import classifier_tags, declared_classes, two_declared
+from .fitting import all_or_nothing
 from .incoming import Incoming, Measured
 from .linear import encoded
 from .regression import regressor_tags, response_range
@@ -111,6 +112,7 @@ class DPMLPClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc] 
         self.dataset = dataset
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> DPMLPClassifier:
         """Charge the ledger, read the records once, and keep what was released."""
         came = self._incoming(X, y)
@@ -189,6 +191,7 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
         self.dataset = dataset
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> DPMLPRegressor:
         """Charge the ledger, read the records once, and keep what was released."""
         came = self._incoming(X, y)

@@ -20,6 +20,7 @@ from onedraw.data import Measure
 from onedraw.errors import InvalidModel
 from onedraw.planning import Regression
 
+from .fitting import all_or_nothing
 from .incoming import Incoming, Measured
 from .linear import LinearEstimator
 from .regression_release import regression
@@ -100,6 +101,7 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.dataset = dataset
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> DPLinearRegression:
         """Charge the ledger, read the records once, and keep what was released."""
         came = self._incoming(X, y)
@@ -176,6 +178,7 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
         self.dataset = dataset
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> DPQuantileRegressor:
         """Charge the ledger, read the records once, and keep what was released."""
         fit_numbers(self, self._incoming(X, y))

@@ -18,6 +18,7 @@ from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.mechanisms import BetaDivergence, Concentrated, Diffused, Direct, NoisyGradient, Plan, calibrate
 from onedraw.privacy import ApproxDP, Promise
 from onedraw.privacy.conversions import total_variation_within
+from onedraw.release.display import shown_as_html
 from onedraw.release.door import accepted_words, promise_of
 
 from .expectation import Expectation, error_of_narrow_columns, expected_error
@@ -45,7 +46,7 @@ WIDER = 4.0
 on it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Choice:
     """A plan and what may be expected of it; for a regression the variant's name and the seconds its draws take."""
 
@@ -56,8 +57,11 @@ class Choice:
     narrow: float = math.nan
     """The error to expect where columns fill only a part of their declared ranges."""
 
+    def __repr__(self) -> str:
+        return f"<Choice {self.name or self.plan.heading}, expected error {self.expected.private:.3g}>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Choices:
     """The eligible plans, best first, and why the others are not eligible."""
 
@@ -69,6 +73,17 @@ class Choices:
     @property
     def best(self) -> Plan:
         return self.eligible[0].plan
+
+    def __repr__(self) -> str:
+        return f"<Choices: {self.why or ', '.join(map(repr, self.eligible))}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (choice.name or choice.plan.heading, f"{choice.expected.private:.3g}", f"{choice.expected.sampling:.3g}")
+            for choice in self.eligible
+        ]
+        refused = f"Not eligible: {', '.join(self.refused)}; refused has the reasons." if self.refused else ""
+        return shown_as_html(self.why, ("mechanism", "expected error", "without privacy"), rows, more=refused)
 
 
 def choices(

@@ -19,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from onedraw.mechanisms.plan import digest_of
 from onedraw.privacy import ApproxDP, Exactness, Promise, PureDP
 
+from .display import shown_as_html
+
 FORMAT: Final = "onedraw certificate 1"
 
 NEVER_PRIVATE = "SEEDED: REPRODUCIBLE, NOT PRIVATE. "
@@ -128,6 +130,20 @@ class Certificate(_Part):
     software: dict[str, str]
     ledger: LedgerEntry | None
     draw: DrawStatement
+
+    def __repr__(self) -> str:
+        return f"<Certificate. {self.sentence}>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        figures = [
+            ("ε, δ", f"{self.promise.epsilon:.6g}, {self.promise.delta:.6g}"),
+            ("mechanism", self.mechanism.name),
+            ("released", f"{len(self.draw.values)} draw(s) of {len(self.draw.names)} number(s)"),
+            ("ledger", f"{self.ledger.dataset}, entry {self.ledger.entry[:12]}…" if self.ledger else "none"),
+        ]
+        return shown_as_html(self.sentence, ("", ""), figures, more="to_json() has the whole certificate.")
 
     def to_json(self) -> str:
         return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

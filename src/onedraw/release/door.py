@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from importlib import import_module
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +69,15 @@ from .certificate import (
     round_up,
     write_sentence,
 )
+from .display import shown_as_html
 from .files import check_writable, exists_already, write_whole
 from .lattice import snap, spacing_for
 from .payment import Drawn, Payment, in_memory, on_disk
 
 ACCEPTABLE = ("estimated", "assumed")
+
+MOST_SHOWN = 60
+"""Numbers in a notebook's table of a release, at most."""
 
 LARGEST_VALUE = 1e200
 """Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
@@ -83,12 +88,12 @@ INTEGER_SUMS = "float64; records summed exactly, as integers on a public lattice
 FLOATING_SUMS = "float64 throughout, also in sums over records; draw rounded to the lattice below"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """What leaves: the draw and its certificate. ``diagnostics`` does not leave; it is for the curator's eyes."""
 
     certificate: Certificate
-    diagnostics: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    diagnostics: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __reduce__(self) -> tuple[type[Release], tuple[Certificate]]:
         """Pickled or copied without the diagnostics, which stay where they were made."""
@@ -106,8 +111,24 @@ class Release:
         return float(first[0]) if first.size == 1 else first
 
     def named(self) -> dict[str, float]:
-        """The first draw by parameter name."""
-        return dict(zip(self.certificate.draw.names, self.draws[0].tolist(), strict=True))
+        """The estimate by parameter name, in the units of the columns: the mean of the draws, as everywhere it is shown."""
+        from .reading import average, readable_draws
+        from .verification import rebuild_plan
+
+        plan = rebuild_plan(self.certificate)
+        values = average(readable_draws(self.certificate, plan.model), plan)
+        return dict(zip(self.certificate.draw.names, values.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        drawn = self.certificate.draw
+        return f"<Release of {len(drawn.names)} {drawn.quantity}. {self.certificate.sentence}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, f"{value:.6g}") for name, value in islice(self.named().items(), MOST_SHOWN)]
+        left = len(self.certificate.draw.names) - len(rows)
+        more = f"and {left:,} more. " if left else ""
+        head = ("parameter", "released")
+        return shown_as_html(self.certificate.sentence, head, rows, more=f"{more}save(path) writes the certificate.")
 
     def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
         """(parameters, 2): intervals for sampling and privacy noise together, in the units of the columns.
