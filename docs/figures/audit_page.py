@@ -69,7 +69,10 @@ same randomness on neighbouring data sets, of 1, 2, 3 and 10 records, with recor
 numbers at all, and compares everything that can be seen from outside: plan, certificate but for the draw, printed lines,
 warnings, error messages, exit codes, ledger events. Planted and caught, each in a test: a clip removed, a bound read from the
 data, n that depends on the data, a diagnostic in the certificate, a record that raises. `audit_releases` compares certificates
-with the books and catches one draw released twice for one spend, and a seed used for two releases.
+with the books and catches one draw released twice for one spend, and a seed used for two releases. `audit_reading` puts
+neighbours into lists, NumPy, pandas, Polars and Arrow containers, where one odd cell changes the type of all others, and
+catches a program that reads more than the replaced record differently: labels or numbers read by their type, columns cast as a
+whole, rows measured by their commonest length.
 """
 
 

@@ -20,11 +20,12 @@ def counted(tmp_path, who):
     """Which records count, from a CSV file and from an Arrow table of text."""
     path = tmp_path / "d.csv"
     path.write_text("\n".join(["who,v", *(f"{name},1" for name in who)]) + "\n")
-    found = []
-    for source in (path, pa.table({"who": [str(name) for name in who], "v": [1.0] * len(who)})):
-        found.append([value == 1 for batch in read(source, SCHEMA).values("v") for value in batch])
-    assert found[0] == found[1]
-    return found[0]
+    table = pa.table({"who": [str(name) for name in who], "v": [1.0] * len(who)})
+    one, other = (
+        [value == 1 for batch in read(source, SCHEMA).values("v") for value in batch] for source in (path, table)
+    )
+    assert one == other
+    return one
 
 
 def bits(number):

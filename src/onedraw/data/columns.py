@@ -67,12 +67,13 @@ Chunk = Numbers | Cells
 
 
 def cells(values: Sequence[Any]) -> Cells:
-    """Cells from one Python object per row; equal texts are kept once, other objects are never compared."""
+    """Cells from one Python object per row; equal texts and integers are kept once, other objects are never compared."""
     different: list[Any] = []
-    places: dict[str, int] = {}
+    places: dict[str | int, int] = {}
     codes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
-        if type(value) is str:
+        kind = type(value)
+        if kind is str or kind is int or kind is bool:  # 1 and True are one cell
             place = places.setdefault(value, len(different))
             if place == len(different):
                 different.append(value)

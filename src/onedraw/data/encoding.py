@@ -70,9 +70,8 @@ class NumberEncoder(Encoder):
         return encoded
 
     def _encode_cells(self, values: Sequence[Any]) -> Encoded:
-        return self._encode_numbers(
-            Numbers(np.fromiter((number_of(value) for value in values), np.float64, len(values)))
-        )
+        numbers = (value if type(value) is float else number_of(value) for value in values)
+        return self._encode_numbers(Numbers(np.fromiter(numbers, np.float64, len(values))))
 
 
 @final

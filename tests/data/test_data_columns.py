@@ -1,0 +1,133 @@
+"""Columns in bulk and cell by cell: the fast way to read a container gives the codes of the slow one."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from onedraw.data.columns import Wanted, cells, chunk_in, chunks_in
+from onedraw.data.encoding import CountEncoder, LevelEncoder, NumberEncoder
+from onedraw.models.reading import batches
+from onedraw.models.responses import Codes
+
+patient = settings(deadline=None, print_blob=True, max_examples=40)
+
+ENCODERS = [
+    NumberEncoder(-math.inf, math.inf, math.nan),
+    NumberEncoder(-2.5, 7, 1),
+    CountEncoder(5, 3),
+    LevelEncoder([0, 1, 2], 0),
+    LevelEncoder(["2", "word", -1.0, 0.5], "word"),
+    LevelEncoder(["no", "yes"], "no", plain_binary=True),
+    LevelEncoder([str(2**53 + 2), 2**64, 255, "-0"], 255),
+]
+NUMERIC = [
+    *(np.dtype(kind) for kind in ("bool", "int8", "uint8", "int16", "uint32", "int64", "uint64")),
+    *(np.dtype(kind) for kind in ("float16", "float32", "float64", "longdouble")),
+]
+
+
+def same(fast, slow):
+    """Every encoder's codes of a chunk are those of its cells one by one, and nothing is warned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for encoder in ENCODERS:
+            assert np.array_equal(encoder.encode(fast), encoder.encode(cells(slow)), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", NUMERIC, ids=str)
+@patient
+@given(data=st.data())
+def test_numpy_numbers_are_read_in_bulk_as_one_by_one(dtype, data):
+    values = st.booleans() if dtype.kind == "b" else None
+    array = data.draw(arrays.arrays(dtype, st.integers(0, 12), elements=values))
+    same(chunk_in(array, Wanted.NUMBERS), list(array))
+    one_by_one = NumberEncoder(-math.inf, math.inf, math.nan).encode(cells(list(array)))
+    assert np.array_equal(np.concatenate([np.zeros(0), *batches(array)]), one_by_one, equal_nan=True)
+
+
+EXTREME = [0, 1, -1, 2**53, 2**53 + 1, 2**53 + 2, 2**63 - 1, -(2**63), 2**64 - 1, 2**63]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64", "longdouble", "object"])
+def test_the_largest_integers_are_the_same_cell_in_every_array(dtype):
+    held = [
+        value
+        for value in EXTREME
+        if dtype not in ("int64", "uint64") or np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
+    ]
+    array = np.array(held, dtype=dtype)
+    if dtype != "float64":  # which rounds them itself
+        same(chunk_in(array, Wanted.NUMBERS), held)
+    same(chunk_in(array, Wanted.LABELS), list(array))
+    if dtype == "longdouble":
+        same(chunk_in(np.array([np.longdouble("1e4000"), 1]), Wanted.NUMBERS), ["1e400", 1])
+
+
+WORDS = st.sampled_from(["1", "0", " 2.0", "true", "yes", "word", "nan", "1e400", "(1+0j)", "", "0.5", str(2**53 + 2)])
+MIXED = st.lists(st.one_of(st.none(), WORDS), max_size=12)
+
+
+@patient
+@given(MIXED)
+def test_texts_are_read_by_category_and_in_arrow_as_one_by_one(texts):
+    arrow = pa.array(texts, pa.string())
+    held = [
+        pd.Series(texts, dtype=object),
+        pd.Series(texts, dtype="category"),
+        pd.Series(texts, dtype="str"),
+        pd.Series(texts, dtype=pd.ArrowDtype(pa.string())),
+        pl.Series(texts, dtype=pl.String),
+        pl.Series(texts, dtype=pl.Categorical),
+        arrow,
+        arrow.dictionary_encode(),
+        arrow.cast(pa.large_binary()),
+        pa.chunked_array([arrow, arrow])[: len(texts)],
+        np.array(texts, dtype=object),
+    ]
+    for column in held:
+        for wanted in (Wanted.NUMBERS, Wanted.LABELS):
+            if wanted is Wanted.LABELS:
+                same(chunk_in(column, wanted), texts)
+            chunks = list(chunks_in(column, wanted, 3))
+            number = NumberEncoder(-math.inf, math.inf, math.nan)
+            found = np.concatenate([np.zeros(0), *map(number.encode, chunks)])
+            assert np.array_equal(found, number.encode(cells(texts)), equal_nan=True)
+
+
+@patient
+@given(st.lists(st.one_of(st.none(), st.integers(-3, 300), st.booleans()), max_size=12))
+def test_nullable_columns_are_read_as_their_cells(values):
+    whole = [None if value is None else int(value) for value in values]
+    for column in (
+        pd.Series(whole, dtype="Int64"),
+        pd.Series(whole, dtype=pd.ArrowDtype(pa.int64())),
+        pd.Series(whole, dtype="category"),
+        pd.Series(whole, dtype=object),
+        pl.Series(whole, dtype=pl.Int64),
+        pa.array(whole, pa.int64()),
+        pa.array(whole, pa.int64()).dictionary_encode(),
+        np.ma.MaskedArray([value or 0 for value in whole], mask=[value is None for value in whole], dtype=np.int64),
+    ):
+        same(chunk_in(column, Wanted.LABELS), whole)
+
+
+def test_numbers_that_pandas_holds_sparsely_are_read_as_they_are():
+    column = pd.Series(pd.arrays.SparseArray([0.0, 1.0, math.nan, 0.0]))
+    same(chunk_in(column, Wanted.NUMBERS), [0, 1, None, 0])
+
+
+@patient
+@given(st.lists(st.one_of(st.integers(-1, 3), st.sampled_from([0.5, math.nan, math.inf])), max_size=12))
+def test_classes_are_found_in_bulk_as_one_by_one(values):
+    for classes in ((0, 1, 2), ("1", "0.5"), (2.0, "no")):
+        fast = Codes(classes).from_values(np.array(values, dtype=np.float64))
+        assert np.array_equal(fast, Codes(classes).from_values(values))
+        assert np.array_equal(fast, Codes(classes).from_values([str(value) for value in values]))
