@@ -18,6 +18,7 @@ from onedraw.privacy.rounding import fraction_up, root_up, up
 
 from .convex_model import ConvexModel, LinearModel, enforced_bounds, set_model
 from .features import Features, declared_features
+from .fit_losses import FitLoss
 from .likelihood_model import WithLikelihood
 from .likelihoods import Bernoulli, Categorical
 from .losses import ExpLinearLoss, HingeLoss, HuberisedHingeLoss, LinearLoss, LogisticLoss, product_up
@@ -69,6 +70,11 @@ class Logistic(LinearModel, WithLikelihood):
     @property
     def kernel(self) -> LinearLoss:
         return LogisticLoss() if self.loss == "logistic" else ExpLinearLoss(self.exponent)
+
+    @property
+    def fit_loss(self) -> FitLoss:
+        lower, upper = self.kernel.slopes(math.inf, self.responses)
+        return FitLoss(self.kernel, "one-sided", max(-lower, upper), self.kernel.curvatures(math.inf, self.responses)[1], "labels")  # fmt: skip
 
     @property
     def response(self) -> Signs:
@@ -135,6 +141,10 @@ class HuberisedHinge(LinearModel):
     @property
     def kernel(self) -> LinearLoss:
         return HuberisedHingeLoss(self.width)
+
+    @property
+    def fit_loss(self) -> FitLoss:
+        return FitLoss(self.kernel, "one-sided", 1.0, self.kernel.curvatures(math.inf, self.responses)[1], "labels")
 
     @property
     def response(self) -> Signs:

@@ -21,12 +21,14 @@ from onedraw.privacy.rounding import fraction_down, fraction_up, sum_up, text
 
 from .convex_model import LinearModel, set_model
 from .features import Features, declared_features
+from .fit_losses import FitLoss
 from .losses import (
     BernoulliLoss,
     CanonicalLoss,
     GaussianLoss,
     HuberLoss,
     LinearLoss,
+    LogCoshLoss,
     PinballLoss,
     PoissonLoss,
     SmoothedPinballLoss,
@@ -118,6 +120,44 @@ class HuberRegression(LinearModel):
     @property
     def response(self) -> Clamped:
         return _clamped_response(self, self.response_bound, margin=self.threshold)
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class LogCoshRegression(LinearModel):
+    """A straight line through numbers by t²·log cosh((y − θᵀx)/t): least squares near it, absolute residuals far from it.
+
+    |y| ≤ ``response_bound`` Y. A fit measures the threshold t; where a fixed one is needed it is Y/4.
+    """
+
+    features: Features
+    response_bound: float
+    prior: Gaussian
+
+    def __init__(
+        self, features: int, *, response_bound: float, data_norm: float | None = None, bounds: Any = None,
+        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        declared = declared_features("LogCoshRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(
+            self, features=declared, response_bound=positive_number("response_bound", response_bound), prior=prior
+        )
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return LogCoshLoss(self.response_bound / 4.0)
+
+    @property
+    def fit_loss(self) -> FitLoss:
+        return FitLoss(LogCoshLoss(1.0), "two-sided", 1.0, 1.0, "measured")
+
+    @property
+    def response_scale(self) -> float:
+        return self.response_bound
+
+    @property
+    def response(self) -> Clamped:
+        return Clamped(-self.response_bound, self.response_bound)
 
 
 @register_model

@@ -329,6 +329,29 @@ class HuberLoss(ResidualLoss):
 
 
 @dataclass(frozen=True)
+class LogCoshLoss(ResidualLoss):
+    """τ²·log cosh(t/τ): |ρ'| = τ|tanh(t/τ)| < τ, ρ'' = 1 − tanh² ≤ 1, smooth everywhere."""
+
+    threshold: float
+
+    def of_residual(self, residual: Any) -> Any:
+        xp, size = array_module(residual), abs(residual) / self.threshold
+        return self.threshold**2 * (size + xp.log1p(xp.exp(-2.0 * size)) - math.log(2.0))
+
+    def slope(self, predictor: Any, response: Any) -> Any:
+        return self.threshold * array_module(predictor).tanh((predictor - response) / self.threshold)
+
+    def curvature(self, predictor: Any, response: Any) -> Any:
+        return 1.0 - array_module(predictor).tanh((predictor - response) / self.threshold) ** 2
+
+    def slopes(self, reach: float, responses: Interval) -> Interval:
+        return (-self.threshold, self.threshold)
+
+    def curvatures(self, reach: float, responses: Interval) -> Interval:
+        return (0.0, 1.0)
+
+
+@dataclass(frozen=True)
 class PinballLoss(ResidualLoss):
     """max(q·(y−u), (q−1)·(y−u)), whose minimiser is the q-quantile. φ' ∈ {−q, 1−q}: sup|φ'| = max(q, 1−q)."""
 

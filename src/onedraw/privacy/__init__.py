@@ -24,7 +24,7 @@ from onedraw.privacy.curves import (
     curve_from_dict,
     register_curve,
 )
-from onedraw.privacy.exactness import Assumed, Estimated, Exact, Exactness, LastIterate, WithinTV
+from onedraw.privacy.exactness import AsRun, Assumed, Estimated, Exact, Exactness, LastIterate, WithinTV
 from onedraw.privacy.groups import group, ungroup
 from onedraw.privacy.guarantee import Assumption, Guarantee, Neighbours, Provenance, Unit
 from onedraw.privacy.posterior_curves import (
@@ -48,6 +48,7 @@ from onedraw.privacy.total_variation import with_total_variation
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "AsRun",
     "Assumed",
     "Assumption",
     "AtOrderCurve",

@@ -36,7 +36,7 @@ class Exactness(abc.ABC):
         """The inverse of ``to_dict``; an unknown kind or field is an error."""
         kind = stored.get("kind") if isinstance(stored, Mapping) else None
         known: dict[str, type[Exactness]] = {
-            member.kind: member for member in (Exact, WithinTV, LastIterate, Estimated, Assumed)
+            member.kind: member for member in (Exact, WithinTV, LastIterate, AsRun, Estimated, Assumed)
         }
         if not isinstance(kind, str) or kind not in known:
             raise InvalidBudget(f"unknown kind of exactness {kind!r}; the known ones are {sorted(known)}")
@@ -105,6 +105,26 @@ class LastIterate(Exactness):
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> LastIterate:
+        (promise,) = exactly(fields, ("promise",), cls.kind)
+        return cls(promise_from_dict(promise))
+
+
+@dataclass(frozen=True)
+class AsRun(Exactness):
+    """The theorem is about the program itself, its rounding and early stopping included: what ran keeps ``promise``."""
+
+    kind: ClassVar[str] = "as-run"
+    promise: Promise
+
+    @property
+    def sentence(self) -> str:
+        return f"the program that ran is itself proven to keep {self.promise}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "promise": self.promise.to_dict()}
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> AsRun:
         (promise,) = exactly(fields, ("promise",), cls.kind)
         return cls(promise_from_dict(promise))
 

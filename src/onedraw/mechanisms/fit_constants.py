@@ -1,0 +1,76 @@
+"""Every constant of a fit, with the public reason for it: nothing here was computed from records, nothing is elsewhere.
+
+Sources: mathematics-3 §1–§3. "Edge" is the spectral edge of the noise in the measured second moments, s√d/n, in units of
+squared columns; columns lie in [−1, 1], so a column that fills its range evenly has variance 1/3.
+"""
+
+SHARES = {"labels": (0.15, 0.125, 0.125), "counts": (0.15, 0.125, 0.125), "measured": (0.20, 0.125, 0.125)}
+"""Of μ² (of ε for a pure promise): moments, information, variability; the mode has the rest. Numbers need their residual
+deviation from the moments as well, hence more."""
+
+PURE_MOMENTS = 0.25
+"""Under a pure promise the noise of the moments grows with the number of columns squared: they need more."""
+
+MEAN_SHARE = 0.25
+"""Of the moments' share, for the mean: d numbers against d(d+1)/2."""
+
+LEAST_SPREAD, LARGEST_SPREAD = 0.16, 1.0 / 3.0
+"""R² for each number column, from a standard deviation of 0.4, a fifth of the range, to that of a column that fills it."""
+
+CATEGORY_SPREAD = 1.0
+"""R² for each category: its columns have norm at most 1."""
+
+ROOMY_EDGE = 0.03
+"""R grows up to LARGEST_SPREAD while the edge stays below this, a tenth of the variance of a column that fills its range."""
+
+LARGEST_EDGE = 0.2
+"""Beyond, the noise drowns the moments of most columns: stage one is left out and the budget goes to the fit. Among 0.1,
+0.2 and 0.5 this had the least regret over twelve small tables (mathematics-3 §1)."""
+
+LARGEST_MEAN_NOISE = 0.1
+"""Beyond this deviation of the mean, in half-ranges, the middle of the range is as good a centre."""
+
+FLOOR = 0.4
+"""Eigenvalues of the second moments are raised to this share of the edge: at 0.05 noise directions are blown up."""
+
+UNMEASURED_SPREAD = 0.36
+"""r² for each column where nothing was measured: a row at 0.6 of its half-range in every column."""
+
+WEIGHT_GROWTH, WEIGHT_PIVOT = 0.56, 0.3
+"""r² = c²d + 1, c = max(1, 1 + 0.56·log₁₀(0.3/ϑ)/√d), ϑ = d/(nμ²): with more information rows are shortened less."""
+
+CURVATURE, EFFECT = 0.2, 1.5
+"""The curvature of a record in measured coordinates and the norm of the coefficients that the ridge is chosen for: a
+predictor of standard deviation 1.5 and the mean of pq·s there."""
+
+UNMEASURED_EFFECT = {"labels": 1.0, "counts": 1.0, "measured": 2.5}
+"""Times EFFECT where nothing was measured: there a coefficient is larger by one over a column's deviation, 0.4. Labels are
+ordered as well by a shrunk score, numbers are not predicted as well by a shrunk one."""
+
+THRESHOLD = 1.0
+"""The threshold of log-cosh, in measured residual deviations: 0.95 efficient for normal residuals."""
+
+LEAST_RESIDUAL = 0.05
+"""The residual variance is taken to be at least this share of the response's: noise in the moments may say 0 or less."""
+
+UNMEASURED_THRESHOLD = 0.25
+"""Where nothing was measured: a quarter of the half-range of the responses."""
+
+QUANTILE_WIDTH = 0.25
+"""A quantile's kink is rounded over this many measured residual deviations."""
+
+CLOSING_MU = 1e-3
+"""GaussianDP of the closing noise; under a pure promise 1e-3 of ε."""
+
+CLOSING_SHARE = 0.02
+"""The closing noise beside what is there anyway: the mode's own noise, or the sampling error 2/√n, whichever is larger."""
+
+INFORMATIVE = 10.0
+"""An interval is given along directions whose measured information is at least this many deviations of its noise."""
+
+UNINFORMED_SHARE = 0.05
+"""… and for a coefficient if the other directions carry at most this share of its variance."""
+
+EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5}
+"""Information of a record in measured coordinates that a plan counts on when it decides whether to measure it at all: pq
+at a predictor of standard deviation 1.5, a rate of about one half, and log-cosh at its threshold."""

@@ -1,0 +1,215 @@
+"""The public numbers of a fit, chosen from n, the columns and the budget: how large rows may be, how much noise where.
+
+A fit spends one budget in up to three stages (mathematics-3): it measures the design (`Moments`), publishes a perturbed
+mode in the measured coordinates, and measures the information there. `FitNumbers` holds what will run; `perturbed_mode`
+derives the promise from it and from nothing else. Choosing badly costs accuracy, never privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+
+from scipy import optimize
+
+from onedraw.models.fit_losses import FitLoss
+from onedraw.models.fit_published import Measuring
+from onedraw.models.measured import Layout
+
+from . import fit_constants as constant
+
+SLOPES = 2.0**-45
+"""Relative rounding of one record's gradient: products and sums of a few hundred terms of double precision."""
+
+
+@dataclass(frozen=True)
+class FitNumbers:
+    """What runs. Noises are standard deviations of Gaussian noise, or under a pure promise the scales of e^{−‖v‖/scale}.
+
+    A stage that does not run has noise 0: no ``mean_noise`` (the public middle is the centre), no ``moments_noise`` (the
+    columns as declared), no ``information_noise`` (no intervals).
+    """
+
+    mean_noise: float
+    moments_noise: float
+    moment_radius: float
+    row_bound: float
+    ridge: float
+    mode_noise: float
+    tolerance: float
+    closing_noise: float
+    information_noise: float = 0.0
+    variability_noise: float = 0.0
+
+    @property
+    def measured(self) -> bool:
+        return self.moments_noise > 0.0
+
+    @property
+    def centred(self) -> bool:
+        return self.mean_noise > 0.0
+
+    @property
+    def informed(self) -> bool:
+        return self.information_noise > 0.0
+
+    def to_dict(self) -> dict[str, float]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, float]) -> FitNumbers | None:
+        """None unless every number is there, finite and not negative, and those a promise divides by are above 0."""
+        values = {field.name: stored.get(field.name, math.nan) for field in fields(cls)}
+        needed = ("row_bound", "ridge", "mode_noise", "tolerance", "closing_noise")
+        if not all(0.0 <= value < 1e300 for value in values.values()) or not all(
+            values[name] > 1e-300 for name in needed
+        ):
+            return None
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the choice depends on: all public. ``k`` is the records of a person."""
+
+    layout: Layout
+    loss: FitLoss
+    n: int
+    k: int
+    intervals: bool
+
+    @property
+    def response(self) -> bool:
+        """Whether the response is measured with the columns: its moments give the residual deviation."""
+        return self.loss.unit == "measured"
+
+    @property
+    def columns(self) -> int:
+        """Columns of the moments."""
+        return self.layout.columns + self.response
+
+    @property
+    def mean_sensitivity(self) -> float:
+        """S: the largest distance of two rows, the response included."""
+        return math.sqrt(self.layout.squared_spread + 4.0 * self.response)
+
+    def squared_radius(self, spread: float) -> float:
+        """R² at this share for each number column."""
+        if self.layout.ball is not None:
+            return 1.0 + spread * self.response
+        return spread * (self.layout.numbers + self.response) + constant.CATEGORY_SPREAD * len(self.layout.categories)
+
+    @property
+    def moment_entries(self) -> int:
+        return self.columns * (self.columns + 1) // 2
+
+    @property
+    def width(self) -> int:
+        return self.layout.width
+
+    @property
+    def entries(self) -> int:
+        """Of the information matrix."""
+        return self.width * (self.width + 1) // 2
+
+
+@dataclass(frozen=True)
+class Spending:
+    """How a total turns into noise: Gaussian (``total`` is μ) or pure (``total`` is ε)."""
+
+    total: float
+    pure: bool
+
+    def noise(self, share: float, sensitivity: float) -> float:
+        """Standard deviation, or scale, that spends this share on a statistic of this sensitivity."""
+        return sensitivity / (self.total * (share if self.pure else math.sqrt(share)))
+
+    def deviation(self, noise: float, entries: int) -> float:
+        """Standard deviation of one entry: of the K-norm law, its norm being Gamma(entries, scale)."""
+        return noise * math.sqrt(entries + 1.0) if self.pure else noise
+
+
+def shares_of(setting: Setting, *, measured: bool, pure: bool) -> tuple[float, float, float]:
+    """(moments, information, variability); those of stages that do not run are 0."""
+    moments, information, variability = constant.SHARES[setting.loss.unit]
+    moments = (constant.PURE_MOMENTS if pure else moments) if measured else 0.0
+    return (moments, information, variability) if setting.intervals else (moments, 0.0, 0.0)
+
+
+def stage_one(setting: Setting, spending: Spending, share: float) -> tuple[float, float, float, float]:
+    """(mean noise, moments noise, R, edge) for this share of the total."""
+    n, k, columns = setting.n, setting.k, setting.columns
+    mean_share = constant.MEAN_SHARE * share if setting.layout.intercept else 0.0
+    mean_noise = spending.noise(mean_share, k * setting.mean_sensitivity) if mean_share else 0.0
+    if not spending.deviation(mean_noise, columns) / n <= constant.LARGEST_MEAN_NOISE:
+        mean_share = mean_noise = 0.0
+
+    def edge(spread: float) -> tuple[float, float]:
+        noise = spending.noise(share - mean_share, k * math.sqrt(2.0) * setting.squared_radius(spread))
+        return noise, spending.deviation(noise, setting.moment_entries) * math.sqrt(columns) / n
+
+    least = edge(constant.LEAST_SPREAD)[1]
+    spread = min(constant.LARGEST_SPREAD, constant.LEAST_SPREAD * max(1.0, constant.ROOMY_EDGE / least))
+    noise, at_edge = edge(spread)
+    return mean_noise, noise, math.sqrt(setting.squared_radius(spread)), at_edge
+
+
+def row_bound(setting: Setting, mode_mu: float, *, measured: bool) -> float:
+    """r: how long a row in measured coordinates may be before its weight falls."""
+    d, one = setting.layout.columns, float(setting.layout.intercept)
+    if not measured:
+        spread = 1.0 if setting.layout.ball is not None else constant.UNMEASURED_SPREAD * d
+        return math.sqrt(spread + one)
+    theta = d / (setting.n * mode_mu**2)
+    growth = 1.0 + constant.WEIGHT_GROWTH * math.log10(constant.WEIGHT_PIVOT / theta) / math.sqrt(d)
+    return math.sqrt(max(1.0, growth) ** 2 * d + one)
+
+
+def closing(setting: Setting, *, ridge: float, deviation: float, row: float, loss: FitLoss, mu: float, pure: bool) -> tuple[float, float]:  # fmt: skip
+    """(tolerance t, closing noise): the gradient the fit must reach, and the noise that hides what is left of it.
+
+    θ̂ is within t/Λ of the mode, so two data sets' θ̂ differ by at most 2t/Λ given the mode. t is large enough to be
+    certified in double precision: rounding of n gradients stays below a quarter of it.
+    """
+    n = setting.n
+    wanted = constant.CLOSING_SHARE * max(deviation / (n / 4.0 + ridge), 2.0 / math.sqrt(n))
+    scale = wanted / math.sqrt(setting.width + 1.0) if pure else wanted
+    tolerance = max(mu * ridge * scale / 2.0, 8.0 * n * loss.slope_bound * row * SLOPES)
+    return tolerance, 2.0 * tolerance / (ridge * mu)
+
+
+def predicted_error(setting: Setting, *, ridge: float, deviation: float, measured: bool) -> float:
+    """The squared error that noise and ridge add in the fit's coordinates, for the design they are chosen for."""
+    curvature = constant.CURVATURE * (1.0 if measured else constant.LEAST_SPREAD)
+    effect = constant.EFFECT * (1.0 if measured else constant.UNMEASURED_EFFECT[setting.loss.unit])
+    information = setting.n * curvature + ridge
+    return setting.width * (deviation / information) ** 2 + (ridge / information * effect) ** 2
+
+
+def best_kappa(error: Callable[[float], float]) -> float:
+    """The share of ε for the ridge with the smallest predicted error: one minimum between 0.01 and 0.9 of it."""
+    found = optimize.minimize_scalar(
+        lambda log_share: error(math.exp(log_share)), bounds=(math.log(0.01), math.log(0.9)), method="bounded",
+        options={"xatol": 1e-3},
+    )  # fmt: skip
+    return math.exp(float(found.x))
+
+
+def without_intervals(setting: Setting) -> Setting:
+    return replace(setting, intervals=False)
+
+
+def worth_measuring(setting: Setting, numbers: FitNumbers, deviation: float) -> bool:
+    """Whether the information of a usual design would stand out of its noise: otherwise its share is better spent elsewhere."""
+    return setting.n * constant.EXPECTED_INFORMATION[setting.loss.unit] >= constant.INFORMATIVE * deviation
+
+
+def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:
+    """How the published moments will be read: eigenvalues below a share of the noise's edge are not trusted."""
+    deviation = Spending(1.0, pure).deviation(numbers.moments_noise, setting.moment_entries)
+    edge = deviation * math.sqrt(setting.columns) / setting.n
+    return Measuring(
+        floor=constant.FLOOR * edge, response=setting.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD,
+        threshold=constant.THRESHOLD, least_residual=constant.LEAST_RESIDUAL,
+    )  # fmt: skip

@@ -1,0 +1,386 @@
+"""The perturbed mode: the minimum of a weighted convex loss with one random linear term, in privately measured coordinates.
+
+    θ* = argmin Σ a(z_i)·φ(z_iᵀθ, y_i) + (Λ/2)‖θ‖² + bᵀθ,        b ~ N(0, σ²I), or of density ∝ e^{−η‖b‖}
+
+One budget, up to three stages: the mean and second moments of the columns, the mode, and the information at it, each
+adaptive on what was published before. What is published is an estimate with its covariance, not a posterior draw.
+Theorem, proof and what runs: perturbed_mode.md in `privacy`; which numbers: `fit_numbers`; why those: `fit_constants`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, cast
+
+from scipy import special
+
+from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.models.fit_losses import FitLoss
+from onedraw.models.fit_target import FitProblem, FitTarget
+from onedraw.models.measured import Layout
+from onedraw.privacy import (
+    ZCDP,
+    ApproxDP,
+    Assumption,
+    GaussianDP,
+    Guarantee,
+    Neighbours,
+    Promise,
+    Provenance,
+    PureDP,
+    RenyiDP,
+)
+from onedraw.privacy.corners import Corner, CornerDP
+from onedraw.privacy.perturbed_mode import Corners, count_slopes, relieved_slopes, ridge_for, slopes, volume_cost
+from onedraw.privacy.rounding import fraction_up, sum_up, up
+
+from . import fit_constants as constant
+from .fit_numbers import (
+    FitNumbers,
+    Setting,
+    Spending,
+    best_kappa,
+    closing,
+    measuring,
+    predicted_error,
+    row_bound,
+    shares_of,
+    stage_one,
+    without_intervals,
+    worth_measuring,
+)
+from .plan import Mechanism, Plan, Request, register_mechanism
+
+MARGIN = 1.0 - 2.0**-38
+"""Taken off the total found, so that another machine, with other last digits, accepts it too."""
+
+
+@register_mechanism
+@dataclass(frozen=True)
+class PerturbedMode(Mechanism):
+    """A fit with standard errors for one spend.
+
+    ``intervals``: None measures the information where public numbers say that it will stand out of its noise, True always,
+    False never. ``robust`` measures the curvature itself instead of the model's expected one. ``measured``: None measures
+    the columns' moments where public numbers say that they will stand out, False takes the columns as declared.
+    ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1. ``pure`` spends a
+    budget (ε, δ) as pure ε; None where its predicted error is no larger. ``prior`` adds the model's Gaussian prior.
+    """
+
+    title: ClassVar[str] = "perturbed mode"
+    requires: ClassVar[str] = "perturbed-mode"
+    """The plan *is* an algorithm: only `samplers.Fit` carries it out."""
+
+    intervals: bool | None = None
+    robust: bool = False
+    measured: bool | None = None
+    categories: tuple[tuple[int, int], ...] = ()
+    pure: bool | None = None
+    prior: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "categories", tuple((int(start), int(stop)) for start, stop in self.categories))
+
+    def heading(self, plan: Plan) -> str:
+        stages = "mode" if not plan.parameters["moments_noise"] else "mode in measured coordinates"
+        return f"perturbed {stages}" + (", with standard errors" if plan.parameters["information_noise"] else "")
+
+    def closed_form(self, model: Any) -> bool:
+        return False
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "categories": [list(pair) for pair in self.categories]}
+
+    # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
+
+    def calibrate(self, request: Request) -> Plan:
+        setting = self.setting(request)
+        found = [best for pure in self._ways(request) if (best := self._best(request, setting, pure)) is not None]
+        if not found:
+            raise PromiseRefused(
+                f"No perturbed mode, however strong its ridge, keeps {request.budget} with n = {request.n:,} and "
+                f"{request.records_per_person} record(s) per person. Use a larger budget."
+            )
+        _, numbers, pure = min(found, key=lambda option: (not option[1].informed, option[0]))
+        return self._plan(request, numbers, pure)
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        self.setting(request)
+        numbers, pure = FitNumbers.from_dict(parameters), parameters.get("pure")
+        if numbers is None or pure not in (0.0, 1.0):
+            raise PromiseRefused(
+                "A perturbed mode needs its noises, bounds, ridge and tolerance; those stated are not."
+            )
+        return self._plan(request, numbers, bool(pure))
+
+    def target(self, plan: Plan, summary: Any) -> FitTarget:
+        return FitTarget(self.problem(plan), summary)
+
+    def problem(self, plan: Plan) -> FitProblem:
+        """Everything public of the fit, from the plan alone."""
+        setting, numbers = self.setting(plan.request), FitNumbers.from_dict(plan.parameters)
+        assert numbers is not None
+        pure = bool(plan.parameters["pure"])
+        return FitProblem(
+            plan.n, setting.layout, setting.loss, numbers.to_dict(), measuring(setting, numbers, pure), pure, self.robust,
+            plan.model.response_scale, plan.model.prior if self.prior else None,
+        )  # fmt: skip
+
+    def setting(self, request: Request) -> Setting:
+        """Layout, loss and n of a request; what cannot be fitted so is refused."""
+        model, budget = cast(Any, request.model), request.budget
+        loss: FitLoss | None = getattr(model, "fit_loss", None)
+        if loss is None:
+            raise UnsupportedBudget(
+                f"{type(model).__name__} has no loss that a perturbed mode can minimise: it must be convex, smooth and of "
+                "bounded slope. Use Logistic, LogCoshRegression, Quantile, HuberisedHinge or CountRegression."
+            )
+        if isinstance(budget, GaussianDP | ZCDP) or not isinstance(budget, PureDP | ApproxDP | RenyiDP):
+            raise UnsupportedBudget(
+                f"A perturbed mode cannot keep {budget}: its loss is the largest of several Gaussian ones, which no single "
+                "Gaussian bounds. Use a budget in ε and δ, or NoisyGradient(), which keeps this kind."
+            )
+        if request.draws != 1:
+            raise WrongCall(
+                "A perturbed mode is published once: its normal posterior gives as many draws as anybody wants, for nothing. "
+                "Leave out draws, and call release.posterior(size)."
+            )
+        features = model.features
+        if features.data_norm is None and not features.scaled:
+            raise UnsupportedBudget(
+                "A perturbed mode needs features scaled to their bounds. Pass scaled=True to the model."
+            )
+        layout = Layout(features.count, self.categories, features.intercept, features.data_norm)
+        self._check_categories(layout)
+        return Setting(layout, loss, request.n, request.records_per_person, self.intervals is not False)
+
+    def _check_categories(self, layout: Layout) -> None:
+        last = 0
+        for start, stop in self.categories:
+            if not last <= start < stop <= layout.columns:
+                raise WrongCall("categories are (start, stop) of columns, in order and without overlap.")
+            last = stop
+        if self.categories and layout.ball is not None:
+            raise WrongCall("categories need columns with bounds, not rows with a norm. Pass bounds=(lo, hi).")
+
+    def _ways(self, request: Request) -> tuple[bool, ...]:
+        """Pure, Gaussian, or both to be compared."""
+        budget = request.exact_budget
+        if isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0.0):
+            return (True,)
+        if isinstance(budget, RenyiDP):
+            return (False,)
+        return (True, False) if self.pure is None else (self.pure,)
+
+    def _best(self, request: Request, setting: Setting, pure: bool) -> tuple[float, FitNumbers, bool] | None:
+        """The numbers with the smallest predicted error, with stage one if it can be read off the noise."""
+        options = (True, False) if self.measured is None else (self.measured,)
+        for measured in options:
+            found = self._with_ridge(request, setting, measured, pure)
+            if found is None:
+                continue
+            error, numbers, edge, deviation = found
+            if measured and self.measured is None and edge > constant.LARGEST_EDGE:
+                continue
+            if setting.intervals and self.intervals is None and not worth_measuring(setting, numbers, deviation):
+                return self._best(request, without_intervals(setting), pure)
+            return error, numbers, pure
+        return None
+
+    def _with_ridge(self, request: Request, setting: Setting, measured: bool, pure: bool) -> Any:
+        """The ridge with the smallest predicted error: a strong one biases, a weak one costs κ and so noise."""
+
+        def at(share: float) -> Any:
+            return self._numbers(request, setting, measured, pure, share)
+
+        best = best_kappa(lambda share: math.inf if (found := at(share)) is None else found[0])
+        return at(best)
+
+    def _numbers(self, request: Request, setting: Setting, measured: bool, pure: bool, share: float) -> Any:
+        """(predicted error, numbers, edge, deviation of the information) if this share of ε pays for the ridge."""
+        epsilon = nominal_epsilon(request.exact_budget)
+        kappa = share * epsilon
+
+        def numbers(total: float) -> tuple[FitNumbers, float, float]:
+            return self._for_total(setting, Spending(total, pure), measured, kappa)
+
+        if pure:
+            total = (epsilon - kappa) * (1.0 - constant.CLOSING_MU) * MARGIN
+        else:
+            budget = request.exact_budget
+            found = largest_total(
+                lambda total: probably_keeps(self._promise(setting, numbers(total)[0], False), budget)
+            )
+            if found is None:
+                return None
+            total = found
+        result, edge, deviation = numbers(total)
+        spread = Spending(total, pure).deviation(result.mode_noise, setting.width)
+        return (
+            predicted_error(setting, ridge=result.ridge, deviation=spread, measured=measured),
+            result,
+            edge,
+            deviation,
+        )
+
+    def _for_total(self, setting: Setting, spending: Spending, measured: bool, kappa: float) -> tuple[FitNumbers, float, float]:  # fmt: skip
+        moments, information, variability = shares_of(setting, measured=measured, pure=spending.pure)
+        mode = 1.0 - moments - information - variability
+        mean_noise = moments_noise = radius = edge = 0.0
+        if measured:
+            mean_noise, moments_noise, radius, edge = stage_one(setting, spending, moments)
+        mode_mu = spending.total * (mode if spending.pure else math.sqrt(mode))
+        row = row_bound(setting, mode_mu, measured=measured) * (1.0 + 1e-12)
+        loss, k = setting.loss, setting.k
+        ridge = ridge_of(setting, row, kappa)
+        mode_noise = spending.noise(mode, row * math.sqrt(mode_corners(setting, row, ridge).widest))
+        closing_mu = constant.CLOSING_MU * (spending.total if spending.pure else 1.0)
+        tolerance, closing_noise = closing(
+            setting, ridge=ridge, deviation=spending.deviation(mode_noise, setting.width), row=row, loss=loss,
+            mu=closing_mu, pure=spending.pure,
+        )  # fmt: skip
+        noises = [0.0, 0.0]
+        if setting.intervals:
+            largest = loss.curvature_bound if self.robust else loss.information_bound
+            noises = [
+                spending.noise(information, k * math.sqrt(2.0) * largest * row**2),
+                spending.noise(variability, k * math.sqrt(2.0) * (loss.slope_bound * row) ** 2),
+            ]
+        numbers = FitNumbers(
+            mean_noise, moments_noise, radius, row, ridge, mode_noise, tolerance, closing_noise, *noises
+        )
+        return numbers, edge, spending.deviation(noises[0], setting.entries)
+
+    # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
+
+    def _plan(self, request: Request, numbers: FitNumbers, pure: bool) -> Plan:
+        setting = self.setting(request)
+        promise = self._promise(setting, numbers, pure)
+        theorem = (
+            "perturbed mode with pure noise: |‖g + v‖ − ‖g‖| ≤ 2Lr and one record's Hessian (perturbed_mode.md)"
+            if pure
+            else "perturbed mode: the privacy loss is at most the largest of its corners' (perturbed_mode.md)"
+        )
+        return Plan(
+            self,
+            request,
+            tuple(
+                {
+                    **numbers.to_dict(),
+                    "pure": float(pure),
+                    "kappa": max(
+                        corner.shift for corner in mode_corners(setting, numbers.row_bound, numbers.ridge).terms
+                    ),
+                }.items()
+            ),
+            Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, self._assumptions(request, numbers)),
+        )
+
+    def _promise(self, setting: Setting, numbers: FitNumbers, pure: bool) -> Promise:
+        return promise_of_numbers(setting, numbers, pure=pure, robust=self.robust)
+
+    def _assumptions(self, request: Request, numbers: FitNumbers) -> tuple[Assumption, ...]:
+        enforced = Provenance.ENFORCED
+        found = [
+            Assumption(f"rows enter with weight min(1, r²/‖z‖²), r = {numbers.row_bound:.6g}", enforced),
+            Assumption(
+                f"the gradient at what is published has norm at most {numbers.tolerance:.3g}, checked on exact sums",
+                enforced,
+            ),  # fmt: skip
+            Assumption("sums over records are whole numbers on a public lattice", enforced),
+        ]
+        if self.categories:
+            found.append(Assumption("columns of one category are at least 0 and of norm at most 1", enforced))
+        return tuple(found)
+
+
+def nominal_epsilon(budget: Promise) -> float:
+    """The ε that κ is a share of: the stated one; of a Rényi budget its ε at its own order."""
+    if isinstance(budget, ApproxDP):
+        return budget.stated_epsilon
+    return budget.epsilon(0.0) if isinstance(budget, PureDP) else budget.epsilon(1e-6)
+
+
+# ── what a fit with these numbers promises ───────────────────────────────────────────────────────────────────────
+
+
+def mode_corners(setting: Setting, row: float, ridge: float) -> Corners:
+    """The corners of the mode's privacy loss, for a person's records."""
+    loss, k = setting.loss, setting.k
+    if loss.sides == "two-sided" and k == 1:  # bends only where it is not steep: φ'' = 1 − ρ² ≤ 2(1 − ρ)
+        return relieved_slopes(loss.slope_bound, loss.slope_bound, up(2.0 * loss.curvature_bound * row**2 / ridge))
+    kappa = volume_cost(curvature=loss.curvature_bound, radius_squared=row**2, ridge=ridge)
+    match loss.sides:
+        case "counts":
+            return count_slopes(loss.slope_bound, kappa, records=k)
+        case "pinball":
+            assert loss.level is not None
+            return slopes(loss.level, 1.0 - loss.level, kappa, records=k)
+        case "two-sided":
+            return slopes(loss.slope_bound, loss.slope_bound, kappa, records=k)
+        case _:
+            return slopes(loss.slope_bound, 0.0, kappa, records=k)
+
+
+def ridge_of(setting: Setting, row: float, kappa: float) -> float:
+    """The ridge for which one record's volume costs κ (of a loss that is relieved of it: c = κ)."""
+    curved = setting.loss.curvature_bound * row**2
+    if setting.loss.sides == "two-sided" and setting.k == 1:
+        return up(2.0 * curved / kappa)
+    return ridge_for(kappa / setting.k, curvature=setting.loss.curvature_bound, radius_squared=row**2)
+
+
+def stage_ratios(setting: Setting, numbers: FitNumbers, robust: bool) -> list[float]:
+    """Sensitivity over noise of every stage but the mode, for a person's records, rounded up."""
+    k, loss, row = float(setting.k), setting.loss, numbers.row_bound
+    root = math.nextafter(math.sqrt(2.0), 2.0)
+    largest = loss.curvature_bound if robust else loss.information_bound
+    stages = [
+        (k * setting.mean_sensitivity, numbers.mean_noise),
+        (k * root * numbers.moment_radius**2, numbers.moments_noise),
+        (k * root * largest * row**2, numbers.information_noise),
+        (k * root * (loss.slope_bound * row) ** 2, numbers.variability_noise),
+        (2.0 * numbers.tolerance / numbers.ridge, numbers.closing_noise),
+    ]
+    return [up(sensitivity / noise) for sensitivity, noise in stages if noise]
+
+
+def promise_of_numbers(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> Promise:
+    """The theorem, applied to what will run."""
+    corners = mode_corners(setting, numbers.row_bound, numbers.ridge)
+    ratios = stage_ratios(setting, numbers, robust)
+    if pure:
+        mode = corners.pure_promise(up(numbers.row_bound / numbers.mode_noise))
+        return PureDP(sum_up([mode.epsilon(0.0), *ratios]))
+    added = sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))
+    mode_promise = corners.promise(up(numbers.row_bound / numbers.mode_noise))
+    return CornerDP(
+        tuple(
+            Corner(count, fraction_up(Fraction(square) + added), shift) for count, square, shift in mode_promise.terms
+        )
+    )
+
+
+def largest_total(keeps: Callable[[float], bool]) -> float | None:
+    """The largest μ that keeps a budget, to nine digits; None if not even a tiny one does."""
+    low, high = 1e-6, 100.0
+    if not keeps(low):
+        return None
+    while high / low > 1.0 + 1e-9:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return low * MARGIN
+
+
+def probably_keeps(promise: Promise, budget: Promise) -> bool:
+    """The budget's test without outward rounding, for a search whose result is tested properly: quick and nearly right."""
+    if not isinstance(budget, ApproxDP) or not isinstance(promise, CornerDP):
+        return promise.implies(budget)
+    total = 0.0
+    for count, square, shift in promise.terms:
+        epsilon, mu = budget.stated_epsilon - shift, math.sqrt(square)
+        total += count * float(special.ndtr(mu / 2.0 - epsilon / mu) - math.exp(epsilon) * special.ndtr(-mu / 2.0 - epsilon / mu))  # fmt: skip
+    return total <= budget.stated_delta * (1.0 - 1e-7)

@@ -1,0 +1,103 @@
+"""What a fit publishes, and the coordinates that follow from it: all post-processing, the same for whoever holds it.
+
+Five parts, each absent where its stage did not run: the columns' mean, their second moments about it, the mode with its
+noise, the information and the variability at it. From the first two follow the coordinates in which the others are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .measured import Layout, whitening
+
+Array = NDArray[np.float64]
+
+PARTS = ("mean", "moments", "mode", "information", "variability")
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """The numbers as they leave; matrices as lower triangles, row by row."""
+
+    mode: Array
+    mean: Array | None = None
+    moments: Array | None = None
+    information: Array | None = None
+    variability: Array | None = None
+
+    @property
+    def vector(self) -> Array:
+        """All parts, one after the other."""
+        return np.concatenate([value for name in PARTS if (value := getattr(self, name)) is not None])
+
+    def to_dict(self) -> dict[str, list[float]]:
+        found = {name: getattr(self, name) for name in PARTS}
+        return {name: value.tolist() for name, value in found.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Published:
+        return cls(**{name: np.asarray(value, dtype=np.float64) for name, value in stored.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """z = (W(v − m), 1) for rows, (y − centre)/unit for responses in [−1, 1]."""
+
+    mean: Array
+    root: Array
+    centre: float = 0.0
+    unit: float = 1.0
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How moments are read: the floor of their eigenvalues and how a residual deviation becomes a threshold."""
+
+    floor: float
+    response: bool
+    unmeasured_unit: float
+    threshold: float
+    least_residual: float
+
+    def centre_of(self, layout: Layout, published_mean: Array | None) -> Array:
+        """The point that second moments are about: the published mean cut to where means can be, or the public middle."""
+        middle = np.append(layout.middle, 0.0) if self.response else layout.middle
+        if published_mean is None:
+            return middle
+        lower, upper = -np.ones(len(middle)), np.ones(len(middle))
+        for start, stop in layout.categories:
+            lower[start:stop] = 0.0
+        return np.clip(published_mean, lower, upper)
+
+
+def coordinates(
+    layout: Layout, how: Measuring, n: int, published_mean: Array | None, moments: Array | None
+) -> Coordinates:
+    """Centre, scaling and unit from what was published; the declared columns where nothing was."""
+    columns = layout.columns
+    mean = how.centre_of(layout, published_mean)
+    if moments is None:
+        return Coordinates(mean[:columns], np.eye(columns), 0.0, how.unmeasured_unit if how.response else 1.0)
+    second = symmetric(moments, columns + how.response) / n
+    root = whitening(second[:columns, :columns], how.floor)
+    if not how.response:
+        return Coordinates(mean, root)
+    across = root @ second[:columns, columns]
+    total = max(float(second[columns, columns]), how.floor)
+    residual = max(total - float(across @ across), how.least_residual * total, how.floor**2)
+    return Coordinates(mean[:columns], root, float(mean[columns]), how.threshold * math.sqrt(residual))
+
+
+def symmetric(entries: Array, size: int) -> Array:
+    """The matrix of a lower triangle."""
+    matrix = np.zeros((size, size))
+    rows, columns = np.tril_indices(size)
+    matrix[rows, columns] = entries
+    matrix[columns, rows] = entries
+    return matrix

@@ -1,0 +1,293 @@
+"""What a published fit says: estimate, standard errors, intervals, tests, and a normal posterior. All of it is free.
+
+Given the mode θ̃, the information Ĥ and the variability K̂ at it (mathematics-3 §3), with ridge Λ, noise σ and closing
+noise ω known from the plan:
+
+    estimate      θ̂ = (I + ΛĤ⁻¹)θ̃           the ridge's pull taken back
+    covariance    Ĥ⁻¹(K̂ + σ²I + ω²(Ĥ+ΛI)²)Ĥ⁻¹
+
+mapped to the columns by the published coordinates. Multipliers come from simulating this very construction around what
+was published, noise of Ĥ and K̂ included. A coefficient is refused an interval where directions about which the records
+say too little carry more than 5 % of its variance. A declared prior stays: only the ridge is taken back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.mechanisms import fit_constants as constant
+from onedraw.models.fit_published import Coordinates, Published, symmetric
+from onedraw.models.fit_target import FitProblem
+
+Array = NDArray[np.float64]
+
+SIMULATIONS = 2000
+"""Simulated fits behind a multiplier; its own error is then about 1.5 %."""
+
+MOST_NUMBERS = 4e7
+"""Entries of simulated matrices at most: wide fits are simulated fewer times, at least 400."""
+
+SEED = 20261115
+"""The simulation is post-processing of public numbers: a fixed seed gives everybody the same interval."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """A fit in encoded coordinates, or in others by a public linear map ``change``, scale and shift (`in_units`)."""
+
+    problem: FitProblem
+    published: Published
+    change: Array
+    shift: Array
+
+    @classmethod
+    def of(cls, problem: FitProblem, published: Published) -> FitResult:
+        """In the coordinates of encoded rows, responses in their declared unit."""
+        where = problem.coordinates(published)
+        return cls(problem, published, problem.encoded_coefficients(where), problem.encoded_shift(where))
+
+    def in_units(self, change: Array, scale: Array, shift: Array) -> FitResult:
+        """The same for scale·(change @ θ) + shift."""
+        full = scale[:, None] * change
+        return FitResult(self.problem, self.published, full @ self.change, full @ self.shift + shift)
+
+    # ── the mode's own coordinates ─────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _where(self) -> Coordinates:
+        return self.problem.coordinates(self.published)
+
+    @property
+    def informed(self) -> bool:
+        """Whether the information was measured; without it there is an estimate and nothing else."""
+        return self.published.information is not None
+
+    @cached_property
+    def _pulls(self) -> tuple[Array, float]:
+        """(prior's precision, ridge) in the mode's coordinates."""
+        Q, _ = self.problem.penalty(self._where)
+        ridge = self.problem.numbers["ridge"]
+        return Q - ridge * np.eye(len(Q)), ridge
+
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues and vectors of the published information (and the prior's)."""
+        assert self.published.information is not None
+        values, axes = np.linalg.eigh(symmetric(self.published.information, self._width) + self._pulls[0])
+        return values, axes
+
+    @property
+    def _width(self) -> int:
+        return self.problem.layout.width
+
+    def _deviation(self, noise: float, entries: int) -> float:
+        return noise * math.sqrt(entries + 1.0) if self.problem.pure else noise
+
+    @cached_property
+    def information_noise(self) -> float:
+        """s_H: the standard deviation of the noise of an entry of the information."""
+        return self._deviation(self.problem.numbers["information_noise"], self._width * (self._width + 1) // 2)
+
+    @cached_property
+    def _trusted(self) -> NDArray[np.bool_]:
+        """Which directions the records say enough about."""
+        return np.asarray(self._spectrum[0] >= constant.INFORMATIVE * self.information_noise)
+
+    @cached_property
+    def _bounded(self) -> Array:
+        """Eigenvalues kept away from 0, where noise may have brought them."""
+        return np.maximum(self._spectrum[0], max(self.information_noise, 1e-12))
+
+    def _taken_back(self, modes: Array, values: Array, axes: Array, trusted: NDArray[np.bool_]) -> Array:
+        """θ̃ + ΛĤ⁻¹θ̃ along the directions that are trusted."""
+        along = modes @ axes
+        return np.asarray((along * (1.0 + np.where(trusted, self._pulls[1] / values, 0.0))) @ axes.T)
+
+    @cached_property
+    def _mode(self) -> Array:
+        """The estimate in the mode's coordinates."""
+        if not self.informed:
+            return self.published.mode
+        return self._taken_back(self.published.mode, self._bounded, self._spectrum[1], self._trusted)
+
+    @cached_property
+    def _mode_noise(self) -> float:
+        return self._deviation(self.problem.numbers["mode_noise"], self._width)
+
+    @cached_property
+    def _closing_noise(self) -> float:
+        return self._deviation(self.problem.numbers["closing_noise"], self._width)
+
+    @cached_property
+    def _parts(self) -> tuple[Array, Array]:
+        """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up."""
+        assert self.published.variability is not None
+        inverse = (self._spectrum[1] / self._bounded) @ self._spectrum[1].T
+        sampling = inverse @ _positive(symmetric(self.published.variability, self._width)) @ inverse
+        curved = (self._spectrum[1] * (self._bounded + self._pulls[1])) @ self._spectrum[1].T
+        privacy = (
+            inverse @ (self._mode_noise**2 * np.eye(self._width) + self._closing_noise**2 * curved @ curved) @ inverse
+        )
+        return sampling, privacy
+
+    # ── what people read ───────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def estimate(self) -> Array:
+        return np.asarray(self.change @ self._mode + self.shift)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Of the whole estimate; rows of refused coefficients are not to be relied on."""
+        self._check_informed()
+        sampling, privacy = self._parts
+        return np.asarray(self.change @ (sampling + privacy) @ self.change.T)
+
+    @cached_property
+    def standard_errors(self) -> Array:
+        """NaN where none can be given."""
+        return np.where(self.given, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.nan)
+
+    @property
+    def sampling_errors(self) -> Array:
+        """What sampling alone would leave."""
+        return self._root_of(self._parts[0])
+
+    @property
+    def privacy_errors(self) -> Array:
+        return self._root_of(self._parts[1])
+
+    def _root_of(self, part: Array) -> Array:
+        return np.where(
+            self.given, np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", self.change, part, self.change), 0.0)), np.nan
+        )
+
+    @cached_property
+    def given(self) -> NDArray[np.bool_]:
+        """Per coefficient: whether directions with too little information carry at most 5 % of its variance."""
+        if not self.informed:
+            return np.zeros(len(self.change), dtype=bool)
+        carried = (self.change @ self._spectrum[1]) ** 2 / self._bounded**2
+        doubtful = carried[:, ~self._trusted].sum(axis=1)
+        found = np.asarray(doubtful <= constant.UNINFORMED_SHARE * np.maximum(carried.sum(axis=1), 1e-300))
+        return np.asarray(found & (np.abs(self.change).sum(axis=1) > 0.0))
+
+    def _check_informed(self) -> None:
+        if not self.informed:
+            raise PromiseRefused(
+                "This fit has an estimate but no standard errors: the information was not measured. Release it with "
+                "intervals=True, with more records or with a larger ε."
+            )
+
+    @cached_property
+    def _pivots(self) -> Array:
+        """(simulations, coefficients): |estimate − truth|/standard error when this very fit is repeated, sorted."""
+        return np.sort(np.abs(self._simulated()), axis=0)
+
+    def multiplier(self, level: float) -> Array:
+        """How many standard errors an interval of this level reaches, coefficient by coefficient; at least the normal's."""
+        if not 0.0 < level < 1.0:
+            raise WrongCall(f"level must lie between 0 and 1, such as 0.95, but {level!r} came.")
+        place = min(len(self._pivots) - 1, math.ceil(level * (len(self._pivots) + 1)) - 1)
+        return np.asarray(np.maximum(self._pivots[place], stats.norm.ppf(0.5 + level / 2.0)))
+
+    def conf_int(self, level: float = 0.95) -> Array:
+        """(coefficients, 2); NaN where none can be given."""
+        self._check_informed()
+        reach = self.multiplier(level) * self.standard_errors
+        return np.column_stack([self.estimate - reach, self.estimate + reach])
+
+    @cached_property
+    def p_values(self) -> Array:
+        """Two-sided, of "this coefficient is 0": the normal's, with errors as much larger as the 95 % multiplier says."""
+        self._check_informed()
+        inflated = self.standard_errors * self.multiplier(0.95) / stats.norm.ppf(0.975)
+        return np.asarray(2.0 * special.ndtr(-np.abs(self.estimate) / inflated))
+
+    def wald(self, places: Sequence[int]) -> tuple[float, int, float]:
+        """(statistic, degrees of freedom, p) of "all these coefficients are 0": for the levels of one category, say."""
+        chosen = [place for place in places if self.given[place]]
+        if len(chosen) < len(places):
+            return math.nan, len(places), math.nan
+        inflation = float(np.max(self.multiplier(0.95)[chosen]) / stats.norm.ppf(0.975)) ** 2
+        values = self.estimate[chosen]
+        statistic = float(values @ np.linalg.solve(self.covariance[np.ix_(chosen, chosen)], values)) / inflation
+        return statistic, len(chosen), float(stats.chi2.sf(statistic, len(chosen)))
+
+    def posterior(self, size: int, rng: np.random.Generator | None = None) -> Array:
+        """(size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior. They cost nothing."""
+        self._check_informed()
+        generator = np.random.default_rng() if rng is None else rng
+        values, axes = np.linalg.eigh(self.covariance)
+        return np.asarray(self.estimate + (generator.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ axes.T)  # fmt: skip
+
+    # ── simulation around what was published ───────────────────────────────────────────────────────────────
+
+    def _simulated(self) -> Array:
+        """Signed pivots: mode, information and variability drawn again as if what was published were the truth."""
+        p = self._width
+        rounds = int(np.clip(MOST_NUMBERS / p**2, 400, SIMULATIONS))
+        generator = np.random.default_rng(SEED)
+        values, axes = self._bounded, self._spectrum[1]
+        information = (axes * values) @ axes.T
+        variability = _positive(symmetric(self.published.variability, p))  # type: ignore[arg-type]
+        ridge = self._pulls[1]
+        truth = self._taken_back(self.published.mode, values, axes, self._trusted)
+        score = generator.standard_normal((rounds, p)) @ _root(variability) + self._real(generator, rounds, p, self.problem.numbers["mode_noise"])  # fmt: skip
+        modes = np.linalg.solve(information + ridge * np.eye(p), (information @ truth - score).T).T
+        modes = modes + self._real(generator, rounds, p, self.problem.numbers["closing_noise"])
+        noisy = information + self._symmetric(generator, rounds, self.problem.numbers["information_noise"])
+        again = _positive(variability + self._symmetric(generator, rounds, self.problem.numbers["variability_noise"]))
+        return self._pivot(modes, truth, noisy, again)
+
+    def _pivot(self, modes: Array, truth: Array, information: Array, variability: Array) -> Array:
+        """(estimate − truth)/standard error of many simulated fits at once."""
+        found, axes = np.linalg.eigh(information)
+        values = np.maximum(found, max(self.information_noise, 1e-12))
+        trusted = found >= constant.INFORMATIVE * self.information_noise
+        ridge = self._pulls[1]
+        along = np.einsum("si,sij->sj", modes, axes) * (1.0 + np.where(trusted, ridge / values, 0.0))
+        estimates = np.einsum("sj,sij->si", along, axes)
+        scaled = np.einsum("ci,sij->scj", self.change, axes) / values[:, None, :]
+        inner = np.swapaxes(axes, 1, 2) @ variability @ axes
+        inner[:, range(self._width), range(self._width)] += (
+            self._mode_noise**2 + (self._closing_noise * (values + ridge)) ** 2
+        )
+        errors = np.sqrt(np.maximum(np.einsum("scj,sjk,sck->sc", scaled, inner, scaled, optimize=True), 1e-300))
+        return np.asarray((estimates - truth) @ self.change.T / errors)
+
+    def _real(self, generator: np.random.Generator, rounds: int, size: int, noise: float) -> Array:
+        direction = generator.standard_normal((rounds, size))
+        if not self.problem.pure:
+            return noise * direction
+        length = generator.gamma(size, noise, (rounds, 1))
+        return np.asarray(direction * length / np.linalg.norm(direction, axis=1, keepdims=True))
+
+    def _symmetric(self, generator: np.random.Generator, rounds: int, noise: float) -> Array:
+        """Noise of symmetric matrices: off the diagonal √½ as large."""
+        size = self._width
+        rows, columns = np.tril_indices(size)
+        entries = self._real(generator, rounds, len(rows), noise) * np.where(rows == columns, 1.0, math.sqrt(0.5))
+        matrices = np.zeros((rounds, size, size))
+        matrices[:, rows, columns] = entries
+        matrices[:, columns, rows] = entries
+        return matrices
+
+
+def _positive(matrix: Array) -> Array:
+    """The nearest positive semidefinite matrix, or matrices."""
+    values, axes = np.linalg.eigh(matrix)
+    return np.asarray((axes * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(axes, -1, -2))
+
+
+def _root(matrix: Array) -> Array:
+    values, axes = np.linalg.eigh(matrix)
+    return np.asarray((axes * np.sqrt(np.maximum(values, 0.0))) @ axes.T)

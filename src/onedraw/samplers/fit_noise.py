@@ -1,0 +1,70 @@
+"""The noise of a fit: on whole numbers for sums, on real vectors for the mode; Gaussian, or of density ∝ e^{−‖v‖/scale}.
+
+Sums with fresh entropy get OpenDP's exact discrete Gaussian; a seeded run, and a machine without OpenDP in a study, get a
+Gaussian rounded to the same lattice. The pure law is a uniform direction with a norm of Gamma(dimension, scale).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Noise:
+    """``generator`` is a NumPy generator; ``pure`` says which law."""
+
+    def __init__(self, generator: Any, *, pure: bool) -> None:
+        self.generator, self.pure = generator, pure
+        self.secure = type(generator.bit_generator).__name__ == "SecureChaCha"
+
+    def vector(self, sums: NDArray[np.int64], steps: float, noise: float) -> Array:
+        """Sums in whole steps, with noise of this size in their own unit."""
+        if self.pure:
+            return self._on_lattice(sums + steps * self.real(len(sums), noise)) / steps
+        return self._whole(sums, noise * steps) / steps
+
+    def triangle(self, sums: NDArray[np.int64], steps: float, noise: float) -> Array:
+        """A symmetric matrix by its lower triangle: off the diagonal an entry counts twice, so its noise is √½ as large."""
+        rows, columns = np.tril_indices(_size(len(sums)))
+        diagonal = rows == columns
+        if self.pure:
+            spread = self.real(len(sums), noise) * np.where(diagonal, 1.0, math.sqrt(0.5))
+            return self._on_lattice(sums + steps * spread) / steps
+        total = np.empty(len(sums))
+        total[diagonal] = self._whole(sums[diagonal], noise * steps)
+        if not diagonal.all():
+            total[~diagonal] = self._whole(sums[~diagonal], noise * steps * math.sqrt(0.5))
+        return total / steps
+
+    def real(self, size: int, noise: float) -> Array:
+        """A real vector of this law."""
+        direction = self.generator.standard_normal(size)
+        if not self.pure:
+            return np.asarray(noise * direction)
+        length = self.generator.gamma(size, noise)
+        return np.asarray(direction * (length / np.linalg.norm(direction)))
+
+    def rounded(self, values: Array, noise: float) -> Array:
+        """On multiples of a power of two a thousand times finer than the noise: what is published has no other digits."""
+        spacing = 2.0 ** (math.floor(math.log2(noise)) - 10)
+        return np.asarray(np.rint(values / spacing) * spacing + 0.0)
+
+    def _whole(self, sums: NDArray[np.int64], deviation: float) -> Array:
+        if self.secure:
+            from onedraw.samplers.opendp_noise import discrete_gaussian
+
+            return discrete_gaussian(sums, deviation).astype(np.float64)
+        return self._on_lattice(sums + deviation * self.generator.standard_normal(len(sums)))
+
+    @staticmethod
+    def _on_lattice(values: Array) -> Array:
+        return np.asarray(np.rint(values) + 0.0)
+
+
+def _size(entries: int) -> int:
+    return (math.isqrt(8 * entries + 1) - 1) // 2

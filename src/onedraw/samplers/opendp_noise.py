@@ -1,0 +1,42 @@
+"""Noise for released whole numbers: the one file that meets OpenDP.
+
+A discrete Gaussian of deviation σ on the integers, sampled exactly (Canonne, Kamath, Steinke, arXiv:2004.00010; OpenDP's
+sampler works in exact arithmetic on operating-system entropy). With σ of at least 2²⁰ steps its law is that of a
+continuous Gaussian rounded to the nearest integer up to a factor within e^{±2⁻³⁵} wherever it has mass above 1e-300:
+log of the mass of a cell is the log density at its middle plus (x²/σ² − 1)/(24σ²) + …; so GaussianDP is claimed of it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import WrongCall
+
+LEAST_STEPS = 2.0**20
+"""The smallest deviation, in lattice steps, for which the discrete law is taken for the rounded continuous one."""
+
+
+def discrete_gaussian(sums: NDArray[np.int64], deviation: float) -> NDArray[np.int64]:
+    """Whole numbers with exact discrete Gaussian noise of this deviation, in steps."""
+    if not LEAST_STEPS <= deviation < 2.0**60:
+        raise WrongCall(
+            f"Noise of {deviation:.3g} lattice steps is outside 2^20 … 2^60, where the discrete Gaussian stands for the "
+            "continuous one. Use a finer or coarser lattice."
+        )
+    return np.asarray(_measurement(len(sums), deviation)([int(value) for value in sums]), dtype=np.int64)
+
+
+@lru_cache(maxsize=64)
+def _measurement(size: int, deviation: float) -> Any:
+    """Built once per size and scale; OpenDP checks that the map holds."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return make_gaussian(vector_domain(atom_domain(T="i64"), size=size), l2_distance(T="f64"), scale=deviation)
