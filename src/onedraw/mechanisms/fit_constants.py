@@ -4,9 +4,10 @@ Sources: mathematics-3 §1–§3. "Edge" is the spectral edge of the noise in th
 squared columns; columns lie in [−1, 1], so a column that fills its range evenly has variance 1/3.
 """
 
-SHARES = {"labels": (0.15, 0.125, 0.125), "counts": (0.15, 0.125, 0.125), "measured": (0.20, 0.125, 0.125)}
+SHARES = {"labels": (0.15, 0.125, 0.125), "counts": (0.15, 0.20, 0.0), "measured": (0.20, 0.125, 0.125)}
 """Of μ² (of ε for a pure promise): moments, information, variability; the mode has the rest. Numbers need their residual
-deviation from the moments as well, hence more."""
+deviation from the moments as well, hence more. Counts have K ⪯ H under the model (Var min(N, Y) ≤ Cov(N, min(N, Y))), and
+the bound Y² on one record's share of K would drown it: H serves for both unless ``robust`` is asked for."""
 
 PURE_MOMENTS = 0.25
 """Under a pure promise the noise of the moments grows with the number of columns squared: they need more."""
@@ -55,9 +56,6 @@ LEAST_RESIDUAL = 0.05
 
 UNMEASURED_THRESHOLD = 0.25
 """Where nothing was measured: a quarter of the half-range of the responses."""
-
-QUANTILE_WIDTH = 0.25
-"""A quantile's kink is rounded over this many measured residual deviations."""
 
 CLOSING_MU = 1e-3
 """GaussianDP of the closing noise; under a pure promise 1e-3 of ε."""

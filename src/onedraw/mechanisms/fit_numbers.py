@@ -78,6 +78,7 @@ class Setting:
     n: int
     k: int
     intervals: bool
+    modes: int = 1
 
     @property
     def response(self) -> bool:
@@ -106,7 +107,8 @@ class Setting:
 
     @property
     def width(self) -> int:
-        return self.layout.width
+        """Numbers in the mode, or modes."""
+        return self.modes * self.layout.width
 
     @property
     def entries(self) -> int:
@@ -130,9 +132,9 @@ class Spending:
         return noise * math.sqrt(entries + 1.0) if self.pure else noise
 
 
-def shares_of(setting: Setting, *, measured: bool, pure: bool) -> tuple[float, float, float]:
+def shares_of(setting: Setting, *, measured: bool, pure: bool, robust: bool) -> tuple[float, float, float]:
     """(moments, information, variability); those of stages that do not run are 0."""
-    moments, information, variability = constant.SHARES[setting.loss.unit]
+    moments, information, variability = constant.SHARES["labels" if robust else setting.loss.unit]
     moments = (constant.PURE_MOMENTS if pure else moments) if measured else 0.0
     return (moments, information, variability) if setting.intervals else (moments, 0.0, 0.0)
 
@@ -210,6 +212,6 @@ def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:
     deviation = Spending(1.0, pure).deviation(numbers.moments_noise, setting.moment_entries)
     edge = deviation * math.sqrt(setting.columns) / setting.n
     return Measuring(
-        floor=constant.FLOOR * edge, response=setting.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD,
+        floor=constant.FLOOR * edge, row_bound=numbers.row_bound, response=setting.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD,
         threshold=constant.THRESHOLD, least_residual=constant.LEAST_RESIDUAL,
     )  # fmt: skip

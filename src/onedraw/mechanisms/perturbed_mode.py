@@ -34,7 +34,15 @@ from onedraw.privacy import (
     RenyiDP,
 )
 from onedraw.privacy.corners import Corner, CornerDP
-from onedraw.privacy.perturbed_mode import Corners, count_slopes, relieved_slopes, ridge_for, slopes, volume_cost
+from onedraw.privacy.perturbed_mode import (
+    Corners,
+    count_slopes,
+    one_against_rest,
+    relieved_slopes,
+    ridge_for,
+    slopes,
+    volume_cost,
+)
 from onedraw.privacy.rounding import fraction_up, sum_up, up
 
 from . import fit_constants as constant
@@ -126,7 +134,7 @@ class PerturbedMode(Mechanism):
         pure = bool(plan.parameters["pure"])
         return FitProblem(
             plan.n, setting.layout, setting.loss, numbers.to_dict(), measuring(setting, numbers, pure), pure, self.robust,
-            plan.model.response_scale, plan.model.prior if self.prior else None,
+            plan.model.response_scale, plan.model.prior if self.prior else None, setting.modes,
         )  # fmt: skip
 
     def setting(self, request: Request) -> Setting:
@@ -155,7 +163,15 @@ class PerturbedMode(Mechanism):
             )
         layout = Layout(features.count, self.categories, features.intercept, features.data_norm)
         self._check_categories(layout)
-        return Setting(layout, loss, request.n, request.records_per_person, self.intervals is not False)
+        modes = model.row_blocks
+        if modes > 1 and (self.intervals or request.records_per_person > 1):
+            raise UnsupportedBudget(
+                "A fit of several classes sets each against the rest and is proven for one record per person; it has no "
+                "standard errors. Leave out intervals and person, or fit one class against the rest with Logistic."
+            )
+        return Setting(
+            layout, loss, request.n, request.records_per_person, self.intervals is not False and modes == 1, modes
+        )
 
     def _check_categories(self, layout: Layout) -> None:
         last = 0
@@ -227,7 +243,9 @@ class PerturbedMode(Mechanism):
         )
 
     def _for_total(self, setting: Setting, spending: Spending, measured: bool, kappa: float) -> tuple[FitNumbers, float, float]:  # fmt: skip
-        moments, information, variability = shares_of(setting, measured=measured, pure=spending.pure)
+        moments, information, variability = shares_of(
+            setting, measured=measured, pure=spending.pure, robust=self.robust
+        )
         mode = 1.0 - moments - information - variability
         mean_noise = moments_noise = radius = edge = 0.0
         if measured:
@@ -247,7 +265,7 @@ class PerturbedMode(Mechanism):
             largest = loss.curvature_bound if self.robust else loss.information_bound
             noises = [
                 spending.noise(information, k * math.sqrt(2.0) * largest * row**2),
-                spending.noise(variability, k * math.sqrt(2.0) * (loss.slope_bound * row) ** 2),
+                spending.noise(variability, k * math.sqrt(2.0) * (loss.slope_bound * row) ** 2) if variability else 0.0,
             ]
         numbers = FitNumbers(
             mean_noise, moments_noise, radius, row, ridge, mode_noise, tolerance, closing_noise, *noises
@@ -289,7 +307,7 @@ class PerturbedMode(Mechanism):
             Assumption(
                 f"the gradient at what is published has norm at most {numbers.tolerance:.3g}, checked on exact sums",
                 enforced,
-            ),  # fmt: skip
+            ),
             Assumption("sums over records are whole numbers on a public lattice", enforced),
         ]
         if self.categories:
@@ -313,6 +331,8 @@ def mode_corners(setting: Setting, row: float, ridge: float) -> Corners:
     if loss.sides == "two-sided" and k == 1:  # bends only where it is not steep: φ'' = 1 − ρ² ≤ 2(1 − ρ)
         return relieved_slopes(loss.slope_bound, loss.slope_bound, up(2.0 * loss.curvature_bound * row**2 / ridge))
     kappa = volume_cost(curvature=loss.curvature_bound, radius_squared=row**2, ridge=ridge)
+    if setting.modes > 1:
+        return one_against_rest(setting.modes, loss.slope_bound, kappa)
     match loss.sides:
         case "counts":
             return count_slopes(loss.slope_bound, kappa, records=k)
@@ -330,7 +350,7 @@ def ridge_of(setting: Setting, row: float, kappa: float) -> float:
     curved = setting.loss.curvature_bound * row**2
     if setting.loss.sides == "two-sided" and setting.k == 1:
         return up(2.0 * curved / kappa)
-    return ridge_for(kappa / setting.k, curvature=setting.loss.curvature_bound, radius_squared=row**2)
+    return ridge_for(kappa / (setting.k * setting.modes), curvature=setting.loss.curvature_bound, radius_squared=row**2)
 
 
 def stage_ratios(setting: Setting, numbers: FitNumbers, robust: bool) -> list[float]:

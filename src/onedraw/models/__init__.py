@@ -21,7 +21,14 @@ from .beta_target import BetaTarget
 from .convex_classification import Hinge, HuberisedHinge, Logistic, LogitNormalBernoulli, Softmax
 from .convex_loss import ConvexLoss, register_loss
 from .convex_model import ConvexModel, LinearModel
-from .convex_regression import BoundedResidualGLM, HuberRegression, LeastSquares, Quantile
+from .convex_regression import (
+    BoundedResidualGLM,
+    CountRegression,
+    HuberRegression,
+    LeastSquares,
+    LogCoshRegression,
+    Quantile,
+)
 from .dirichlet_categorical import DirichletCategorical
 from .features import schema_features
 from .from_numpyro import NumpyroModel, from_numpyro, register_numpyro
@@ -47,6 +54,7 @@ __all__ = [
     "ConjugateModel",
     "ConvexLoss",
     "ConvexModel",
+    "CountRegression",
     "DirichletCategorical",
     "Encoded",
     "GammaExponential",
@@ -63,6 +71,7 @@ __all__ = [
     "LeastSquares",
     "LikelihoodModel",
     "LinearModel",
+    "LogCoshRegression",
     "Logistic",
     "LogitNormalBernoulli",
     "Model",

@@ -273,6 +273,11 @@ class Softmax(ConvexModel, WithLikelihood):
         return SoftmaxLoss(len(self.classes))
 
     @property
+    def fit_loss(self) -> FitLoss:
+        """Each class against the rest, by the exp-linear loss."""
+        return FitLoss(ExpLinearLoss(), "one-sided", 0.5, 0.5, "labels")
+
+    @property
     def dimension(self) -> int:
         return len(self.classes) * self.features.width
 

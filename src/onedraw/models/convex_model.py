@@ -72,6 +72,16 @@ class ConvexModel(RowModel):
     def prior_scale(self) -> float:
         return self.prior.deviation(self.dimension)
 
+    @property
+    def fit_loss(self) -> FitLoss | None:
+        """The loss of a perturbed mode, for models that have one: convex, smooth, of bounded slope."""
+        return None
+
+    @property
+    def response_scale(self) -> float:
+        """What brings responses that are numbers into [−1, 1] for a fit; 1 for labels and counts."""
+        return 1.0
+
     # The loss, for one θ and encoded records; NumPy or JAX values
 
     def losses(self, theta: Any, X: Any, y: Any) -> Any:
@@ -127,16 +137,6 @@ class LinearModel(ConvexModel):
     def curvature_range(self) -> tuple[float, float]:
         """The least and the largest φ'' for |u| ≤ B."""
         return self.kernel.curvatures(self.predictor_bound, self.responses)
-
-    @property
-    def fit_loss(self) -> FitLoss | None:
-        """The loss of a perturbed mode, for models that have one: convex, smooth, of bounded slope."""
-        return None
-
-    @property
-    def response_scale(self) -> float:
-        """What brings responses that are numbers into [−1, 1] for a fit; 1 for labels and counts."""
-        return 1.0
 
     def curvature_weights(self, theta: Any, X: Any, y: Any) -> Any:
         """φ''(θᵀx_i, y_i), so that the Hessian is Xᵀ diag(·) X."""

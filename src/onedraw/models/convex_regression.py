@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onedraw.errors import InvalidModel
+from onedraw.privacy.perturbed_mode import count_curvature
 from onedraw.privacy.rounding import fraction_down, fraction_up, sum_up, text
 
 from .convex_model import LinearModel, set_model
@@ -25,6 +26,7 @@ from .fit_losses import FitLoss
 from .losses import (
     BernoulliLoss,
     CanonicalLoss,
+    CappedPoissonLoss,
     GaussianLoss,
     HuberLoss,
     LinearLoss,
@@ -35,9 +37,12 @@ from .losses import (
     SquaredLoss,
     product_up,
 )
-from .model import number, positive_number, register_model
+from .model import count, number, positive_number, register_model
 from .priors import Gaussian
 from .responses import Clamped
+
+FIT_SMOOTHING = 0.25
+"""Of a quantile's kink in a fit, in measured residual deviations."""
 
 FAR = 2.0**20
 """Prior standard deviations of the predictor beyond which a response is not told apart from a farther one."""
@@ -193,8 +198,53 @@ class Quantile(LinearModel):
         return PinballLoss(self.level) if self.smoothing is None else SmoothedPinballLoss(self.level, self.smoothing)
 
     @property
+    def fit_loss(self) -> FitLoss | None:
+        """With a declared range of responses; the kink is rounded over a quarter of the measured residual deviation."""
+        if self.response_bound is None:
+            return None
+        steepest = max(self.level, fraction_up(1 - Fraction(self.level)))
+        loss = SmoothedPinballLoss(self.level, FIT_SMOOTHING)
+        return FitLoss(loss, "pinball", steepest, loss.curvatures(math.inf, (-1.0, 1.0))[1], "measured", self.level)
+
+    @property
+    def response_scale(self) -> float:
+        return self.response_bound or 1.0
+
+    @property
     def response(self) -> Clamped:
         return _clamped_response(self, self.response_bound, margin=self.smoothing or 0.0)
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class CountRegression(LinearModel):
+    """Counts whose rate is e^{θᵀx}, cut at a declared ``largest`` one, Y: consistent, because the mean is cut as well.
+
+    φ' = E min(Poisson(e^u), Y) − min(y, Y), |φ'| ≤ Y; smooth. For fits; see `fit_losses.CappedPoisson`.
+    """
+
+    features: Features
+    largest: int
+    prior: Gaussian
+
+    def __init__(
+        self, features: int, *, largest: int, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        declared = declared_features("CountRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(self, features=declared, largest=count("largest", largest, least=1), prior=prior)
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return CappedPoissonLoss(self.largest)
+
+    @property
+    def fit_loss(self) -> FitLoss:
+        return FitLoss(self.kernel, "counts", float(self.largest), count_curvature(self.largest), "counts")
+
+    @property
+    def response(self) -> Clamped:
+        return Clamped(0.0, float(self.largest))
 
 
 @register_model

@@ -14,15 +14,8 @@ curvature itself: Σ a·information·zzᵀ is what standard errors are made of.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
-
-import numpy as np
-from scipy import optimize, special
-
-from onedraw.privacy.rounding import up
 
 from .losses import ExpLinearLoss, LogisticLoss, array_module
 
@@ -64,49 +57,3 @@ class FitLoss:
     def information_bound(self) -> float:
         """The largest ``information``: ¼ for the logistic model, at u = 0."""
         return 0.25 if isinstance(self.kernel, ExpLinearLoss | LogisticLoss) else self.curvature_bound
-
-
-@dataclass(frozen=True)
-class CappedPoisson:
-    """Counts cut at a declared largest one, Y: φ' = m_Y(e^u) − min(y, Y), m_Y(λ) = E min(Poisson(λ), Y).
-
-    Consistent for the rate of the uncut counts, because cutting is built into the mean. With P_k = P(Poisson(λ) ≤ k):
-    m_Y = λP_{Y−2} + Y(1 − P_{Y−1}) and m_Y' = P_{Y−1}, so φ'' = λP_{Y−1} ≥ 0 and 0 ≤ m_Y ≤ Y.
-    """
-
-    largest: int
-
-    FARTHEST = 30.0
-    """|u| beyond which the rate is taken at this end: there every count is 0, or at least Y."""
-
-    def _rate(self, predictor: Any) -> Any:
-        xp = array_module(predictor)
-        return xp.exp(xp.clip(predictor, -self.FARTHEST, self.FARTHEST))
-
-    def _below(self, rate: Any) -> Any:
-        """P(Poisson(λ) ≤ Y − 1), the upper incomplete gamma function at Y."""
-        if array_module(rate) is np:
-            return special.gammaincc(self.largest, rate)
-        from .compute import jax
-
-        return jax.scipy.special.gammaincc(float(self.largest), rate)
-
-    def slope(self, predictor: Any, response: Any) -> Any:
-        xp, rate = array_module(predictor), self._rate(predictor)
-        below = self._below(rate)
-        at_largest = xp.exp(self.largest * xp.log(rate) - rate - math.lgamma(self.largest + 1))
-        return rate * below - self.largest * at_largest + self.largest * (1.0 - below) - response
-
-    def curvature(self, predictor: Any, response: Any) -> Any:
-        rate = self._rate(predictor)
-        return rate * self._below(rate)
-
-
-@lru_cache(maxsize=64)
-def largest_count_curvature(largest: int) -> float:
-    """M = sup_λ λ·P(Poisson(λ) ≤ Y − 1), rounded up: one maximum, between 0 and 2Y + 2."""
-    found = optimize.minimize_scalar(
-        lambda rate: -rate * special.gammaincc(largest, rate), bounds=(0.0, 2.0 * largest + 2.0), method="bounded",
-        options={"xatol": 1e-10},
-    )  # fmt: skip
-    return up(-float(found.fun) * (1.0 + 1e-9))

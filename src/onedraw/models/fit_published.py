@@ -47,12 +47,17 @@ class Published:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """z = (W(v − m), 1) for rows, (y − centre)/unit for responses in [−1, 1]."""
+    """z = stretch·(W(v − m), 1) for rows, (y − centre)/unit for responses in [−1, 1]."""
 
     mean: Array
     root: Array
+    stretch: float = 1.0
     centre: float = 0.0
     unit: float = 1.0
+
+    def frame(self, label: int | None = None) -> Array:
+        """How a response is read (`fit_statistics.responses`): as a number, or as one class against the rest."""
+        return np.array([self.centre, self.unit, -1.0 if label is None else float(label)])
 
 
 @dataclass(frozen=True)
@@ -60,10 +65,18 @@ class Measuring:
     """How moments are read: the floor of their eigenvalues and how a residual deviation becomes a threshold."""
 
     floor: float
+    row_bound: float
     response: bool
     unmeasured_unit: float
     threshold: float
     least_residual: float
+
+    def stretch(self, layout: Layout, size: float) -> float:
+        """The plan's r is for rows of squared norm d + 1. Where the floor flattened directions, rows are shorter, and are
+        stretched until a typical one is as far inside r as the plan meant: the same noise then matters less."""
+        one = float(layout.intercept)
+        growth = (self.row_bound**2 - one) / layout.columns
+        return self.row_bound / math.sqrt(growth * min(max(size, 1.0), layout.columns) + one)
 
     def centre_of(self, layout: Layout, published_mean: Array | None) -> Array:
         """The point that second moments are about: the published mean cut to where means can be, or the public middle."""
@@ -83,15 +96,16 @@ def coordinates(
     columns = layout.columns
     mean = how.centre_of(layout, published_mean)
     if moments is None:
-        return Coordinates(mean[:columns], np.eye(columns), 0.0, how.unmeasured_unit if how.response else 1.0)
+        return Coordinates(mean[:columns], np.eye(columns), unit=how.unmeasured_unit if how.response else 1.0)
     second = symmetric(moments, columns + how.response) / n
-    root = whitening(second[:columns, :columns], how.floor)
+    root, size = whitening(second[:columns, :columns], how.floor)
+    stretch = how.stretch(layout, size)
     if not how.response:
-        return Coordinates(mean, root)
+        return Coordinates(mean, root, stretch)
     across = root @ second[:columns, columns]
     total = max(float(second[columns, columns]), how.floor)
     residual = max(total - float(across @ across), how.least_residual * total, how.floor**2)
-    return Coordinates(mean[:columns], root, float(mean[columns]), how.threshold * math.sqrt(residual))
+    return Coordinates(mean[:columns], root, stretch, float(mean[columns]), how.threshold * math.sqrt(residual))
 
 
 def symmetric(entries: Array, size: int) -> Array:

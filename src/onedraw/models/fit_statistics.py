@@ -83,16 +83,15 @@ class NewtonSums:
     layout: Layout
     loss: FitLoss
 
-    def bound(self, coarse: Any, mean: Any, root: Any, row_bound: Any, centre: Any, unit: Any, theta: Any) -> float:
+    def bound(self, coarse: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, frame: Any, theta: Any) -> float:
         slopes = max(LIMB * self.loss.slope_bound * row_bound, 2.0 * LIMB_BELOW / LIMB)
         return float(max(slopes, coarse**2 * self.loss.curvature_bound * row_bound**2))
 
     def block(
-        self, X: Any, y: Any, weight: Any, coarse: Any, mean: Any, root: Any, row_bound: Any, centre: Any, unit: Any,
-        theta: Any,
+        self, X: Any, y: Any, weight: Any, coarse: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, frame: Any, theta: Any,
     ) -> Any:  # fmt: skip
-        z = self.layout.measured(X, mean, root)
-        a, u, response = mallows(z, row_bound), z @ theta, (y - centre) / unit
+        z = self.layout.measured(X, mean, root, stretch)
+        a, u, response = mallows(z, row_bound), z @ theta, responses(y, frame)
         slopes = z * (a * self.loss.slope(u, response) * weight)[:, None]
         high = jnp.rint(slopes * LIMB)
         low = jnp.rint((slopes - high / LIMB) * LIMB_BELOW)
@@ -123,15 +122,14 @@ class Outer:
             "variability": self.loss.slope_bound**2,
         }[self.of]
 
-    def bound(self, steps: Any, mean: Any, root: Any, row_bound: Any, centre: Any, unit: Any, theta: Any) -> float:
+    def bound(self, steps: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, frame: Any, theta: Any) -> float:
         return float(steps**2 * self.largest * row_bound**2)
 
     def block(
-        self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, root: Any, row_bound: Any, centre: Any, unit: Any,
-        theta: Any,
+        self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, frame: Any, theta: Any,
     ) -> Any:  # fmt: skip
-        z = self.layout.measured(X, mean, root)
-        a, u, response = mallows(z, row_bound), z @ theta, (y - centre) / unit
+        z = self.layout.measured(X, mean, root, stretch)
+        a, u, response = mallows(z, row_bound), z @ theta, responses(y, frame)
         if self.of == "variability":
             size = a * self.loss.slope(u, response)
         else:
@@ -139,6 +137,12 @@ class Outer:
             size = jnp.sqrt(a * of_record(u, response))
         # rounding in a, ψ and z may exceed the bound by its last digits; the cut is what enforces it
         return _gram(cut(z * size[:, None], jnp.sqrt(self.largest) * row_bound), weight, steps)
+
+
+def responses(y: Any, frame: Any) -> Any:
+    """Responses as the loss sees them; ``frame`` is (centre, unit, class), the class negative unless one is set against the
+    rest."""
+    return jnp.where(frame[2] < 0.0, (y - frame[0]) / frame[1], jnp.where(y == frame[2], 1.0, -1.0))
 
 
 def with_response(rows: Any, y: Any, response: bool) -> Any:

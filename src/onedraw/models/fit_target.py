@@ -35,6 +35,8 @@ class FitProblem:
     robust: bool
     response_scale: float
     prior: Any = None
+    modes: int = 1
+    """Classes that are set against the rest, one mode each; 1 for all other fits."""
 
     def coordinates(self, published: Published) -> Coordinates:
         return coordinates(self.layout, self.measuring, self.n, published.mean, published.moments)
@@ -42,11 +44,12 @@ class FitProblem:
     def encoded_coefficients(self, where: Coordinates) -> Array:
         """The matrix that turns a mode into coefficients of encoded rows in the response's declared unit; the centre of
         measured responses is added to the intercept by `encoded_shift`."""
-        change = self.layout.encoded_coefficients(where.mean, where.root)
-        return change * (where.unit * self.response_scale if self.loss.unit == "measured" else 1.0)
+        change = self.layout.encoded_coefficients(where.mean, where.root, where.stretch)
+        scale = where.unit * self.response_scale if self.loss.unit == "measured" else 1.0
+        return np.asarray(np.kron(np.eye(self.modes), scale * change), dtype=np.float64)
 
     def encoded_shift(self, where: Coordinates) -> Array:
-        shift = np.zeros(self.layout.width)
+        shift = np.zeros(self.modes * self.layout.width)
         if self.loss.unit == "measured" and self.layout.intercept:
             shift[-1] = where.centre * self.response_scale
         return shift
@@ -56,9 +59,10 @@ class FitProblem:
         ridge = self.numbers["ridge"] * np.eye(self.layout.width)
         if self.prior is None:
             return ridge, np.zeros(self.layout.width)
-        change, size = self.encoded_coefficients(where), self.layout.width
+        size = self.layout.width
+        change = self.encoded_coefficients(where)[:size, :size]
         precision = np.asarray(self.prior.precision(size))
-        away = np.asarray(self.prior.location(size)) - self.encoded_shift(where)
+        away = np.asarray(self.prior.location(size)) - self.encoded_shift(where)[:size]
         return ridge + change.T @ (precision[:, None] * change), -change.T @ (precision * away)
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from onedraw.privacy.perturbed_mode import count_curvature
 from onedraw.privacy.rounding import down, fraction_up, sum_up, up
 
 Interval = tuple[float, float]
@@ -521,6 +522,65 @@ class GaussianLoss(CanonicalLoss):
 
     def curvatures(self, reach: float, responses: Interval) -> Interval:
         return (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class CappedPoissonLoss(LinearLoss):
+    """Counts cut at a declared largest one, Y: φ' = m_Y(e^u) − min(y, Y), m_Y(λ) = E min(Poisson(λ), Y).
+
+    Consistent for the rate of the uncut counts, because cutting is built into the mean. With P_k = P(Poisson(λ) ≤ k):
+    m_Y = λP_{Y−2} + Y(1 − P_{Y−1}) and m_Y' = P_{Y−1}, so φ'' = λP_{Y−1} ≥ 0 and 0 ≤ m_Y ≤ Y.
+    """
+
+    largest: int
+
+    FARTHEST = 30.0
+    """|u| beyond which the rate is taken at this end: there every count is 0, or at least Y."""
+
+    def value(self, predictor: Any, response: Any) -> Any:
+        """∫₀^u m_Y(e^v) dv − yu, by Gauss and Legendre."""
+        area = 0.0 * predictor
+        for node, weight in zip(*np.polynomial.legendre.leggauss(24), strict=True):
+            area = area + 0.5 * weight * predictor * self._mean(0.5 * (1.0 + node) * predictor)
+        return area - response * predictor
+
+    def _rate(self, predictor: Any) -> Any:
+        xp = array_module(predictor)
+        return xp.exp(xp.clip(predictor, -self.FARTHEST, self.FARTHEST))
+
+    def _below(self, rate: Any) -> Any:
+        """P(Poisson(λ) ≤ Y − 1), the upper incomplete gamma function at Y."""
+        if array_module(rate) is np:
+            return special.gammaincc(self.largest, rate)
+        from .compute import jax
+
+        return jax.scipy.special.gammaincc(float(self.largest), rate)
+
+    def _mean(self, predictor: Any) -> Any:
+        xp, rate = array_module(predictor), self._rate(predictor)
+        below = self._below(rate)
+        at_largest = xp.exp(self.largest * xp.log(rate) - rate - math.lgamma(self.largest + 1))
+        return rate * below + self.largest * (1.0 - below - at_largest)
+
+    def slope(self, predictor: Any, response: Any) -> Any:
+        return self._mean(predictor) - response
+
+    def curvature(self, predictor: Any, response: Any) -> Any:
+        rate = self._rate(predictor)
+        return rate * self._below(rate)
+
+    def slopes(self, reach: float, responses: Interval) -> Interval:
+        return (-float(self.largest), float(self.largest))
+
+    def curvatures(self, reach: float, responses: Interval) -> Interval:
+        return (0.0, count_curvature(self.largest))
+
+    def spread(self, reach: float, responses: Interval) -> float:
+        """|φ'| ≤ Y, and φ(0, y) = 0 for every y."""
+        return product_up(2.0 * self.largest, reach)
+
+    def oscillation(self, reach: float, responses: Interval) -> float:
+        return self.spread(reach, responses)
 
 
 def _logistic(value: Any) -> Any:

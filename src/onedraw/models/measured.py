@@ -1,10 +1,10 @@
 """Measured coordinates: rows of a regression moved to a published mean and scaled by published second moments.
 
     v   a record's columns: numbers in [−1, 1] by their public bounds, a category as 0/1 columns of norm at most 1
-    z = (W(v − m), 1)        m, W public or published (mathematics-3 §1)
+    z = g·(W(v − m), 1)      m, W, g public or published (mathematics-3 §1)
     a = min(1, r²/‖z‖²)      Mallows' weight: it depends on the row alone, so that a weighted fit stays consistent
 
-Then ‖a·z‖ ≤ r and a‖z‖² ≤ r² for every record, whatever m and W are. `Layout` says which columns form a category and
+Then ‖a·z‖ ≤ r and a‖z‖² ≤ r² for every record, whatever m, W and g are. `Layout` says which columns form a category and
 whether there is an intercept; it is public and part of the plan. NumPy or JAX values alike.
 """
 
@@ -81,13 +81,13 @@ class Layout:
             last = stop
         return xp.concatenate([*parts, values[:, last:]], axis=1) if parts else values
 
-    def measured(self, X: Any, mean: Any, root: Any) -> Any:
+    def measured(self, X: Any, mean: Any, root: Any, stretch: Any) -> Any:
         """z of encoded rows."""
         xp = array_module(X)
         z = (self.rows(X) - mean) @ root
-        return xp.concatenate([z, xp.ones((z.shape[0], 1))], axis=1) if self.intercept else z
+        return stretch * (xp.concatenate([z, xp.ones((z.shape[0], 1))], axis=1) if self.intercept else z)
 
-    def encoded_coefficients(self, mean: Array, root: Array) -> Array:
+    def encoded_coefficients(self, mean: Array, root: Array, stretch: float) -> Array:
         """The matrix that turns coefficients of z into those of encoded rows (x, 1): linear, and public."""
         change = np.zeros((self.width, self.width))
         slopes = self.scale[:, None] * root  # θᵀW(scale·x + shift − m)
@@ -95,7 +95,7 @@ class Layout:
         if self.intercept:
             change[self.columns, : self.columns] = (self.shift - mean) @ root
             change[self.columns, self.columns] = 1.0
-        return change
+        return stretch * change
 
 
 def cut(rows: Any, radius: Any) -> Any:
@@ -111,7 +111,9 @@ def mallows(z: Any, row_bound: Any) -> Any:
     return xp.minimum(1.0, row_bound**2 / xp.maximum((z * z).sum(axis=1), 1e-300))
 
 
-def whitening(moments: Array, floor: float) -> Array:
-    """W = C^{−1/2}, the eigenvalues of C raised to at least ``floor``: what noise alone could have made is not trusted."""
+def whitening(moments: Array, floor: float) -> tuple[Array, float]:
+    """(W, size): W = C^{−1/2}, the eigenvalues of C raised to at least ``floor``, since what noise alone could have made is
+    not trusted; and the squared norm a row then has on average, the number of columns less those the floor flattened."""
     values, axes = np.linalg.eigh(0.5 * (moments + moments.T))
-    return np.asarray((axes / np.sqrt(np.maximum(values, floor))) @ axes.T)
+    raised = np.maximum(values, floor)
+    return np.asarray((axes / np.sqrt(raised)) @ axes.T), float(np.sum(np.maximum(values, 0.0) / raised))

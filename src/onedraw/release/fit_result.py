@@ -127,11 +127,17 @@ class FitResult:
         return self._deviation(self.problem.numbers["closing_noise"], self._width)
 
     @cached_property
+    def _variability(self) -> Array:
+        """K̂; where it was not measured Ĥ, which is at least as large under the model."""
+        if self.published.variability is None:
+            return np.asarray((self._spectrum[1] * self._bounded) @ self._spectrum[1].T)
+        return _positive(symmetric(self.published.variability, self._width))
+
+    @cached_property
     def _parts(self) -> tuple[Array, Array]:
         """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up."""
-        assert self.published.variability is not None
         inverse = (self._spectrum[1] / self._bounded) @ self._spectrum[1].T
-        sampling = inverse @ _positive(symmetric(self.published.variability, self._width)) @ inverse
+        sampling = inverse @ self._variability @ inverse
         curved = (self._spectrum[1] * (self._bounded + self._pulls[1])) @ self._spectrum[1].T
         privacy = (
             inverse @ (self._mode_noise**2 * np.eye(self._width) + self._closing_noise**2 * curved @ curved) @ inverse
@@ -238,14 +244,19 @@ class FitResult:
         generator = np.random.default_rng(SEED)
         values, axes = self._bounded, self._spectrum[1]
         information = (axes * values) @ axes.T
-        variability = _positive(symmetric(self.published.variability, p))  # type: ignore[arg-type]
+        variability = self._variability
         ridge = self._pulls[1]
         truth = self._taken_back(self.published.mode, values, axes, self._trusted)
         score = generator.standard_normal((rounds, p)) @ _root(variability) + self._real(generator, rounds, p, self.problem.numbers["mode_noise"])  # fmt: skip
         modes = np.linalg.solve(information + ridge * np.eye(p), (information @ truth - score).T).T
         modes = modes + self._real(generator, rounds, p, self.problem.numbers["closing_noise"])
         noisy = information + self._symmetric(generator, rounds, self.problem.numbers["information_noise"])
-        again = _positive(variability + self._symmetric(generator, rounds, self.problem.numbers["variability_noise"]))
+        if self.published.variability is None:
+            again = _positive(noisy)
+        else:
+            again = _positive(
+                variability + self._symmetric(generator, rounds, self.problem.numbers["variability_noise"])
+            )
         return self._pivot(modes, truth, noisy, again)
 
     def _pivot(self, modes: Array, truth: Array, information: Array, variability: Array) -> Array:
