@@ -13,11 +13,10 @@ from dataclasses import dataclass, fields, replace
 
 from scipy import optimize
 
+from onedraw.models import fit_constants as constant
 from onedraw.models.fit_losses import FitLoss
 from onedraw.models.fit_published import Measuring
 from onedraw.models.measured import Layout
-
-from . import fit_constants as constant
 
 SLOPES = 2.0**-45
 """Relative rounding of one record's gradient: products and sums of a few hundred terms of double precision."""

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, cast
 from scipy import special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.models import fit_constants as constant
 from onedraw.models.fit_losses import FitLoss
 from onedraw.models.fit_target import FitProblem, FitTarget
 from onedraw.models.measured import Layout
@@ -45,7 +46,6 @@ from onedraw.privacy.perturbed_mode import (
 )
 from onedraw.privacy.rounding import fraction_up, sum_up, up
 
-from . import fit_constants as constant
 from .fit_numbers import (
     FitNumbers,
     Setting,

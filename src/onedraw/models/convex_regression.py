@@ -22,6 +22,7 @@ from onedraw.privacy.rounding import fraction_down, fraction_up, sum_up, text
 
 from .convex_model import LinearModel, set_model
 from .features import Features, declared_features
+from .fit_constants import QUANTILE_WIDTH
 from .fit_losses import FitLoss
 from .losses import (
     BernoulliLoss,
@@ -40,9 +41,6 @@ from .losses import (
 from .model import count, number, positive_number, register_model
 from .priors import Gaussian
 from .responses import Clamped
-
-FIT_SMOOTHING = 0.25
-"""Of a quantile's kink in a fit, in measured residual deviations."""
 
 FAR = 2.0**20
 """Prior standard deviations of the predictor beyond which a response is not told apart from a farther one."""
@@ -203,7 +201,7 @@ class Quantile(LinearModel):
         if self.response_bound is None:
             return None
         steepest = max(self.level, fraction_up(1 - Fraction(self.level)))
-        loss = SmoothedPinballLoss(self.level, FIT_SMOOTHING)
+        loss = SmoothedPinballLoss(self.level, QUANTILE_WIDTH)
         return FitLoss(loss, "pinball", steepest, loss.curvatures(math.inf, (-1.0, 1.0))[1], "measured", self.level)
 
     @property

@@ -57,6 +57,9 @@ LEAST_RESIDUAL = 0.05
 UNMEASURED_THRESHOLD = 0.25
 """Where nothing was measured: a quarter of the half-range of the responses."""
 
+QUANTILE_WIDTH = 0.25
+"""A quantile's kink is rounded over this many measured residual deviations."""
+
 CLOSING_MU = 1e-3
 """GaussianDP of the closing noise; under a pure promise 1e-3 of ε."""
 

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import fit_constants as constant
-from onedraw.models.fit_published import Coordinates, Published, symmetric
-from onedraw.models.fit_target import FitProblem
+
+from . import fit_constants as constant
+from .fit_published import Coordinates, Published, symmetric
+from .fit_target import FitProblem
 
 Array = NDArray[np.float64]
 
