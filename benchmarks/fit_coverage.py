@@ -1,0 +1,267 @@
+"""Do the intervals of a fit cover, in designs nobody would choose, and how wide are they beside the usual ones?
+
+    python benchmarks/fit_coverage.py                     # the whole study: hours on two cores, minutes on sixteen
+    python benchmarks/fit_coverage.py --sets 100 --cells logistic/uniform/8000
+
+Each cell simulates data sets with a known truth, fits them by the mechanism's own program (its Gaussian noise from NumPy's
+generator instead of OpenDP's) and counts, coefficient by coefficient: how often an interval was given, how often those
+given cover at 90 and 95 %, how often those refused would have, how wide they are beside a fit without privacy, and the
+error a report prints over the one realised. A cell fails if the upper 99.9 % limit of a coverage is below nominal − 2
+points. NumPy, SciPy and JAX are all it needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import time
+from multiprocessing import get_context
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+
+import numpy as np
+from scipy import special, stats
+
+RESULTS = Path(__file__).parent / "results"
+DELTA = 1e-6
+LEVELS = (0.90, 0.95)
+SIZES, EPSILONS = (1000, 3000, 8000, 20000), (0.5, 1.0, 5.0)
+
+
+# ── designs: rows in [−1, 1]⁴ and the truth ──────────────────────────────────────────────────────────────────────
+
+
+def uniform(rng, n):
+    return rng.uniform(-1, 1, (n, 4))
+
+
+def skewed(rng, n):
+    """Exponential columns with a common part, most of them near one end of the range."""
+    return np.clip(2.0 * (rng.exponential(0.12, (n, 4)) + rng.exponential(0.08, (n, 1))) - 1.0, -1, 1)
+
+
+def heavy(rng, n):
+    return np.clip(0.15 * rng.standard_t(3, (n, 4)), -1, 1)
+
+
+def off_centre(rng, n):
+    return np.clip(0.6 + 0.12 * rng.standard_normal((n, 4)), -1, 1)
+
+
+def common(rng, n):
+    """Columns = common + N(0, 0.03²) of a range of 1."""
+    return np.clip(rng.uniform(-0.9, 0.9, (n, 1)) + 0.06 * rng.standard_normal((n, 4)), -1, 1)
+
+
+def rare(share):
+    def rows(rng, n):
+        X = rng.uniform(-1, 1, (n, 4))
+        X[:, 0] = np.where(rng.uniform(size=n) < share, 1.0, -1.0)
+        return X
+
+    return rows
+
+
+USUAL = (1.0, -0.5, 0.5, 0.0, 0.3)
+DESIGNS = {
+    "uniform": (uniform, USUAL),
+    "skewed": (skewed, (1.5, -1.0, 0.5, 0.0, 0.5)),
+    "heavy": (heavy, (2.0, -1.0, 1.0, 0.0, 0.3)),
+    "off-centre": (off_centre, (2.0, -2.0, 1.0, 0.0, -0.5)),
+    "common": (common, (6.0, -6.0, 0.0, 0.0, 0.0)),
+    "strong": (uniform, (3.0, -2.0, 1.0, 0.0, 0.0)),
+    "rare 0.05": (rare(0.05), (1.0, -0.5, 0.5, 0.0, 1.0)),
+    "rare 0.01": (rare(0.01), (1.0, -0.5, 0.5, 0.0, 1.0)),
+    "rare 0.002": (rare(0.002), (2.0, -0.5, 0.5, 0.0, 2.0)),
+    "separable": (uniform, (12.0, -12.0, 0.0, 0.0, 0.0)),
+    "base rate": (uniform, (1.0, -0.5, 0.5, 0.0, -3.7)),
+}
+RESIDUALS = {
+    "normal": lambda rng, X: rng.standard_normal(len(X)),
+    "t3": lambda rng, X: rng.standard_t(3, len(X)),
+    "skewed": lambda rng, X: rng.exponential(1.0, len(X)) - 1.0,
+    "uneven": lambda rng, X: (0.4 + 0.8 * np.abs(X[:, 0])) * rng.standard_normal(len(X)),
+}
+NOISE, RANGE, LARGEST = 0.5, 4.0, 8
+"""Residual deviation and half-range of linear responses; the declared largest count."""
+
+
+def cells():
+    """kind/design/n/ε/promise, the designs of a review first."""
+    budgets = list(itertools.product(SIZES, EPSILONS, ("approx", "pure")))
+    for design, (n, epsilon, promise) in itertools.product(DESIGNS, budgets):
+        yield f"logistic/{design}/{n}/{epsilon:g}/{promise}"
+    linear = [*(f"linear/{design}" for design in DESIGNS if design not in ("base rate", "separable", "strong"))]
+    linear += [f"linear {residual}/uniform" for residual in RESIDUALS if residual != "normal"]
+    for name, (n, epsilon, promise) in itertools.product(linear, budgets):
+        yield f"{name}/{n}/{epsilon:g}/{promise}"
+    for design, (n, epsilon, promise) in itertools.product(
+        ("uniform", "skewed", "heavy", "off-centre", "rare 0.05"), budgets
+    ):
+        yield f"counts/{design}/{n}/{epsilon:g}/{promise}"
+
+
+# ── one data set ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def simulated(kind, design, rng, n):
+    """(rows with their 1, responses, truth)."""
+    rows, truth = DESIGNS[design]
+    X, theta = np.column_stack([rows(rng, n), np.ones(n)]), np.array(truth)
+    u = X @ theta
+    if kind == "logistic":
+        return X, np.where(rng.uniform(size=n) < special.expit(u), 1.0, -1.0), theta
+    if kind == "counts":
+        theta = theta / 2.0
+        return X, np.minimum(rng.poisson(np.exp(np.clip(u / 2.0, -20, 6))), LARGEST).astype(float), theta
+    residual = kind.removeprefix("linear").strip() or "normal"
+    theta = theta / 4.0
+    return X, np.clip(u / 4.0 + NOISE * RESIDUALS[residual](rng, X), -RANGE, RANGE), theta
+
+
+def usual_errors(kind, X, y, theta):
+    """Standard errors without privacy: of the likelihood at the truth, or of least squares with the residuals' deviation."""
+    if kind == "logistic":
+        p = special.expit(X @ theta)
+        weight = p * (1.0 - p)
+    elif kind == "counts":
+        weight = np.exp(np.clip(X @ theta, -20, 6))
+    else:
+        weight = np.full(len(X), 1.0 / np.mean((y - X @ theta) ** 2))
+    information = (X * weight[:, None]).T @ X
+    return np.sqrt(np.diag(np.linalg.pinv(information)))
+
+
+def plan_of(kind, n, epsilon, promise):
+    from onedraw.mechanisms import calibrate
+    from onedraw.mechanisms.perturbed_mode import PerturbedMode
+    from onedraw.models import CountRegression, Gaussian, LogCoshRegression, Logistic
+    from onedraw.privacy import ApproxDP, PureDP
+
+    rows = {"features": 4, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
+    if kind == "logistic":
+        model = Logistic(**rows, loss="exp-linear")
+    elif kind == "counts":
+        model = CountRegression(**rows, largest=LARGEST)
+    else:
+        model = LogCoshRegression(**rows, response_bound=RANGE)
+    budget = PureDP(epsilon) if promise == "pure" else ApproxDP(epsilon, DELTA)
+    return calibrate(PerturbedMode(intervals=True, pure=promise == "pure"), model, budget, n=n)
+
+
+def one(plan, kind, design, seed):
+    from onedraw.models.fit_result import FitResult
+    from onedraw.models.row_model import Encoded
+    from onedraw.samplers.fit import Stages
+    from onedraw.samplers.fit_noise import Noise
+
+    rng = np.random.default_rng(seed)
+    X, y, truth = simulated(kind, design, rng, plan.n)
+    target = plan.target(Encoded(plan.n, X, y))
+    published = Stages(target, Noise(rng, pure=target.problem.pure)).run()
+    fit = FitResult.of(target.problem, published)
+    error = np.abs(fit.estimate - truth)
+    spread = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0))
+    covered = [error <= fit.multiplier(level) * spread for level in LEVELS]
+    usual = usual_errors(kind, X, y, truth)
+    width = fit.multiplier(0.95) * spread / (stats.norm.ppf(0.975) * usual)
+    return np.stack([fit.given, *covered, width, error**2, spread**2]).astype(float)
+
+
+def run_chunk(task):
+    cell, seeds = task
+    kind, design, n, epsilon, promise = cell.split("/")
+    try:
+        plan = plan_of(kind, int(n), float(epsilon), promise)
+    except Exception as refusal:  # a budget too small for any plan is a result of its own
+        return cell, str(refusal)
+    return cell, [one(plan, kind, design, seed).tolist() for seed in seeds]
+
+
+# ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def summary(found):
+    """Per coefficient: share given, coverage of those given, would-be coverage of the others, width, error ratio."""
+    given, c90, c95, width, squared, spread = np.moveaxis(np.array(found), 1, 0)
+    rows = []
+    for j in range(given.shape[1]):
+        here, gone = given[:, j] == 1.0, given[:, j] == 0.0
+        count = int(here.sum())
+        rows.append(
+            {
+                "given": float(here.mean()),
+                "coverage": [float(c[here, j].mean()) if count else None for c in (c90, c95)],
+                "limit": [upper_limit(int(c[here, j].sum()), count) for c in (c90, c95)],
+                "refused": float(c95[gone, j].mean()) if gone.any() else None,
+                "width": float(width[here, j].mean()) if count else None,
+                "error": float(math.sqrt(spread[here, j].mean() / squared[here, j].mean())) if count else None,
+            }
+        )
+    return rows
+
+
+def upper_limit(hits, count):
+    """The upper 99.9 % Clopper–Pearson limit."""
+    if not count:
+        return None
+    return 1.0 if hits == count else float(stats.beta.ppf(0.999, hits + 1, count - hits))
+
+
+def failed(rows):
+    return any(
+        limit is not None and limit < level - 0.02
+        for row in rows
+        for limit, level in zip(row["limit"], LEVELS, strict=True)
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sets", type=int, default=1000)
+    parser.add_argument("--cells", nargs="*", default=[""], help="run the cells whose name begins so")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--chunk", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further chunk after this long")
+    parser.add_argument("--out", type=Path, default=RESULTS / "fit_coverage.json")
+    options = parser.parse_args()
+    chosen = [cell for cell in cells() if any(cell.startswith(prefix) for prefix in options.cells)]
+    tasks = [
+        (cell, range(start, min(start + options.chunk, options.sets)))
+        for cell in chosen
+        for start in range(0, options.sets, options.chunk)
+    ]
+    began, found, refused = time.monotonic(), {}, {}
+    with get_context("spawn").Pool(options.jobs) as pool:
+        for cell, part in pool.imap_unordered(run_chunk, tasks):
+            if isinstance(part, str):
+                refused[cell] = part
+            else:
+                found.setdefault(cell, []).extend(part)
+            if time.monotonic() - began > options.seconds:
+                pool.terminate()
+                break
+    result = {cell: {"sets": len(found[cell]), "rows": summary(found[cell])} for cell in chosen if cell in found}
+    for cell, entry in result.items():
+        print("FAILS" if failed(entry["rows"]) else "holds", cell, entry["sets"], line(entry["rows"]), flush=True)
+    options.out.write_text(json.dumps({"cells": result, "refused": refused}), encoding="utf-8")
+    print(
+        f"{len(result)} cells, {sum(failed(entry['rows']) for entry in result.values())} fail, {len(refused)} refused, {time.monotonic() - began:.0f} s"
+    )
+
+
+def line(rows):
+    def each(name):
+        return " ".join("–" if row[name] is None else f"{row[name]:.2f}" for row in rows)
+
+    coverage = " ".join("–" if row["coverage"][1] is None else f"{row['coverage'][1]:.3f}" for row in rows)
+    return f"given {each('given')} | 95 % {coverage} | refused {each('refused')} | width {each('width')} | error {each('error')}"
+
+
+if __name__ == "__main__":
+    main()
