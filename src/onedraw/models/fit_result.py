@@ -100,7 +100,7 @@ class FitResult:
     @cached_property
     def _trusted(self) -> NDArray[np.bool_]:
         """Which directions the records say enough about."""
-        return np.asarray(self._spectrum[0] >= constant.INFORMATIVE * self.information_noise)
+        return trusted_directions(self._spectrum[0], self.information_noise)
 
     @cached_property
     def _bounded(self) -> Array:
@@ -264,7 +264,7 @@ class FitResult:
         """(estimate − truth)/standard error of many simulated fits at once."""
         found, axes = np.linalg.eigh(information)
         values = np.maximum(found, max(self.information_noise, 1e-12))
-        trusted = found >= constant.INFORMATIVE * self.information_noise
+        trusted = trusted_directions(found, self.information_noise)
         ridge = self._pulls[1]
         along = np.einsum("si,sij->sj", modes, axes) * (1.0 + np.where(trusted, ridge / values, 0.0))
         estimates = np.einsum("sj,sij->si", along, axes)
@@ -292,6 +292,13 @@ class FitResult:
         matrices[:, rows, columns] = entries
         matrices[:, columns, rows] = entries
         return matrices
+
+
+def trusted_directions(values: Array, noise: float) -> NDArray[np.bool_]:
+    """Eigenvalues of the information that stand out of its noise, and not from a few rows only; one set or many."""
+    usual = np.median(values, axis=-1, keepdims=True)
+    enough = (values >= constant.INFORMATIVE * noise) & (values**2 >= constant.CONCENTRATED * noise * usual)
+    return np.asarray(enough)
 
 
 def _positive(matrix: Array) -> Array:
