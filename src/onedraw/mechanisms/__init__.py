@@ -8,6 +8,7 @@ from .exponential_family import Concentrated, Diffused, Direct, Scaling, posteri
 from .gibbs import Gibbs
 from .noisy_gradient import NoisyGradient
 from .pac_bayes import HingePacBayes
+from .perturbed_mode import PerturbedMode
 from .plan import Mechanism, Plan, Request, plan_from_dict
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "HingePacBayes",
     "Mechanism",
     "NoisyGradient",
+    "PerturbedMode",
     "Plan",
     "Request",
     "Scaling",

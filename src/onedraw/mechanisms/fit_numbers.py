@@ -201,7 +201,7 @@ def without_intervals(setting: Setting) -> Setting:
     return replace(setting, intervals=False)
 
 
-def worth_measuring(setting: Setting, numbers: FitNumbers, deviation: float) -> bool:
+def worth_measuring(setting: Setting, deviation: float) -> bool:
     """Whether the information of a usual design would stand out of its noise: otherwise its share is better spent elsewhere."""
     return setting.n * constant.EXPECTED_INFORMATION[setting.loss.unit] >= constant.INFORMATIVE * deviation
 

@@ -20,6 +20,8 @@ from scipy import special
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import fit_constants as constant
 from onedraw.models.fit_losses import FitLoss
+from onedraw.models.fit_published import Published
+from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_target import FitProblem, FitTarget
 from onedraw.models.measured import Layout
 from onedraw.privacy import (
@@ -112,7 +114,7 @@ class PerturbedMode(Mechanism):
                 f"No perturbed mode, however strong its ridge, keeps {request.budget} with n = {request.n:,} and "
                 f"{request.records_per_person} record(s) per person. Use a larger budget."
             )
-        _, numbers, pure = min(found, key=lambda option: (not option[1].informed, option[0]))
+        _, numbers, pure = min(found, key=lambda option: option[0])
         return self._plan(request, numbers, pure)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
@@ -136,6 +138,25 @@ class PerturbedMode(Mechanism):
             plan.n, setting.layout, setting.loss, numbers.to_dict(), measuring(setting, numbers, pure), pure, self.robust,
             plan.model.response_scale, plan.model.prior if self.prior else None, setting.modes,
         )  # fmt: skip
+
+    def stage_sizes(self, plan: Plan) -> dict[str, int]:
+        setting, numbers = self.setting(plan.request), plan.parameters
+        entries = setting.layout.width * (setting.layout.width + 1) // 2
+        sizes = {
+            "mean": setting.columns if numbers["mean_noise"] else 0,
+            "moments": setting.moment_entries if numbers["moments_noise"] else 0,
+            "mode": setting.width,
+            "information": entries if numbers["information_noise"] else 0,
+            "variability": entries if numbers["variability_noise"] else 0,
+        }
+        return {name: size for name, size in sizes.items() if size}
+
+    def result(self, plan: Plan, stages: Mapping[str, Any]) -> FitResult:
+        """Estimate, covariance and all that follows from what was published, for encoded rows."""
+        return FitResult.of(self.problem(plan), Published.from_dict(stages))
+
+    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
+        return self.result(plan, stages).estimate
 
     def setting(self, request: Request) -> Setting:
         """Layout, loss and n of a request; what cannot be fitted so is refused."""
@@ -191,8 +212,14 @@ class PerturbedMode(Mechanism):
             return (False,)
         return (True, False) if self.pure is None else (self.pure,)
 
-    def _best(self, request: Request, setting: Setting, pure: bool) -> tuple[float, FitNumbers, bool] | None:
-        """The numbers with the smallest predicted error, with stage one if it can be read off the noise."""
+    def _best(
+        self, request: Request, setting: Setting, pure: bool
+    ) -> tuple[tuple[bool, float], FitNumbers, bool] | None:
+        """(rank, numbers, pure) with the smallest predicted error, with stage one if it can be read off the noise.
+
+        A rank is whether intervals may have to be done without, then the error: a pure promise is no gift if it costs
+        them, so it must leave twice the information that is needed.
+        """
         options = (True, False) if self.measured is None else (self.measured,)
         for measured in options:
             found = self._with_ridge(request, setting, measured, pure)
@@ -201,9 +228,11 @@ class PerturbedMode(Mechanism):
             error, numbers, edge, deviation = found
             if measured and self.measured is None and edge > constant.LARGEST_EDGE:
                 continue
-            if setting.intervals and self.intervals is None and not worth_measuring(setting, numbers, deviation):
+            worthwhile = setting.intervals and worth_measuring(setting, deviation)
+            if setting.intervals and self.intervals is None and not worthwhile:
                 return self._best(request, without_intervals(setting), pure)
-            return error, numbers, pure
+            comfortable = setting.intervals and worth_measuring(setting, (2.0 if pure else 1.0) * deviation)
+            return (not comfortable, error), numbers, pure
         return None
 
     def _with_ridge(self, request: Request, setting: Setting, measured: bool, pure: bool) -> Any:

@@ -132,6 +132,14 @@ class Mechanism(abc.ABC):
         """The reserve kept back when the caller names none: 0 where the draw is exact or pays for itself."""
         return 0.0
 
+    def stage_sizes(self, plan: Plan) -> dict[str, int]:
+        """How many numbers each stage publishes; empty where a draw is all there is."""
+        return {}
+
+    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
+        """Of a release in stages: the estimate that follows from what was published, for encoded rows."""
+        raise NotImplementedError(f"{self.title} does not publish in stages")
+
     def heading(self, plan: Plan) -> str:
         """What a certificate calls the draw; the plan's numbers may be part of it."""
         return self.title
@@ -185,6 +193,11 @@ class Plan:
     @property
     def requires(self) -> str:
         return self.mechanism.requires
+
+    @property
+    def stage_sizes(self) -> dict[str, int]:
+        """How many numbers each stage publishes; empty where a draw is all there is."""
+        return self.mechanism.stage_sizes(self)
 
     @property
     def heading(self) -> str:

@@ -31,11 +31,6 @@ class Published:
     information: Array | None = None
     variability: Array | None = None
 
-    @property
-    def vector(self) -> Array:
-        """All parts, one after the other."""
-        return np.concatenate([value for name in PARTS if (value := getattr(self, name)) is not None])
-
     def to_dict(self) -> dict[str, list[float]]:
         found = {name: getattr(self, name) for name in PARTS}
         return {name: value.tolist() for name, value in found.items() if value is not None}

@@ -30,6 +30,7 @@ NOT_RECORDED = " Not recorded in any ledger."
 LEADING_WORD = {
     "exact": "Exact",
     "last-iterate": "Proven",
+    "as-run": "Proven",
     "within-tv": "Accounted",
     "estimated": "ESTIMATED, NOT PROVEN",
     "assumed": "ASSUMED, NOT PROVEN",
@@ -102,6 +103,16 @@ class DrawStatement(_Part):
     quantity: str
     names: list[str]
     values: list[list[float]]
+    stages: dict[str, list[float]] | None = None
+    """Of a release in stages, everything published, by stage; ``values`` follow from it."""
+
+    @model_serializer(mode="wrap")
+    def _without_stages(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Absent where there are none."""
+        written: dict[str, Any] = write(self)
+        if written["stages"] is None:
+            del written["stages"]
+        return written
 
 
 class Certificate(_Part):

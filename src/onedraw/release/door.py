@@ -42,6 +42,7 @@ from onedraw.models.row_model import RowModel
 from onedraw.plain_text import acting, texts_in
 from onedraw.privacy import (
     ApproxDP,
+    AsRun,
     Assumed,
     Assumption,
     Estimated,
@@ -167,7 +168,7 @@ def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | st
     | --- | --- |
     | Exact | the theorem's |
     | WithinTV(γ) | (ε, δ + (1+e^ε)·γ·draws), never pure |
-    | LastIterate | the iterate's own |
+    | LastIterate, AsRun | its own |
     | Estimated(γ) | as within γ, under the assumption that the estimate is right, only if ``accept`` names it |
     | Assumed | the theorem's, under the assumption that the draw is exact, only if ``accept`` names it |
 
@@ -183,8 +184,8 @@ def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | st
     match exactness:
         case Exact() | Assumed():
             pass
-        case LastIterate(promise=iterate):
-            promise = iterate
+        case LastIterate(promise=own) | AsRun(promise=own):
+            promise = own
         case WithinTV(gamma=gamma) | Estimated(gamma=gamma):
             if not isinstance(plan.budget, ApproxDP) or not plan.budget.stated_delta:
                 raise ExactnessRefused(
@@ -270,7 +271,8 @@ def release(
         target = plan.target(plan.model.summarise(data))
         sample = sampler.run(target, source_of_randomness(sampler, random_state), size=plan.draws)
         draws = published(target, sample.draws, plan, spacing)
-        return words.certificate(draws, opinion=opinion, reservation=reservation), sample.diagnostics
+        written = words.certificate(draws, sample.stages, opinion=opinion, reservation=reservation)
+        return written, sample.diagnostics
 
     payment = payment_for(ledger, dataset, data, words, label=label, part=part, resume=resume)
     if out is None:
@@ -329,7 +331,7 @@ def check_file(plan: Plan, data: Records) -> None:
 
 def sums_exactly(plan: Plan) -> bool:
     """Whether all that is asked of the records is sums of whole numbers, which no rounding can change."""
-    return isinstance(plan.model, ConjugateModel) or plan.requires == "candidates"
+    return isinstance(plan.model, ConjugateModel) or plan.requires in ("candidates", "perturbed-mode")
 
 
 def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:
@@ -490,10 +492,15 @@ class _Words:
     def most_bytes(self, opinion: str, payment: Payment) -> int:
         """A public upper size of the certificate's file: all its words, and the longest numbers."""
         zeros = np.zeros((self.plan.draws, len(self.plan.model.parameter_names)))
-        text = self.certificate(zeros, opinion=opinion, reservation=payment.to_be()).to_json()
-        return len(text.encode("utf-8")) + LONGEST_NUMBER * zeros.size
+        sizes = self.plan.stage_sizes
+        stages = {name: [0.0] * size for name, size in sizes.items()} or None
+        text = self.certificate(zeros, stages, opinion=opinion, reservation=payment.to_be()).to_json()
+        return len(text.encode("utf-8")) + LONGEST_NUMBER * (zeros.size + sum(sizes.values()))
 
-    def certificate(self, draws: NDArray[np.float64], *, opinion: str, reservation: Reservation | None) -> Certificate:
+    def certificate(
+        self, draws: NDArray[np.float64], stages: dict[str, list[float]] | None = None, *, opinion: str,
+        reservation: Reservation | None,
+    ) -> Certificate:  # fmt: skip
         plan, guarantee = self.plan, self.plan.guarantee
         return Certificate(
             sentence=write_sentence(
@@ -529,6 +536,7 @@ class _Words:
                 dataset=reservation.dataset, entry=reservation.entry, head=reservation.head
             ),
             draw=DrawStatement(
-                quantity=plan.model.quantity, names=list(plan.model.parameter_names), values=draws.tolist()
+                quantity=plan.model.quantity, names=list(plan.model.parameter_names), values=draws.tolist(),
+                stages=stages,
             ),
         )  # fmt: skip

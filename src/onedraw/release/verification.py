@@ -37,7 +37,7 @@ from onedraw.samplers import OPERATING_SYSTEM, SEEDED, sampler_from_dict
 
 from .certificate import Certificate
 from .door import ACCEPTABLE, _Words, check_unit, promise_of, spend_of
-from .lattice import on_lattice, spacing_for
+from .lattice import on_lattice, snap, spacing_for
 
 # Written by the program that released, not derived from the plan: an edit here changes no promise.
 FREE_FIELDS = {"sampler_choice", "second_opinion", "prepared_at", "software", "ledger", "data"}
@@ -188,6 +188,7 @@ def check_words(certificate: Certificate, plan: Plan) -> None:
     entry = certificate.ledger
     again = words.certificate(
         np.array(certificate.draw.values, dtype=np.float64),
+        certificate.draw.stages,
         opinion=certificate.second_opinion,
         reservation=None if entry is None else Reservation(entry=entry.entry, dataset=entry.dataset, head=entry.head),
     )
@@ -223,6 +224,20 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
     spacing_for(1.0, certificate.lattice)
     if not on_lattice(np.array(draw.values), certificate.lattice):
         raise reject("its draw does not lie on its lattice")
+    check_stages(certificate, plan)
+
+
+def check_stages(certificate: Certificate, plan: Plan) -> None:
+    """Of a release in stages: every stage of the plan is there in its size, and the estimate is what follows from them."""
+    stages, sizes = certificate.draw.stages or {}, plan.stage_sizes
+    if {name: len(values) for name, values in stages.items()} != sizes:
+        raise reject("the stages it holds are not those of its plan")
+    if not sizes:
+        return
+    with rejecting("its estimate does not follow from its stages"):
+        derived = snap(plan.mechanism.estimate(plan, stages), certificate.lattice)
+    if not np.allclose(certificate.draw.values[0], derived, rtol=1e-6, atol=2.0 * certificate.lattice):
+        raise reject("its estimate is not what follows from its stages")
 
 
 def check_schema(certificate: Certificate, plan: Plan) -> None:

@@ -7,7 +7,8 @@ exactly it draws. The files: `exact` (closed-form laws) with `gaussian` and `bal
 with `meetings` and `coupling` (how L-lag couplings on data simulated by `simulated` estimate what is missing),
 `hamiltonian_chain` and `coupling_chain` (compiled), `mode` and `landscape` (where they start, in which coordinates),
 `blackjax_kernels` (the one place that meets BlackJAX) and `fits` (many data sets at once); `selection` (one of many candidates, exact
-on whole numbers); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
+on whole numbers); `fit` (a perturbed mode in its stages) with `fit_noise` and `opendp_noise` (the one place that meets
+OpenDP); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
 into ChaCha20, or a seed), `forks` (what a forked child cannot do), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
 Every sampler is a frozen value with `exactness(plan)`, `run(target, randomness, size=…)`, `draw`, `to_dict` and a
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from onedraw.samplers.choice import check_sampler, default_sampler
     from onedraw.samplers.coupling import curator_coupling
     from onedraw.samplers.exact import Exact
+    from onedraw.samplers.fit import Fit
     from onedraw.samplers.fits import fits
     from onedraw.samplers.hamiltonian import HMC, NUTS
     from onedraw.samplers.langevin import Langevin, LastIterateLangevin
@@ -50,6 +52,7 @@ __all__ = [
     "OPERATING_SYSTEM",
     "SEEDED",
     "Exact",
+    "Fit",
     "Langevin",
     "LastIterateLangevin",
     "Proximal",
@@ -70,6 +73,7 @@ __all__ = [
 
 _HOME = {
     "Exact": "exact",
+    "Fit": "fit",
     "HMC": "hamiltonian",
     "NUTS": "hamiltonian",
     "curator_coupling": "coupling",

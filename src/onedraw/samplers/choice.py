@@ -17,6 +17,7 @@ from onedraw.errors import ExactnessRefused
 from onedraw.models.predictors import Linear
 from onedraw.samplers.coupling import LEAST_RESERVE
 from onedraw.samplers.exact import Exact
+from onedraw.samplers.fit import Fit
 from onedraw.samplers.forks import check_fork
 from onedraw.samplers.hamiltonian import HMC, NUTS
 from onedraw.samplers.langevin import LastIterateLangevin
@@ -33,7 +34,7 @@ LEFT_OF_START = 0.01
 MOST_WORK = 2e11
 """Numbers read by a default Langevin chain, about a minute; it stops there, which costs accuracy and no privacy."""
 
-OWN = {"candidates": "Selection", "noisy-gradient": "LastIterateLangevin"}
+OWN = {"candidates": "Selection", "noisy-gradient": "LastIterateLangevin", "perturbed-mode": "Fit"}
 """Plans that are algorithms, and the one sampler that carries each of them out."""
 
 NETWORK = (200, 300)
@@ -50,6 +51,8 @@ def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[A
         return Exact(), "exact: the law has a closed form"
     if plan.requires == "candidates":
         return Selection(), "the plan's own algorithm: exact selection from public candidates"
+    if plan.requires == "perturbed-mode":
+        return Fit(), "the plan's own algorithm: moments, perturbed mode and information"
     if plan.requires == "noisy-gradient":
         steps, step_size = int(plan.parameters["steps"]), plan.parameters["step_size"]
         return LastIterateLangevin(steps, step_size), f"the plan's own algorithm: {steps:,} noisy gradient steps"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from onedraw import privacy
 from onedraw.models.fit_published import Coordinates, Published
+from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_target import FitProblem, FitTarget
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.sample import Sample
@@ -42,10 +43,11 @@ class Fit:
         return privacy.AsRun(plan.guarantee.promise)
 
     def run(self, target: FitTarget, randomness: Any, *, size: int = 1) -> Sample:
-        """One row: everything published, part after part."""
+        """The estimate, and the stages it follows from."""
         stages = Stages(target, Noise(randomness, pure=target.problem.pure))
         published = stages.run()
-        return Sample(published.vector[np.newaxis], {"passes": stages.passes})
+        estimate = FitResult.of(target.problem, published).estimate
+        return Sample(estimate[np.newaxis], {"passes": stages.passes}, published.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": "Fit"}

@@ -15,3 +15,5 @@ class Sample:
 
     draws: NDArray[np.float64]
     diagnostics: dict[str, Any] = field(default_factory=dict, repr=False)
+    stages: dict[str, list[float]] | None = None
+    """Of a sampler that publishes in stages, everything it publishes; the draws follow from it."""

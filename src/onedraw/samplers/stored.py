@@ -11,6 +11,7 @@ from onedraw.errors import CertificateRejected
 # name → the file it lives in; looked up when asked for, so that an exact release loads no JAX
 _KNOWN = {
     "Exact": "exact",
+    "Fit": "fit",
     "HMC": "hamiltonian",
     "LastIterateLangevin": "langevin",
     "Langevin": "langevin",

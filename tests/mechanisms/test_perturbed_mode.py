@@ -1,0 +1,269 @@
+"""Fits by perturbed modes: the promise follows from the numbers that run, sums are exact, and no table makes one fail."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import onedraw as od
+from onedraw.errors import CertificateRejected, PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
+from onedraw.models import (
+    CountRegression,
+    Gaussian,
+    HuberisedHinge,
+    LogCoshRegression,
+    Logistic,
+    Quantile,
+    Softmax,
+)
+from onedraw.models.exact_sums import exact_sum
+from onedraw.models.fit_statistics import ColumnSums, NewtonSums, Outer, SecondMoments, gram_bits
+from onedraw.models.measured import Layout
+from onedraw.models.row_model import Encoded
+from onedraw.release import release, verify
+from onedraw.release.verification import read_certificate
+from onedraw.samplers import fit as fitting
+from onedraw.samplers.fit import Stages
+from onedraw.samplers.fit_noise import Noise
+
+ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
+MODELS = {
+    "exp-linear": Logistic(**ROWS, loss="exp-linear"),
+    "logistic": Logistic(**ROWS),
+    "hinge": HuberisedHinge(**ROWS, width=0.5),
+    "log-cosh": LogCoshRegression(**ROWS, response_bound=2.0),
+    "quantile": Quantile(**ROWS, level=0.8, response_bound=2.0),
+    "counts": CountRegression(**ROWS, largest=5),
+    "several classes": Softmax(**ROWS, classes=["a", "b", "c"]),
+}
+BUDGETS = [od.ApproxDP(1.0, 1e-6), od.PureDP(2.0), od.RenyiDP.at(8.0, 1.0)]
+
+
+def data_for(name: str, n: int, seed: int = 0) -> Encoded:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.uniform(-1, 1, (n, 3)), np.ones(n)])
+    u = X @ [1.0, -1.0, 0.5, 0.2]
+    if name in ("log-cosh", "quantile"):
+        return Encoded(n, X, np.clip(u + 0.3 * rng.standard_normal(n), -2, 2))
+    if name == "counts":
+        return Encoded(n, X, np.minimum(rng.poisson(np.exp(u)), 5).astype(float))
+    if name == "several classes":
+        return Encoded(n, X, rng.integers(0, 3, n).astype(float))
+    return Encoded(n, X, np.where(rng.uniform(size=n) < 1 / (1 + np.exp(-u)), 1.0, -1.0))
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=["approximate", "pure", "Rényi"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_plan_keeps_its_budget_and_is_derived_again_from_its_numbers(name: str, budget: od.privacy.Promise) -> None:
+    plan = calibrate(PerturbedMode(), MODELS[name], budget, n=3000)
+    assert plan.guarantee.promise.implies(budget)
+    assert plan_from_dict(plan.to_dict()) == plan
+
+
+@pytest.mark.parametrize("number", ["mode_noise", "moments_noise", "ridge", "closing_noise", "mean_noise"])
+def test_less_noise_or_ridge_than_the_budget_needs_is_refused(number: str) -> None:
+    plan = calibrate(PerturbedMode(), MODELS["exp-linear"], od.ApproxDP(1.0, 1e-6), n=8000)
+    stated = plan.to_dict()
+    stated["parameters"] = {**stated["parameters"], number: 0.9 * stated["parameters"][number]}
+    with pytest.raises((PromiseRefused, CertificateRejected)):
+        plan_from_dict(stated)
+
+
+def test_a_person_with_several_records_is_paid_for() -> None:
+    fit, model = PerturbedMode(pure=False), MODELS["exp-linear"]
+    alone = calibrate(fit, model, od.ApproxDP(1.0, 1e-6), n=5000)
+    several = calibrate(fit, model, od.ApproxDP(1.0, 1e-6), n=5000, records_per_person=3)
+    assert several.parameters["mode_noise"] > 2.5 * alone.parameters["mode_noise"]
+    assert several.guarantee.promise.implies(od.ApproxDP(1.0, 1e-6))
+
+
+@pytest.mark.parametrize("budget", [od.GaussianDP(0.5), od.ZCDP(0.1)], ids=str)
+def test_budgets_that_corners_blow_up_are_refused_with_the_mechanism_to_use(budget: od.privacy.Promise) -> None:
+    with pytest.raises(UnsupportedBudget, match="NoisyGradient"):
+        calibrate(PerturbedMode(), MODELS["exp-linear"], budget, n=1000)
+
+
+def test_several_draws_are_refused_because_a_posterior_is_free() -> None:
+    with pytest.raises(WrongCall, match="posterior"):
+        calibrate(PerturbedMode(), MODELS["exp-linear"], od.PureDP(1.0), n=1000, draws=4)
+
+
+# ── exact sums ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+LAYOUTS = [Layout(3), Layout(5, ((1, 4),)), Layout(4, intercept=False), Layout(3, ball=2.0)]
+
+
+def odd_rows(rng: np.random.Generator, layout: Layout, n: int) -> np.ndarray:
+    """Rows of encoded columns, some of them as far out as rows can be."""
+    X = rng.uniform(-1, 1, (n, layout.columns)) * (layout.ball or 1.0)
+    X[: n // 4] = np.sign(X[: n // 4]) * (layout.ball or 1.0)
+    return np.column_stack([X, np.ones(n)]) if layout.intercept else X
+
+
+def public_of(rng: np.random.Generator, layout: Layout) -> tuple[object, ...]:
+    root = rng.standard_normal((layout.columns, layout.columns))
+    return rng.uniform(-1, 1, layout.columns), root @ root.T, 1.3
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_replacing_a_record_moves_no_sum_beyond_its_sensitivity(layout: Layout) -> None:
+    rng = np.random.default_rng(5)
+    loss, radius, row = MODELS["exp-linear"].fit_loss, 0.9, 2.1
+    mean, root, stretch = public_of(rng, layout)
+    frame, theta = np.array([0.0, 1.0, -1.0]), 1e-3 * rng.standard_normal(layout.width)
+    steps = 2.0**14
+    cases = [
+        (ColumnSums(layout, True), (steps,), math.sqrt(layout.squared_spread + 4.0) * steps, False),
+        (SecondMoments(layout, False), (steps, mean, radius), math.sqrt(2.0) * (radius * steps) ** 2, True),
+        *(
+            (
+                Outer(layout, loss, of),
+                (steps, mean, root, stretch, row, frame, theta),
+                math.sqrt(2.0) * bound * (row * steps) ** 2,
+                True,
+            )
+            for of, bound in (("information", 0.25), ("curvature", 0.5), ("variability", 0.25))
+        ),
+    ]
+    for statistic, public, sensitivity, matrix in cases:
+        largest = 0.0
+        for _ in range(60):
+            X, y = odd_rows(rng, layout, 2), np.sign(rng.standard_normal(2))
+            shares = [exact_sum(statistic, X[i : i + 1], y[i : i + 1], *public) for i in (0, 1)]
+            moved = (shares[0] - shares[1]).astype(float)
+            if matrix:
+                size = (math.isqrt(8 * len(moved) + 1) - 1) // 2
+                down, across = np.tril_indices(size)
+                moved = moved * np.where(down == across, 1.0, math.sqrt(2.0))
+            largest = max(largest, float(np.linalg.norm(moved)))
+        assert largest <= sensitivity
+        assert largest > 0.1 * sensitivity  # the bound is of the right size
+
+
+def test_sums_do_not_depend_on_the_order_or_the_partition_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, layout = np.random.default_rng(7), Layout(3)
+    mean, root, stretch = public_of(rng, layout)
+    data = data_for("exp-linear", 1000)
+    statistic = NewtonSums(layout, MODELS["exp-linear"].fit_loss)
+    public = (2.0**14, mean, root, stretch, 2.0, np.array([0.0, 1.0, -1.0]), rng.standard_normal(4))
+    whole = exact_sum(statistic, data.X, data.y, *public)
+    order = rng.permutation(1000)
+    assert np.array_equal(whole, exact_sum(statistic, data.X[order], data.y[order], *public))
+    monkeypatch.setattr("onedraw.models.exact_sums.BLOCK", 96)
+    assert np.array_equal(whole, exact_sum(statistic, data.X, data.y, *public))
+
+
+def test_products_on_the_lattice_stay_exact_within_a_block() -> None:
+    for squared in (0.01, 1.0, 7.3, 150.0):
+        assert (1 << 16) * squared * 4.0 ** gram_bits(squared) < 2.0**53
+
+
+# ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def stages_of(name: str, n: int = 1500, seed: int = 3, **options: object) -> tuple[Stages, object]:
+    plan = calibrate(PerturbedMode(**options), MODELS[name], od.ApproxDP(2.0, 1e-6), n=n)  # type: ignore[arg-type]
+    target = plan.target(data_for(name, n))
+    return Stages(target, Noise(np.random.default_rng(seed), pure=target.problem.pure)), plan
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "several classes"])
+def test_the_mode_that_is_found_has_the_gradient_the_promise_rests_on(name: str) -> None:
+    """Against derivatives written a second time, in plain NumPy."""
+    stages, _ = stages_of(name, measured=False)
+    problem = stages.problem
+    where = problem.coordinates(fitting.Published(np.zeros(0)))
+    tilt = np.random.default_rng(1).standard_normal(4) * problem.numbers["mode_noise"]
+    theta = stages._minimum(where, where.frame(), tilt)
+    X, y = stages.target.encoded.X, stages.target.encoded.y / problem.response_scale
+    a = np.minimum(1.0, problem.numbers["row_bound"] ** 2 / (X**2).sum(axis=1))
+    slopes = problem.loss.slope(X @ theta, (y - where.centre) / where.unit)
+    gradient = X.T @ (a * slopes) + problem.numbers["ridge"] * theta + tilt
+    assert np.linalg.norm(gradient) <= problem.numbers["tolerance"]
+
+
+def test_where_newton_does_not_arrive_public_gradient_steps_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages, _ = stages_of("exp-linear", n=200, measured=False)
+    where = stages.problem.coordinates(fitting.Published(np.zeros(0)))
+    tilt = np.random.default_rng(1).standard_normal(4) * stages.problem.numbers["mode_noise"]
+    by_newton = stages._minimum(where, where.frame(), tilt)
+    monkeypatch.setattr(fitting, "MOST_PASSES", 0)
+    by_gradient = stages._minimum(where, where.frame(), tilt)
+    within = 2.0 * stages.problem.numbers["tolerance"] / stages.problem.numbers["ridge"]
+    assert np.linalg.norm(by_newton - by_gradient) <= within
+
+
+def test_a_fit_estimates_the_truth_within_its_standard_errors() -> None:
+    """Fifty fits; the average error in standard errors, squared, is 1 for honest ones (α about 1e-6: ± 0.45)."""
+    plan = calibrate(PerturbedMode(intervals=True), MODELS["exp-linear"], od.ApproxDP(2.0, 1e-6), n=4000)
+    truth, scores = np.array([1.0, -1.0, 0.5, 0.2]), []
+    for seed in range(50):
+        target = plan.target(data_for("exp-linear", 4000, seed))
+        published = Stages(target, Noise(np.random.default_rng(seed), pure=False)).run()
+        result = plan.mechanism.result(plan, published.to_dict())
+        assert result.given.all()
+        scores.append(((result.estimate - truth) / result.standard_errors) ** 2)
+    assert 0.55 < np.mean(scores) < 1.45
+
+
+TABLES = {
+    "one record": (np.array([[0.3, -0.2, 0.9]]), np.array([1.0])),
+    "fewer records than parameters": (np.random.default_rng(0).uniform(-1, 1, (3, 3)), np.array([1.0, -1.0, 1.0])),
+    "a constant column": (np.column_stack([np.full(200, 0.5), np.random.default_rng(1).uniform(-1, 1, (200, 2))]), np.tile([1.0, -1.0], 100)),
+    "a column twice": (np.tile(np.random.default_rng(2).uniform(-1, 1, (200, 1)), (1, 3)), np.tile([1.0, -1.0], 100)),
+    "all responses equal": (np.random.default_rng(3).uniform(-1, 1, (200, 3)), np.ones(200)),
+    "separable": (np.column_stack([np.repeat([-1.0, 1.0], 100)] * 3), np.repeat([-1.0, 1.0], 100)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("measured", [True, False, None])
+@pytest.mark.parametrize("table", TABLES)
+def test_no_table_makes_a_fit_fail(table: str, measured: bool | None) -> None:
+    X, y = TABLES[table]
+    plan = calibrate(
+        PerturbedMode(measured=measured, intervals=True), MODELS["exp-linear"], od.ApproxDP(5.0, 1e-6), n=len(y)
+    )
+    found = release(plan, (X, np.where(y > 0, 1, 0)), random_state=1)
+    result = plan.mechanism.result(plan, found.certificate.draw.stages)
+    assert np.isfinite(found.draws).all()
+    assert np.isfinite(result.estimate).all()
+    assert np.isfinite(result.standard_errors[result.given]).all()
+
+
+# ── through the door ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def released(tmp_path: object, **options: object) -> tuple[object, object]:
+    plan = calibrate(PerturbedMode(**options), MODELS["exp-linear"], od.ApproxDP(1.0, 1e-6), n=4000)  # type: ignore[arg-type]
+    data = data_for("exp-linear", 4000)
+    return release(plan, (data.X[:, :3], (data.y > 0).astype(int))), plan
+
+
+def test_a_released_fit_verifies_and_its_stages_cannot_be_edited(tmp_path: object) -> None:
+    found, plan = released(tmp_path, intervals=True)
+    path = tmp_path / "fit.json"  # type: ignore[operator]
+    found.save(path)
+    assert verify(path).answer == "consistent"
+    certificate = read_certificate(path)
+    assert certificate.sentence.startswith("Proven: ")
+    stages = certificate.draw.stages
+    for name in stages:
+        for edited in ({**stages, name: [value + 1.0 for value in stages[name]]}, {**stages, name: stages[name][:-1]}):
+            if name == "variability" and len(edited[name]) == len(stages[name]):
+                continue  # no coefficient follows from it, as an edit of a draw it is noticed with the ledger only
+            draw = certificate.draw.model_copy(update={"stages": edited})
+            with pytest.raises(CertificateRejected):
+                verify(certificate.model_copy(update={"draw": draw}))
+    assert {name: len(values) for name, values in stages.items()} == plan.stage_sizes
+
+
+def test_one_charge_pays_for_all_stages(tmp_path: object) -> None:
+    ledger = od.Ledger.open(tmp_path / "books.db", create=True)  # type: ignore[operator]
+    ledger.init("d", od.ApproxDP(1.0, 1e-6))
+    plan = calibrate(PerturbedMode(), MODELS["exp-linear"], od.ApproxDP(1.0, 1e-6), n=4000)
+    data = data_for("exp-linear", 4000)
+    release(plan, (data.X[:, :3], (data.y > 0).astype(int)), ledger=ledger, dataset="d")
+    assert 0.9 < ledger.spent("d").epsilon(1e-6) <= 1.0
