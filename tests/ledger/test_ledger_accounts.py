@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onedraw.ledger.accounts import Account, Spends
+from onedraw.ledger.accounts import Account
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP, Unit, compose
 
 PARTS = ("north", "south", "west")
@@ -85,10 +85,11 @@ def test_room_under_a_budget_that_is_no_epsilon_is_the_largest_that_fits() -> No
     assert not account.has_room_for(PureDP(left * (1 + 1e-8)))
 
 
-def test_equal_promises_are_counted_not_repeated() -> None:
-    spends = Spends()
+def test_four_hundred_equal_promises_add_up_exactly() -> None:
+    account = Account("patients", PureDP(400 * 2.0**-7), Unit())
     for _ in range(400):
-        spends = spends.plus(PureDP(2.0**-7), 0.0)
-    assert len(spends.promises) == 1
-    assert spends.composed() == compose(*[PureDP(2.0**-7)] * 400)
-    assert spends.composed().epsilon(0.0) == 3.125
+        account = account.charged(PureDP(2.0**-7), gamma=0.0, part=None)
+    assert account.spent() == compose(*[PureDP(2.0**-7)] * 400)
+    assert account.spent().epsilon(0.0) == 3.125
+    assert account.within_budget()
+    assert account.room() == 0.0

@@ -41,6 +41,8 @@ RESERVED = (Kind.RESERVED, "e3", "patients", RESERVATION)
 SETTLED = (Kind.SETTLED, "e3", "patients", {"certificate": "ab"})
 TOPPED_UP = (Kind.TOP_UP, "e4", "patients", {"budget": PureDP(2.0).to_dict()})
 CUT = (Kind.PARTS_DECLARED, "e5", "patients", {"partition": "region", "sizes": {"north": 3, "süd": 4}})
+DECLARATION = {"items": [{"promise": PureDP(0.25).to_dict(), "gamma": 0.0}], "delta": None, "part": None, "label": ""}
+DECLARED = (Kind.DECLARED, "e7", "patients", DECLARATION)
 CLOSED: Step = (Kind.CLOSED, "e6", "patients", {})
 
 
@@ -49,9 +51,9 @@ def read(events: list[Event]) -> Book:
 
 
 def test_every_byte_of_every_event_is_covered_by_the_chain() -> None:
-    events = chain(BOOK, OPENED, RESERVED, SETTLED, TOPPED_UP, CUT, CLOSED)
+    events = chain(BOOK, OPENED, RESERVED, SETTLED, TOPPED_UP, CUT, DECLARED, CLOSED)
     rows = [event.row() for event in events]
-    assert read(events).position == Position(7, events[-1].hash)
+    assert read(events).position == Position(8, events[-1].hash)
     for index, row in enumerate(rows):
         for column in range(1, 7):
             for position in range(len(row[column])):
@@ -94,6 +96,9 @@ IMPOSSIBLE: dict[str, list[Step]] = {
     "parts declared before": [BOOK, OPENED, CUT, CUT],
     "sizes of parts": [BOOK, OPENED, (*CUT[:3], {"partition": "region", "sizes": {"north": 0}})],
     "γ must be": [BOOK, OPENED, (*RESERVED[:3], {**RESERVATION, "gamma": 1.0})],
+    "order of a budget": [BOOK, (*OPENED[:3], {**OPENING, "order": 1.0})],
+    "a declared list must hold promises": [BOOK, OPENED, (*DECLARED[:3], {**DECLARATION, "items": []})],
+    "δ of a declared list": [BOOK, OPENED, (*DECLARED[:3], {**DECLARATION, "delta": 1.0})],
     "cannot be read as 'reserved'": [
         BOOK,
         OPENED,
@@ -102,7 +107,7 @@ IMPOSSIBLE: dict[str, list[Step]] = {
     "cannot be read as 'top-up'": [BOOK, OPENED, (*TOPPED_UP[:3], {"budget": 3})],
     "does not have the form of 'closed'": [BOOK, OPENED, (*CLOSED[:3], {"reason": "none"})],
     "a text was expected": [BOOK, OPENED, RESERVED, (*SETTLED[:3], {"certificate": 7})],
-    "reads up to 1": [(*BOOK[:3], {"format": 2})],
+    "reads up to 2": [(*BOOK[:3], {"format": 3})],
 }
 
 

@@ -143,7 +143,8 @@ def test_what_remains_can_be_spent(ledger: Ledger, budget: Promise) -> None:
         left = ledger.remaining("patients")
         assert left.epsilon > 0
         assert left.budget == budget
-        assert left.spent_epsilon == ledger.spent("patients").epsilon(left.delta)
+        assert left.spent_epsilon >= ledger.spent("patients").epsilon(left.delta)  # the list's total, were it fixed
+        assert left.kept_by.startswith("adaptive: proven filter")
     ledger.reserve("patients", PureDP(left.epsilon))
     assert ledger.verify().ok
 
@@ -518,5 +519,5 @@ def test_verify_reports_a_budget_that_todays_accountant_finds_exceeded(
 
 def test_kinds_are_spelled_as_the_format_says() -> None:
     assert [kind.value for kind in Kind] == [
-        "book-opened", "dataset-opened", "top-up", "closed", "parts-declared", "reserved", "settled",
+        "book-opened", "dataset-opened", "top-up", "closed", "parts-declared", "declared", "reserved", "settled",
     ]  # fmt: skip

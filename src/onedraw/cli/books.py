@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,8 +49,74 @@ def init(
 
     ledger = Ledger.open(book, create=True)
     ledger.init(dataset, budget(epsilon, delta), unit=Unit(max_records), note=note)
-    _say(as_json, {"ledger": shown_place(book), "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "head": ledger.head()},
-         f"Opened {dataset} with {budget(epsilon, delta)} in {shown_place(book)}.")  # fmt: skip
+    order = ledger.account(dataset).order
+    _say(as_json, {"ledger": shown_place(book), "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "order": order,
+                   "head": ledger.head()},
+         f"Opened {dataset} with {budget(epsilon, delta)} in {shown_place(book)}.{_why_order(order)}")  # fmt: skip
+
+
+def _why_order(order: float | None) -> str:
+    if order is None:
+        return ""
+    return (
+        f" Releases may be chosen one after another: they are added up by proven filters, one of them at Rényi order "
+        f"{number(order)}, the order at which many small releases that together use up this budget are read best."
+    )
+
+
+@group.command("declare")
+def declare(
+    book: Book,
+    promises: Annotated[
+        Path,
+        typer.Argument(
+            help="A JSON list of promises, as `onedraw plan --json` prints them; or of {promise, gamma, times}."
+        ),
+    ],
+    dataset: Dataset,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="The δ at which the list is read as one (ε, δ) beside other spends.")
+    ] = None,
+    part: Annotated[str | None, typer.Option("--part", help="The part that the releases are from.")] = None,
+    label: Annotated[str, typer.Option("--label", help="A sentence for the record.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Spend a list of releases before the first of them: what is fixed beforehand is composed more tightly."""
+    from onedraw.ledger import Ledger
+
+    listed = _promises(promises)
+    ledger = Ledger.open(book)
+    event = ledger.declare(dataset, [one for one, _ in listed], gammas=[gamma for _, gamma in listed], delta=delta,
+                           part=part, label=label)  # fmt: skip
+    left = ledger.remaining(dataset, part=part)
+    _say(as_json, {"ledger": shown_place(book), "dataset": dataset, "entry": event.entry, "promises": len(listed),
+                   "remaining_epsilon": left.epsilon, "kept_by": left.kept_by, "head": ledger.head()},
+         f"{len(listed)} promises declared for {dataset} and spent; releases that make them are charged to this list. "
+         f"Left for others: ε = {number(left.epsilon)} ({left.kept_by}).")  # fmt: skip
+
+
+def _promises(path: Path) -> list[tuple[Any, float]]:
+    """Each promise of the file with its γ, as often as it says."""
+    from onedraw.errors import WrongCall
+    from onedraw.privacy import promise_from_dict
+
+    try:
+        listed = json.loads(path.read_text(encoding="utf-8"))
+        items = [item if "promise" in item else {"promise": item} for item in listed]
+        found = [
+            (promise_from_dict(item["promise"]), float(item.get("gamma", 0.0)))
+            for item in items
+            for _ in range(int(item.get("times", 1)))
+        ]
+        unknown = sorted({name for item in items for name in item} - {"promise", "gamma", "times"})
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise WrongCall(
+            f"{path} is not a list of promises ({type(error).__name__}). Write JSON such as "
+            '[{"promise": {"kind": "PureDP", "epsilon": 0.1}, "times": 20}].'
+        ) from error
+    if unknown or not found:
+        raise WrongCall(f"{path} holds {', '.join(unknown) or 'no promise'}; an item has promise, gamma and times.")
+    return found
 
 
 @group.command("top-up")
@@ -79,6 +148,7 @@ def close(book: Book, dataset: Dataset, as_json: AsJson = False) -> None:
 def show(
     book: Book,
     dataset: Annotated[str | None, typer.Option("--dataset", help="Only this dataset.")] = None,
+    last: Annotated[int, typer.Option("--last", min=0, help="How many events per dataset; --json has all.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """What was spent, on what, and what is left."""
@@ -87,18 +157,49 @@ def show(
     ledger = Ledger.open(book)
     names = [dataset] if dataset else list(ledger.datasets())
     summaries = {name: _summary(ledger, name) for name in names}
-    events = {name: [_event(event, summaries[name]["delta"]) for event in ledger.events(name)] for name in names}
+    events = _events_of(ledger, names)
     if as_json:
-        show_json({"ledger": shown_place(book), "head": ledger.head(),
-                   "datasets": {name: summaries[name] | {"events": events[name]} for name in names}})  # fmt: skip
+        show_json({"ledger": shown_place(book), "head": ledger.head(), "datasets": {
+            name: summaries[name] | {"events": [_event(event, summaries[name]["delta"]) for event in events[name]]}
+            for name in names
+        }})  # fmt: skip
         return
     show_table("Budgets", ["dataset", "ε spent", "ε left", "ε budget", "δ", "releases"], [
-        [name, number(s["spent_epsilon"]), number(s["remaining_epsilon"]), number(s["budget_epsilon"]), number(s["delta"]),
+        [name, _figure(s["spent_epsilon"]), number(s["remaining_epsilon"]), number(s["budget_epsilon"]), number(s["delta"]),
          str(s["releases"])]
         for name, s in summaries.items()
     ])  # fmt: skip
     for name in names:
-        show_table(f"\n{name}", ["when", "event", "what"], [[e["when"], e["kind"], e["what"]] for e in events[name]])
+        show_lines("", *_totals(name, summaries[name]))
+        earlier = max(0, len(events[name]) - last)
+        rows = [_event(event, summaries[name]["delta"]) for event in events[name][earlier:]]
+        show_table(name, ["when", "event", "what"], [[e["when"], e["kind"], e["what"]] for e in rows])
+        if earlier:
+            show_lines(f"{earlier} earlier events are not shown; --last {len(events[name])} shows all.")
+
+
+def _totals(name: str, summary: dict[str, Any]) -> list[str]:
+    """Which of the two kinds of total keeps the budget; both where only the list's does."""
+    lines = [f"{name}: total {summary['kept_by']}."]
+    if summary["order"] is not None:
+        lines.append(f"  Rényi order {number(summary['order'])}, fixed when the budget was set.")
+    if summary["listed_epsilon"] is not None:
+        lines.append(
+            f"  As a list fixed before the first draw ε = {number(summary['listed_epsilon'])}; by a proven filter ε = "
+            f"{_figure(summary['spent_epsilon'])}. Nothing more can be spent."
+        )
+    if summary["declared_open"]:
+        lines.append(f"  {summary['declared_open']} declared promises are still to be drawn.")
+    return lines
+
+
+def _events_of(ledger: Any, names: list[str]) -> dict[str, list[Any]]:
+    """The history, read once, by dataset."""
+    found: dict[str, list[Any]] = {ledger.account(name).dataset: [] for name in names}
+    for event in ledger.events():
+        if event.dataset in found:
+            found[event.dataset].append(event)
+    return {name: found[ledger.account(name).dataset] for name in names}
 
 
 @group.command("verify")
@@ -130,9 +231,10 @@ def verify(
         else "the chain verifies, but: " + "; ".join(result.findings)
     )
     outside = len(head or []) + len(certificates)
+    verdict += "".join(f"; {remark}" for remark in result.remarks)
     verdict += f"; {outside} head(s) from outside stand in it" if outside else ""
     _say(as_json, {"ledger": shown_place(book), "ok": result.ok, "events": result.events, "head": result.head,
-                   "findings": list(result.findings), "releases": [str(path) for path, _, _ in certificates]},
+                   "findings": list(result.findings), "remarks": list(result.remarks), "releases": [str(path) for path, _, _ in certificates]},
          f"{shown_place(book)}: {result.events} events, {verdict}. Head {result.head}.")  # fmt: skip
     if not result.ok:
         raise typer.Exit(3)
@@ -163,15 +265,28 @@ def _check_held(ledger: Any, path: Path, entry: Any, digest: str) -> None:
 
 
 def _summary(ledger: Any, name: str) -> dict[str, Any]:
-    left = ledger.remaining(name)
+    left, account = ledger.remaining(name), ledger.account(name)
     return {
         "budget": left.budget.to_dict(),
         "budget_epsilon": left.budget.epsilon(left.delta),
         "delta": left.delta,
-        "spent_epsilon": left.spent_epsilon,
+        "spent_epsilon": _known(left.spent_epsilon),
         "remaining_epsilon": left.epsilon,
-        "releases": sum(event.kind == "reserved" for event in ledger.events(name)),
+        "kept_by": left.kept_by,
+        "order": account.order,
+        "listed_epsilon": _known(left.listed_epsilon),
+        "declared_open": sum(len(one.open) for one in account.declared.values()),
+        "releases": account.reservations,
     }
+
+
+def _known(value: float | None) -> float | None:
+    """JSON has no infinity: a total that nothing bounds is null."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _figure(value: float | None) -> str:
+    return "∞" if value is None else number(value)
 
 
 def _event(event: Any, delta: float) -> dict[str, Any]:
@@ -191,16 +306,25 @@ def _describe(kind: str, payload: dict[str, Any], delta: float) -> str:
         case "reserved":
             marks = [payload["label"], f"part {payload['part']}" if payload["part"] else "",
                      "SEEDED, not private" if payload["seeded"] else ""]  # fmt: skip
-            alone = (
-                f"by itself ε = {number(promise_from_dict(payload['promise']).epsilon(delta))} at δ = {number(delta)}"
-            )
+            alone = f"by itself ε = {number(_alone(json.dumps(payload['promise']), delta))} at δ = {number(delta)}"
             return "; ".join([*filter(None, marks), alone])
+        case "declared":
+            marks = [payload["label"], f"part {payload['part']}" if payload["part"] else ""]
+            read = f", read at δ = {number(payload['delta'])}" if payload["delta"] is not None else ""
+            return "; ".join([*filter(None, marks), f"{len(payload['items'])} promises{read}"])
         case "settled":
             return f"certificate {payload['certificate'][:16]}…"
         case "parts-declared":
             return f"{payload['partition']}: {len(payload['sizes'])} parts"
         case _:
             return ""
+
+
+@lru_cache(maxsize=4096)
+def _alone(promise: str, delta: float) -> float:
+    from onedraw.privacy import promise_from_dict
+
+    return promise_from_dict(json.loads(promise)).epsilon(delta)
 
 
 def _say(as_json: bool, document: dict[str, Any], sentence: str) -> None:

@@ -1,13 +1,20 @@
-"""What the events add up to: one account per dataset, read off the chain; the totals are `privacy.compose`'s.
+"""What the events add up to: one account per dataset, read off the chain; what fits is for `privacy.filters` to say.
 
 An account keeps promises, never sums of ε. Whether something still fits is one question, asked of the whole
-history: does the composition of everything reserved so far, and the new promise, imply the budget? A
-reservation counts from the moment it is written, settled or not.
+history: does one proven filter keep everything reserved so far, and the new promise? A reservation counts from
+the moment it is written, settled or not.
+
+**Order.** An analyst may look at a draw before deciding what to spend next. Totals read off the best Rényi order or
+off a privacy-loss distribution (`privacy.compose`) do not allow for that; filters do. They are what is enforced.
+`compose` is asked in two places only: for a *declared* list, whose promises stand in the books before the first of
+its draws, and for a history that is one list and nothing else (a single release, or one declaration). The latter
+needs no filter: it was chosen before any draw, so whether a filter keeps it is settled before any draw too; if none
+does, nothing is accepted after it, and the whole interaction is that list.
 
 **Parts.** Let a public key assign every record position to one part, whatever the record says. Neighbours
 differ in the value of one record, hence inside one part p; what was released from another part alone sees the
 same records on both sides and, given the outputs before it, has the same law. For this pair only the releases
-from the whole dataset and from p count, so the dataset's total is the *maximum over p* of compose(whole, p):
+from the whole dataset and from p count, so the dataset's total is the *maximum over p* of (whole, p) together:
 parallel composition (McSherry 2009, there for add/remove-one). The proof needs
 
 * membership that does not depend on the values: with parts cut by a private column, replacing a record can
@@ -15,69 +22,158 @@ parallel composition (McSherry 2009, there for add/remove-one). The proof needs
 * one record per person: a person with records in two parts changes both: refused for units above 1;
 * one partition per dataset: parts of two partitions overlap, so neither maximum alone is a bound. A second
   declaration is refused; what is released from parts of another cut is charged to the whole dataset.
-
-**Order.** Mechanisms may be chosen in view of earlier draws. May their *promises*? Yes where the total that
-fits is a sum of ε, of ρ, of μ², or of one Rényi order named by the budget: these are privacy filters
-(arXiv:1605.08294, 2008.11193, 2203.05481, 2210.17520). Not proven where an (ε, δ) budget is kept only by
-whichever Rényi order happens to be best, and false in general where it is kept only by a PLD
-(arXiv:2602.15815): there the sequence of promises must not depend on the draws. A budget set as PureDP,
-GaussianDP, ZCDP or RenyiDP.at is free of this condition.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from onedraw.errors import LedgerError, OnedrawError
 from onedraw.privacy import ApproxDP, Composed, Promise, PureDP, Unit, compose, promise_from_dict
+from onedraw.privacy.filters import NOTHING, Charge, Filter, Spend, Sums, add, chosen_order, filters_of
+from onedraw.privacy.rounding import fraction_down
 
-from .events import FIELDS, FORMAT, START, Event, Kind, Position, broken, canonical
+from .events import EARLIER_FIELDS, FIELDS, FORMAT, START, Event, Kind, Position, broken, canonical
 
 # Where a budget names no δ (zCDP, Gaussian DP, a Rényi pair), ε is quoted at this public one.
 QUOTED_DELTA = 1e-6
 
 
+class History:
+    """Spends, newest first: a new one shares all older ones, so a book of any length grows by one step per event."""
+
+    __slots__ = ("_known", "count", "older", "spend")
+
+    def __init__(self, spend: Spend, older: History | None) -> None:
+        self.spend, self.older = spend, older
+        self.count: int = 1 if older is None else older.count + 1
+        self._known: dict[Filter, Charge] | None = None
+
+    def __iter__(self) -> Iterator[Spend]:
+        step: History | None = self
+        while step is not None:
+            yield step.spend
+            step = step.older
+
+    def total(self, by: Filter) -> Charge:
+        """Every charge added up, from the newest step that has been asked before."""
+        steps: list[History] = []
+        step: History | None = self
+        while step is not None and (step._known is None or by not in step._known):
+            steps.append(step)
+            step = step.older
+        total = NOTHING if step is None or step._known is None else step._known[by]
+        for later in reversed(steps):
+            total = add(total, by.charge(later.spend))
+        self._known = {**(self._known or {}), by: total}
+        return total
+
+
 @dataclass(frozen=True)
-class Spends:
-    """A bag of promises with their total-variation allowances; equal ones are counted, not repeated."""
+class Declared:
+    """A list of promises that stood in the books before the first of its draws; ``open`` are still to be drawn."""
 
-    promises: Counter[Promise] = field(default_factory=Counter)
-    gammas: Counter[float] = field(default_factory=Counter)
+    part: str | None
+    open: tuple[Spend, ...]
 
-    def plus(self, promise: Promise, gamma: float) -> Spends:
-        allowance = Counter({gamma: 1}) if gamma > 0 else Counter[float]()
-        return Spends(self.promises + Counter([promise]), self.gammas + allowance)
+    def without(self, item: Spend) -> Declared:
+        place = self.open.index(item)
+        return replace(self, open=self.open[:place] + self.open[place + 1 :])
 
-    def together(self, other: Spends) -> Spends:
-        return Spends(self.promises + other.promises, self.gammas + other.gammas)
 
+@dataclass(frozen=True)
+class Total:
+    """What counts against a budget for one part: the releases from the whole dataset, and those from the part."""
+
+    account: Account
+    histories: tuple[History, ...]
+
+    @property
+    def spends(self) -> Iterator[Spend]:
+        return (spend for history in self.histories for spend in history)
+
+    @property
+    def count(self) -> int:
+        return sum(history.count for history in self.histories)
+
+    @cached_property
     def composed(self) -> Composed:
-        return compose(*self.promises.elements(), gammas=tuple(self.gammas.elements()))
+        """The accountant of fixed lists; not a total for promises chosen in view of draws."""
+        spends = list(self.spends)
+        return compose(*(spend.promise for spend in spends), gammas=(spend.gamma for spend in spends))
+
+    def charge(self, by: Filter) -> Charge:
+        total = NOTHING
+        for history in self.histories:
+            total = add(total, history.total(by))
+        return total
+
+    def keeper(self) -> Filter | None:
+        """A proven filter that keeps the whole history."""
+        return next((one for one in self.account.filters if one.keeps(self.charge(one))), None)
+
+    def kept_as_one_list(self) -> bool:
+        return self.count == 1 and self.composes_within_budget()
+
+    def kept(self) -> bool:
+        return not self.histories or self.keeper() is not None or self.kept_as_one_list()
+
+    def composes_within_budget(self) -> bool:
+        """Whether the list as it stands keeps the budget: enough only if it was fixed before the first draw."""
+        # compose refuses a Σγ of 1 or more, where nothing is promised at all.
+        return math.fsum(spend.distance for spend in self.spends) < 1.0 and self.composed.implies(self.account.budget)
+
+    def epsilon(self) -> float:
+        """The smallest ε that a proven filter gives, at the account's δ; a single list has its own."""
+        delta = self.account.delta
+        found = [one.epsilon(self.charge(one), delta) for one in self.account.filters]
+        if self.kept_as_one_list():
+            found.append(self.composed.epsilon(delta))
+        return min(found, default=math.inf) if self.histories else 0.0
+
+    def kept_by(self) -> str:
+        """Which of the two kinds of total keeps the budget, in words."""
+        keeper = self.keeper()
+        if not self.histories or keeper is not None:
+            return (
+                f"adaptive: proven filter, {keeper or self.account.filters[0]}" if self.account.filters else NO_FILTER
+            )
+        if self.kept_as_one_list():
+            return "pre-declared: one list, fixed before its first draw"
+        return ONLY_IF_FIXED if self.composes_within_budget() else "not kept"
+
+
+NO_FILTER = "no proven filter for this kind of budget"
+ONLY_IF_FIXED = "not adaptive: kept only if every promise was fixed before the first draw"
 
 
 @dataclass(frozen=True)
 class Account:
-    """One dataset's page: its budget, who is protected, and everything reserved against it."""
+    """One dataset's page: its budget, who is protected, and everything reserved against it.
+
+    ``order`` is the Rényi order of the (ε, δ) budget's filter, fixed when the budget was set.
+    """
 
     dataset: str
     budget: Promise
     unit: Unit
     note: str = ""
     closed: bool = False
+    order: float | None = None
     partition: str | None = None
     sizes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     reservations: int = 0
     settlements: int = 0
-    whole: Spends = field(default_factory=Spends, repr=False)
-    parts: Mapping[str, Spends] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    whole: History | None = field(default=None, repr=False)
+    parts: Mapping[str, History] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    declared: Mapping[str, Declared] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
     @property
     def delta(self) -> float:
@@ -86,79 +182,96 @@ class Account:
             return self.budget.stated_delta
         return 0.0 if isinstance(self.budget, PureDP) else QUOTED_DELTA
 
-    def charged(self, promise: Promise, *, gamma: float, part: str | None) -> Account:
-        """The account after one more reservation."""
-        count = self.reservations + 1
-        if part is None:
-            return replace(self, whole=self.whole.plus(promise, gamma), reservations=count)
-        spends = self.parts.get(part, Spends()).plus(promise, gamma)
-        return replace(self, parts=MappingProxyType({**self.parts, part: spends}), reservations=count)
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        return _filters_of(self.budget, self.order)
 
-    def totals(self, part: str | None = None) -> list[Spends]:
-        """What counts against the budget: for one part, or the distinct totals of all parts."""
-        if part is not None:
-            return [self.whole.together(self.parts.get(part, Spends()))]
-        distinct: list[Spends] = []
-        for spends in self.parts.values():
-            total = self.whole.together(spends)
-            if total not in distinct:
-                distinct.append(total)
-        return distinct or [self.whole]
+    def charged(self, promise: Promise, *, gamma: float, part: str | None) -> Account:
+        """The account after one more reservation: one that was declared is paid for already."""
+        spend, count = Spend(promise, gamma), self.reservations + 1
+        entry = self.declaration_with(spend, part) if self.declared else None
+        if entry is None:
+            return replace(self, reservations=count, **self._longer(spend, part))
+        rest = {**self.declared, entry: self.declared[entry].without(spend)}
+        return replace(self, reservations=count, declared=MappingProxyType(rest))
+
+    def _longer(self, spend: Spend, part: str | None) -> dict[str, Any]:
+        """The history that grows by this spend, as fields."""
+        if part is None:
+            return {"whole": History(spend, self.whole)}
+        return {"parts": MappingProxyType({**self.parts, part: History(spend, self.parts.get(part))})}
+
+    def declaring(self, entry: str, items: tuple[Spend, ...], *, delta: float | None, part: str | None) -> Account:
+        """The account after a declaration: the whole list is spent at once, as one promise."""
+        listed = MappingProxyType({**self.declared, entry: Declared(part, items)})
+        return replace(self, declared=listed, **self._longer(as_one(items, delta), part))
+
+    def declaration_with(self, spend: Spend, part: str | None) -> str | None:
+        """The oldest declaration in which this promise is still to be drawn."""
+        return next((entry for entry, one in self.declared.items() if one.part == part and spend in one.open), None)
+
+    def totals(self, part: str | None = None) -> list[Total]:
+        """What counts against the budget: for one part, or for each part that has spent."""
+        scopes: list[History | None] = [self.parts.get(part)] if part is not None else [*self.parts.values()] or [None]
+        return [Total(self, tuple(one for one in (self.whole, scope) if one is not None)) for scope in scopes]
+
+    def total(self, part: str | None = None) -> Total:
+        """The total for one part or, where there are several, for the one with the largest ε."""
+        totals = self.totals(part)
+        return totals[0] if len(totals) == 1 else max(totals, key=Total.epsilon)
 
     def spent(self, part: str | None = None) -> Composed:
-        """The composition for one part or, where there are several, for the part with the largest ε."""
-        totals = [spends.composed() for spends in self.totals(part)]
-        return totals[0] if len(totals) == 1 else max(totals, key=lambda total: total.epsilon(self.delta))
+        """Everything reserved, composed as a list; with parts, for the one with the largest ε."""
+        return self.total(part).composed
 
     def within_budget(self, part: str | None = None) -> bool:
-        return all(self._fits(spends) for spends in self.totals(part))
+        """Whether a proven filter, or a single list, keeps the budget in every part."""
+        return all(total.kept() for total in self.totals(part))
 
     def has_room_for(self, promise: Promise, *, gamma: float = 0.0, part: str | None = None) -> bool:
         """Whether everything reserved and this promise together are proven to imply the budget."""
         return self.charged(promise, gamma=gamma, part=part).within_budget(part)
 
-    def _fits(self, spends: Spends) -> bool:
-        if not spends.promises:
-            return True
-        # compose refuses a Σγ of 1 or more, where nothing is promised at all.
-        return math.fsum(spends.gammas.elements()) < 1.0 and spends.composed().implies(self.budget)
-
     def room(self, part: str | None = None) -> float:
-        """The ε of a PureDP release that is sure to be accepted, rounded down; 0 when nothing is."""
-        if isinstance(self.budget, PureDP | ApproxDP):
-            left = Fraction(self.budget.stated_epsilon) - _fraction(self.spent(part).epsilon(self.delta))
-            return self._shrunk(_round_down(left), part)
-        return self._bisected(part)
+        """The ε of a PureDP release that is sure to be accepted, rounded down; 0 when nothing is.
 
-    def _shrunk(self, candidate: float, part: str | None) -> float:
-        """The candidate, less as much as the accountant's own rounding asks for."""
-        for loss in (0.0, *(math.ldexp(1.0, power) for power in (-48, -32, -16, *range(-10, 0)))):
-            smaller = candidate * (1.0 - loss)
-            if smaller > 0 and self.has_room_for(PureDP(smaller), part=part):
-                return smaller
-        return 0.0
-
-    def _bisected(self, part: str | None) -> float:
-        """For budgets that are not an ε: the largest PureDP the accountant accepts, to nine digits."""
-        accepted, refused = 0.0, 2.0**10
-        while refused - accepted > 1e-9 * refused and refused > 1e-12:
-            middle = math.sqrt(accepted * refused) if accepted > 0 else refused / 16
-            if self.has_room_for(PureDP(middle), part=part):
-                accepted = middle
+        Asked of each filter: a part must have room in every total, by whichever filter keeps it.
+        """
+        best = 0.0
+        for one in self.filters:
+            totals = [total.charge(one) for total in self.totals(part)]
+            if isinstance(one, Sums) and all(one.keeps(total) for total in totals):
+                candidate = min(max(0.0, fraction_down(Fraction(one.capacity[0] - total[0]))) for total in totals)
             else:
-                refused = middle
-        return accepted
+                candidate = _largest(one, totals, above=best)
+            best = max(best, candidate)
+        return best if best > 0 and self.has_room_for(PureDP(best), part=part) else 0.0
 
 
-def _fraction(value: float) -> Fraction:
-    return Fraction(value) if math.isfinite(value) else Fraction(2) ** 1100
+def as_one(items: tuple[Spend, ...], delta: float | None) -> Spend:
+    """A declared list as one promise, read at ``delta``."""
+    return Spend(compose(*(item.promise for item in items), gammas=(item.distance for item in items)), delta=delta)
 
 
-def _round_down(value: Fraction) -> float:
-    if value <= 0:
+def _largest(by: Filter, totals: list[Charge], *, above: float) -> float:
+    """The largest PureDP one filter accepts on top of every total, to nine digits; 0 if none above ``above``."""
+
+    def fits(epsilon: float) -> bool:
+        charge = by.charge(Spend(PureDP(epsilon)))
+        return all(by.keeps(add(total, charge)) for total in totals)
+
+    accepted, refused = 0.0, 2.0**10
+    if above > 0 and not fits(above):
         return 0.0
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
+    while refused - accepted > 1e-9 * refused and refused > 1e-12:
+        middle = math.sqrt(accepted * refused) if accepted > 0 else refused / 16
+        accepted, refused = (middle, refused) if fits(middle) else (accepted, middle)
+    return accepted
+
+
+@lru_cache(maxsize=1024)
+def _filters_of(budget: Promise, order: float | None) -> tuple[Filter, ...]:
+    return filters_of(budget, order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +320,9 @@ class Book:
             if event.dataset in self.accounts:
                 raise _Impossible(f"the dataset {event.dataset!r} is opened a second time")
             budget, unit = stored_promise(content["budget"]), Unit.from_dict(content["unit"])
-            self.accounts[event.dataset] = Account(event.dataset, budget, unit, _string(content["note"]))
+            self.accounts[event.dataset] = Account(
+                event.dataset, budget, unit, _string(content["note"]), order=_order(content, budget)
+            )
         elif event.kind == Kind.SETTLED:
             self._settle(event, _string(content["certificate"]))
         else:
@@ -220,21 +335,22 @@ class Book:
         if account.closed:
             raise _Impossible(f"the dataset {event.dataset!r} was closed before")
         if event.kind == Kind.TOP_UP:
-            account = replace(account, budget=stored_promise(content["budget"]))
+            budget = stored_promise(content["budget"])
+            account = replace(account, budget=budget, order=_order(content, budget))
         elif event.kind == Kind.CLOSED:
             account = replace(account, closed=True)
         elif event.kind == Kind.PARTS_DECLARED:
             account = _with_parts(account, _string(content["partition"]), content["sizes"])
+        elif event.kind == Kind.DECLARED:
+            account = _with_declaration(account, event.entry, content)
         else:
             account = self._reserve(event, content, account)
         self.accounts[event.dataset] = account
 
     def _reserve(self, event: Event, content: dict[str, Any], account: Account) -> Account:
-        part, gamma = content["part"], content["gamma"]
-        if part is not None and part not in account.sizes:
-            raise _Impossible(f"the part {part!r} was never declared")
-        if type(gamma) is not float or not 0.0 <= gamma < 1.0 or type(content["seeded"]) is not bool:
-            raise _Impossible("γ must be a number in [0, 1) and the seeded mark true or false")
+        part, gamma = _known_part(account, content["part"]), _gamma(content["gamma"])
+        if type(content["seeded"]) is not bool:
+            raise _Impossible("the seeded mark must be true or false")
         if event.entry in self.entries:
             raise _Impossible("its entry was reserved before")
         self.entries[event.entry] = Entry(event.dataset, event.sequence, event.hash)
@@ -261,7 +377,8 @@ def _content(event: Event) -> dict[str, Any]:
         raise _Impossible(f"its kind {event.kind!r} is unknown")
     if event.kind == Kind.BOOK_OPENED:
         check_format(content["format"])  # before its fields: a newer format may have others
-    if set(content) != FIELDS[event.kind] or canonical(content) != event.text:
+    forms = (FIELDS[event.kind], EARLIER_FIELDS.get(event.kind))
+    if frozenset(content) not in forms or canonical(content) != event.text:
         raise _Impossible(f"its payload does not have the form of {event.kind!r}")
     return content
 
@@ -283,6 +400,38 @@ def _with_parts(account: Account, partition: str, sizes: Any) -> Account:
     if not sizes or any(type(size) is not int or size < 1 for size in sizes.values()):
         raise _Impossible("the sizes of parts must be whole numbers of at least 1")
     return replace(account, partition=partition, sizes=MappingProxyType(dict(sizes)))
+
+
+def _with_declaration(account: Account, entry: str, content: dict[str, Any]) -> Account:
+    delta, part, items = content["delta"], _known_part(account, content["part"]), content["items"]
+    if delta is not None and (type(delta) is not float or not 0.0 <= delta < 1.0):
+        raise _Impossible("the δ of a declared list must be null or a number in [0, 1)")
+    if not items or any(set(item) != {"promise", "gamma"} for item in items):
+        raise _Impossible("a declared list must hold promises, each with its γ")
+    spends = tuple(Spend(stored_promise(item["promise"]), _gamma(item["gamma"])) for item in items)
+    return account.declaring(entry, spends, delta=delta, part=part)
+
+
+def _known_part(account: Account, part: Any) -> str | None:
+    if part is not None and part not in account.sizes:
+        raise _Impossible(f"the part {part!r} was never declared")
+    return None if part is None else _string(part)
+
+
+def _gamma(value: Any) -> float:
+    if type(value) is not float or not 0.0 <= value < 1.0:
+        raise _Impossible("γ must be a number in [0, 1)")
+    return value
+
+
+def _order(content: dict[str, Any], budget: Promise) -> float | None:
+    """The Rényi order that was fixed with the budget; books of format 1 fixed none, so the rule of today is applied."""
+    if "order" not in content:
+        return chosen_order(budget)
+    order = content["order"]
+    if order is not None and (type(order) is not float or not 1.0 < order < math.inf):
+        raise _Impossible("the Rényi order of a budget must be null or a number above 1")
+    return order
 
 
 def stored_promise(stored: Any) -> Promise:

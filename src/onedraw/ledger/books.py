@@ -2,8 +2,8 @@
 
 `Ledger` is append-only. A release *reserves* its promise before any record is read and is *settled* with its
 certificate's digest afterwards; a reservation is a spend for ever, so a crash can waste budget but never hide
-a spend (architecture.md, joint 3). What fits is decided under the writer's lock, on the whole history, by
-`onedraw.privacy.compose`: this room adds up nothing itself.
+a spend (architecture.md, joint 3). What fits is decided under the writer's lock, on the whole history, by the
+proven filters of `onedraw.privacy.filters`: what is spent next may be chosen in view of the draws before.
 """
 
 from __future__ import annotations
@@ -11,20 +11,23 @@ from __future__ import annotations
 import math
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
 from onedraw.errors import BudgetSpent, LedgerError
-from onedraw.privacy import Composed, Promise, Unit, compose
+from onedraw.privacy import Composed, Promise, Unit
+from onedraw.privacy.filters import Spend, chosen_order
 
-from .accounts import Account, Book, check_format
+from .accounts import Account, Book, Total, as_one, check_format
 from .checks import (
     account_of,
     check_may_be_cut,
     checked_budget,
+    checked_delta,
     checked_gamma,
+    checked_items,
     checked_part,
     checked_promise,
     checked_sizes,
@@ -51,24 +54,32 @@ class Reservation:
 class Remaining:
     """What is left. A reservation of PureDP(``epsilon``) is accepted as long as nobody else spends first.
 
-    ``spent_epsilon`` is the ε spent at ``delta``, which is the budget's own, or 1e-6 where it names none.
+    ``spent_epsilon`` is the ε spent at ``delta`` (the budget's own, or 1e-6 where it names none) by the proven filter
+    that gives the smallest. ``kept_by`` says whether the budget is kept by a filter ("adaptive: …") or as one list
+    ("pre-declared: …"). ``listed_epsilon`` is the total as if every promise had been fixed before the first draw; it
+    is computed only where nothing else keeps the budget.
     """
 
     epsilon: float
     delta: float
     spent_epsilon: float
     budget: Promise
+    kept_by: str = ""
+    listed_epsilon: float | None = None
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The chain holds. ``ok``: today's accountant also finds every budget kept; ``findings`` say where
-    not."""
+    """The chain holds. ``ok``: every budget is found kept as well; ``findings`` say where not.
+
+    ``remarks`` name budgets kept only if every promise was fixed before the first draw: older books may hold such.
+    """
 
     ok: bool
     events: int
     head: str
     findings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.ok
@@ -123,13 +134,16 @@ class Ledger:
     # ── changing the books ──
 
     def init(self, dataset: str, budget: Promise, *, unit: Unit | None = None, note: str = "") -> Event:
-        """Open an account. The budget belongs to the *name*: subsets and folds are charged to the same
-        one."""
+        """Open an account. The budget belongs to the *name*: subsets and folds are charged to the same one.
+
+        With an (ε, δ) budget the Rényi order of its filter is fixed here, once: see `account(dataset).order`.
+        """
         unit = Unit() if unit is None else unit
         content = {
             "budget": checked_budget(budget).to_dict(),
             "unit": unit.to_dict(),
             "note": line("note", note),
+            "order": chosen_order(budget),
         }
         with self._turn() as turn:
             name = name_of("dataset", dataset)
@@ -143,7 +157,10 @@ class Ledger:
             return turn.append(Kind.DATASET_OPENED, name, content)
 
     def top_up(self, dataset: str, budget: Promise) -> Event:
-        """Replace the budget by one that is no stronger: everything accepted before stays within it."""
+        """Replace the budget by one that is no stronger: everything accepted before stays within it.
+
+        What is proven afterwards is the new budget, provided that it was not chosen in view of the draws.
+        """
         with self._turn() as turn:
             account = open_account(turn.book, dataset)
             if not account.budget.implies(checked_budget(budget)):
@@ -153,7 +170,8 @@ class Ledger:
                     "under it cannot be taken back. Give a larger budget of the same kind, or close the "
                     "dataset to stop spending."
                 )
-            return turn.append(Kind.TOP_UP, account.dataset, {"budget": budget.to_dict()})
+            content = {"budget": budget.to_dict(), "order": chosen_order(budget)}
+            return turn.append(Kind.TOP_UP, account.dataset, content)
 
     def close_dataset(self, dataset: str) -> Event:
         """Nothing may be reserved from this dataset any more; what is under way may still be settled."""
@@ -188,9 +206,11 @@ class Ledger:
         """Spend: write the promise into the books before any record is read, or raise `BudgetSpent`.
 
         **Guarantee.** When this returns the event is on disk, and everything ever reserved from the dataset,
-        settled or not, seeded or not, is proven to imply its budget. Processes may reserve at the same time:
-        one at a time decides. ``gamma`` is the total variation allowance of an inexact draw, an entry of its
-        own (mathematics.md §1). ``entry`` is a new random name that the caller noted down beforehand.
+        settled or not, seeded or not, is proven to imply its budget, even though promises were chosen in view of
+        the draws before them. Processes may reserve at the same time: one at a time decides. ``gamma`` is the total
+        variation allowance of an inexact draw, an entry of its own (mathematics.md §1). A promise that stands in a
+        declaration of the same part (`declare`) and was not drawn yet is paid for by it. ``entry`` is a new random name
+        that the caller noted down beforehand.
         """
         promise, gamma = checked_promise(promise), checked_gamma(gamma)
         content = {
@@ -208,7 +228,32 @@ class Ledger:
             if account.has_room_for(promise, gamma=gamma, part=part):
                 event = turn.append(Kind.RESERVED, account.dataset, {**content, "part": part}, entry=entry)
                 return Reservation(event.entry, account.dataset, event.hash, event.sequence)
-        _refuse(account, promise, gamma=gamma, part=part)
+        _refuse(account, Spend(promise, gamma), part=part)
+
+    def declare(
+        self, dataset: str, promises: Sequence[Promise], *, gammas: Sequence[float] = (), delta: float | None = None,
+        part: str | None = None, label: str = "",
+    ) -> Event:  # fmt: skip
+        """Spend a list of promises at once, before the first of its draws; `reserve` then takes them from the list.
+
+        **Guarantee.** What is fixed beforehand may be composed by the tighter accountant: the list counts as one
+        promise, in sums of (ε, δ) as its ε at ``delta``, in sums of μ² and at the Rényi order as the sum of its
+        items. As the first and only spend it may use the whole budget. Promises that are never drawn stay spent.
+        """
+        items = checked_items(promises, gammas)
+        delta = None if delta is None else checked_delta(delta)
+        content = {
+            "items": [{"promise": promise.to_dict(), "gamma": gamma} for promise, gamma in items],
+            "delta": delta,
+            "label": line("label", label),
+        }
+        spends = tuple(Spend(promise, gamma) for promise, gamma in items)
+        with self._turn() as turn:
+            account = open_account(turn.book, dataset)
+            part = checked_part(account, part)
+            if account.declaring("", spends, delta=delta, part=part).within_budget(part):
+                return turn.append(Kind.DECLARED, account.dataset, {**content, "part": part})
+        _refuse(account, as_one(spends, delta), part=part)
 
     def settle(self, reservation: Reservation, certificate_digest: str) -> Event:
         """Close a reservation with the digest of the certificate that left under it; once only."""
@@ -235,7 +280,10 @@ class Ledger:
     # ── reading the books ──
 
     def spent(self, dataset: str, *, part: str | None = None) -> Composed:
-        """Everything reserved, composed. With parts: for the one named, or for the one with the largest ε."""
+        """Everything reserved, composed as a list. With parts: for the one named, or for the one with the largest ε.
+
+        Its ε is that of promises fixed before the first draw; what keeps the budget is in `remaining`.
+        """
         account = self.account(dataset)
         return account.spent(checked_part(account, part))
 
@@ -243,8 +291,12 @@ class Ledger:
         """What is left of the budget, rounded down; 0 in a closed dataset."""
         account = self.account(dataset)
         part = checked_part(account, part)
-        spent = account.spent(part).epsilon(account.delta)
-        return Remaining(0.0 if account.closed else account.room(part), account.delta, spent, account.budget)
+        total = account.total(part)
+        listed = None if total.kept() else total.composed.epsilon(account.delta)
+        return Remaining(
+            0.0 if account.closed else account.room(part), account.delta, total.epsilon(), account.budget,
+            total.kept_by(), listed,
+        )  # fmt: skip
 
     def account(self, dataset: str) -> Account:
         """The dataset's page: budget, unit, parts, number of reservations, whether it is closed."""
@@ -276,13 +328,13 @@ class Ledger:
         """Read everything again from the first event; `LedgerError` names the first event that does not hold.
 
         Checked: every hash and link, that each event can follow those before it (no settlement without its
-        reservation, no spend from a dataset that was closed or never opened), and with today's accountant
-        that every budget was kept, at each top-up and at the end; the last is reported in ``findings``. A
+        reservation, no spend from a dataset that was closed or never opened), and that every budget was kept, at
+        each top-up and at the end; the last is reported in ``findings`` and ``remarks``. A
         history from which the newest events were cut off is still a chain: give ``head``, one or several, as
         certificates state them or as written down elsewhere, to find that out.
         """
         known = [head] if isinstance(head, str) else list(head or ())
-        book, heads, findings = Book(), {START.hash}, []
+        book, heads, findings, remarks = Book(), {START.hash}, [], []
         for event in read_chain(self._storage.rows(BEFORE_ALL)):
             if event.kind == Kind.TOP_UP and event.dataset in book.accounts:
                 findings += _overspent(book.accounts[event.dataset], f"before the top-up in event {event.sequence}")
@@ -298,7 +350,8 @@ class Ledger:
             )
         for account in book.accounts.values():
             findings += _overspent(account, "today")
-        return Verification(not findings, book.position.sequence, book.position.hash, tuple(findings))
+            remarks += _only_if_fixed(account)
+        return Verification(not findings, book.position.sequence, book.position.hash, tuple(findings), tuple(remarks))
 
     # ── one ledger, however it is copied ──
 
@@ -368,22 +421,32 @@ def _new_entry() -> str:
     return uuid.uuid4().hex
 
 
-def _refuse(account: Account, promise: Promise, *, gamma: float, part: str | None) -> NoReturn:
+def _refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
     """Say why there is no room, with public numbers only; computed after the writer's lock is given back."""
-    delta = account.delta
-    spent, asked = account.spent(part).epsilon(delta), compose(promise, gammas=(gamma,)).epsilon(delta)
-    left = account.room(part)
+    delta, total = account.delta, account.total(part)
+    spent, alone, left = total.epsilon(), asked.composed.epsilon(delta), account.room(part)
     where = repr(account.dataset) if part is None else f"{account.dataset!r}, part {part!r}"
     at = f" at δ = {delta:g}" if delta else ""
     raise BudgetSpent(
         f"No room for this release in {where}: the budget is {account.budget}, spent is ε = "
-        f"{spent:.6g}{at}, asked is {promise}{f' with γ = {gamma:g}' if gamma else ''} (ε = "
-        f"{asked:.6g}{at}). Nothing was drawn and nothing was written. At most ε = {_floor(left)} is left "
-        "for a pure release; ask for less, or let whoever answers for the data raise the budget with "
-        "top_up.",
+        f"{spent:.6g}{at}, asked is {asked.promise}{f' with γ = {asked.gamma:g}' if asked.gamma else ''} (ε = "
+        f"{alone:.6g}{at}). Nothing was drawn and nothing was written. {_why_not(total, left)}",
         dataset=account.dataset, part=part, budget=account.budget, delta=delta,
-        spent=spent, asked=asked, remaining=left,
+        spent=spent, asked=alone, remaining=left,
     )  # fmt: skip
+
+
+def _why_not(total: Total, left: float) -> str:
+    if not total.kept() and total.composes_within_budget():
+        return (
+            "The promises in these books keep the budget only if all of them were fixed before the first draw, which "
+            "the books do not show; no proven filter keeps them, so nothing can be added. Let whoever answers for the "
+            "data raise the budget with top_up."
+        )
+    return (
+        f"At most ε = {_floor(left)} is left for a pure release; ask for less, declare a list of releases before the "
+        "first of them (ledger declare), or let whoever answers for the data raise the budget with top_up."
+    )
 
 
 def _floor(value: float) -> str:
@@ -395,10 +458,21 @@ def _floor(value: float) -> str:
 
 
 def _overspent(account: Account, when: str) -> list[str]:
-    if account.within_budget():
+    over = [total for total in account.totals() if not total.kept() and not total.composes_within_budget()]
+    if not over:
         return []
-    spent = account.spent().epsilon(account.delta)
+    spent = max(total.composed.epsilon(account.delta) for total in over)
     return [
         f"dataset {account.dataset!r} is over its budget {when}: {account.budget} was set, ε = {spent:.6g} "
         f"at δ = {account.delta:g} is spent according to this version's accountant"
+    ]
+
+
+def _only_if_fixed(account: Account) -> list[str]:
+    if account.within_budget() or _overspent(account, ""):
+        return []
+    return [
+        f"dataset {account.dataset!r} keeps its budget only if every promise was fixed before the first draw: as a "
+        f"list ε = {account.spent().epsilon(account.delta):.6g}, by a proven filter ε = {account.total().epsilon():.6g} "
+        f"at δ = {account.delta:g}. Nothing more can be spent on it"
     ]

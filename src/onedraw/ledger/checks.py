@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from onedraw.errors import InvalidBudget, LedgerError
 from onedraw.plain_text import acting
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP, promise_from_dict
+from onedraw.privacy.filters import filters_of
 
 from .accounts import Account, Book
 from .lookalikes import look_alike, unclear
@@ -63,6 +64,11 @@ def checked_budget(budget: Promise) -> Promise:
             f"A dataset's budget is one of {kinds}, but a {type(budget).__name__} came: a total can be "
             "compared only with these. Choose one, such as ApproxDP(3, 1e-5)."
         )
+    if not filters_of(budget):
+        raise InvalidBudget(
+            f"The budget {budget} names a whole Rényi curve, for which no filter is proven: later promises may be chosen "
+            "in view of earlier draws. Name one order, RenyiDP.at(order, epsilon), or ZCDP(rho)."
+        )
     return checked_promise(budget)
 
 
@@ -83,6 +89,25 @@ def checked_gamma(gamma: float) -> float:
             f"gamma is a total variation distance in [0, 1), but {gamma!r} came. Pass 0 for an exact draw."
         )
     return float(gamma)
+
+
+def checked_delta(delta: float) -> float:
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0.0 <= delta < 1.0:
+        raise InvalidBudget(
+            f"A declared list is read at a δ in [0, 1), but {delta!r} came. Pass a part of the budget's δ, or None."
+        )
+    return float(delta)
+
+
+def checked_items(promises: Sequence[Promise], gammas: Sequence[float]) -> list[tuple[Promise, float]]:
+    if not promises or isinstance(promises, Promise):
+        raise InvalidBudget("A declaration is a list of promises, as in [PureDP(0.1)] * 20, but none came.")
+    distances = list(gammas) or [0.0] * len(promises)
+    if len(distances) != len(promises):
+        raise InvalidBudget(f"{len(promises)} promises came with {len(distances)} gammas. Pass one for each, or none.")
+    if sum(map(checked_gamma, distances)) >= 1.0:
+        raise InvalidBudget("The total variation distances add up to 1 or more, so nothing is promised at all.")
+    return [(checked_promise(one), checked_gamma(gamma)) for one, gamma in zip(promises, distances, strict=True)]
 
 
 def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:

@@ -7,17 +7,20 @@ head as it was.
 
 Stored per event: ``sequence`` (1, 2, 3, …), ``entry`` (a random id; a settlement has its reservation's),
 ``kind``, ``dataset``, ``payload`` (canonical JSON), ``previous`` (the hash before), ``hash`` (SHA-256 of the
-canonical JSON list of the six others). Payloads, format 1:
+canonical JSON list of the six others). Payloads, format 2:
 
 | kind | payload, besides ``library`` (the version that wrote it) |
 | --- | --- |
 | book-opened | ``time``, ``format`` |
-| dataset-opened | ``time``, ``budget`` (a promise), ``unit``, ``note`` |
-| top-up | ``time``, ``budget``: replaces the budget, never by a stronger one |
+| dataset-opened | ``time``, ``budget`` (a promise), ``unit``, ``note``, ``order`` (of its Rényi filter) or null |
+| top-up | ``time``, ``budget``, ``order``: replaces the budget, never by a stronger one |
 | closed | ``time``: nothing may be reserved any more |
 | parts-declared | ``time``, ``partition``, ``sizes`` (part → number of records) |
+| declared | ``time``, ``items`` (each ``promise`` and ``gamma``), ``delta`` or null, ``part`` or null, ``label`` |
 | reserved | ``time``, ``promise``, ``gamma``, ``part`` or null, ``seeded``, ``label``, ``plan`` (a digest) |
 | settled | ``certificate`` (a digest) |
+
+Format 1 had no ``order`` and no declarations; what it wrote is read for ever.
 
 A settlement has no time: what lies between reserving and settling is how long the sampler ran, and that
 depends on the records.
@@ -36,7 +39,7 @@ from typing import Any
 from onedraw import __version__
 from onedraw.errors import LedgerError
 
-FORMAT = 1
+FORMAT = 2
 GENESIS = "0" * 64
 
 Row = tuple[Any, ...]
@@ -48,18 +51,23 @@ class Kind(StrEnum):
     TOP_UP = "top-up"
     CLOSED = "closed"
     PARTS_DECLARED = "parts-declared"
+    DECLARED = "declared"
     RESERVED = "reserved"
     SETTLED = "settled"
 
 
 FIELDS: Mapping[str, frozenset[str]] = {
     Kind.BOOK_OPENED: frozenset({"library", "time", "format"}),
-    Kind.DATASET_OPENED: frozenset({"library", "time", "budget", "unit", "note"}),
-    Kind.TOP_UP: frozenset({"library", "time", "budget"}),
+    Kind.DATASET_OPENED: frozenset({"library", "time", "budget", "unit", "note", "order"}),
+    Kind.TOP_UP: frozenset({"library", "time", "budget", "order"}),
     Kind.CLOSED: frozenset({"library", "time"}),
     Kind.PARTS_DECLARED: frozenset({"library", "time", "partition", "sizes"}),
+    Kind.DECLARED: frozenset({"library", "time", "items", "delta", "part", "label"}),
     Kind.RESERVED: frozenset({"library", "time", "promise", "gamma", "part", "seeded", "label", "plan"}),
     Kind.SETTLED: frozenset({"library", "certificate"}),
+}
+EARLIER_FIELDS: Mapping[str, frozenset[str]] = {
+    kind: FIELDS[kind] - {"order"} for kind in (Kind.DATASET_OPENED, Kind.TOP_UP)
 }
 
 

@@ -10,8 +10,7 @@ the minimum over every route that applies.
 - the privacy-loss distribution of the dominating pairs (``pld``), asked only where no exact route exists.
 
 All of them hold when later *mechanisms* are chosen in view of earlier draws. When the later *promises* are chosen so
-too, sums of ε, of ρ, of μ² and of one Rényi order still hold (privacy filters: see ``ledger.accounts``); an (ε, δ)
-read off the best order or off a privacy-loss distribution needs the promises fixed beforehand. A part that is only (ε, δ) is,
+too the list is not fixed, and this is not its accountant: see ``filters``. A part that is only (ε, δ) is,
 outside an event of probability δ, no worse than PureDP(ε): that is what its dominating pair says
 (arXiv:1311.0776).
 
@@ -129,6 +128,21 @@ class Composed(Promise):
     def renyi(self) -> RenyiDP | None:
         return None if self.gamma else _renyi(self.counted)
 
+    def divergence(self, order: float) -> float:
+        if self.gamma:
+            return math.inf
+        return weighted_sum_up((part.divergence(order), times) for part, times in self.counted)
+
+    @property
+    def failure(self) -> float:
+        return self._failure
+
+    @cached_property
+    def outside_failure(self) -> Composed:
+        if not self._failure and not self.gamma:
+            return self
+        return Composed(tuple(part for part, times in self._core for _ in range(times)))
+
     def implies(self, other: Promise) -> bool:
         nothing_released = not self.parts and not self.gamma
         return super().implies(other) or nothing_released
@@ -203,7 +217,6 @@ class Composed(Promise):
 
     @cached_property
     def _failure(self) -> float:
-        """An upper bound on the probability that the δ of some part comes to pass."""
         parts = [(part.stated_delta, times) for part, times in self.counted if isinstance(part, ApproxDP)]
         return min(weighted_sum_up(parts), 1.0)
 

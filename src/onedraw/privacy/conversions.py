@@ -115,6 +115,18 @@ def pure_renyi_divergence(epsilon: float, orders: Array) -> Array:
     return np.asarray(np.minimum(np.minimum(exact, epsilon), line))
 
 
+def pure_renyi_at(epsilon: float, order: float) -> float:
+    """`pure_renyi_divergence` at one order, without arrays: books may hold a hundred thousand promises."""
+    excess = order - 1.0
+    step = excess * epsilon
+    if step <= 1.0:
+        grown = math.log1p(2.0 * math.sinh(step / 2.0) ** 2 + math.sinh(step) * math.tanh(epsilon / 2.0))
+    else:
+        grown = step - math.log1p(math.exp(-epsilon)) + math.log1p(math.exp(-2.0 * step - epsilon))
+    line = order * epsilon * epsilon / 2.0 * (1.0 + SLACK)
+    return min(grown / excess * (1.0 + 4.0 * SLACK), epsilon, line)
+
+
 def bounded_range_renyi_divergence(epsilon: float, orders: Array) -> Array:
     """The largest D_α that BoundedRange(ε) allows; never above ε or ε²α/8.
 
@@ -256,6 +268,13 @@ def renyi_epsilon(curve: Callable[[Array], Array], delta: float, *, below: float
 
     found = _minimise_over_orders(epsilon, below)
     return AtOrder(max(0.0, up(found.value)), found.order)
+
+
+def renyi_excess(order: float, delta: float) -> float:
+    """How far ε lies above D_λ at one order: log((λ−1)/λ) − (log δ + log λ)/(λ−1), rounded up (the same proposition)."""
+    excess = order - 1.0
+    terms = (-math.log1p(1.0 / excess), -math.log(delta) / excess, -math.log(order) / excess)
+    return up(math.fsum(terms), absolute=SLACK * math.fsum(map(abs, terms)))
 
 
 def renyi_delta(curve: Callable[[Array], Array], epsilon: float, *, below: float = math.inf) -> AtOrder:

@@ -93,6 +93,20 @@ class Promise(abc.ABC):
         """The best Rényi curve that is proven to follow."""
         return None
 
+    @property
+    def failure(self) -> float:
+        """An upper bound on the probability of the event outside which ``outside_failure`` is kept: an (ε, δ)'s δ."""
+        return 0.0
+
+    @property
+    def outside_failure(self) -> Promise:
+        """What is kept outside that event: (ε, δ) is no worse than PureDP(ε) there (arXiv:1311.0776)."""
+        return self
+
+    def divergence(self, order: float) -> float:
+        """The bound on D_λ that is proven to follow at one order; +∞ where none is."""
+        return self.renyi.at_order(order) if self.renyi is not None else math.inf
+
     def implies(self, other: Promise) -> bool:
         """Whether every mechanism that keeps this promise is proven to keep ``other``."""
         if not isinstance(other, Promise):
@@ -155,6 +169,9 @@ class PureDP(Promise):
     @property
     def renyi(self) -> RenyiDP:
         return RenyiDP(PureCurve(self.stated_epsilon))
+
+    def divergence(self, order: float) -> float:
+        return conversions.pure_renyi_at(self.stated_epsilon, order)
 
     def _epsilon(self, delta: float) -> float:
         return conversions.pure_epsilon(self.stated_epsilon, delta)
@@ -423,6 +440,14 @@ class ApproxDP(Promise):
     @property
     def renyi(self) -> RenyiDP | None:
         return RenyiDP(PureCurve(self.stated_epsilon)) if self.stated_delta == 0.0 else None
+
+    @property
+    def failure(self) -> float:
+        return self.stated_delta
+
+    @property
+    def outside_failure(self) -> Promise:
+        return PureDP(self.stated_epsilon)
 
     def _epsilon(self, delta: float) -> float:
         if delta <= self.stated_delta:

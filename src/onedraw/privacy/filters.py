@@ -1,0 +1,292 @@
+"""Budgets that hold although each next promise is chosen in view of the draws before it: privacy filters.
+
+``compose`` reads a *fixed* list of promises. When an analyst looks at a draw and then decides how much to spend next, the
+list is not fixed, and an (ε, δ) read off the best Rényi order or off a privacy-loss distribution of what happens to stand in
+the books may be exceeded (arXiv:2602.06756 shows it for trade-off curves, ``tests/ledger/test_ledger_adaptive.py`` attacks it).
+What holds is a *filter*: charges that add up, a capacity fixed beforehand, and nothing accepted beyond it.
+
+| filter | adds up | holds by |
+| --- | --- | --- |
+| `Sums` | ε, and δ with (1+e^ε)γ in it | Rogers, Roth, Ullman, Vadhan, arXiv:1605.08294, Section 5 (basic composition) |
+| `Squares` | μ² | Smith and Thakurta, arXiv:2210.17520; Koskela, Tobaben, Honkela, arXiv:2209.15596 |
+| `Rhos` | ρ | Feldman and Zrnic, arXiv:2008.11193, at every order at once |
+| `Order` | D_λ at one order λ | Feldman and Zrnic, arXiv:2008.11193, Theorem 3.1 |
+
+**Several filters, one (ε, δ) budget.** Which filter keeps a history may itself depend on the draws, so their δ add up: stop
+the interaction where filter k would be exceeded and it is (ε, δ_k); every history that is accepted in the end is kept by some k, so
+P(E) ≤ Σ_k P(E, kept by k) ≤ e^ε Q(E) + Σ_k δ_k. The shares below therefore sum to 1; a δ of 0 costs nothing. For budgets in other
+currencies there is one filter each.
+
+**Outside an allowance.** In `Squares` and `Order` an (ε, δ) promise counts as PureDP(ε) outside an event of probability δ
+(arXiv:1311.0776), and a draw within total variation γ of an exact one as exact. If Σδ + (1+e^ε)Σγ ≤ a on every path, both together cost at most
+E_P[Σδ + Σγ] + e^ε E_Q[Σγ] ≤ 2a: P and Q may lead to different paths.
+
+The proofs are written out in docs/adaptive-spending.md.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from onedraw.privacy import conversions
+from onedraw.privacy.composition import Composed, compose
+from onedraw.privacy.curves import AtOrderCurve, LinearCurve
+from onedraw.privacy.promises import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP
+from onedraw.privacy.rounding import fraction_up, root_up, sum_up, text
+
+Amount = Fraction | float
+"""Exact (0 as an int: most spends have no δ), or ``math.inf`` where nothing is proven."""
+
+Charge = tuple[Amount, Amount]
+"""What one spend takes of a filter's capacity: its amount, and its δ or allowance."""
+
+NOTHING: Charge = (0, 0)
+
+# How an (ε, δ) budget's δ is shared out: 1/4 + 2·(5/16 + 2/32) = 1.
+SUMS_SHARE = Fraction(1, 4)
+CURVE_SHARE = Fraction(5, 16)
+ALLOWANCE_SHARE = Fraction(1, 32)
+ONE_OF_MANY = 16
+"""A promise that names no δ of its own is read at this part of `Sums`' δ."""
+
+
+@dataclass(frozen=True)
+class Spend:
+    """Promises fixed together before the first of their draws: one release, or a declared list.
+
+    ``gamma`` is the total variation distance of its draws from exact ones. A declared list says at which ``delta`` it
+    is read as one (ε, δ) in `Sums`.
+    """
+
+    promise: Promise
+    gamma: float = 0.0
+    delta: float | None = None
+
+    @property
+    def distance(self) -> float:
+        """All of γ: what was said beside the promise, and what a composition brings with it."""
+        inside = self.promise.gamma if isinstance(self.promise, Composed) else 0.0
+        return sum_up([self.gamma, inside]) if inside else self.gamma
+
+    @property
+    def composed(self) -> Composed:
+        return compose(self.promise, gammas=(self.gamma,))
+
+
+class Filter(abc.ABC):
+    """A capacity fixed beforehand, and what each spend takes of it."""
+
+    title: ClassVar[str]
+
+    @property
+    @abc.abstractmethod
+    def capacity(self) -> Charge: ...
+
+    @abc.abstractmethod
+    def charge(self, spend: Spend) -> Charge:
+        """Exact sums of numbers rounded up; infinite where the promise has nothing in this currency."""
+
+    @abc.abstractmethod
+    def epsilon(self, total: Charge, delta: float) -> float:
+        """The ε of the smallest budget of this kind that ``total`` is within; ``delta`` where the budget names none."""
+
+    def keeps(self, total: Charge) -> bool:
+        return all(spent <= limit for spent, limit in zip(total, self.capacity, strict=True))
+
+    def __str__(self) -> str:
+        return self.title
+
+
+def add(one: Charge, other: Charge) -> Charge:
+    return one[0] + other[0], one[1] + other[1]
+
+
+@dataclass(frozen=True)
+class Sums(Filter):
+    """Σε ≤ ε and Σδ ≤ δ. What is pure is charged its pure ε, a declared list its ε at the δ it names."""
+
+    title: ClassVar[str] = "sum of ε and δ"
+    budget_epsilon: float
+    delta: Fraction
+
+    @property
+    def capacity(self) -> Charge:
+        return Fraction(self.budget_epsilon), self.delta
+
+    def charge(self, spend: Spend) -> Charge:
+        if spend.delta is not None:
+            return _exact(spend.composed.epsilon(spend.delta)), Fraction(spend.delta)
+        exact, delta = spend.promise.outside_failure, Fraction(0)
+        epsilon = exact.pure_epsilon
+        if epsilon == math.inf:
+            delta = self.delta / ONE_OF_MANY
+            epsilon = exact.epsilon(float(delta))
+        lost = _nearly(spend, epsilon)
+        return _exact(epsilon), delta + lost if delta else lost
+
+    def epsilon(self, total: Charge, delta: float) -> float:
+        return _float(total[0]) if total[1] <= self.delta else math.inf
+
+    def __str__(self) -> str:
+        return self.title if self.delta else "sum of ε"
+
+
+@dataclass(frozen=True)
+class Squares(Filter):
+    """Σμ² ≤ μ², outside an allowance."""
+
+    title: ClassVar[str] = "sum of μ²"
+    mu: float
+    allowance: Allowance
+
+    @property
+    def capacity(self) -> Charge:
+        return Fraction(self.mu) ** 2, self.allowance.delta
+
+    def charge(self, spend: Spend) -> Charge:
+        mu = spend.promise.outside_failure.gaussian_mu
+        return (math.inf if mu == math.inf else Fraction(mu) ** 2), self.allowance.charge(spend)
+
+    def epsilon(self, total: Charge, delta: float) -> float:
+        if total[1] > self.allowance.delta or total[0] == math.inf:
+            return math.inf
+        return (
+            conversions.gaussian_epsilon(root_up(Fraction(total[0])), self.allowance.read_at(delta))
+            if total[0]
+            else 0.0
+        )
+
+
+@dataclass(frozen=True)
+class Rhos(Filter):
+    """Σρ ≤ ρ: one Rényi filter at every order."""
+
+    title: ClassVar[str] = "sum of ρ"
+    rho: float
+
+    @property
+    def capacity(self) -> Charge:
+        return Fraction(self.rho), Fraction(0)
+
+    def charge(self, spend: Spend) -> Charge:
+        return _exact(spend.promise.outside_failure.zcdp_rho), NONE.charge(spend)
+
+    def epsilon(self, total: Charge, delta: float) -> float:
+        if total[1] or total[0] == math.inf:
+            return math.inf
+        return ZCDP(_float(total[0])).epsilon(delta) if total[0] else 0.0
+
+
+@dataclass(frozen=True)
+class Order(Filter):
+    """ΣD_λ ≤ D at one order λ fixed beforehand, outside an allowance."""
+
+    title: ClassVar[str] = "one Rényi order"
+    order: float
+    divergence: Fraction
+    allowance: Allowance
+
+    @property
+    def capacity(self) -> Charge:
+        return self.divergence, self.allowance.delta
+
+    def charge(self, spend: Spend) -> Charge:
+        return _exact(spend.promise.outside_failure.divergence(self.order)), self.allowance.charge(spend)
+
+    def epsilon(self, total: Charge, delta: float) -> float:
+        if total[1] > self.allowance.delta or total[0] == math.inf:
+            return math.inf
+        excess = conversions.renyi_excess(self.order, self.allowance.read_at(delta))
+        return max(0.0, fraction_up(Fraction(total[0]) + Fraction(excess)))
+
+    def __str__(self) -> str:
+        return f"sum of D at Rényi order {text(self.order)}"
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What may go wrong outside a filter of exact promises: Σδ + (1+e^ε)Σγ ≤ ``delta``; ``curve`` is left to the filter."""
+
+    epsilon: float
+    delta: Fraction
+    curve: float
+
+    def charge(self, spend: Spend) -> Amount:
+        return _nearly(spend, self.epsilon)
+
+    def read_at(self, delta: float) -> float:
+        return self.curve or delta
+
+
+NONE = Allowance(0.0, Fraction(0), 0.0)
+
+
+def filters_of(budget: Promise, order: float | None = None) -> tuple[Filter, ...]:
+    """The filters that keep a budget, each with its share; none for a Rényi curve that names no single order."""
+    match budget:
+        case PureDP(stated_epsilon=epsilon):
+            return (Sums(epsilon, Fraction(0)),)
+        case GaussianDP(mu=mu):
+            return (Squares(mu, NONE),)
+        case ZCDP(rho=rho):
+            return (Rhos(rho),)
+        case RenyiDP(curve=AtOrderCurve(order=at, epsilon=divergence), below=below) if at < below:
+            return (Order(at, Fraction(divergence), NONE),)
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta) if delta > 0:
+            return _shared(epsilon, Fraction(delta), chosen_order(budget) if order is None else order)
+        case ApproxDP(stated_epsilon=epsilon):
+            return (Sums(epsilon, Fraction(0)),)
+    return ()
+
+
+def _shared(epsilon: float, delta: Fraction, order: float | None) -> tuple[Filter, ...]:
+    sums = Sums(epsilon, delta * SUMS_SHARE)
+    curve = float(delta * CURVE_SHARE)
+    if order is None:
+        return (sums,)
+    allowance = Allowance(epsilon, delta * ALLOWANCE_SHARE, curve)
+    divergence = Fraction(epsilon) - Fraction(conversions.renyi_excess(order, curve))
+    return (
+        sums,
+        Squares(conversions.gaussian_mu(epsilon, curve), allowance),
+        Order(order, max(divergence, Fraction(0)), allowance),
+    )
+
+
+def chosen_order(budget: Promise) -> float | None:
+    """The order at which a concentrated promise (zCDP, Gaussian) that uses up an (ε, δ) budget is read best.
+
+    A filter needs one order, fixed before the first draw. Many small releases look like such a promise, whatever each
+    is by itself. Three digits: any order is valid, and this one is to be shown.
+    """
+    if not isinstance(budget, ApproxDP) or not float(Fraction(budget.stated_delta) * CURVE_SHARE) > 0:
+        return None
+    delta = float(Fraction(budget.stated_delta) * CURVE_SHARE)
+    low, high = 0.0, 1.0
+    while ZCDP(high).epsilon(delta) <= budget.stated_epsilon:
+        low, high = high, 2.0 * high
+    while high - low > 1e-6 * high and high > 1e-300:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if ZCDP(middle).epsilon(delta) <= budget.stated_epsilon else (low, middle)
+    order = RenyiDP(LinearCurve(high)).best_order(delta)
+    return float(f"{order:.3g}") if order >= 1.01 else order
+
+
+def _exact(value: float) -> Amount:
+    return value if value == math.inf else Fraction(value)
+
+
+def _nearly(spend: Spend, epsilon: float) -> Amount:
+    """The δ a promise states, and (1 + e^ε)γ."""
+    failure, distance = spend.promise.failure, spend.distance
+    if not failure and not distance:
+        return 0
+    return Fraction(failure) + _exact(conversions.total_variation_delta(epsilon, distance))
+
+
+def _float(value: Amount) -> float:
+    return fraction_up(value) if isinstance(value, Fraction) else value
