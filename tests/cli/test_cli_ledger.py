@@ -54,3 +54,52 @@ def test_books_cut_off_between_a_spend_and_its_settlement_are_noticed(run, relea
     code, _, err = run("ledger", "verify", "books.db", "--release", "only.json")
     assert code == 2
     assert "not yet the certificate" in err
+
+
+# ── spending that is chosen step by step, or declared ──
+
+
+@pytest.mark.finding("10.11")
+def test_init_and_show_say_the_order_and_which_kind_of_total_keeps_the_budget(run):
+    code, out, _ = run("ledger", "init", "new.db", "--dataset", "d", "--epsilon", 3, "--delta", 1e-5)
+    assert code == 0
+    assert "Rényi order 8.22" in out
+    assert "adaptive: proven filter" in run("ledger", "show", "new.db")[1]
+    shown = json.loads(run("ledger", "show", "new.db", "--json")[1])["datasets"]["d"]
+    assert (shown["order"], shown["listed_epsilon"]) == (8.22, None)
+
+
+@pytest.mark.finding("10.11")
+def test_a_declared_list_is_spent_before_its_releases(run, release, hospital):
+    (hospital / "list.json").write_text('[{"promise": {"kind": "PureDP", "epsilon": 0.05}, "times": 90}]')
+    run("ledger", "init", "new.db", "--dataset", "d", "--epsilon", 2, "--delta", 1e-5)
+    code, out, err = run("ledger", "declare", "new.db", "list.json", "--dataset", "d", "--label", "ninety days")
+    assert code == 0, err
+    assert "90 promises declared" in out
+    shown = run("ledger", "show", "new.db")[1]
+    assert "pre-declared: one list" in shown
+    assert "90 declared promises are still to be drawn" in shown
+    assert "ninety days; 90 promises" in shown
+    assert run("ledger", "declare", "new.db", "list.json", "--dataset", "d")[0] == 4
+    assert run("ledger", "verify", "new.db")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", "[1]", '[{"kind": "X"}]', '[{"promise": 1}]', '[{"promise": {}, "n": 1}]']
+)
+def test_a_file_that_holds_no_list_of_promises_is_refused(run, tmp_path, content):
+    (tmp_path / "list.json").write_text(content)
+    run("ledger", "init", "new.db", "--dataset", "d", "--epsilon", 2)
+    code, _, err = run("ledger", "declare", "new.db", "list.json", "--dataset", "d")
+    assert code == 2
+    assert "Traceback" not in err
+
+
+def test_a_long_history_shows_its_newest_events(run):
+    run("ledger", "init", "new.db", "--dataset", "d", "--epsilon", 2)
+    for epsilon in (3, 4, 5):
+        run("ledger", "top-up", "new.db", "--dataset", "d", "--epsilon", epsilon)
+    out = run("ledger", "show", "new.db", "--last", 2)[1]
+    assert "2 earlier events are not shown" in out
+    assert "budget ε = 5" in out
+    assert "budget ε = 3" not in out

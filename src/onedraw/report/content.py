@@ -212,16 +212,17 @@ def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:
     """Only what the books say in total: no label, no other release by name."""
     account, left = ledger.account(dataset), ledger.remaining(dataset)
     total = budget_epsilon(account.budget, left.delta)
+    spent = left.spent_epsilon if left.listed_epsilon is None else max(total, left.listed_epsilon)  # nothing is left
     return {
         "dataset": dataset,
         "budget": str(account.budget),
         "total": shown(total),
-        "spent": shown_up(left.spent_epsilon),
+        "spent": shown_up(spent),
         "left": shown_down(left.epsilon),
         "delta": small(left.delta),
         "releases": account.reservations,
         "closed": account.closed,
-        "bar": pictures.budget_bar(left.spent_epsilon, total),
+        "bar": pictures.budget_bar(spent, total),
         "head": ledger.head(),
     }
 
