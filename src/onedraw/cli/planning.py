@@ -134,8 +134,10 @@ def check_predictable(asked: Asked, *, for_error: float | None, figure: Path | N
         )
     if for_error is None:
         return
-    if not 0.0 < for_error < math.inf:
-        raise WrongCall(f"--for-error is the wanted root mean squared error, above 0, but {for_error:g} came.")
+    if not 1e-60 < for_error < 1e60:
+        raise WrongCall(
+            f"--for-error is the wanted root mean squared error, a number between 1e-60 and 1e60, but {for_error:g} came."
+        )
     if asked.regression is None:
         raise WrongCall(
             f"--for-error is answered for regressions; for a {asked.model} look at the figure: --figure plan.png."

@@ -20,7 +20,20 @@ from typing import Any, ClassVar, TypeVar
 
 from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused
 from onedraw.models import Model, model_from_dict
-from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, Unit, promise_from_dict
+from onedraw.privacy import (
+    ZCDP,
+    ApproxDP,
+    Assumption,
+    AtOrderCurve,
+    GaussianDP,
+    Guarantee,
+    Promise,
+    Provenance,
+    PureDP,
+    RenyiDP,
+    Unit,
+    promise_from_dict,
+)
 from onedraw.privacy.conversions import total_variation_delta
 from onedraw.privacy.rounding import text
 from onedraw.privacy.validation import positive_integer, probability
@@ -28,6 +41,39 @@ from onedraw.privacy.validation import positive_integer, probability
 MechanismClass = TypeVar("MechanismClass", bound="type[Mechanism]")
 
 _MECHANISMS: dict[str, type[Mechanism]] = {}
+
+
+MOST_RECORDS, MOST_DRAWS = 10**15, 10**4
+"""Beyond these a float64 no longer counts, and draws of one budget say nothing."""
+
+LARGEST_LOSS = 1e6
+"""An ε, μ or ρ above it is no budget: e^ε has left every number there is long before."""
+
+
+def record_count(n: Any) -> int:
+    """n, the public number of records."""
+    if isinstance(n, int) and n < 1:
+        raise InvalidBudget(
+            f"n must be at least 1, but {n} came. n is the public number of records and part of the "
+            "promise; with none there is nothing to release. Pass the number of rows of the data."
+        )
+    return _at_most("n", positive_integer("n", n), MOST_RECORDS)
+
+
+def _at_most(name: str, value: int, most: int) -> int:
+    if value > most:
+        raise InvalidBudget(f"{name} must be at most {most:,}, but a number of {value.bit_length()} bits came.")
+    return value
+
+
+def _loss(budget: Promise) -> float:
+    """The number a budget states."""
+    match budget:
+        case PureDP(stated_epsilon=loss) | ApproxDP(stated_epsilon=loss) | GaussianDP(mu=loss) | ZCDP(rho=loss):
+            return loss
+        case RenyiDP(curve=AtOrderCurve(epsilon=loss)):
+            return loss
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -51,13 +97,14 @@ class Request:
             raise InvalidBudget(
                 f"The budget must be a promise such as ApproxDP(1.0, 1e-6), but a {type(self.budget).__name__} came."
             )
-        if isinstance(self.n, int) and self.n < 1:
+        if _loss(self.budget) > LARGEST_LOSS:
             raise InvalidBudget(
-                f"n must be at least 1, but {self.n} came. n is the public number of records and part of the "
-                "promise; with none there is nothing to release. Pass the number of rows of the data."
+                f"The budget {self.budget} promises nothing: beyond {LARGEST_LOSS:g} a release may as well be the records "
+                "themselves. Choose an ε of a few units at most."
             )
-        for name in ("n", "draws", "records_per_person"):
-            object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
+        object.__setattr__(self, "n", record_count(self.n))
+        for name, most in (("draws", MOST_DRAWS), ("records_per_person", MOST_RECORDS)):
+            object.__setattr__(self, name, _at_most(name, positive_integer(name, getattr(self, name)), most))
         object.__setattr__(self, "gamma", probability("gamma", self.gamma))
         if self.gamma:
             self._check_reserve()

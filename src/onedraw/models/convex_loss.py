@@ -25,7 +25,7 @@ from onedraw.privacy.rounding import text
 from .convex_model import ConvexModel, enforced_bounds, set_model
 from .features import Features, declared_features
 from .losses import product_up
-from .model import Bound, count, described, number, positive_number, register_model
+from .model import MOST_PARTS, Bound, count, described, number, positive_number, register_model
 from .priors import Gaussian
 from .responses import Clamped
 
@@ -113,7 +113,7 @@ class ConvexLoss(ConvexModel):
         function, called = _function(fn, name)
         declared = declared_features("ConvexLoss", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_model(
-            self, fn=function, parameters=count("dimension", dimension, least=1), features=declared,
+            self, fn=function, parameters=count("dimension", dimension, least=1, most=MOST_PARTS), features=declared,
             responses=_interval(response), lipschitz=_optional("lipschitz", lipschitz),
             gradient_difference=_optional("gradient_difference", gradient_difference),
             smoothness=_optional("smoothness", smoothness), strong_convexity=number("strong_convexity", strong_convexity),

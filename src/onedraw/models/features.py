@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from onedraw.errors import InvalidModel
 from onedraw.privacy.rounding import root_up
 
-from .model import count, number, positive_number
+from .model import MOST_PARTS, count, number, positive_number
 from .reading import batches, is_rows, refuse_sparse, row_batches
 
 Matrix = NDArray[np.float64]
@@ -186,7 +186,7 @@ def declared_features(
     needed: bool = True,
 ) -> Features:  # fmt: skip
     """Check what a model's constructor was given; ``needed`` says whether its promise rests on a bound."""
-    how_many = count("features", features, least=1)
+    how_many = count("features", features, least=1, most=MOST_PARTS)
     none_came = data_norm is None and bounds is None
     if (data_norm is None) == (bounds is None) and (needed or not none_came):
         came = "neither came" if bounds is None else "both came"

@@ -19,7 +19,17 @@ from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import fraction_down, fraction_up
 
 from .laws import Normal
-from .model import Bound, ConjugateModel, Summary, count, number, positive_number, register_model, set_fields
+from .model import (
+    MOST_PARTS,
+    Bound,
+    ConjugateModel,
+    Summary,
+    count,
+    number,
+    positive_number,
+    register_model,
+    set_fields,
+)
 from .reading import batches, row_batches
 from .summing import RADIUS_STEPS, sum_in_ball, sum_on_lattice
 
@@ -50,7 +60,7 @@ class GaussianMean(ConjugateModel):
     public_records: int = 0
 
     def __post_init__(self) -> None:
-        dim = count("dim", self.dim, least=1)
+        dim = count("dim", self.dim, least=1, most=MOST_PARTS)
         if number("prior_count", self.prior_count) <= 0:
             raise InvalidModel(
                 f"A Gaussian prior worth {self.prior_count!r} records is not normalizable. prior_count must "

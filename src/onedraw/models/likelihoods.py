@@ -38,7 +38,7 @@ from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import down, fraction_up, up
 
 from .losses import Interval, array_module
-from .model import Bound, count, number, positive_number
+from .model import MOST_PARTS, Bound, count, number, positive_number
 from .responses import Clamped, Codes, Counts, Response, Signs
 
 LikelihoodClass = TypeVar("LikelihoodClass", bound="type[Likelihood]")
@@ -218,7 +218,7 @@ class Categorical(DiscreteLikelihood):
     classes: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", count("classes", self.classes, least=2))
+        object.__setattr__(self, "classes", count("classes", self.classes, least=2, most=MOST_PARTS))
 
     @property
     def outputs(self) -> int:  # type: ignore[override]  # 1 for all others

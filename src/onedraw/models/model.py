@@ -256,9 +256,15 @@ def prior_numbers(family: str, values: Any, *, length: int | None = None) -> tup
     return tuple(positive_number(f"a parameter of the {family} prior", value) for value in given)
 
 
-def count(name: str, value: Any, *, least: int = 0) -> int:
-    """A whole number, at least ``least``; 3.0 counts as 3."""
+MOST_PARTS = 10**6
+"""Features, hidden units, classes: a model with more cannot be held, and is not begun."""
+
+
+def count(name: str, value: Any, *, least: int = 0, most: float = math.inf) -> int:
+    """A whole number from ``least`` to ``most``; 3.0 counts as 3."""
     result = number(name, value)
     if result != int(result) or result < least:
         raise InvalidModel(f"{name} must be a whole number of at least {least}, but {result!r} came.")
+    if result > most:
+        raise InvalidModel(f"{name} must be at most {most:,}, but {result:g} came.")
     return int(result)

@@ -21,7 +21,7 @@ from onedraw.errors import InvalidModel
 from .features import Features
 from .likelihood_model import LikelihoodModel, Prior, free_features, set_likelihood_model
 from .likelihoods import Bernoulli, Categorical, GaussianNoise, Likelihood, floor_and_variance, likelihood_from_dict
-from .model import count, described, register_model
+from .model import MOST_PARTS, count, described, register_model
 from .normal_inverse_gamma import NormalInverseGamma
 from .predictors import OneLayer, OwnFunction
 from .priors import Gaussian
@@ -79,8 +79,9 @@ class Network(LikelihoodModel):
         if prior is None:
             sampled = task == "regression" and known is None
             prior = NormalInverseGamma(scale=1.0, conjugate=False) if sampled else Gaussian(scale=1.0)
+        units = count("hidden", hidden, least=1, most=MOST_PARTS // declared.width)
         set_likelihood_model(
-            self, features=declared, hidden=count("hidden", hidden, least=1), task=task, activation=activation,
+            self, features=declared, hidden=units, task=task, activation=activation,
             classes=labels, variance_floor=floor, variance=known, prior=prior,
         )  # fmt: skip
 
@@ -164,7 +165,7 @@ class Predictor(LikelihoodModel):
         declared = free_features("Predictor", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         if prior is None:
             prior = NormalInverseGamma(scale=1.0, conjugate=False) if law.samples_variance else Gaussian(scale=1.0)
-        how_many = count("dimension", dimension, least=1)
+        how_many = count("dimension", dimension, least=1, most=MOST_PARTS)
         _check_signature(function, called, how_many, declared.width, law.outputs)
         set_likelihood_model(self, features=declared, prior=prior, fn=function, parameters=how_many, law=law, name=called)  # fmt: skip
 

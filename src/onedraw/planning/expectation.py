@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc
+from scipy.special import gammainc, gammaincc
 
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import Plan
@@ -188,9 +188,10 @@ def _(model: GaussianMean, n: int, generator: np.random.Generator) -> Simulated:
 @simulate.register
 def _(model: GammaPoisson, n: int, generator: np.random.Generator) -> Simulated:
     truth = generator.gamma(model.prior[0], 1 / model.prior[1])
-    counts = np.arange(int(model.cap) + 1)
-    tail = gammainc(counts[1:], truth)  # P(X ≥ k) = P(k, truth), k = 1 … cap: the clamped mean is their sum
-    mean, square = tail.sum(), ((2 * counts[1:] - 1) * tail).sum()
+    cap = model.cap  # P(X ≥ c) = P(c, truth), and E[X; X < c] = truth·P(X ≤ c − 2): no sum over counts up to a billion
+    below, at_cap = truth * gammaincc(cap - 1, truth), gammainc(cap, truth)
+    mean = below + cap * at_cap
+    square = truth**2 * gammaincc(max(cap - 2, 0), truth) + below + cap**2 * at_cap
     total = np.clip(
         n * mean + math.sqrt(n * max(square - mean**2, 0.0)) * generator.standard_normal(1), 0, n * model.cap
     )

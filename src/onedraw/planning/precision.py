@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.privacy import ApproxDP, Promise, PureDP
 
 from .choice import choose
+from .expectation import Expectation
 from .regression import Regression
 
-FEWEST, MOST = 10, 10**9
-"""Records."""
+FEWEST, START, MOST = 10, 1000.0, 10**9
+"""Records; the search begins where plans are cheap."""
+
+OUT_OF_REACH = 10.0
+"""An error this many times below that of the sample alone, at the most records there may be, is not searched for."""
 
 LEAST_EPSILON, LARGEST_EPSILON = 0.01, 50.0
 PRECISION = 0.05
@@ -24,10 +29,12 @@ def smallest_n(question: Regression, budget: Promise, error: float, *, mechanism
     """The fewest records for which the expected error per coefficient is at most ``error``; rounded up to two digits."""
     _check_error(error)
 
-    def reached(size: float) -> bool:
-        return _expected(question, budget, math.ceil(size), mechanism) <= error
+    @cache
+    def expected(size: float) -> Expectation:
+        return _expected(question, budget, math.ceil(size), mechanism)
 
-    found = _smallest(reached, FEWEST, MOST, start=1000.0)
+    hopeless = OUT_OF_REACH * error < expected(START).sampling * math.sqrt(START / MOST)
+    found = None if hopeless else _smallest(lambda size: expected(size).private <= error, FEWEST, MOST, start=START)
     if found is None:
         raise PromiseRefused(
             f"Even {MOST:,} records are not expected to bring the error of a {question.kind} regression down to {error:g} "
@@ -43,11 +50,15 @@ def smallest_epsilon(
     """The smallest ε (with this δ; 0 is pure) for which the expected error per coefficient is at most ``error``."""
     _check_error(error)
 
-    def reached(epsilon: float) -> bool:
-        budget = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-        return _expected(question, budget, n, mechanism) <= error
+    @cache
+    def expected(epsilon: float) -> Expectation:
+        return _expected(question, ApproxDP(epsilon, delta) if delta else PureDP(epsilon), n, mechanism)
 
-    found = _smallest(reached, LEAST_EPSILON, LARGEST_EPSILON, start=1.0)
+    hopeless = OUT_OF_REACH * error < expected(1.0).sampling
+    found = (
+        None if hopeless
+        else _smallest(lambda epsilon: expected(epsilon).private <= error, LEAST_EPSILON, LARGEST_EPSILON, start=1.0)
+    )  # fmt: skip
     if found is None:
         raise PromiseRefused(
             f"No ε up to {LARGEST_EPSILON:g} is expected to bring the error down to {error:g} with n = {n:,}: the sample itself "
@@ -56,12 +67,13 @@ def smallest_epsilon(
     return float(f"{found:.3g}")
 
 
-def _expected(question: Regression, budget: Promise, n: int, mechanism: str) -> float:
+def _expected(question: Regression, budget: Promise, n: int, mechanism: str) -> Expectation:
+    """Of the best plan; where there is none, or its error is not known, a private error of ∞ and no sampling error."""
     try:
-        found = choose(question, budget, n=n, mechanism=mechanism).eligible[0].expected.private
+        found = choose(question, budget, n=n, mechanism=mechanism).eligible[0].expected
     except PromiseRefused:
-        return math.inf
-    return math.inf if math.isnan(found) else found
+        return Expectation(math.inf, 0.0)
+    return Expectation(math.inf, 0.0) if math.isnan(found.private) else found
 
 
 def _smallest(reached: Callable[[float], bool], least: float, most: float, *, start: float) -> float | None:
@@ -71,6 +83,8 @@ def _smallest(reached: Callable[[float], bool], least: float, most: float, *, st
         while low > least and reached(low):
             high, low = low, low / 4.0
         low = max(low, least)
+        if low == least and reached(least):
+            return least
     else:
         low, high = start, start * 4.0
         while high < most and not reached(high):

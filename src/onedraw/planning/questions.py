@@ -21,6 +21,7 @@ from typing import Any
 
 from onedraw.data import Schema
 from onedraw.errors import InvalidModel, InvalidSchema
+from onedraw.mechanisms.plan import record_count
 from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
 from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, RenyiDP
 
@@ -96,9 +97,9 @@ def mean_model(column: Any, *, n: int, budget: Promise, prior: Sequence[float] |
     """
     half_range, centre = (column.upper - column.lower) / 2, (column.upper + column.lower) / 2
     location, count = pair(prior, (centre, 1.0))
-    scale = 2 * half_range / (gaussian_mu(budget) * (count + n) ** 0.5)
+    scale = 2 * half_range / (gaussian_mu(budget) * (count + record_count(n)) ** 0.5)
     return GaussianMean(
-        bound=half_range, variance=scale**2, prior_count=count, prior_mean=location - centre, centre=centre
+        bound=half_range, variance=scale * scale, prior_count=count, prior_mean=location - centre, centre=centre
     )
 
 

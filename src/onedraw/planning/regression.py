@@ -42,7 +42,7 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.features import Features, declared_features
+from onedraw.models.features import LARGEST, Features, declared_features
 from onedraw.models.likelihoods import Categorical
 
 from .design import UNITS_IN_BOUND as UNITS_IN_BOUND  # known under this name too
@@ -101,8 +101,10 @@ class Regression:
             object.__setattr__(self, field.name, _frozen(getattr(self, field.name)))
         for name in ("prior_scale", "radius", "response_bound", "variance_floor", "threshold", "effect", "noise"):
             value = getattr(self, name)
-            if value is not None and not (_real(value) and 0.0 < value < math.inf):
-                raise InvalidModel(f"{name} must be a positive finite number or None, but {value!r} came.")
+            if value is not None and not (_real(value) and 1.0 / LARGEST < value < LARGEST):
+                raise InvalidModel(
+                    f"{name} must be None or a positive number between {1.0 / LARGEST:g} and {LARGEST:g}, but {value!r} came."
+                )
         self._check_classes()
         if self.kind == "linear" and self.response_bound is None and self.threshold is None:
             raise InvalidModel(

@@ -300,6 +300,8 @@ def _minimise_over_orders(objective: Callable[[Array], Array], below: float) -> 
     """
     orders = _coarse_orders(below)
     best = AtOrder(math.inf, math.nan)
+    if len(orders) == 0:  # no float lies between 1 and λ*
+        return best
     for _ in range(_ZOOMS + 1):
         with np.errstate(invalid="ignore", over="ignore"):
             values = objective(orders)
@@ -325,6 +327,8 @@ def _coarse_orders(below: float) -> Array:
     if below == math.inf:
         return np.asarray(1.0 + np.geomspace(1e-7, 1e9, 81))
     width = below - 1.0
+    if width <= 0.0:
+        return np.empty(0)
     spread = np.geomspace(min(1e-7, width * 1e-4), width, 65)[:-1]
     towards_limit = width * (1.0 - np.geomspace(0.2, 1e-9, 16))
     orders = np.unique(np.concatenate([1.0 + spread, 1.0 + towards_limit, [math.nextafter(below, 1.0)]]))

@@ -44,7 +44,8 @@ class _Part(BaseModel):
 class PromiseStatement(_Part):
     """The promise, in the words everyone reads (ε, δ) and in its native form."""
 
-    epsilon: float = Field(gt=0)
+    epsilon: float = Field(ge=0)
+    """0 where δ alone covers what a record can change."""
     delta: float = Field(ge=0, lt=1)
     native: dict[str, Any]
     budget: dict[str, Any]

@@ -266,10 +266,11 @@ def release(
         data=describe(plan, data, notes),
     )
     opinion = certify(promise, epsilon=words.epsilon, delta=words.delta)
+    randomness = source_of_randomness(sampler, random_state)
 
     def draw(reservation: Reservation | None) -> Drawn:
         target = plan.target(plan.model.summarise(data))
-        sample = sampler.run(target, source_of_randomness(sampler, random_state), size=plan.draws)
+        sample = sampler.run(target, randomness, size=plan.draws)
         draws = published(target, sample.draws, plan, spacing)
         written = words.certificate(draws, sample.stages, opinion=opinion, reservation=reservation)
         return written, sample.diagnostics

@@ -20,6 +20,11 @@ DEFAULT_BITS = 20
 def spacing_for(prior_scale: float, declared: float | None) -> float:
     """The lattice's spacing: the caller's, if it is a power of two, or the default for this prior."""
     if declared is None:
+        if not 0.0 < prior_scale < math.inf:
+            raise WrongCall(
+                f"The prior's standard deviation is {prior_scale!r} in floating point, so there is no lattice to round a draw "
+                "to. Choose a less extreme prior."
+            )
         return math.ldexp(1.0, math.floor(math.log2(prior_scale)) - DEFAULT_BITS)
     if not (math.isfinite(declared) and declared > 0 and math.frexp(declared)[0] == 0.5):
         raise WrongCall(
