@@ -46,7 +46,7 @@ _MECHANISMS: dict[str, type[Mechanism]] = {}
 MOST_RECORDS, MOST_DRAWS = 10**15, 10**4
 """Beyond these a float64 no longer counts, and draws of one budget say nothing."""
 
-LARGEST_LOSS = 1e6
+LARGEST_LOSS = 1e12
 """An ε, μ or ρ above it is no budget: e^ε has left every number there is long before."""
 
 
@@ -99,7 +99,7 @@ class Request:
             )
         if _loss(self.budget) > LARGEST_LOSS:
             raise InvalidBudget(
-                f"The budget {self.budget} promises nothing: beyond {LARGEST_LOSS:g} a release may as well be the records "
+                f"The budget {self.budget} promises nothing: a release may as well be the records "
                 "themselves. Choose an ε of a few units at most."
             )
         object.__setattr__(self, "n", record_count(self.n))

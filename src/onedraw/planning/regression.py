@@ -103,7 +103,7 @@ class Regression:
             value = getattr(self, name)
             if value is not None and not (_real(value) and 1.0 / LARGEST < value < LARGEST):
                 raise InvalidModel(
-                    f"{name} must be None or a positive number between {1.0 / LARGEST:g} and {LARGEST:g}, but {value!r} came."
+                    f"{name} must be a positive finite number, between {1.0 / LARGEST:g} and {LARGEST:g}, or None, but {value!r} came."
                 )
         self._check_classes()
         if self.kind == "linear" and self.response_bound is None and self.threshold is None:
