@@ -1,6 +1,8 @@
 """The commands of the README, their exit codes and what is (not) written when they fail."""
 
 import json
+import os
+import pty
 import re
 import subprocess
 import sys
@@ -242,3 +244,28 @@ def test_a_person_with_several_records_is_protected_as_a_whole(run, place):
     assert code == 0, err
     assert "one person's up to 3 records" in out
     assert run("verify", "release.json", "--ledger", "books.db")[0] == 0
+
+
+@pytest.mark.finding("S9")
+def test_a_curator_s_check_needs_a_terminal_and_shows_on_it_alone(run, hospital):
+    """In a process of its own: a real pseudo-terminal for standard error, a pipe for standard output."""
+    words = ["release", "patients.csv", "--schema=ill.yaml", "--target=ill", "--model=logistic", "--epsilon=5", "--draws=1",
+             "--mechanism=noisy-gradient", "--ledger=books.db", "--out=release.json", "--check"]  # fmt: skip
+    code, _, err = run(*words)
+    assert code == 2
+    assert "written to a terminal only" in err
+    text = (hospital / "patients.csv").read_text(encoding="utf-8").replace(",a,", ",unknown ward,")
+    (hospital / "patients.csv").write_text(text, encoding="utf-8")
+    master, slave = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", "from onedraw.cli import main; main()", *words], cwd=hospital, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=slave, text=True, check=False,
+    )  # fmt: skip
+    os.close(slave)
+    shown = os.read(master, 65536).decode()
+    os.close(master)
+    assert done.returncode == 0, shown
+    (line,) = [line for line in shown.splitlines() if line.split()[:1] == ["ward"]]
+    assert re.search(r"\d\d\.\d %", line)
+    assert "not as declared" not in done.stdout
+    assert "%" not in (hospital / "release.json").read_text(encoding="utf-8")

@@ -74,6 +74,7 @@ def release(
     noise: Noise = None,
     accept: Accept = None,
     resume: Annotated[str | None, typer.Option("--resume", help="Finish an interrupted release, with its other options as they were: the ledger's entry that paid for it.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="First show, on a terminal only, how many cells of each private column are not as declared.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Release a private estimate: charge the ledger, draw, write the certificate (and a report).
@@ -83,9 +84,12 @@ def release(
     for but not finished; the message has that command, or the certificate is on standard output.
     """
     from onedraw.data import Schema, read
+    from onedraw.data.curator import check_terminal, columns_of, look
     from onedraw.ledger import Ledger
     from onedraw.release import release as release_draws
 
+    if check:
+        check_terminal()
     check_places(out, report, resumed=resume is not None)
     declared, budget, accepted = Schema.load(schema), budget_from(epsilon, delta, order), tuple(accept or ())
     asked = ask(
@@ -101,6 +105,8 @@ def release(
     n = records.n if rows is None else rows
     planned = asked.planned(budget, n=n, draws=count, mechanism=mechanism, accept=accepted)
     warn_of_few(planned)
+    if check:
+        look(columns_of(records))
     with waiting(f"drawing, {seconds_words(planned)}"), said_if_stopped():
         result = release_draws(
             planned.choices.best, records, ledger=books, dataset=dataset, accept=accepted, random_state=seed,

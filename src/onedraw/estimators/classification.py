@@ -57,6 +57,8 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         "auto": eight or four draws share the budget if that gives an interval, otherwise one draw of full weight.
     accept : str or list of str
         "estimated", "assumed": samplers short of a proof that may be used. Default: none.
+    check : "curator"
+        Show, before the charge and on a terminal only, how many cells of each private column are not as declared.
     ledger, dataset : path, URL or Ledger; str
         The books that are charged before a row is read, and the name of the budget in them.
     random_state : int
@@ -96,6 +98,7 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         fit_intercept: Any = True,
         n_draws: Any = "auto",
         accept: Any = (),
+        check: Any = None,
         ledger: Any = None,
         dataset: Any = None,
         random_state: Any = None,
@@ -112,6 +115,7 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         self.fit_intercept = fit_intercept
         self.n_draws = n_draws
         self.accept = accept
+        self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -185,6 +189,7 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
         fit_intercept: Any = True,
         n_draws: Any = "auto",
         accept: Any = (),
+        check: Any = None,
         ledger: Any = None,
         dataset: Any = None,
         random_state: Any = None,
@@ -201,6 +206,7 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
         self.fit_intercept = fit_intercept
         self.n_draws = n_draws
         self.accept = accept
+        self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state

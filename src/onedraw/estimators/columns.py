@@ -15,6 +15,7 @@ from __future__ import annotations
 import abc
 import math
 import numbers
+from collections.abc import Iterable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -24,16 +25,18 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
-from onedraw.mechanisms import Concentrated, Diffused, Direct
+from onedraw.mechanisms import Concentrated, Diffused, Direct, Plan
 from onedraw.models import BetaBernoulli, DirichletCategorical, GammaPoisson
+from onedraw.models.reading import column_chunks
 from onedraw.planning import Choices, Interval, choices, interval
 from onedraw.planning.questions import mean_model, pair
 from onedraw.privacy import Promise
 
 from .classification import declared_classes
 from .fitting import PrivateEstimator, all_or_nothing, cached
-from .incoming import LabelCodes, one_column
+from .incoming import LabelCodes, as_it_came, one_column
 from .summary import Estimate
 
 Array = NDArray[np.float64]
@@ -69,6 +72,13 @@ class ColumnEstimator(PrivateEstimator):
 
     def _records(self, column: Any) -> Any:
         return column
+
+    def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
+        if isinstance(data, LabelCodes):
+            declared = Declared.levels(data.labels)
+        else:
+            declared = Declared(*declared_range(self))
+        return {"column": (declared, column_chunks(as_it_came(data), dim=1)[0])}
 
     def _planned(self, model: Any, budget: Promise, n: int) -> Choices:
         if self.mechanism != "auto" and self.mechanism not in MECHANISMS:
@@ -129,7 +139,7 @@ class DPProportion(ColumnEstimator):
 
     ``DPProportion(epsilon=1.0, classes=["no", "yes"]).fit(column).proportion_``
 
-    Parameters: ``epsilon``, ``delta``, ``mechanism`` ("auto", "direct", "diffused", "concentrated"), ``n_draws``, ``accept``,
+    Parameters: ``epsilon``, ``delta``, ``mechanism`` ("auto", "direct", "diffused", "concentrated"), ``n_draws``, ``accept``, ``check``,
     ``ledger``, ``dataset``, ``random_state`` as in `DPLogisticRegression`; ``classes``, the second of which is counted;
     ``prior`` = (a, b) of the Beta prior, (1, 1) by default.
 
@@ -147,6 +157,7 @@ class DPProportion(ColumnEstimator):
         mechanism: Any = "auto",
         n_draws: Any = 1,
         accept: Any = (),
+        check: Any = None,
         ledger: Any = None,
         dataset: Any = None,
         random_state: Any = None,
@@ -158,6 +169,7 @@ class DPProportion(ColumnEstimator):
         self.mechanism = mechanism
         self.n_draws = n_draws
         self.accept = accept
+        self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -203,6 +215,7 @@ class DPHistogram(ColumnEstimator):
         mechanism: Any = "auto",
         n_draws: Any = 1,
         accept: Any = (),
+        check: Any = None,
         ledger: Any = None,
         dataset: Any = None,
         random_state: Any = None,
@@ -214,6 +227,7 @@ class DPHistogram(ColumnEstimator):
         self.mechanism = mechanism
         self.n_draws = n_draws
         self.accept = accept
+        self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -264,6 +278,7 @@ class DPMean(ColumnEstimator):
         mechanism: Any = "auto",
         n_draws: Any = 1,
         accept: Any = (),
+        check: Any = None,
         ledger: Any = None,
         dataset: Any = None,
         random_state: Any = None,
@@ -276,6 +291,7 @@ class DPMean(ColumnEstimator):
         self.mechanism = mechanism
         self.n_draws = n_draws
         self.accept = accept
+        self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -315,6 +331,7 @@ class DPRate(ColumnEstimator):
         mechanism: Any = "auto",
         n_draws: Any = 1,
         accept: Any = (),
+        check: Any = None,
         ledger: Any = None,
         dataset: Any = None,
         random_state: Any = None,
@@ -326,6 +343,7 @@ class DPRate(ColumnEstimator):
         self.mechanism = mechanism
         self.n_draws = n_draws
         self.accept = accept
+        self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state

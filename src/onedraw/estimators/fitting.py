@@ -12,7 +12,7 @@ import abc
 import numbers
 import os
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from onedraw.data.curator import CURATOR, Declared, check_terminal, look
 from onedraw.errors import InvalidBudget, WrongCall
 from onedraw.ledger import Ledger
+from onedraw.mechanisms import Plan
 from onedraw.planning import Choices
 from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, PureDP, promise_from_dict
 from onedraw.release import Certificate, Release, release
@@ -51,6 +53,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
     delta: Any
     mechanism: Any
     accept: Any
+    check: Any
     ledger: Any
     dataset: Any
     random_state: Any
@@ -80,6 +83,21 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         if not isinstance(self.accept, str | Collection):
             raise WrongCall(f"accept takes 'estimated' and 'assumed', or nothing, but {self.accept!r} came.")
         return accepted_words(self.accept)
+
+    def _curator_looks(self) -> bool:
+        """Whether the private columns are shown to the curator first; refused where there is no terminal for it."""
+        if self.check is None:
+            return False
+        if not isinstance(self.check, str) or self.check != CURATOR:
+            raise WrongCall(
+                f"check takes {CURATOR!r}, for a look at the columns on a terminal, or None; {self.check!r} came."
+            )
+        check_terminal()
+        return True
+
+    @abc.abstractmethod
+    def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
+        """The columns of the records, each with what is declared about it."""
 
     def _books(self) -> Ledger | None:
         if self.ledger is None or isinstance(self.ledger, Ledger):
@@ -117,6 +135,8 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
                 FewRecords,
                 stacklevel=5,
             )
+        if self._curator_looks():
+            look(self._compared(plan, data))
         for sentence in notes:  # before the charge: where warnings are errors nothing paid for is lost
             warnings.warn(sentence, NotCovered, stacklevel=5)
         found = release(

@@ -162,6 +162,11 @@ class _Late:
         return self._read() if dtype is None else self._read().astype(dtype)
 
 
+def as_it_came(column: Any) -> Any:
+    """The records themselves, for a comparison with what is declared."""
+    return column.values if isinstance(column, _Late) else column
+
+
 class Measured(_Late):
     """(response − centre)/unit, each record on its own; what is not a number stays NaN. The certificate says the measure."""
 

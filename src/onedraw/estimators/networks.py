@@ -93,6 +93,7 @@ class DPMLPClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc] 
         effect: Any = None,
         n_draws: Any = 1,
         accept: Any = (),
+        check: Any = None,
         ledger: Any = None,
         dataset: Any = None,
         random_state: Any = None,
@@ -108,6 +109,7 @@ class DPMLPClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc] 
         self.effect = effect
         self.n_draws = n_draws
         self.accept = accept
+        self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -171,6 +173,7 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
         effect: Any = None,
         n_draws: Any = 1,
         accept: Any = (),
+        check: Any = None,
         ledger: Any = None,
         dataset: Any = None,
         random_state: Any = None,
@@ -187,6 +190,7 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
         self.effect = effect
         self.n_draws = n_draws
         self.accept = accept
+        self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state

@@ -35,7 +35,7 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta, bounds, data_norm, prior_scale, radius, fit_intercept, n_draws, accept, ledger, dataset, random_state
+    epsilon, delta, bounds, data_norm, prior_scale, radius, fit_intercept, n_draws, accept, check, ledger, dataset, random_state
         As in `DPLogisticRegression`.
     response_bound : Y or (low, high)
         Responses are clamped to [−Y, Y] or [low, high]. Needed for least squares.
@@ -78,6 +78,7 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         fit_intercept: Any = True,
         n_draws: Any = "auto",
         accept: Any = (),
+        check: Any = None,
         ledger: Any = None,
         dataset: Any = None,
         random_state: Any = None,
@@ -97,6 +98,7 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.fit_intercept = fit_intercept
         self.n_draws = n_draws
         self.accept = accept
+        self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -156,6 +158,7 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
         fit_intercept: Any = True,
         n_draws: Any = "auto",
         accept: Any = (),
+        check: Any = None,
         ledger: Any = None,
         dataset: Any = None,
         random_state: Any = None,
@@ -174,6 +177,7 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
         self.fit_intercept = fit_intercept
         self.n_draws = n_draws
         self.accept = accept
+        self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state

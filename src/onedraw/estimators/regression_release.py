@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import abc
 import numbers
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.data import Measure
+from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, WrongCall
+from onedraw.mechanisms import Plan
+from onedraw.models.reading import column_chunks
 from onedraw.planning import Choices, Regression, Replication, choose, replication
 from onedraw.planning.intervals import why_no_interval
 
 from .fitting import PrivateEstimator, cached
-from .incoming import Incoming, incoming
+from .incoming import Incoming, Measured, as_it_came, incoming
 
 LEVEL = 0.95
 
@@ -65,6 +70,26 @@ class RegressionEstimator(PrivateEstimator):
         choice = cached(choose, question, budget, draws=self._draws(), **options)
         reason = why_no_interval(choice.best, LEVEL, effect=question.expected_effect, noise=question.unit)
         return choice, reason or ""
+
+    def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
+        X, y = data
+        features: Any = plan.model.features
+        lower, upper = np.broadcast_arrays(*(features.box or (-np.inf, np.inf)), np.zeros(features.count))[:2]
+        names, columns = features.column_names[: features.count], column_chunks(X, dim=features.count)
+        compared: dict[str, tuple[Declared, Iterable[Any]]] = {
+            name: (Declared(float(low), float(high)), chunks)
+            for name, low, high, chunks in zip(names, lower, upper, columns, strict=True)
+        }
+        compared["(response)"] = self._declared_response(plan, y), column_chunks(as_it_came(y), dim=1)[0]
+        return compared
+
+    def _declared_response(self, plan: Plan, y: Any) -> Declared:
+        classes = getattr(self, "classes", None)
+        if classes is not None:
+            return Declared.levels(classes)
+        measure = y.measure if isinstance(y, Measured) else Measure(0.0)
+        lower, upper = (measure.centre + measure.unit * end for end in plan.model.response.interval)
+        return Declared(lower, upper)
 
     def _draws(self) -> int:
         if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, numbers.Integral) or self.n_draws < 1:

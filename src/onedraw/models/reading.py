@@ -101,6 +101,17 @@ def row_batches(data: Any, *, dim: int) -> Iterator[Batch]:
         yield _rows(table[start : start + BATCH_ROWS], dim)
 
 
+def column_chunks(data: Any, *, dim: int) -> list[Iterator[Chunk]]:
+    """Each column of plain data on its own, cell by cell: for a comparison with what is declared, not for a model."""
+    columns = [data] if len(getattr(data, "shape", ())) == 1 or (dim == 1 and is_rows(data)) else columns_in(data)
+    if columns is None and is_rows(data):
+        rows = [_cells_of_row(row, dim) for row in data]
+        columns = [[row[place] for row in rows] for place in range(dim)]
+    if columns is None:
+        columns = [np.asanyarray(data)[:, place] for place in range(dim)]
+    return [chunks_in(column, Wanted.LABELS, BATCH_ROWS) for column in columns]
+
+
 def _slices(values: Batch) -> Iterator[Batch]:
     for start in range(0, len(values), BATCH_ROWS):
         yield values[start : start + BATCH_ROWS]
