@@ -456,3 +456,20 @@ def test_replacing_the_weight_in_a_plan_by_hand_is_refused():
         Gibbs(weight=0.01).plan(plan.request, plan.parameters)
     with pytest.raises(PromiseRefused):
         replace(plan, guarantee=replace(plan.guarantee, promise=GaussianDP(2.0)))
+
+
+TINY_MODEL = Logistic(3, data_norm=1.0, prior=Gaussian(scale=1.0))
+
+
+@pytest.mark.finding("F6c")
+def test_what_is_kept_back_is_never_below_nothing():
+    plan = calibrate(Gibbs(), TINY_MODEL, ApproxDP(300.0, 1e-300), n=100)
+    assert plan.gamma == 0.0
+
+
+@pytest.mark.finding("F6c")
+@pytest.mark.parametrize("budget", [ApproxDP(1e-8, 1e-12), ApproxDP(1e-10, 1e-12), ApproxDP(1e-9, 1e-13)], ids=str)
+def test_a_calibrated_weight_is_not_refused_by_its_own_plan(budget):
+    plan = calibrate(Gibbs(), TINY_MODEL, budget, n=100)
+    assert plan.guarantee.promise.implies(plan.request.exact_budget)
+    assert plan_from_dict(plan.to_dict()) == plan

@@ -237,3 +237,12 @@ def test_smoothness_of_the_search_uses_the_encoded_rows(generator):
     model = LINEAR[1]
     raw = Logistic(2, bounds=((-2.0, 1.0), (4.0, 2.0)), prior=BALL)
     assert largest(raw, curvature(raw), generator) > 1.5 * model.bounds["smoothness"].value
+
+
+@pytest.mark.finding("F6d")
+def test_slopes_of_one_sign_are_not_taken_for_slopes_of_both(monkeypatch):
+    """With 0 < a ≤ φ' ≤ b the largest difference of two gradients is not the one the formula gives."""
+    model = Logistic(2, data_norm=0.5, prior=Gaussian(scale=1.0))
+    monkeypatch.setattr(type(model.kernel), "slopes", lambda *_: (0.5, 1.0))
+    with pytest.raises(AssertionError, match="slopes"):
+        _ = model.gradient_difference

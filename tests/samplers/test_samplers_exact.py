@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, gammainc, gammaln, ndtr
 from scipy.stats import kstest
 
+import onedraw as od
 from onedraw import errors, privacy
 from onedraw.models.laws import Beta, Dirichlet, Gamma, Law, Normal
 from onedraw.samplers import Exact, seeded_generator
@@ -284,7 +285,13 @@ def test_a_seed_repeats_the_draw_and_another_seed_does_not() -> None:
 
 
 def test_the_exactness_is_stated_before_any_draw_and_does_not_depend_on_the_law() -> None:
-    statements = {Exact().exactness(law) for law in (Beta(1.0, 1.0), Beta(0.001, 1e9), Normal((0.0,), 1.0))}
+    models = (
+        od.models.BetaBernoulli(prior=(1, 1)),
+        od.models.BetaBernoulli(prior=(0.001, 1e9)),
+        od.models.GammaPoisson(prior=(1, 1), cap=3),
+    )
+    plans = [od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 1e-6), n=20) for model in models]
+    statements = {Exact().exactness(plan) for plan in plans}
     assert statements == {privacy.Exact(numeric="real-number sampler in double precision")}
 
 

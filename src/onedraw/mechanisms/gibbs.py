@@ -158,7 +158,18 @@ class Gibbs(Mechanism):
                 return self._bounded_weight(request, bounds, budget.stated_epsilon)
             case _:
                 weight = self._bounded_weight(request, bounds, rules.largest_number(BoundedRange, budget))
-        return weight * (1.0 - MARGIN)
+        return self._less_a_margin(request, weight, bounds)
+
+    def _less_a_margin(self, request: Request, weight: float, bounds: ConvexBounds) -> float:
+        """A larger margin where δ is so small that the rounding of its own profile is a part of it (δ = 1e-12, ε = 1e-8)."""
+
+        def kept(margin: float) -> bool:
+            return self._promise(request, weight * (1.0 - margin), bounds).implies(request.exact_budget)
+
+        margin = MARGIN
+        while margin < 0.1 and not (kept(margin) and kept(4.0 * margin)):  # twice, for one may be kept by chance
+            margin *= 16.0
+        return weight * (1.0 - (margin if margin == MARGIN else 4.0 * margin))
 
     def _bounded_weight(self, request: Request, bounds: ConvexBounds, epsilon: float) -> float:
         return rules.bounded_weight(

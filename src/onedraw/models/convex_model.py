@@ -146,6 +146,8 @@ class LinearModel(ConvexModel):
     def gradient_difference(self) -> float:
         reach, norm = self.features.reach, self.features.norm
         lower, upper = self.kernel.slopes(self.predictor_bound, self.responses)
+        # between slopes of one sign the farthest pair is another: ((a+b)r)² + (b−a)² at the corner (a, b)
+        assert lower <= 0.0 <= upper, "the slopes of a loss must reach from at most 0 to at least 0"
         steepest = max(-lower, upper)
         if not self.features.intercept:
             return 2.0 * product_up(steepest, norm)

@@ -457,9 +457,9 @@ class _Words:
         extra = []
         if isinstance(self.exactness, Estimated | Assumed):
             extra.append(Assumption(self.exactness.sentence, Provenance.ASSUMED))
-        if isinstance(self.exactness, Exact) and self.exactness.numeric:
+        if not isinstance(self.exactness, Exact) or self.exactness.numeric:  # anything but whole numbers
             extra.append(
-                Assumption(f"{self.exactness.numeric}, rounded to lattice {self.spacing!r}", Provenance.ASSUMED)
+                Assumption(f"variates are real numbers, rounded to lattice {self.spacing!r}", Provenance.ASSUMED)
             )
         if not sums_exactly(self.plan):
             extra.append(

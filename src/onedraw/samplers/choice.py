@@ -63,7 +63,13 @@ def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[A
             f"The loss of {type(plan.model).__name__} has a kink, and the proven chains need a smooth loss. Use "
             "HuberisedHinge(width=…) or Quantile(smoothing=…), with the same bounds and so the same weight."
         )
-    langevin, proximal = _langevin(plan), _proximal(plan)
+    langevin = _langevin(plan)
+    try:
+        proximal = _proximal(plan)
+    except ExactnessRefused:  # γ is less than double precision carries
+        if langevin is None:
+            raise
+        proximal = None
     if langevin is None and proximal is None:
         raise ExactnessRefused(
             f"No proven sampler keeps {plan.budget} for this plan: the last iterate of Langevin promises less, and the "
@@ -111,7 +117,11 @@ def _langevin(plan: Any) -> tuple[float, LastIterateLangevin, str] | None:
     size = plan.n * len(plan.model.parameter_names) * plan.draws * PASSES["langevin"]
     steps = max(1, math.ceil(min(full, max(1000.0, MOST_WORK / size))))
     sampler = LastIterateLangevin(steps, step_size)
-    if not sampler.exactness(plan).promise.implies(plan.budget):
+    try:
+        promise = sampler.exactness(plan).promise
+    except ExactnessRefused:  # δ is less than double precision carries
+        return None
+    if not promise.implies(plan.budget):
         return None
     left = math.exp(-step_size * numbers["strong_convexity"] * steps)
     why = (
@@ -131,4 +141,6 @@ def _proximal(plan: Any) -> tuple[float, Proximal, str] | None:
     size = plan.n * len(plan.model.parameter_names) * plan.draws * PASSES["proximal"]
     how = "the same for any number of records" if geometry.preconditioned else "from the declared bounds"
     why = f"proximal sampler, {iterations:,} iterations ({how}): within total variation {gamma:.2g} for every data set"
-    return iterations * size, Proximal(gamma=gamma), why
+    sampler = Proximal(gamma=gamma)
+    sampler.exactness(plan)
+    return iterations * size, sampler, why

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from onedraw import errors, privacy
 from onedraw.models import laws
+from onedraw.samplers.floating_point import TRIES, check_delta
 from onedraw.samplers.gaussian import ball_gaussian_draws, gaussian_draws
 from onedraw.samplers.sample import Sample
 
@@ -62,6 +63,7 @@ class Exact:
                 "LastIterateLangevin, whose last iterate has a promise of its own, or Proximal(gamma=…); without a "
                 "sampler the release chooses one."
             )
+        check_delta(plan, plan.draws * _variates(plan.model), randomness=self.randomness)
         return privacy.Exact(numeric=NUMERIC_MODEL)
 
     def to_dict(self) -> dict[str, object]:
@@ -79,6 +81,12 @@ class Exact:
         """``size`` draws, one row each, with the tries that rejection took."""
         draws, diagnostics = _draws(law, generator, size=size)
         return Sample(draws.reshape(size, -1), diagnostics)
+
+
+def _variates(model: Any) -> int:
+    """Of one draw: two for each number, or tries at a ball, of which e(d+1)/2 are expected."""
+    count = len(model.parameter_names)
+    return 2 * count if getattr(model, "radius", None) is None else TRIES * (count + 2) ** 2
 
 
 def _draws(law: AnyLaw, generator: Generator, *, size: int) -> tuple[Array, dict[str, Any]]:

@@ -25,6 +25,7 @@ from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu
 from onedraw.privacy.rounding import root_up, text
+from onedraw.samplers.floating_point import check_delta, check_gamma
 from onedraw.samplers.public_numbers import (
     PublicNumbers,
     checked_gamma,
@@ -66,6 +67,7 @@ class LastIterateLangevin:
         if getattr(plan, "closed_form", False) or not {"weight", "gradient_difference"} <= set(numbers):
             raise closed_form("LastIterateLangevin")
         self._check_algorithm(plan)
+        check_delta(plan, self.steps * len(plan.model.parameter_names) * plan.draws, randomness=self.randomness)
         mu = self.mu(numbers)
         people = plan.guarantee.unit.records_per_person
         promise = privacy.group(privacy.GaussianDP(mu), people) if people > 1 else privacy.GaussianDP(mu)
@@ -128,7 +130,9 @@ class Langevin:
 
     def exactness(self, plan: Any) -> privacy.Exactness:
         """WithinTV(γ), if the steps it takes are within the limit."""
-        self._path(numbers_of_plan(plan, sampler="Langevin"))
+        numbers = numbers_of_plan(plan, sampler="Langevin")
+        _, steps = self._path(numbers)
+        check_gamma(self.gamma, (steps + 1) * numbers.dimension)
         return privacy.WithinTV(self.gamma)
 
     def to_dict(self) -> dict[str, object]:

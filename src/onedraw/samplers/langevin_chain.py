@@ -12,6 +12,7 @@ from onedraw.models.compute import jax, jnp
 from onedraw.models.potentials import gradient
 from onedraw.samplers.columns import arguments_for
 from onedraw.samplers.frame import minimum, plain_frame
+from onedraw.samplers.variates import normal
 
 AT_ONCE = 2**16
 """Records times chains advanced side by side; more chains than that go one group after the other."""
@@ -37,7 +38,7 @@ def from_minimum(
         tolerance=np.pi * strong * share**2 / smooth,
     )  # fmt: skip
     start_key, chain_key = jax.random.split(key)
-    starts = nearest + jax.random.normal(start_key, (size, target.dimension)) / np.sqrt(smooth)
+    starts = nearest + normal(start_key, (size, target.dimension)) / np.sqrt(smooth)
     return _last_iterates(target, chain_key, starts, steps=steps, step_size=step_size), noticed
 
 
@@ -59,7 +60,7 @@ def _chains(
         key, start = key_and_start
 
         def step(number: Any, theta: Any) -> Any:
-            noise = jax.random.normal(jax.random.fold_in(key, number), theta.shape)
+            noise = normal(jax.random.fold_in(key, number), theta.shape)
             moved = theta - step_size * gradient(kernel, theta, *arguments) + deviation * noise
             return moved * jnp.minimum(1.0, radius / jnp.sqrt(moved @ moved))
 

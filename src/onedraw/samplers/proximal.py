@@ -37,6 +37,7 @@ import numpy as np
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.privacy.rounding import text, up
+from onedraw.samplers.floating_point import TRIES, check_gamma
 from onedraw.samplers.public_numbers import (
     PublicNumbers,
     checked_gamma,
@@ -71,6 +72,12 @@ class Geometry:
         """η = 1/(Md)."""
         return 1.0 / (self.smoothness * self.dimension)
 
+    @property
+    def variates(self) -> int:
+        """Of one iteration; a try on a ball takes about e(d+1)/2 to hit it."""
+        attempt = 1 + 2 * (self.dimension + 2) ** 2 if self.ball else 1 + self.dimension
+        return self.dimension + TRIES * attempt
+
 
 @dataclass(frozen=True)
 class Proximal:
@@ -96,6 +103,7 @@ class Proximal:
         """WithinTV(γ), from the plan's public numbers."""
         geometry = geometry_of(numbers_of_plan(plan, sampler="Proximal"))
         if self.gamma is not None:
+            check_gamma(self.gamma, self._iterations(geometry) * geometry.variates)
             return privacy.WithinTV(self.gamma)
         assert self.iterations is not None
         gamma = gamma_after(self.iterations, **_public(geometry))
@@ -104,6 +112,7 @@ class Proximal:
                 f"After {self.iterations:,} iterations no useful bound on the total variation is known (it is {gamma:.3g}). "
                 f"γ = 1e-9 takes {iterations_of(1e-9, geometry):,}. Use more iterations, or Proximal(gamma=…)."
             )
+        check_gamma(gamma, self.iterations * geometry.variates)
         return privacy.WithinTV(gamma)
 
     def to_dict(self) -> dict[str, object]:

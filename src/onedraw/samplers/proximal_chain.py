@@ -27,12 +27,17 @@ from onedraw.samplers.frame import (
 )
 from onedraw.samplers.proximal import Geometry, start_tolerance
 from onedraw.samplers.sample import Sample
+from onedraw.samplers.variates import normal, variates
 
 AT_ONCE = 2**16
 """Records times chains advanced side by side; more chains than that go one group after the other."""
 
 FAR = -30.0
 """From here on the tail of a normal law is drawn as an exponential one, corrected by rejection."""
+
+
+WIDE = 4.0
+"""From here on nearly nothing is cut off: an uncut normal variate is drawn, and another where it is beyond the edge."""
 
 
 class Settings(NamedTuple):
@@ -96,7 +101,7 @@ def _chains(
         first, rest = jax.random.split(key)
         start = jnp.asarray(around.start)
         if not on_ball:
-            start = start + jax.random.normal(first, start.shape) / jnp.sqrt(settings.smoothness * frame.metric)
+            start = start + normal(first, start.shape) / jnp.sqrt(settings.smoothness * frame.metric)
 
         def step(number: Any, state: Any) -> Any:
             point, tries = state
@@ -119,7 +124,7 @@ def _step(
     """y around the point, then a new point given y: (point, tries)."""
     forward_key, backward_key = jax.random.split(key)
     metric, eta = jnp.asarray(frame.metric), settings.backward
-    y = point + jnp.sqrt(settings.forward / metric) * jax.random.normal(forward_key, point.shape)
+    y = point + jnp.sqrt(settings.forward / metric) * normal(forward_key, point.shape)
     guess = _guess(on_ball, y, around, metric, eta)
     value, slope = value_in(frame, kernel, guess, arguments), slope_in(frame, kernel, guess, arguments)
     # U's lower bound around the guess plus ‖x − y‖²/2η: −½ x·precision·x + linear·x, up to a constant.
@@ -131,11 +136,11 @@ def _step(
         _, tries, _ = state
         try_key = jax.random.fold_in(backward_key, tries.records)
         if tilt is None:
-            numbers, ball_tries = _uniform(try_key, y.size + 1), 0
-            proposal, chance = (linear + ndtri(numbers[1:]) * jnp.sqrt(precision)) / precision, numbers[0]
+            (numbers, normals), ball_tries = variates(try_key, (y.size + 1,)), 0
+            proposal, chance = (linear + normals[1:] * jnp.sqrt(precision)) / precision, numbers[0]
         else:
             proposal, ball_tries = _in_ball(try_key, tilt)
-            chance = _uniform(jax.random.fold_in(try_key, 0), 1)[0]
+            chance, _ = variates(jax.random.fold_in(try_key, 0), ())
         away = proposal - guess
         bound = slope @ away + 0.5 * settings.strong_convexity * (metric * away) @ away
         excess = value_in(frame, kernel, proposal, arguments) - value - bound
@@ -157,22 +162,23 @@ def _in_ball(key: Any, tilt: Tilt) -> Any:
 
     def attempt(state: Any) -> Any:
         _, tries, _ = state
-        numbers = _uniform(jax.random.fold_in(key, tries + 1), tilt.normal.size + 2)
-        depth, keep = _depth(numbers[1], tilt.room)
-        proposal = proposed(tilt, ndtri(numbers[2:]), depth, xp=jnp)
+        numbers, normals = variates(jax.random.fold_in(key, tries + 1), (tilt.normal.size + 2,))
+        depth, keep = _depth(numbers[1], normals[1], tilt.room)
+        proposal = proposed(tilt, normals[2:], depth, xp=jnp)
         return proposal, tries + 1, jnp.log(numbers[0]) <= log_acceptance(tilt, proposal, xp=jnp) + keep
 
     point, tries, _ = jax.lax.while_loop(lambda state: ~state[2], attempt, (tilt.peak, 0, False))
     return point, tries
 
 
-def _depth(number: Any, room: Any) -> Any:
-    """room − τ for a standard normal τ cut to τ ≤ room, with the log-probability to keep it."""
+def _depth(number: Any, normal: Any, room: Any) -> Any:
+    """room − τ for a standard normal τ cut to τ ≤ room, with the log-probability to keep it.
+
+    From one variate, as a uniform or as a normal number: near 1 uniform numbers are too coarse for the upper tail.
+    """
     far = -jnp.log(number) / jnp.maximum(-room, -FAR)
-    near = jnp.maximum(0.0, room - ndtri(number * ndtr(jnp.maximum(room, FAR))))
-    return jnp.where(room < FAR, far, near), jnp.where(room < FAR, -0.5 * far * far, 0.0)
-
-
-def _uniform(key: Any, count: int) -> Any:
-    """Numbers in (0, 1): all that a try needs in one call, since most of a short step's time goes to the cipher."""
-    return jax.random.uniform(key, (count,), minval=np.finfo(np.float64).tiny)
+    near = jnp.maximum(0.0, room - ndtri(number * ndtr(jnp.clip(room, FAR, WIDE))))
+    wide = jnp.maximum(0.0, room - normal)
+    depth = jnp.where(room < FAR, far, jnp.where(room > WIDE, wide, near))
+    kept = jnp.where((room > WIDE) & (normal > room), -jnp.inf, 0.0)
+    return depth, jnp.where(room < FAR, -0.5 * far * far, kept)
