@@ -108,7 +108,7 @@ def plan(
     return SimpleNamespace(
         parameters={name: value for name, value in {**NUMBERS, **numbers}.items() if value is not None},
         model=SimpleNamespace(parameter_names=tuple("abcdef")), draws=draws, requires=requires, closed_form=closed_form,
-        guarantee=SimpleNamespace(unit=privacy.Unit(records)),
+        guarantee=SimpleNamespace(unit=privacy.Unit(records)), budget=privacy.GaussianDP(1.0),
     )  # fmt: skip
 
 
@@ -183,7 +183,9 @@ def test_proposition_13_is_refused_with_its_number_of_steps() -> None:
     with pytest.raises(errors.ExactnessRefused, match=r"needs .*e\+\d\d steps") as caught:
         Langevin(gamma=1e-6).exactness(plan())
     assert caught.value.steps > 1e19
-    assert Langevin(gamma=1e-6, most_steps=10**30).exactness(plan()) == privacy.WithinTV(1e-6)
+    assert Langevin(gamma=1e-3, most_steps=10**30).exactness(plan()) == privacy.WithinTV(1e-3)
+    with pytest.raises(errors.ExactnessRefused, match="double precision"):
+        Langevin(gamma=1e-6, most_steps=10**30).exactness(plan())
     with pytest.raises(errors.ExactnessRefused, match="ball"):
         Langevin(gamma=0.4).exactness(plan(radius=2.0))
     with pytest.raises(errors.ExactnessRefused, match="kink"):
@@ -212,7 +214,7 @@ def test_each_says_which_randomness_it_runs_on() -> None:
 
 
 def budgeted(*, budget: privacy.Promise, gamma: float = 0.0, n: int = 1000, **numbers: Any) -> Any:
-    return SimpleNamespace(**vars(plan(**numbers)), budget=budget, gamma=gamma, n=n)
+    return SimpleNamespace(**{**vars(plan(**numbers)), "budget": budget, "gamma": gamma, "n": n})
 
 
 def test_the_default_is_exact_where_there_is_a_closed_form() -> None:
