@@ -13,6 +13,7 @@ from onedraw.privacy.corners import composed_corners
 from onedraw.privacy.perturbed_mode import (
     Shares,
     calibrate,
+    calibrate_pure,
     choose_kappa,
     closing_noise,
     count_curvature,
@@ -285,17 +286,26 @@ def test_a_volume_that_eats_the_whole_budget_is_refused():
 
 def test_pure_fits_add_up_the_worst_corner_and_the_volume():
     """Shares 0.25 (moments), 0.15 (κ), 0.6 (mode) of ε = 1, less a thousandth for the closing noise."""
-    mode, kappa, closing = 0.6 - 1e-3, 0.15, 1e-3
-    promise = slopes(0.5, 0.0, kappa).pure_promise(mode)  # ηr = ε₂/(2L), L = ½
-    assert promise.stated_epsilon == pytest.approx(mode + kappa)
-    whole = compose(PureDP(0.25 - 1e-9), promise, PureDP(closing))
-    assert whole.implies(PureDP(1.0))
-    assert slopes(1.0, 1.0, kappa).pure_promise(mode / 2.0).stated_epsilon == pytest.approx(mode + kappa)
-    relieved = relieved_slopes(1.0, 1.0, 0.25).pure_promise(mode / 2.0)
-    assert relieved.stated_epsilon == pytest.approx(mode)  # c ≤ ε₂/2: the volume is free
-    assert relieved_slopes(1.0, 1.0, 0.5).pure_promise(mode / 2.0).stated_epsilon == pytest.approx(mode / 2.0 + 0.5)
-    scale = pure_closing_scale(residual=2e-6, ridge=11.3, epsilon=closing)
-    assert 2.0 * 2e-6 / 11.3 / scale <= closing
+    level = calibrate_pure(slopes(0.5, 0.0, 0.15), PureDP(1.0))
+    assert level.eta_times_radius == pytest.approx(0.6 - 1e-3)  # ηr = ε₂/(2L), L = ½
+    assert level.mode.stated_epsilon == pytest.approx(0.75 - 1e-3)
+    assert compose(PureDP(level.design), level.mode, PureDP(level.closing)).implies(PureDP(1.0))
+    assert not compose(PureDP(level.design), slopes(0.5, 0.0, 0.15).pure_promise(0.6), PureDP(level.closing)).implies(
+        PureDP(1.0)
+    )
+    assert calibrate_pure(slopes(1.0, 1.0, 0.15), PureDP(1.0)).eta_times_radius == pytest.approx((0.6 - 1e-3) / 2.0)
+    scale = pure_closing_scale(residual=2e-6, ridge=11.3, epsilon=level.closing)
+    assert 2.0 * 2e-6 / 11.3 / scale <= level.closing
+    with pytest.raises(InvalidBudget, match="Raise ε or the ridge"):
+        calibrate_pure(slopes(0.5, 0.0, 0.8), PureDP(1.0))
+
+
+@pytest.mark.parametrize(("relief", "expected"), [(0.3, 0.75 - 1e-3), (0.5, 2.0 * (0.25 - 1e-3))])
+def test_under_pure_noise_a_relieved_volume_is_free_up_to_half_the_mode(relief, expected):
+    """max(ε₂, ε₂/2 + c) ≤ 0.749: ε₂ = 0.749 while c ≤ 0.3745, then 2(0.749 − c)."""
+    level = calibrate_pure(relieved_slopes(1.0, 1.0, relief), PureDP(1.0))
+    assert 2.0 * level.eta_times_radius == pytest.approx(expected)
+    assert compose(PureDP(level.design), level.mode, PureDP(level.closing)).implies(PureDP(1.0))
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])

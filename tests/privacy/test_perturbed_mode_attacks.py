@@ -29,7 +29,7 @@ from perturbed_pairs import (
 )
 
 from onedraw.privacy import CornerDP, GaussianDP
-from onedraw.privacy.corners import composed_corners
+from onedraw.privacy.corners import composed_corners, profile
 from onedraw.privacy.perturbed_mode import (
     count_curvature,
     count_slopes,
@@ -111,7 +111,7 @@ def test_the_volume_is_paid_for_where_the_noise_says_nothing(ridge):
     kappa = volume_cost(curvature=0.5, radius_squared=1.0, ridge=ridge)
     for epsilon in (0.3 * kappa, 0.8 * kappa, kappa + 0.02, kappa + 0.1):
         assert worst(found, epsilon) <= case.promise(sigma, ridge).delta(epsilon) * (1.0 + EXACT) + 1e-12
-    assert max(profile.largest for profile in found) > 0.9 * kappa
+    assert max(one.largest for one in found) > 0.9 * kappa
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.relief], ids=named)
@@ -133,7 +133,7 @@ def test_pure_noise_never_loses_more_than_the_worst_corner_and_the_volume(case):
         first, second, centre = opposed(case.loss, flip=case.flip)
         found = profiles([first], [second], common=np.eye(2) * ridge, centre=centre, eta=eta, points=201)
         promised = case.corners(kappa).pure_promise(eta).stated_epsilon
-        largest = max(profile.largest for profile in found)
+        largest = max(one.largest for one in found)
         assert largest <= promised * (1.0 + EXACT)
         if ridge > 100.0:
             assert largest >= 0.99 * 2.0 * case.slope * eta  # attained
@@ -176,8 +176,27 @@ def test_records_chosen_in_view_of_an_earlier_stage_keep_the_composed_bound():
     mass = np.exp(-(g**2) / 2.0) / np.exp(-(g**2) / 2.0).sum()
     for epsilon in (0.1, 0.4, 0.8):
         left = epsilon - (mu**2 / 2.0 + mu * g)  # negative for many outputs: the bound is needed there too
-        chosen = np.max([profile.curve(left) for pair in pairs for profile in pair], axis=0)
+        chosen = np.max([one.curve(left) for pair in pairs for one in pair], axis=0)
         assert float(mass @ chosen) <= whole.delta(epsilon) * (1.0 + EXACT)
+
+
+def test_two_fits_the_second_chosen_in_view_of_the_first_keep_the_product_without_the_corner_zero():
+    ridge, sigma = 20.0, 4.0
+    records = Record((1.0,), exp_linear), Record((-1.0,), exp_linear)
+    centres = (0.0, 4.0, -4.0)
+    pairs = [
+        profiles([records[0]], [records[1]], common=[[a]], centre=(c,), sigma=sigma, points=2001)
+        for a in (ridge, 1e3)
+        for c in centres
+    ]
+    fit = CASES[0].promise(sigma, ridge)
+    (both,) = composed_corners([(fit, 2)])
+    assert sum(term.times for term in both.terms) == 9
+    for epsilon in (0.1, 0.3, 0.6, 1.0):
+        for first in (pairs[0][0], pairs[3][0]):
+            left = epsilon - first.loss
+            second = np.max([one.curve(left) for pair in pairs for one in pair], axis=0)
+            assert float(first.mass @ second) <= both.delta(epsilon) * (1.0 + EXACT)
 
 
 # ── planted faults: each must be caught ──
@@ -206,7 +225,7 @@ def test_a_halved_ridge_and_a_forgotten_volume_are_caught_under_pure_noise():
     forgotten = slopes(0.5, 0.0, 0.0).pure_promise(eta).stated_epsilon
 
     def largest(true):
-        return max(profile.largest for profile in volume_pair(true, None, eta=eta))
+        return max(one.largest for one in volume_pair(true, None, eta=eta))
 
     assert forgotten < largest(ridge) <= promised
     assert largest(ridge / 2.0) > promised
@@ -273,11 +292,11 @@ def attack(case, rng, *, points=141):
         return 0.0  # not resolved by this grid
     promises = [case.promise(sigma, ridge)] + ([case.promise(sigma, ridge, relieved=True)] if case.relief else [])
     shares = [0.0]
-    for gaussian, epsilon in product((0.0, 0.4), (0.1, 0.5, 1.0, 2.0)):
+    for gaussian, epsilon in product((0.0, 0.4), (-0.2, 0.1, 0.5, 1.0, 2.0)):  # composition needs negative ε too
         true = worst(found, epsilon, gaussian)
         for promise in promises:
             whole = composed_corners([(promise, 1), (GaussianDP(gaussian), 1)])[0] if gaussian else promise
-            bound = whole.delta(epsilon)
+            bound = profile(whole.terms, epsilon)
             shares.append(true / bound if 1e-9 < bound < 1.0 else 0.0)
     return max(shares)
 
@@ -292,7 +311,7 @@ def test_pairs_drawn_at_random_stay_below_the_bound(case):
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_many_pairs_drawn_at_random_stay_below_the_bound(case):
     rng = np.random.default_rng([19770101, CASES.index(case)])
-    assert max(attack(case, rng, points=221) for _ in range(300)) <= 1.0 + 0.01
+    assert max(attack(case, rng, points=161) for _ in range(100)) <= 1.0 + 0.01
 
 
 @pytest.mark.slow
@@ -300,12 +319,12 @@ def test_many_pairs_drawn_at_random_stay_below_the_bound(case):
 def test_real_records_in_common_stay_below_the_bound(case):
     """No abstract A here: a dozen other records of the same loss, on both sides alike."""
     rng = np.random.default_rng([5, CASES.index(case)])
-    for _ in range(20):
+    for _ in range(10):
         ridge, sigma = case.curvature * 10.0 ** rng.uniform(-0.3, 1.0), case.slope * 10.0 ** rng.uniform(0.2, 1.0)
         first, second, _, _ = random_pair(case, rng, ridge)
         others = [random_pair(case, rng, ridge)[0] for _ in range(12)]
         found = profiles(
-            [*others, first], [*others, second], common=np.eye(2) * ridge, sigma=sigma, points=301, reach=7.0
+            [*others, first], [*others, second], common=np.eye(2) * ridge, sigma=sigma, points=201, reach=7.0
         )
         promise = case.promise(sigma, ridge)
         for epsilon in (0.3, 1.0, 2.0):

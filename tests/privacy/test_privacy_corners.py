@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from perturbed_pairs import gaussian_profile
+from test_privacy_properties import singles, weaker_than, with_room
 
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import (
@@ -26,7 +27,8 @@ from onedraw.privacy import (
 )
 from onedraw.privacy.corners import MOST_TERMS, composed_corners, profile, shifted_delta
 
-many = settings(deadline=None, print_blob=True, max_examples=60)
+many = settings(deadline=None, print_blob=True, max_examples=50)
+few = settings(deadline=None, print_blob=True, max_examples=12)
 
 numbers = st.floats(-4.0, 1.0).map(lambda power: 10.0**power)
 corners = st.builds(Corner, st.integers(1, 4), st.one_of(st.just(0.0), numbers), st.one_of(st.just(0.0), numbers))
@@ -240,6 +242,24 @@ def test_wider_corners_are_implied_and_narrower_ones_are_not():
     assert compose(FIT, GaussianDP(0.1)).implies(CornerDP((Corner(3, 0.0601, 0.2),)))
 
 
+@many
+@given(st.lists(promises, min_size=1, max_size=2), st.lists(singles, max_size=1), st.data())
+def test_what_is_implied_on_the_boundary_is_found_in_chains_too(fits, others, data):
+    first = compose(*fits, *others) if others or len(fits) > 1 else fits[0]
+    second = data.draw(st.sampled_from(weaker_than(first)))
+    third = data.draw(st.sampled_from(weaker_than(second)))
+    assert first.implies(second)
+    assert first.implies(third) or first.implies(with_room(third))
+
+
+@few
+@given(st.lists(promises, min_size=1, max_size=2), singles, deltas)
+def test_one_release_more_never_costs_less(fits, another, delta):
+    before, after = compose(*fits), compose(*fits, another)
+    assert after.epsilon(delta) >= before.epsilon(delta) * (1 - 1e-3) - 1e-9
+    assert before.implies(after)
+
+
 def test_the_second_opinion_catches_a_figure_below_the_widest_corner():
     from onedraw.errors import SecondOpinion
 
@@ -247,3 +267,18 @@ def test_the_second_opinion_catches_a_figure_below_the_widest_corner():
     assert "confirmed" in certify(whole, epsilon=whole.epsilon(1e-5), delta=1e-5)
     with pytest.raises(SecondOpinion):
         certify(whole, epsilon=0.5, delta=1e-5)
+
+
+def test_the_books_take_fits_until_the_product_no_longer_fits():
+    """More fits fit than by adding up what each costs at its part of δ."""
+    from onedraw.ledger.accounts import Account
+    from onedraw.privacy import Unit
+
+    budget, fits = ApproxDP(4.0, 1e-5), 0
+    fit = CornerDP((Corner(1, 0.0478, 0.1), Corner(2, 0.012, 0.1)))
+    account = Account("people", budget, Unit())
+    while account.has_room_for(fit) and fits < 40:
+        account, fits = account.charged(fit, gamma=0.0, part=None), fits + 1
+    assert fits > int(4.0 / fit.epsilon(1e-5 / 4))
+    assert account.spent().epsilon(1e-5) <= 4.0
+    assert account.room() < fit.epsilon(1e-5)

@@ -30,7 +30,7 @@ from scipy import optimize, special
 from onedraw.errors import InvalidBudget
 from onedraw.privacy.corners import Corner, CornerDP
 from onedraw.privacy.promises import ApproxDP, PureDP
-from onedraw.privacy.rounding import down, fraction_up, text, up
+from onedraw.privacy.rounding import down, fraction_down, fraction_up, text, up
 from onedraw.privacy.validation import positive, positive_integer, real
 
 CLOSING_MU = 1e-3
@@ -246,6 +246,36 @@ def calibrate(corners: Corners, budget: ApproxDP, shares: Shares, *, closing_mu:
         )
     sigma = up(math.sqrt(corners.widest) / (mu * math.sqrt(shares.mode)))
     return NoiseLevel(mu, promise(mu), sigma)
+
+
+@dataclass(frozen=True)
+class PureLevel:
+    """A calibrated fit under pure ε: what each part may spend, and η·r of the mode's noise ∝ e^{−η‖b‖}, rounded down."""
+
+    eta_times_radius: float
+    design: float
+    mode: PureDP
+    closing: float
+
+
+def calibrate_pure(corners: Corners, budget: PureDP, *, design: float = 0.25, closing: float = 1e-3) -> PureLevel:
+    """The largest η for which design, mode (volume and all) and closing noise add up to at most ε.
+
+    Volume is a shift of the corners: κ = 0.15·ε, chosen with the ridge, leaves 0.6·ε for the noise at the default shares.
+    """
+    total = Fraction(budget.stated_epsilon)
+    first, last = (fraction_down(total * Fraction(_slope("a share", share))) for share in (design, closing))
+    left = total - Fraction(first) - Fraction(last)
+    rooms = [(left - Fraction(shift), square) for _, square, shift in corners.terms]
+    if min(room for room, _ in rooms) <= 0:
+        raise InvalidBudget(
+            f"the volume of the mode costs more than the {text(fraction_down(left))} that are left for it.\n"
+            "Raise ε or the ridge, or give the design a smaller share."
+        )
+    ratio = min(down(fraction_down(room) / math.sqrt(square)) for room, square in rooms if square)
+    while corners.pure_promise(ratio).stated_epsilon > left:
+        ratio = down(ratio)
+    return PureLevel(ratio, first, corners.pure_promise(ratio), last)
 
 
 def _largest(holds: Callable[[float], bool]) -> float:
