@@ -1,5 +1,7 @@
 """Columns in bulk and cell by cell: the fast way to read a container gives the codes of the slow one."""
 
+import datetime
+import decimal
 import math
 import warnings
 
@@ -117,6 +119,52 @@ def test_nullable_columns_are_read_as_their_cells(values):
         np.ma.MaskedArray([value or 0 for value in whole], mask=[value is None for value in whole], dtype=np.int64),
     ):
         same(chunk_in(column, Wanted.LABELS), whole)
+
+
+ODD_TYPES = [
+    pd.Series(pd.period_range("2026-01", periods=2, freq="M")),
+    pd.Series(pd.interval_range(0, 2)),
+    pd.Series(pd.date_range("2026-01-01", periods=2, tz="UTC")),
+    pd.Series(pd.to_timedelta([1, 2])),
+    pd.Series(pd.date_range("2026-01-01", periods=2)).astype("category"),
+    pd.Series([1, 2], dtype=pd.ArrowDtype(pa.duration("ns"))),
+    pd.Index([(1, 2), (3, 4)]),
+    pl.Series([[10**30], [1]], strict=False),
+    pl.Series([{"a": 1}, {}]),
+    pa.array([{"a": 1}, {}]),
+    pa.array([[1], [2]]),
+    pa.chunked_array([pa.array([datetime.date(2026, 1, 1)] * 2).dictionary_encode()]),
+    np.array(["2026-01-01", "NaT"], dtype="datetime64[D]"),
+    np.array([1, 2], dtype="timedelta64[ns]"),
+    np.array([(1, 2), (3, 4)], dtype=[("a", int), ("b", int)]),
+]
+
+
+@pytest.mark.parametrize(
+    "column", ODD_TYPES, ids=lambda column: f"{type(column).__name__} {getattr(column, 'dtype', '')}"
+)
+def test_a_type_that_holds_neither_numbers_nor_text_is_two_missing_cells(column):
+    for wanted in Wanted:
+        same(chunk_in(column, wanted), [None, None])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series([1, 2], dtype=pl.Int128),
+        pl.Series([1, 2], dtype=pl.UInt128),
+        pl.Series(["1", "2"], dtype=pl.Enum(["2", "1"])),
+        pl.Series([decimal.Decimal("1.0"), decimal.Decimal("2.0")]),
+        pa.array([decimal.Decimal("1.0"), decimal.Decimal("2.0")]).dictionary_encode(),
+        pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 2], pa.int8())),
+        pd.Series([1, 2], index=["cat", "iloc"]),
+        pd.Categorical([1, 2]),
+        range(1, 3),
+    ],
+    ids=lambda column: f"{type(column).__name__} {getattr(column, 'dtype', '')}",
+)
+def test_rarer_types_of_numbers_are_read_as_numbers(column):
+    same(chunk_in(column, Wanted.LABELS), [1, 2])
 
 
 def test_numbers_that_pandas_holds_sparsely_are_read_as_they_are():

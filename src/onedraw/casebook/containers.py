@@ -12,6 +12,7 @@ import datetime
 import io
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -37,17 +38,17 @@ def container_makers() -> dict[str, Callable[[list[Any]], Any]]:
         "NumPy array of texts": lambda cells: np.array([*cells, "a word"])[:-1],
     }
     if find_spec("pandas"):
-        import pandas as pd
+        pd = import_module("pandas")
 
         makers["pandas column"] = pd.Series
         makers["pandas category"] = lambda cells: pd.Series(cells).astype("category")
         makers["pandas.read_csv"] = lambda cells: pd.read_csv(_written(cells))["v"]
     if find_spec("polars"):
-        import polars as pl
+        pl = import_module("polars")
 
         makers["Polars column"] = lambda cells: pl.Series(cells, strict=False)
     if find_spec("pyarrow"):
-        import pyarrow as pa
+        pa = import_module("pyarrow")
 
         makers["Arrow array"] = pa.array
     return makers

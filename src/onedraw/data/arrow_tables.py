@@ -47,7 +47,11 @@ def suitable(kind: Any) -> bool:
 
 def chunk_of(array: Any, wanted: Wanted) -> Chunk:
     """One column of a batch as numbers where the array holds numbers, otherwise as cells."""
+    if pa.types.is_null(array.type) or not suitable(array.type):
+        return missing_cells(len(array))
     if isinstance(array, pa.ChunkedArray):
+        if _is_text(array.type):
+            array = array.cast(pa.large_binary())  # one array of texts may hold no more than two gigabytes
         array = array.combine_chunks()
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -56,8 +60,6 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
         if _is_text(kind.value_type) and len(array.dictionary) <= len(array):
             return _coded(array)
         return chunk_of(array.dictionary_decode(), wanted)
-    if pa.types.is_null(kind) or not suitable(kind):
-        return missing_cells(len(array))
     if pa.types.is_decimal(kind):  # through text: a direct cast turns 0.3 into 0.30000000000000004
         return _chunk_of_text(array.cast(pa.string()), wanted)
     if _is_text(kind):
@@ -129,7 +131,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _storage(kind: Any) -> Any:
-    return kind.storage_type if isinstance(kind, pa.ExtensionType) else kind
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 # Files and tables

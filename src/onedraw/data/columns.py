@@ -102,13 +102,13 @@ def chunk_in(column: Any, wanted: Wanted) -> Chunk:
             from onedraw.data.arrow_tables import chunk_of
 
             return chunk_of(column, wanted)
-    return _in_array(column if isinstance(column, np.ndarray) else np.asarray(column))
+    return _in_array(plain_array(column))
 
 
 def chunks_in(column: Any, wanted: Wanted, rows: int) -> Iterator[Chunk]:
     """The same, some records at a time."""
     if not isinstance(column, list | tuple) and library_of(column) is None:
-        column = np.asanyarray(column)
+        column = plain_array(column)
     for start in range(0, len(column), rows):
         yield chunk_in(_slice(column, start, start + rows), wanted)
 
@@ -126,6 +126,11 @@ def is_frame(data: Any) -> bool:
     """Whether this is a table of named columns: a pandas or Polars frame, an Arrow table or batch."""
     shape = getattr(data, "shape", None)
     return library_of(data) is not None and isinstance(shape, tuple) and len(shape) == 2
+
+
+def plain_array(data: Any) -> npt.NDArray[Any]:
+    """An array of NumPy's own class, or a masked one; other classes (a matrix) slice and flatten by rules of their own."""
+    return data if isinstance(data, np.ma.MaskedArray) else np.asarray(data)
 
 
 def library_of(column: Any) -> str | None:
@@ -155,12 +160,14 @@ def _in_array(array: npt.NDArray[Any]) -> Chunk:
 
 def _in_pandas(column: Any, wanted: Wanted) -> Chunk:
     """pandas: a category by its codes, numbers as they are, Arrow's types by Arrow, anything else cell by cell."""
+    if getattr(column, "nlevels", 1) > 1:  # an index of tuples
+        return missing_cells(len(column))
     if not hasattr(column, "iloc"):  # an index, or a pandas array
         column = sys.modules["pandas"].Series(column)
     kind = column.dtype
     if isinstance(kind, np.dtype):
         return _in_array(column.to_numpy())
-    if hasattr(column, "cat"):
+    if hasattr(kind, "categories"):
         return Cells(column.cat.categories.tolist(), column.cat.codes.to_numpy())
     if hasattr(kind, "pyarrow_dtype"):
         return chunk_in(column.array.__arrow_array__(), wanted)
@@ -171,6 +178,9 @@ def _in_pandas(column: Any, wanted: Wanted) -> Chunk:
 
 def _in_polars(column: Any, wanted: Wanted) -> Chunk:
     """Polars: by way of Arrow; Python objects and types that Arrow does not know (128-bit integers) cell by cell."""
-    if str(column.dtype) in ("Object", "Int128", "UInt128"):
+    kind = column.dtype
+    if kind.is_nested() or kind.is_temporal():  # not even converted: Arrow does not know all of them
+        return missing_cells(len(column))
+    if str(kind) in ("Object", "Int128", "UInt128"):
         return cells(column.to_list())
     return chunk_in(column.to_arrow(), wanted)

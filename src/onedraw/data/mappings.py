@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.data.columns import Wanted, chunks_in, library_of
+from onedraw.data.columns import Wanted, chunks_in, library_of, plain_array
 from onedraw.data.tables import Batch, Part, Table
 from onedraw.errors import FileMismatch
 
@@ -38,7 +38,7 @@ class Columns(Table):
 
 
 def _held(name: str, column: Any) -> Any:
-    held: Any = column if isinstance(column, list | tuple) or library_of(column) else np.asanyarray(column)
+    held: Any = column if isinstance(column, list | tuple) or library_of(column) else plain_array(column)
     if isinstance(held, np.ndarray) and held.ndim != 1:
         raise FileMismatch(
             f"The column {name!r} has {held.ndim} dimensions, expected one entry for each record. "

@@ -19,7 +19,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from onedraw.data import Measure
-from onedraw.data.columns import columns_in, library_of
+from onedraw.data.columns import columns_in, library_of, plain_array
 from onedraw.errors import InvalidModel
 from onedraw.models.reading import batches, is_rows, refuse_sparse
 from onedraw.models.responses import Codes
@@ -73,8 +73,8 @@ def one_column(estimator: Any, X: Any) -> tuple[Any, int]:
 
 def _container(data: Any, name: str) -> Any:
     refuse_sparse(data, name)
-    known = hasattr(data, "shape") or isinstance(data, list | tuple) or library_of(data) is not None
-    return data if known or not hasattr(data, "__array__") else np.asarray(data)
+    known = isinstance(data, list | tuple) or library_of(data) is not None
+    return data if known or not hasattr(data, "__array__") else plain_array(data)
 
 
 def _shape_of(data: Any) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.columns import Cells, Chunk, Wanted, chunk_in, chunks_in, columns_in
+from onedraw.data.columns import Cells, Chunk, Wanted, chunk_in, chunks_in, columns_in, plain_array
 from onedraw.data.encoding import NumberEncoder
 from onedraw.errors import InvalidModel
 
@@ -96,7 +96,7 @@ def row_batches(data: Any, *, dim: int) -> Iterator[Batch]:
         parts = zip(*(chunks_in(column, Wanted.NUMBERS, BATCH_ROWS) for column in columns), strict=True)
         yield from (np.column_stack([_numbers(chunk) for chunk in chunks]) for chunks in parts)
         return
-    table = data if is_rows(data) or not hasattr(data, "__array__") else np.asanyarray(data)
+    table = data if is_rows(data) or not hasattr(data, "__array__") else plain_array(data)
     for start in range(0, len(table), BATCH_ROWS):
         yield _rows(table[start : start + BATCH_ROWS], dim)
 
