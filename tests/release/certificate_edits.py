@@ -61,3 +61,47 @@ def missed_edits(certificate):
                 continue
             missed.append((where, value, replacement))
     return missed
+
+
+# ── whatever else may stand in a file ────────────────────────────────────────────────────────────────────────
+
+ODD_VALUES = (None, True, "", {}, [], 0, -1, 10**30, 1e308, 5e-324, "\ud800", "x\x1b[8m", [[]], {"kind": []}, "2000")
+
+
+def nodes(document, where=()):
+    """Every place of a JSON document, leaves and branches."""
+    if where:
+        yield where, document
+    children = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for name, value in children:
+        yield from nodes(value, (*where, name))
+
+
+def mutations(document):
+    """Documents that differ in one place: another value or type, one field less, one more. Thousands of them."""
+    for where, value in nodes(document):
+        for odd in ODD_VALUES:
+            if odd != value or type(odd) is not type(value):
+                yield (where, odd), edited(document, where, odd)
+        if isinstance(value, dict):
+            yield (where, "more"), edited(document, where, value | {"more": 1})
+        shorter = copy.deepcopy(document)
+        place = shorter
+        for step in where[:-1]:
+            place = place[step]
+        del place[where[-1]]
+        yield (where, "less"), shorter
+
+
+def torn(text, pieces=60):
+    """The file cut off, doubled, or with a character exchanged, at places spread over it."""
+    for place in range(1, len(text), max(1, len(text) // pieces)):
+        before, after = text[:place], text[place + 1 :]
+        yield from (
+            before,
+            before + text,
+            f"{before}\x00{after}",
+            f"{before}{'7' if text[place] == '9' else '9'}{after}",
+        )

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from certificate_edits import edited
+from certificate_edits import edited, mutations, torn
 
 import onedraw as od
 from onedraw import errors
@@ -266,6 +266,66 @@ def test_promises_that_are_none_are_refused_where_they_are_read():
     ):
         with pytest.raises(errors.InvalidBudget):
             od.privacy.promise_from_dict({"kind": "RenyiDP", "below": None, "curve": curve})
+
+
+@pytest.fixture(scope="module")
+def documents(released):
+    """A certificate of each shape: a Beta, a Dirichlet with a Rényi curve, a regression with its schema."""
+    books = released[1]
+    plans = (
+        od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1.0, 1e-6), n=50),
+        od.calibrate(od.Diffused(), od.models.DirichletCategorical(prior=[1, 2, 3]), od.RenyiDP.at(3.0, 0.2), n=50),
+    )
+    made = [od.release(plan, np.zeros(50, dtype=int), ledger=books, dataset="p").certificate for plan in plans]
+    return [released[0], *(certificate.model_dump(mode="json") for certificate in made)]
+
+
+UNCHECKED = ("sampler_choice", "second_opinion", "prepared_at", "software", "data", "ledger", "draw", "lattice")
+
+
+def unexpected(cases, written, **options):
+    """How many were tried; and those that are neither rejected nor, in a field that nothing derives, merely consistent."""
+    tried, found = 0, []
+    for what, content in cases:
+        tried += 1
+        try:
+            answer = od.verify(written(content), **options).answer
+        except errors.CertificateRejected:  # exit code 3
+            continue
+        except Exception as error:
+            found.append((what, repr(error)))
+            continue
+        below = what[0] == ("promise", "native", "below")  # a promise for fewer orders says less than the derived one
+        if answer == "authentic" or not (what[0][0] in UNCHECKED or below):
+            found.append((what, answer))
+    return tried, found
+
+
+def test_a_certificate_changed_in_one_place_is_rejected_and_breaks_nothing(documents, written):
+    """Every fortieth of some 8,000 changes; the slow test makes them all."""
+    cases = [case for document in documents for case in mutations(document)][::40]
+    tried, found = unexpected(cases, written)
+    assert found == []
+    assert tried >= 190
+    assert errors.CertificateRejected.exit_code == 3
+
+
+@pytest.mark.slow
+@pytest.mark.finding("C3")
+def test_every_change_in_one_place_is_rejected_and_breaks_nothing(documents, written, released):
+    cases = [case for document in documents for case in mutations(document)]
+    for some, options in ((cases, {}), (cases[::5], {"ledger": released[1]})):
+        tried, found = unexpected(some, written, **options)
+        assert found == []
+        assert tried >= 1500
+
+
+@pytest.mark.slow
+def test_a_torn_file_is_rejected_and_breaks_nothing(documents, written, released):
+    texts = [text for document in documents for text in torn(json.dumps(document, indent=2))]
+    tried, found = unexpected((((("draw",), "torn"), text) for text in texts), written, ledger=released[1])
+    assert tried >= 600
+    assert found == []
 
 
 # ── texts that act ───────────────────────────────────────────────────────────────────────────────────────────

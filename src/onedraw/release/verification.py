@@ -31,7 +31,7 @@ from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.events import Kind
 from onedraw.mechanisms import Plan, plan_from_dict
 from onedraw.models.row_model import RowModel
-from onedraw.plain_text import acting, texts_in
+from onedraw.plain_text import acting, escaped, texts_in
 from onedraw.privacy import Exactness, promise_from_dict
 from onedraw.samplers import OPERATING_SYSTEM, SEEDED, sampler_from_dict
 
@@ -98,6 +98,8 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
     except (ValueError, RecursionError) as error:
         raise CertificateRejected(f"{path} is not a certificate: its JSON does not parse ({error}).") from error
     check_texts(document)
+    for where in differences(document, certificate.model_dump(mode="json")):
+        raise reject(f"{escaped(where)} does not stand there as it would have been written")
     return certificate
 
 
