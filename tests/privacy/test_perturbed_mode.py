@@ -8,7 +8,7 @@ import pytest
 from perturbed_pairs import counts, exp_linear, gaussian_profile, huber, huberised_hinge, log_cosh, logistic, quantile
 
 from onedraw.errors import InvalidBudget
-from onedraw.privacy import ApproxDP, Assumption, Guarantee, Neighbours, Provenance, PureDP, Unit, compose
+from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Provenance, PureDP, Unit, compose
 from onedraw.privacy.corners import composed_corners
 from onedraw.privacy.perturbed_mode import (
     Shares,
@@ -249,12 +249,10 @@ def test_reference_values_of_ridge_closing_noise_and_residual():
 def test_the_noise_of_a_fit_keeps_the_budget_with_every_stage_booked():
     corners, budget, shares = slopes(0.5, 0.0, 0.2), ApproxDP(1.0, 1e-5), Shares(0.15, 0.65, 0.2)
     found = calibrate(corners, budget, shares)
-    from onedraw.privacy import GaussianDP
-
     parts = [
-        GaussianDP(found.stage_mu(0.15)),
+        GaussianDP(found.design_mu),
         corners.promise(1.0 / found.sigma_over_radius),
-        GaussianDP(found.stage_mu(0.2)),
+        GaussianDP(found.information_mu),
         GaussianDP(1e-3),
     ]
     whole = compose(*parts)
@@ -262,6 +260,17 @@ def test_the_noise_of_a_fit_keeps_the_budget_with_every_stage_booked():
     assert whole.epsilon(1e-5) == pytest.approx(1.0, abs=1e-6)
     louder = corners.promise(1.0 / (0.99 * found.sigma_over_radius))
     assert not compose(parts[0], louder, *parts[2:]).implies(budget)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.02, 1e-3), (0.1, 1e-12), (3.0, 1e-9), (20.0, 1e-30), (60.0, 0.5)])
+@pytest.mark.parametrize("records", [1, 4])
+def test_calibration_is_sound_and_sharp_over_orders_of_magnitude(epsilon, delta, records):
+    corners = slopes(0.5, 0.0, 0.2 * epsilon / records, records=records)
+    found = calibrate(corners, ApproxDP(epsilon, delta), Shares(0.15, 0.65, 0.2), closing_mu=1e-5)
+    stages = [GaussianDP(found.design_mu), GaussianDP(found.information_mu), GaussianDP(1e-5)]
+    (whole,) = composed_corners([(part, 1) for part in (corners.promise(1.0 / found.sigma_over_radius), *stages)])
+    assert whole.delta(epsilon) <= delta
+    assert whole.delta(epsilon * (1 - 1e-4)) > delta
 
 
 def test_a_guarantee_carries_the_promise_through_json():
@@ -300,6 +309,12 @@ def test_pure_fits_add_up_the_worst_corner_and_the_volume():
         calibrate_pure(slopes(0.5, 0.0, 0.8), PureDP(1.0))
 
 
+def test_modes_with_pure_noise_of_their_own_add_up():
+    """Not the root of the sum of squares: each mode's noise hides its own corner only."""
+    single = slopes(0.5, 0.0, 0.1).pure_promise(0.3).stated_epsilon
+    assert one_against_rest(3, 0.5, 0.1).pure_promise(0.3).stated_epsilon == pytest.approx(3.0 * single)
+
+
 @pytest.mark.parametrize(("relief", "expected"), [(0.3, 0.75 - 1e-3), (0.5, 2.0 * (0.25 - 1e-3))])
 def test_under_pure_noise_a_relieved_volume_is_free_up_to_half_the_mode(relief, expected):
     """max(ε₂, ε₂/2 + c) ≤ 0.749: ε₂ = 0.749 while c ≤ 0.3745, then 2(0.749 − c)."""
@@ -332,6 +347,19 @@ def test_kappa_is_chosen_by_public_numbers_near_a_fifth_of_epsilon(epsilon, n):
         radius_squared=6.0,
     )
     assert 0.15 <= kappa / epsilon <= 0.26
+
+
+def test_kappa_is_found_where_several_records_leave_little_room():
+    kappa = choose_kappa(
+        lambda value: slopes(0.5, 0.0, value, records=4),
+        ApproxDP(1.0, 1e-5),
+        Shares(0.15, 0.65, 0.2),
+        n=5000,
+        parameters=6,
+        curvature=0.5,
+        radius_squared=6.0,
+    )
+    assert 0.02 <= kappa <= 0.1
 
 
 def test_relief_buys_noise_and_three_classes_prefer_one_against_the_rest():

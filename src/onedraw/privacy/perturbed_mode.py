@@ -67,7 +67,7 @@ def count_curvature(largest: int) -> float:
     found = optimize.minimize_scalar(
         lambda rate: -rate * float(special.gammaincc(bound, rate)), bounds=(0.0, 2.0 * bound + 2.0), method="bounded"
     )
-    return up(-float(found.fun), relative=1e-9)
+    return up(-float(found.fun), relative=1e-7)
 
 
 # ── corners ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -75,9 +75,14 @@ def count_curvature(largest: int) -> float:
 
 @dataclass(frozen=True)
 class Corners:
-    """The corners of one kind of loss: squares in units of r²/σ², shifts as they are."""
+    """The corners of one kind of loss: squares in units of r²/σ², shifts as they are.
+
+    ``noises`` is the number of modes with noise of their own. To Gaussian noise they are one long vector; noise ∝ e^{−η‖b‖}
+    adds up their norms, Σ‖v_k‖ ≤ √noises·‖v‖.
+    """
 
     terms: tuple[Corner, ...]
+    noises: int = 1
 
     @property
     def widest(self) -> float:
@@ -91,7 +96,7 @@ class Corners:
     def pure_promise(self, ratio: float) -> PureDP:
         """What a mode with noise of density ∝ e^{−η‖b‖} promises, ``ratio`` = ηr: at most the worst corner's η‖v‖ + shift."""
         scale = positive("ηr", ratio)
-        return PureDP(max(up(scale * math.sqrt(term.square) + term.shift) for term in self.terms))
+        return PureDP(max(up(scale * math.sqrt(self.noises * term.square) + term.shift) for term in self.terms))
 
     def beside(self, mu: float, *, mode: float, gaussian: float) -> CornerDP:
         """The whole of μ², ``mode`` of it spent on the farthest corner and ``gaussian`` on Gaussian stages before or after."""
@@ -165,13 +170,12 @@ def one_against_rest(classes: int, slope: float, kappa: float) -> Corners:
     modes, square = _classes(classes), Fraction(positive("L", slope)) ** 2
     shift = fraction_up(Fraction(_slope("κ", kappa)) * modes)
     parts = ((math.comb(modes, j) * 2**j, j + 4 * (modes - j)) for j in range(modes + 1))
-    return _corners_of((count, part * square, shift) for count, part in parts)
+    return _corners_of(((count, part * square, shift) for count, part in parts), noises=modes)
 
 
-def _corners_of(parts: Iterable[tuple[int, Fraction, float]]) -> Corners:
-    return Corners(
-        CornerDP(tuple(Corner(count, fraction_up(Fraction(square)), shift) for count, square, shift in parts)).terms
-    )
+def _corners_of(parts: Iterable[tuple[int, Fraction, float]], *, noises: int = 1) -> Corners:
+    terms = tuple(Corner(count, fraction_up(Fraction(square)), shift) for count, square, shift in parts)
+    return Corners(CornerDP(terms).terms, noises)
 
 
 def _total_shift(kappa: float, records: int) -> float:
@@ -218,12 +222,19 @@ class NoiseLevel:
     """A calibrated fit: μ of everything, the promise it makes, and the mode's noise over r, rounded up."""
 
     mu: float
+    shares: Shares
     promise: CornerDP
     sigma_over_radius: float
 
-    def stage_mu(self, share: float) -> float:
-        """μ of a Gaussian stage with this share, rounded down."""
-        return down(self.mu * math.sqrt(share))
+    @property
+    def design_mu(self) -> float:
+        """μ of the stage that measures the design, rounded down."""
+        return max(0.0, down(self.mu * math.sqrt(self.shares.design)))
+
+    @property
+    def information_mu(self) -> float:
+        """μ of the stage that measures the information, rounded down."""
+        return max(0.0, down(self.mu * math.sqrt(self.shares.information)))
 
 
 def calibrate(corners: Corners, budget: ApproxDP, shares: Shares, *, closing_mu: float = CLOSING_MU) -> NoiseLevel:
@@ -232,20 +243,20 @@ def calibrate(corners: Corners, budget: ApproxDP, shares: Shares, *, closing_mu:
     closing = Fraction(_slope("the closing μ", closing_mu)) ** 2
 
     def promise(mu: float) -> CornerDP:
-        open_promise = corners.beside(mu, mode=shares.mode, gaussian=shares.gaussian)
-        terms = (
-            Corner(count, fraction_up(Fraction(square) + closing), shift) for count, square, shift in open_promise.terms
+        terms = corners.beside(mu, mode=shares.mode, gaussian=shares.gaussian).terms
+        return CornerDP(
+            tuple(Corner(times, fraction_up(Fraction(square) + closing), shift) for times, square, shift in terms)
         )
-        return CornerDP(tuple(terms))
 
     mu = _largest(lambda size: promise(size).delta(epsilon) <= delta)
     if mu == 0.0:
         raise InvalidBudget(
-            f"no noise is enough for (ε = {text(epsilon)}, δ = {text(delta)}): the ridge alone costs "
-            f"{text(max(term.shift for term in corners.terms))}.\nRaise ε or the ridge, or choose a δ above 0."
+            f"no noise is enough for (ε = {text(epsilon)}, δ = {text(delta)}): the volume alone costs "
+            f"{text(max(term.shift for term in corners.terms))}, and the closing noise μ = {text(closing_mu)}.\n"
+            "Raise ε or the ridge, or choose a δ above 0."
         )
     sigma = up(math.sqrt(corners.widest) / (mu * math.sqrt(shares.mode)))
-    return NoiseLevel(mu, promise(mu), sigma)
+    return NoiseLevel(mu, shares, promise(mu), sigma)
 
 
 @dataclass(frozen=True)
@@ -272,7 +283,7 @@ def calibrate_pure(corners: Corners, budget: PureDP, *, design: float = 0.25, cl
             f"the volume of the mode costs more than the {text(fraction_down(left))} that are left for it.\n"
             "Raise ε or the ridge, or give the design a smaller share."
         )
-    ratio = min(down(fraction_down(room) / math.sqrt(square)) for room, square in rooms if square)
+    ratio = min(down(fraction_down(room) / math.sqrt(corners.noises * square)) for room, square in rooms if square)
     while corners.pure_promise(ratio).stated_epsilon > left:
         ratio = down(ratio)
     return PureLevel(ratio, first, corners.pure_promise(ratio), last)
@@ -330,10 +341,16 @@ def choose_kappa(
     def error(share: float) -> float:
         kappa = share * budget.stated_epsilon
         ridge = ridge_for(kappa, curvature=curvature, radius_squared=radius_squared)
-        noise = calibrate(corners(kappa), budget, shares)
+        try:
+            noise = calibrate(corners(kappa), budget, shares)
+        except InvalidBudget:
+            return math.inf  # this volume leaves nothing for the noise
         total = positive_integer("n", n) * information + ridge
         sigma = noise.sigma_over_radius * math.sqrt(radius_squared)
         return parameters * (sigma / total) ** 2 + (ridge / total * effect) ** 2
 
-    found = optimize.minimize_scalar(error, bounds=(0.01, 0.9), method="bounded", options={"xatol": 1e-3})
+    shares_tried = [0.9 * 0.75**step for step in range(20)]
+    best = min(range(len(shares_tried)), key=lambda index: error(shares_tried[index]))
+    around = shares_tried[min(best + 1, len(shares_tried) - 1)], shares_tried[max(best - 1, 0)]
+    found = optimize.minimize_scalar(error, bounds=around, method="bounded", options={"xatol": 1e-3 * around[0]})
     return float(found.x) * budget.stated_epsilon
