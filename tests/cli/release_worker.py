@@ -5,6 +5,7 @@ Imports once and forks, so that `onedraw release` costs milliseconds; faults are
 
     release_worker.py kill ROUNDS SEED     `onedraw release` killed at random moments, then finished as it says itself
     release_worker.py stages               the same, killed before and after every step that touches a disk
+    release_worker.py stages_of_finishing  the finishing of an interrupted release, killed likewise
     release_worker.py race ROUNDS          two releases to one --out, at once
     release_worker.py disk SMALL           a full disk at every stage; SMALL is a tiny file system, or "-" where none can be had
 """
@@ -186,6 +187,25 @@ def stages() -> list[dict[str, Any]]:
             return found
         found.append({"step": number, **finished(words, out, number + 1)})
     raise AssertionError("a release has fewer steps")
+
+
+def stages_of_finishing() -> list[dict[str, Any]]:
+    """A release killed before it drew, and one before it was settled; then its finishing killed at every step."""
+    found: list[dict[str, Any]] = []
+    for owner, name in ((Exact, "run"), (Ledger, "settle")):
+        for number in range(1000):
+            out, before = Path(f"{name}-{number}.json"), len(charges())
+            words = release_words(str(out))
+            onedraw(words, lambda owner=owner, name=name: setattr(owner, name, die))
+            said = onedraw(way_out(words, out), lambda number=number: stop_at(number))
+            if said["code"] != -signal.SIGKILL:
+                break
+            found.append({"step": number, **finished(words, out, before)})
+    return found
+
+
+def die(*_: Any, **__: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def stop_at(number: int) -> None:

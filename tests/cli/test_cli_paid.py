@@ -34,10 +34,10 @@ def place(run, tmp_path):
 
 @pytest.fixture
 def work(place):
-    def run_worker(*arguments, timeout=300):
+    def run_worker(*arguments):
         completed = subprocess.run(
             [sys.executable, str(WORKER), *map(str, arguments)], cwd=place, capture_output=True, text=True, check=False,
-            timeout=timeout,
+            timeout=500,
         )  # fmt: skip
         assert completed.returncode == 0, completed.stderr
         return json.loads(completed.stdout)
@@ -67,10 +67,10 @@ def check_finished(rounds):
         assert one["all_settled"], one
 
 
-def check_kills(work, rounds, timeout=300):
+def check_kills(work, rounds):
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed of the moments: {seed}")
-    found = work("kill", rounds, seed, timeout=timeout)
+    found = work("kill", rounds, seed)
     check_finished(found)
     # The moments do fall between the charge and the end: otherwise nothing would have been shown.
     assert any(one["seen"].startswith("charged") for one in found if one["code"] < 0)
@@ -84,8 +84,17 @@ def test_a_release_killed_at_a_random_moment_is_finished_under_the_same_charge(w
 
 @pytest.mark.slow
 @pytest.mark.finding("A4")
-def test_a_thousand_kills_lose_neither_a_spend_nor_a_draw(work):
-    check_kills(work, 950, timeout=3600)
+@pytest.mark.parametrize("batch", range(19))
+def test_a_thousand_kills_lose_neither_a_spend_nor_a_draw(work, batch):
+    check_kills(work, 50)  # and 50 more above
+
+
+@pytest.mark.slow
+@pytest.mark.finding("A4")
+def test_finishing_may_be_killed_at_any_step_too(work):
+    found = work("stages_of_finishing")
+    check_finished(found)
+    assert {"charged", "charged settled"} <= {one["seen"] for one in found}
 
 
 @pytest.mark.finding("A4")

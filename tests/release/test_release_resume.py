@@ -261,3 +261,29 @@ def test_what_was_promised_is_about_one_draw_alone(release, ledger, interrupted)
     spent = ledger.spent("patients").epsilon(1e-6)
     assert spent <= certificate.promise.epsilon
     assert privacy.promise_from_dict(certificate.promise.native).epsilon(1e-6) == pytest.approx(spent)
+
+
+def test_somebodys_own_file_of_that_name_is_left_alone(release, ledger, tmp_path):
+    (tmp_path / "out.json.unfinished").write_text("my notes\n")
+    with pytest.raises(errors.CannotWrite, match=r"out\.json\.unfinished exists already"):
+        release()
+    assert (tmp_path / "out.json.unfinished").read_text() == "my notes\n"
+    assert kinds(ledger) == []
+
+
+@pytest.mark.parametrize("name", ["out.json.unfinished", "out.json.draft"])
+def test_a_link_laid_in_a_shared_folder_is_not_followed(release, ledger, tmp_path, name):
+    victim = tmp_path / "victim"
+    victim.write_text("")
+    (tmp_path / name).symlink_to(victim)
+    with pytest.raises(errors.CannotWrite):
+        release()
+    assert victim.read_text() == ""
+    assert kinds(ledger) == []
+
+
+@pytest.mark.parametrize("said", ["", '{\n  "format": "onedraw unf', "\0" * 40])
+def test_a_claim_cut_off_before_the_charge_is_taken_over(release, tmp_path, said):
+    (tmp_path / "out.json.unfinished").write_text(said)
+    release()
+    assert files(tmp_path) == ["out.json"]

@@ -25,7 +25,11 @@ from typing import Self
 from onedraw.errors import CannotWrite
 
 NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
+NO_ROOM_HELD = {errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 NO_FOLDER_SYNC = {errno.EINVAL, errno.EACCES, errno.EPERM, errno.EBADF, errno.EISDIR, errno.ENOTSUP}
+
+OPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+"""A link in a shared folder must not lead our writing to somebody's file."""
 
 
 # ── any file ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,6 +110,10 @@ def sync_folder(folder: Path) -> None:
 # ── the place of a release ───────────────────────────────────────────────────────────────────────────────────
 
 
+BEGINS = {"format": "onedraw unfinished release 1"}
+BEGINNING = json.dumps(BEGINS, indent=2)[:-2]
+
+
 class Claim:
     """The right to write one release, from before it is paid for until it stands there. As a context it lets go.
 
@@ -137,7 +145,9 @@ class Claim:
 
     def _say(self, how: str) -> None:
         try:
-            _write(self._handle, json.dumps({"entry": self.entry, "finish": how}, indent=2, ensure_ascii=False) + "\n")
+            _write(
+                self._handle, json.dumps(BEGINS | {"entry": self.entry, "finish": how}, indent=2, ensure_ascii=False)
+            )
             sync_folder(self.target.parent)
         except OSError as error:
             self.give_up()
@@ -148,7 +158,7 @@ class Claim:
         if self.draft.exists() and not self.taken_up:
             raise exists_already(self.draft)
         try:
-            handle = os.open(self.draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            handle = os.open(self.draft, OPEN | os.O_CREAT | os.O_TRUNC, 0o600)
             self._holds = True
             try:
                 _allocate(handle, room)
@@ -161,7 +171,7 @@ class Claim:
 
     def write(self, text: str) -> None:
         """Put the certificate into the room held for it; it is on disk when this returns."""
-        handle = os.open(self.draft, os.O_RDWR)
+        handle = os.open(self.draft, OPEN)
         try:
             _write(handle, text)
         finally:
@@ -226,13 +236,13 @@ def _locked(path: Path) -> tuple[int, dict[str, str]]:
     it said anything, which is before anything was paid. `BlockingIOError` while another program holds it."""
     while True:
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            handle = os.open(path, OPEN | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
-            handle = os.open(path, os.O_RDWR)
+            handle = os.open(path, OPEN)
         try:
             _lock(handle)
             if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
-                return handle, _said(handle)
+                return handle, _said(handle, path)
         except BaseException:
             os.close(handle)
             raise
@@ -250,13 +260,16 @@ def _lock(handle: int) -> None:
         pass  # a system or a network folder without locks: the exclusive name and what the file says remain
 
 
-def _said(handle: int) -> dict[str, str]:
-    text = os.pread(handle, 2**20, 0).decode("utf-8", errors="replace")
-    try:
+def _said(handle: int, path: Path) -> dict[str, str]:
+    """What a claim says; nothing if it was cut off. Somebody's own file of that name is left alone."""
+    text = os.pread(handle, 2**20, 0).decode("utf-8", errors="replace").rstrip("\0")
+    with suppress(ValueError):
         said = json.loads(text)
-    except ValueError:
-        return {}
-    return said if isinstance(said, dict) and said.get("entry") else {}
+        if isinstance(said, dict) and isinstance(said.get("entry"), str):
+            return said
+    if text and not text.startswith(BEGINNING[: len(text)]):
+        raise exists_already(path)
+    return {}
 
 
 def _write(handle: int, text: str) -> None:
@@ -271,9 +284,11 @@ def _write(handle: int, text: str) -> None:
 
 def _allocate(handle: int, room: int) -> None:
     """Take the room now: a full disk must be noticed before the charge, not after the draw."""
-    if hasattr(os, "posix_fallocate"):
+    try:
         os.posix_fallocate(handle, 0, room)
-    else:
+    except (AttributeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in NO_ROOM_HELD:
+            raise
         _write(handle, "\0" * room)
 
 
@@ -293,6 +308,6 @@ def unfinished(target: Path, found: dict[str, str]) -> CannotWrite:
 
 def cannot_claim(target: Path, error: OSError) -> CannotWrite:
     return CannotWrite(
-        f"There is no room for {target.name} in {target.parent} ({error.strerror}). Nothing was spent. Free some room, or "
-        "choose another place."
+        f"The place for {target.name} in {target.parent} cannot be taken ({error.strerror}). Nothing was spent. Free some "
+        "room, or choose another place."
     )
