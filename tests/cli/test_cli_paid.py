@@ -1,11 +1,13 @@
 """Nothing paid for is lost: `onedraw release` killed at any moment, on a full disk, twice to one file."""
 
 import json
+import os
 import random
 import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -34,15 +36,23 @@ def place(run, tmp_path):
 
 @pytest.fixture
 def work(place):
+    """Runs the worker in memory where there is a folder for it: a kill is the same there, and syncing takes no time."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    folder = tempfile.TemporaryDirectory(dir=memory)
+    for path in place.iterdir():
+        if path.is_file():
+            shutil.copy(path, folder.name)
+
     def run_worker(*arguments):
         completed = subprocess.run(
-            [sys.executable, str(WORKER), *map(str, arguments)], cwd=place, capture_output=True, text=True, check=False,
+            [sys.executable, str(WORKER), *map(str, arguments)], cwd=folder.name, capture_output=True, text=True, check=False,
             timeout=500,
         )  # fmt: skip
         assert completed.returncode == 0, completed.stderr
         return json.loads(completed.stdout)
 
-    return run_worker
+    yield run_worker
+    folder.cleanup()
 
 
 @pytest.fixture
@@ -62,7 +72,7 @@ def check_finished(rounds):
     for one in rounds:
         assert one["again"]["code"] == 0, one
         assert one["charges"] == 1, one
-        assert one["authentic"], one
+        assert one["certified"], one
         assert one["left"] == [], one
         assert one["all_settled"], one
 
@@ -106,7 +116,7 @@ def test_a_release_killed_at_any_step_is_finished_under_the_same_charge(work):
 
 @pytest.mark.finding("A4")
 def test_of_two_releases_to_one_file_the_second_is_refused_before_its_charge(work):
-    for one in work("race", 5):
+    for one in work("race", 3):
         assert one["codes"] == [0, 2], one
         assert one["charges"] == 1, one
         assert one["authentic"], one
@@ -164,7 +174,7 @@ def spoil(path, *, column):
 
 
 def arguments(source="patients.csv", **changes):
-    options = {"schema": "schema.yaml", "target": "outcome", "model": "proportion", "epsilon": 0.01,
+    options = {"schema": "schema.yaml", "target": "outcome", "model": "proportion", "epsilon": 0.01, "mechanism": "concentrated",
                "ledger": "books.db", "out": "release.json"} | changes  # fmt: skip
     return ["release", source, *(f"--{name}={value}" for name, value in options.items())]
 
