@@ -73,8 +73,10 @@ def one_column(estimator: Any, X: Any) -> tuple[Any, int]:
 
 def _container(data: Any, name: str) -> Any:
     refuse_sparse(data, name)
-    known = isinstance(data, list | tuple) or library_of(data) is not None
-    return data if known or not hasattr(data, "__array__") else plain_array(data)
+    if isinstance(data, np.ndarray):
+        return plain_array(data)
+    known = hasattr(data, "shape") or isinstance(data, list | tuple) or library_of(data) is not None
+    return data if known or not hasattr(data, "__array__") else np.asarray(data)
 
 
 def _shape_of(data: Any) -> tuple[int, ...]:
