@@ -108,7 +108,7 @@ def plan(
     return SimpleNamespace(
         parameters={name: value for name, value in {**NUMBERS, **numbers}.items() if value is not None},
         model=SimpleNamespace(parameter_names=tuple("abcdef")), draws=draws, requires=requires, closed_form=closed_form,
-        guarantee=SimpleNamespace(unit=privacy.Unit(records)), budget=privacy.GaussianDP(1.0),
+        guarantee=SimpleNamespace(unit=privacy.Unit(records), promise=privacy.GaussianDP(1.0)), budget=privacy.GaussianDP(1.0),
     )  # fmt: skip
 
 

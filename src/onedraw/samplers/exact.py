@@ -63,7 +63,8 @@ class Exact:
                 "LastIterateLangevin, whose last iterate has a promise of its own, or Proximal(gamma=…); without a "
                 "sampler the release chooses one."
             )
-        check_delta(plan, plan.draws * _variates(plan.model), randomness=self.randomness)
+        variates = plan.draws * _variates(plan.model)
+        check_delta(plan, plan.guarantee.promise, variates, randomness=self.randomness)
         return privacy.Exact(numeric=NUMERIC_MODEL)
 
     def to_dict(self) -> dict[str, object]:

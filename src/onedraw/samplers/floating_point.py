@@ -9,8 +9,8 @@ variation N·t of what the theorem is about, and a promise (ε, δ) needs
 
 like any other law that is not quite the one promised (`privacy.total_variation`). The factor e^ε is real: a normal variate
 that ends at z shows a record that moves it by μ with the probability of a tail beyond z − μ. Rounding itself is the
-certificate's assumption that variates are real numbers. A promise without a stated δ rests on that assumption too; what is
-made of whole numbers alone (`selection`) needs neither.
+certificate's assumption that variates are real numbers. A promise that needs no stated δ rests on that assumption alone; what is
+made of whole numbers (`selection`) needs neither.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from onedraw.errors import ExactnessRefused
-from onedraw.privacy import ApproxDP
+from onedraw.privacy import ApproxDP, Promise
 from onedraw.privacy.conversions import total_variation_delta
 
 LEFT_OUT = {"jax": 2.0**-74, "numpy": 2.0**-62}
@@ -28,10 +28,10 @@ TRIES = 4
 """Of a rejection: more than twice the expected number, whatever the records are."""
 
 
-def check_delta(plan: Any, variates: int, *, randomness: str) -> None:
-    """Refuse a stated δ that ``variates`` numbers in all draws together cannot keep."""
+def check_delta(plan: Any, promise: Promise, variates: int, *, randomness: str) -> None:
+    """Refuse a stated δ that ``variates`` numbers in all draws together cannot keep, where ``promise`` has need of it."""
     budget = plan.budget
-    if not isinstance(budget, ApproxDP) or budget.stated_delta == 0.0:
+    if not isinstance(budget, ApproxDP) or promise.pure_epsilon <= budget.stated_epsilon:
         return
     least = total_variation_delta(budget.stated_epsilon, variates * LEFT_OUT[randomness])
     if budget.stated_delta < least:

@@ -67,11 +67,13 @@ class LastIterateLangevin:
         if getattr(plan, "closed_form", False) or not {"weight", "gradient_difference"} <= set(numbers):
             raise closed_form("LastIterateLangevin")
         self._check_algorithm(plan)
-        check_delta(plan, self.steps * len(plan.model.parameter_names) * plan.draws, randomness=self.randomness)
         mu = self.mu(numbers)
         people = plan.guarantee.unit.records_per_person
         promise = privacy.group(privacy.GaussianDP(mu), people) if people > 1 else privacy.GaussianDP(mu)
-        return privacy.LastIterate(_repeated(promise, plan.draws))
+        together = _repeated(promise, plan.draws)
+        variates = self.steps * len(plan.model.parameter_names) * plan.draws
+        check_delta(plan, together, variates, randomness=self.randomness)
+        return privacy.LastIterate(together)
 
     def mu(self, numbers: Any) -> float:
         """μ of one draw for one record, from a plan's parameters."""
