@@ -10,8 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from onedraw.ledger.places import shown_place
-
 from .flags import AsJson
 from .show import number, show_json, show_lines, show_table
 
@@ -50,9 +48,9 @@ def init(
     ledger = Ledger.open(book, create=True)
     ledger.init(dataset, budget(epsilon, delta), unit=Unit(max_records), note=note)
     order = ledger.account(dataset).order
-    _say(as_json, {"ledger": shown_place(book), "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "order": order,
+    _say(as_json, {"ledger": _shown(book), "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "order": order,
                    "head": ledger.head()},
-         f"Opened {dataset} with {budget(epsilon, delta)} in {shown_place(book)}.{_why_order(order)}")  # fmt: skip
+         f"Opened {dataset} with {budget(epsilon, delta)} in {_shown(book)}.{_why_order(order)}")  # fmt: skip
 
 
 def _why_order(order: float | None) -> str:
@@ -89,7 +87,7 @@ def declare(
     event = ledger.declare(dataset, [one for one, _ in listed], gammas=[gamma for _, gamma in listed], delta=delta,
                            part=part, label=label)  # fmt: skip
     left = ledger.remaining(dataset, part=part)
-    _say(as_json, {"ledger": shown_place(book), "dataset": dataset, "entry": event.entry, "promises": len(listed),
+    _say(as_json, {"ledger": _shown(book), "dataset": dataset, "entry": event.entry, "promises": len(listed),
                    "remaining_epsilon": left.epsilon, "kept_by": left.kept_by, "head": ledger.head()},
          f"{len(listed)} promises declared for {dataset} and spent; releases that make them are charged to this list. "
          f"Left for others: ε = {number(left.epsilon)} ({left.kept_by}).")  # fmt: skip
@@ -126,7 +124,7 @@ def top_up(book: Book, dataset: Dataset, epsilon: Epsilon, delta: Delta = 0.0, a
 
     ledger = Ledger.open(book)
     ledger.top_up(dataset, budget(epsilon, delta))
-    _say(as_json, {"ledger": shown_place(book), "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "head": ledger.head()},
+    _say(as_json, {"ledger": _shown(book), "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "head": ledger.head()},
          f"{dataset} now has {budget(epsilon, delta)}.")  # fmt: skip
 
 
@@ -139,7 +137,7 @@ def close(book: Book, dataset: Dataset, as_json: AsJson = False) -> None:
     ledger.close_dataset(dataset)
     _say(
         as_json,
-        {"ledger": shown_place(book), "dataset": dataset, "closed": True, "head": ledger.head()},
+        {"ledger": _shown(book), "dataset": dataset, "closed": True, "head": ledger.head()},
         f"{dataset} is closed.",
     )
 
@@ -159,7 +157,7 @@ def show(
     summaries = {name: _summary(ledger, name) for name in names}
     events = _events_of(ledger, names)
     if as_json:
-        show_json({"ledger": shown_place(book), "head": ledger.head(), "datasets": {
+        show_json({"ledger": _shown(book), "head": ledger.head(), "datasets": {
             name: summaries[name] | {"events": [_event(event, summaries[name]["delta"]) for event in events[name]]}
             for name in names
         }})  # fmt: skip
@@ -233,9 +231,9 @@ def verify(
     outside = len(head or []) + len(certificates)
     verdict += "".join(f"; {remark}" for remark in result.remarks)
     verdict += f"; {outside} head(s) from outside stand in it" if outside else ""
-    _say(as_json, {"ledger": shown_place(book), "ok": result.ok, "events": result.events, "head": result.head,
+    _say(as_json, {"ledger": _shown(book), "ok": result.ok, "events": result.events, "head": result.head,
                    "findings": list(result.findings), "remarks": list(result.remarks), "releases": [str(path) for path, _, _ in certificates]},
-         f"{shown_place(book)}: {result.events} events, {verdict}. Head {result.head}.")  # fmt: skip
+         f"{_shown(book)}: {result.events} events, {verdict}. Head {result.head}.")  # fmt: skip
     if not result.ok:
         raise typer.Exit(3)
 
@@ -325,6 +323,13 @@ def _alone(promise: str, delta: float) -> float:
     from onedraw.privacy import promise_from_dict
 
     return promise_from_dict(json.loads(promise)).epsilon(delta)
+
+
+def _shown(book: str) -> str:
+    """The ledger's place as it may be printed: without a password."""
+    from onedraw.ledger.places import shown_place
+
+    return shown_place(book)
 
 
 def _say(as_json: bool, document: dict[str, Any], sentence: str) -> None:
