@@ -292,9 +292,10 @@ class SQLiteStorage(Storage):
     def _make_file(self) -> None:
         try:
             self._connect("rwc").close()
-            os.chmod(self.path, 0o600)  # as a release: whoever else may read the books is for their holder to say
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
             raise self._cannot_write(error) from error
+        with suppress(OSError):  # some file systems know no modes
+            os.chmod(self.path, 0o600)  # as a release: whoever else may read the books is for their holder to say
 
     def _holds_books(self, connection: Connection) -> bool:
         return "onedraw_events" in _tables(connection)
