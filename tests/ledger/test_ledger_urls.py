@@ -88,3 +88,14 @@ def test_the_command_line_prints_no_password(
             captured = capsys.readouterr()
             assert captured.out
             assert SECRET not in captured.out + captured.err
+
+
+@pytest.mark.finding("C6")
+def test_an_estimator_shows_its_ledger_without_the_password() -> None:
+    import onedraw as od
+
+    place = f"postgresql://curator:{SECRET}@books.example.org/privacy"
+    model = od.DPProportion(epsilon=1.0, classes=[0, 1], ledger=place, dataset="patients")
+    assert "curator:***@books.example.org" in repr(model)
+    assert SECRET not in repr(model) + str(model) + model._repr_html_()
+    assert model.get_params()["ledger"] is place

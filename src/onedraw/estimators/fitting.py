@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw.data.curator import CURATOR, Declared, check_terminal, look
 from onedraw.errors import InvalidBudget, WrongCall
 from onedraw.ledger import Ledger
+from onedraw.ledger.places import shown_place
 from onedraw.mechanisms import Plan
 from onedraw.planning import Choices
 from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, PureDP, promise_from_dict
@@ -64,6 +65,20 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
     guarantee_: Guarantee
     draws_: NDArray[np.float64]
     notes_: tuple[str, ...]
+
+    # ── as text ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return str(BaseEstimator.__repr__(self._without_password(), N_CHAR_MAX))
+
+    def _html_repr(self) -> str:
+        return str(BaseEstimator._html_repr(self._without_password()))
+
+    def _without_password(self) -> PrivateEstimator:
+        """This estimator, or, where its ledger's URL holds a password, an unfitted one that names it without."""
+        if not isinstance(self.ledger, str) or shown_place(self.ledger) == self.ledger:
+            return self
+        return type(self)(**{**self.get_params(deep=False), "ledger": shown_place(self.ledger)})
 
     # ── public parameters ──────────────────────────────────────────────────────────────────────────────────
 
