@@ -10,7 +10,8 @@ Whether a coefficient keeps its interval is decided from the draws (`remembers_s
 were not.
 
 Contract: a coefficient has an interval that misses in at most 1 − level, plus two points, of the releases. Ends with 1 if
-that is missed. Writes benchmarks/results/interval_coverage.md; half an hour on two idle cores.
+that is missed. Writes benchmarks/results/interval_coverage.md; half an hour on two idle cores (`--data-sets 200`: six
+minutes).
 
     python benchmarks/interval_coverage.py [--data-sets 1000] [--own 150]
 """
