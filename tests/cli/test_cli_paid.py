@@ -15,6 +15,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
+import onedraw as od
+
 WORKER = Path(__file__).with_name("release_worker.py")
 
 SCHEMA = """\
@@ -160,6 +162,15 @@ def test_a_damaged_page_of_another_column_does_not_matter(run, place):
     spoil(place / "patients.parquet", column=1)
     assert run(*arguments("patients.parquet"))[0] == 0
     assert charges(run) == 1
+
+
+def test_the_books_show_what_was_paid_for_and_not_finished(run, place):
+    assert "not finished" not in run("ledger", "show", "books.db")[1]
+    assert run(*arguments("patients.csv"))[0] == 0
+    assert "not finished" not in run("ledger", "show", "books.db")[1]
+    books = od.Ledger.open(place / "books.db")
+    entry = books.reserve("patients-2026", od.PureDP(0.01), label="proportion of outcome").entry
+    assert f"--resume {entry}" in run("ledger", "show", "books.db")[1]
 
 
 def spoil(path, *, column):

@@ -174,6 +174,23 @@ def show(
         show_table(name, ["when", "event", "what"], [[e["when"], e["kind"], e["what"]] for e in rows])
         if earlier:
             show_lines(f"{earlier} earlier events are not shown; --last {len(events[name])} shows all.")
+        show_lines(*_unfinished(events[name]))
+
+
+def _unfinished(events: list[Any], most: int = 10) -> list[str]:
+    """Charges under which nothing has left yet, and how each is finished; the newest of many."""
+    settled = {event.entry for event in events if event.kind == "settled"}
+    found = [event for event in events if event.kind == "reserved" and event.entry not in settled]
+    lines = [
+        f"Paid for and not finished, unless it is running now: {event.payload['label'] or 'a release'}. Give its command "
+        f"again with --resume {event.entry}, which charges nothing more."
+        for event in found[-most:]
+    ]
+    return (
+        [*lines, f"{len(found) - most} earlier ones are not finished either; --json has all."]
+        if found[most:]
+        else lines
+    )
 
 
 def _totals(name: str, summary: dict[str, Any]) -> list[str]:
