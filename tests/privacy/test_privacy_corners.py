@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from perturbed_pairs import gaussian_profile
-from test_privacy_properties import singles, weaker_than, with_room
+from test_privacy_properties import singles, weaker_than
 
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import (
@@ -244,12 +244,9 @@ def test_wider_corners_are_implied_and_narrower_ones_are_not():
 
 @many
 @given(st.lists(promises, min_size=1, max_size=2), st.lists(singles, max_size=1), st.data())
-def test_what_is_implied_on_the_boundary_is_found_in_chains_too(fits, others, data):
-    first = compose(*fits, *others) if others or len(fits) > 1 else fits[0]
-    second = data.draw(st.sampled_from(weaker_than(first)))
-    third = data.draw(st.sampled_from(weaker_than(second)))
-    assert first.implies(second)
-    assert first.implies(third) or first.implies(with_room(third))
+def test_what_is_implied_on_the_boundary_is_found(fits, others, data):
+    promise = compose(*fits, *others) if others or len(fits) > 1 else fits[0]
+    assert promise.implies(data.draw(st.sampled_from(weaker_than(promise))))
 
 
 @few

@@ -85,12 +85,14 @@ class CornerDP(Promise):
         return RenyiDP(CornerCurve(self.terms))
 
     def _delta(self, epsilon: float) -> float:
-        return profile(self.terms, epsilon)
+        return min(profile(self.terms, epsilon), conversions.pure_delta(self.pure_epsilon, epsilon))
 
     def _epsilon(self, delta: float) -> float:
         """By bisection on the rounded-up profile; δ_G(μ; e) ≤ exp(−(e/μ − μ/2)²/2) says where to stop looking."""
+        if self.pure_epsilon < math.inf:
+            return conversions.pure_epsilon(self.pure_epsilon, delta)
         if delta == 0.0:
-            return self.pure_epsilon
+            return math.inf
         if self._delta(0.0) <= delta:
             return 0.0
         high = max(_beyond(term, delta / (2.0 * len(self.terms))) for term in self.terms)
