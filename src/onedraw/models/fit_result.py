@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from onedraw.errors import PromiseRefused, WrongCall
 
@@ -204,7 +204,7 @@ class FitResult:
         if not 0.0 < level < 1.0:
             raise WrongCall(f"level must lie between 0 and 1, such as 0.95, but {level!r} came.")
         place = min(len(self._pivots) - 1, math.ceil(level * (len(self._pivots) + 1)) - 1)
-        return np.asarray(np.maximum(self._pivots[place], stats.norm.ppf(0.5 + level / 2.0)))
+        return np.asarray(np.maximum(self._pivots[place], special.ndtri(0.5 + level / 2.0)))
 
     def conf_int(self, level: float = 0.95) -> Array:
         """(coefficients, 2); NaN where none can be given."""
@@ -216,7 +216,7 @@ class FitResult:
     def p_values(self) -> Array:
         """Two-sided, of "this coefficient is 0": the normal's, with errors as much larger as the 95 % multiplier says."""
         self._check_informed()
-        inflated = self.standard_errors * self.multiplier(0.95) / stats.norm.ppf(0.975)
+        inflated = self.standard_errors * self.multiplier(0.95) / special.ndtri(0.975)
         return np.asarray(2.0 * special.ndtr(-np.abs(self.estimate) / inflated))
 
     def wald(self, places: Sequence[int]) -> tuple[float, int, float]:
@@ -224,10 +224,10 @@ class FitResult:
         chosen = [place for place in places if self.given[place]]
         if len(chosen) < len(places):
             return math.nan, len(places), math.nan
-        inflation = float(np.max(self.multiplier(0.95)[chosen]) / stats.norm.ppf(0.975)) ** 2
+        inflation = float(np.max(self.multiplier(0.95)[chosen]) / special.ndtri(0.975)) ** 2
         values = self.estimate[chosen]
         statistic = float(values @ np.linalg.solve(self.covariance[np.ix_(chosen, chosen)], values)) / inflation
-        return statistic, len(chosen), float(stats.chi2.sf(statistic, len(chosen)))
+        return statistic, len(chosen), float(special.chdtrc(len(chosen), statistic))
 
     def posterior(self, size: int, rng: np.random.Generator | None = None) -> Array:
         """(size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior. They cost nothing."""
