@@ -48,18 +48,18 @@ def lay_tests_over(tree: Path) -> None:
 
 
 def run_findings(tree: Path, results: Path, wanted: argparse.Namespace) -> None:
-    chosen = f"finding(name='{wanted.only}')" if wanted.only else "finding"
     command = [
         sys.executable,
         "-m",
         "pytest",
         "-q",
         "-m",
-        chosen,
+        "finding",
         f"--junitxml={results}",
         "--continue-on-collection-errors",
     ]
-    environment = os.environ | {"PYTHONPATH": str(tree / "src"), "ONEDRAW_FINDINGS_BEFORE": "1"}
+    only = {} if wanted.only is None else {"ONEDRAW_FINDING": wanted.only}
+    environment = os.environ | {"PYTHONPATH": str(tree / "src")} | only
     subprocess.run([*command, *wanted.pytest], cwd=tree, env=environment, stdout=subprocess.DEVNULL, check=False)
 
 
