@@ -1,11 +1,11 @@
-"""Corner polynomials: a profile that is a sum of shifted Gaussian profiles (perturbed_mode.md §1, §4).
+"""Corner polynomials: a profile that is a sum of shifted Gaussian profiles (perturbed_mode.md §1).
 
 A mechanism keeps ``CornerDP(terms)`` if for all neighbours and **every real ε**
 
     δ(ε) ≤ Σ times · δ_G(√square; ε − shift),        δ_G(μ; ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ).
 
 GaussianDP(μ) is one such term (1, μ², 0), PureDP(ε) another (1, 0, ε). Because the statement is about negative ε too,
-compositions multiply like polynomials, counts by product, squares and shifts by sum, whatever is chosen in view of what came
+compositions multiply like polynomials, times by product, squares and shifts by sum, whatever is chosen in view of what came
 before; and a Rényi curve follows. The promise of a perturbed mode, whose privacy loss is at most the largest of a few Gaussian
 ones: which terms, is in ``perturbed_mode``.
 """
@@ -31,7 +31,7 @@ from onedraw.privacy.validation import positive_integer, real
 
 Array = NDArray[np.float64]
 Polynomial = Mapping[tuple[int, int], int]
-"""(square, shift) ↦ count. Squares and shifts are whole multiples of ``_UNIT``, so that sums are exact and equal ones meet."""
+"""(square, shift) ↦ times. Squares and shifts are whole multiples of ``_UNIT``, so that sums are exact and equal ones meet."""
 
 _UNIT = Fraction(1, 2**200)
 
