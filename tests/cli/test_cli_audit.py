@@ -76,6 +76,77 @@ def test_a_release_of_many_coefficients_is_attacked_along_one_row(run, tmp_path)
     assert "noisy-gradient, logistic" in out
 
 
+FIT = {"features": 2, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
+FITS = {
+    "logistic": (od.models.Logistic(**FIT, loss="exp-linear"), [0, 1]),
+    "hinge": (od.models.HuberisedHinge(**FIT, width=0.5), [0, 1]),
+    "log-cosh": (od.models.LogCoshRegression(**FIT, response_bound=1.0), [-0.5, 0.5]),
+    "quantile": (od.models.Quantile(**FIT, level=0.3, response_bound=1.0), [-0.5, 0.5]),
+    "counts": (od.models.CountRegression(**FIT, largest=3), [0, 2]),
+    "classes": (od.models.Softmax(**FIT, classes=("a", "b", "c")), ["a", "c"]),
+}
+
+
+def fitted(path, name, budget, n=2000, **options):
+    """A fit of even tables, released without books."""
+    from onedraw.mechanisms import PerturbedMode
+
+    model, values = FITS[name]
+    plan = od.calibrate(PerturbedMode(**options), model, budget, n=n)
+    rows = np.column_stack([np.linspace(-1, 1, n), np.cos(np.arange(n))])
+    od.release(plan, (rows, [values[index % 2] for index in range(n)])).save(path)
+    return plan
+
+
+def test_a_released_fit_is_attacked_at_its_own_numbers_and_its_program_replayed(run, tmp_path):
+    plan = fitted(tmp_path / "release.json", "logistic", od.ApproxDP(1.0, 1e-6), pure=False, measured=True)
+    code, out, err = run("audit", "release.json", "--budget", "quick", "--json")
+    assert code == 0, err
+    (case,) = json.loads(out)["cases"]
+    assert case["name"] == "perturbed-mode, logistic"
+    assert case["delta"] == 1e-6
+    assert 0.7 < case["exact_epsilon"] < case["promised_epsilon"] <= 1.0
+    assert case["departures"] == []
+    assert 1.0 < case["smallest_caught_factor"] < 1.6
+    assert json.loads(out)["plan_digest"] == plan.digest
+
+
+def test_a_program_that_departs_from_its_plan_has_exit_code_3(run, tmp_path, monkeypatch):
+    from onedraw.samplers import fit as fitting
+
+    fitted(tmp_path / "release.json", "logistic", od.ApproxDP(1.0, 1e-6), pure=False, measured=True)
+    monkeypatch.setattr(fitting.Stages, "_certified", property(lambda stages: float("inf")))
+    code, out, _ = run("audit", "release.json")
+    assert code == 3
+    assert "BROKEN: perturbed-mode, logistic: replayed on synthetic tables, the mode is not the minimum" in words(out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("budget", [od.ApproxDP(1.0, 1e-6), od.PureDP(1.0), od.ApproxDP(4.0, 1e-8)], ids=str)
+def test_every_released_fit_can_be_audited(run, tmp_path, name, budget):
+    for number, options in enumerate(({}, {"measured": False}, {"measured": False, "intervals": False})):
+        if name == "classes" and options.get("intervals") is None:
+            options = {**options, "intervals": False}
+        fitted(tmp_path / f"{number}.json", name, budget, **options)
+        code, out, err = run("audit", f"{number}.json", "--budget", "quick", "--json")
+        assert code == 0, err
+        (case,) = json.loads(out)["cases"]
+        assert case["passed"]
+        assert case["exact_epsilon"] <= case["promised_epsilon"] <= budget.stated_epsilon * (1 + 1e-9)
+
+
+def test_a_mechanism_and_model_without_a_case_say_what_to_use_instead(run, tmp_path):
+    model = od.models.Softmax(2, classes=("a", "b", "c"), bounds=(-1, 1), prior=od.Gaussian(scale=1.0))
+    plan = od.calibrate(od.NoisyGradient(time=0.5), model, od.ApproxDP(1.0, 1e-5), n=3)
+    od.release(plan, (np.zeros((3, 2)), ["a", "b", "c"])).save(tmp_path / "release.json")
+    code, out, err = run("audit", "release.json")
+    assert code == 2
+    assert out == ""
+    assert "Softmax" in words(err)
+    assert "onedraw.audit" in words(err)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

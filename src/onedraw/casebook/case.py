@@ -53,6 +53,9 @@ class Case(abc.ABC):
     weights: ClassVar[tuple[str, ...]] = ("weight",)
     """The plan's numbers that the fault multiplies."""
 
+    without_draws: ClassVar[str] = ""
+    """Why its draws are not attacked, if they are not."""
+
     @property
     def model(self) -> str:
         name = type(self.plan.model).__name__
@@ -75,6 +78,10 @@ class Case(abc.ABC):
     @abc.abstractmethod
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         """The exact privacy profile of the pair when the weight is multiplied by ``factor``."""
+
+    def replayed(self) -> tuple[str, ...] | None:
+        """Where the program departs from its plan when it is run beside the formulas; None where it is not."""
+        return None
 
     def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity | None:
         """The log density of the program's draw, unnormalised, one row of parameters each; None where not known."""

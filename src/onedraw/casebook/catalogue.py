@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import BetaDivergence, Candidates, NoisyGradient, Plan
+from onedraw.mechanisms import BetaDivergence, Candidates, NoisyGradient, PerturbedMode, Plan
 from onedraw.models import ConjugateModel, ConvexModel
 from onedraw.privacy import Promise, PureDP
 
-from . import conjugate, convex, divergence, finite, gradient
+from . import conjugate, convex, divergence, finite, fits, gradient
 from .case import Case
 
 Builder = Callable[..., list[Any]]
@@ -27,11 +27,15 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     "rate": (conjugate.rate_cases,),
     "duration": (conjugate.duration_cases,),
     "linear": (convex.linear_cases, gradient.linear_path_cases),
-    "logistic": (convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates, finite.two_candidates_on_a_ball),
-    "hinge": (convex.hinge_cases,),
+    "logistic": (convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates, finite.two_candidates_on_a_ball, fits.logistic_fits),
+    "hinge": (convex.hinge_cases, fits.hinge_fits),
     "huber": (convex.huber_cases,),
     "least-squares": (convex.least_squares_cases,),
     "gaussian": (divergence.gaussian_cases,),
+    "log-cosh": (fits.log_cosh_fits,),
+    "quantile": (fits.quantile_fits,),
+    "counts": (fits.count_fits,),
+    "classes": (fits.class_fits,),
 }  # fmt: skip
 """Model → the functions that make its cases from a budget."""
 
@@ -77,6 +81,8 @@ def case_for(plan: Plan) -> Case:
     if isinstance(plan.mechanism, Candidates):
         return finite.candidate_case(plan)
     one = one_draw(plan)
+    if isinstance(plan.mechanism, PerturbedMode):
+        return fits.fit_case(one)
     if isinstance(plan.mechanism, BetaDivergence):
         return divergence.divergence_case(one)
     if isinstance(plan.mechanism, NoisyGradient):
@@ -85,7 +91,10 @@ def case_for(plan: Plan) -> Case:
         return conjugate.conjugate_case(one)
     if isinstance(plan.model, ConvexModel) and hasattr(plan.model, "features"):
         return convex.predictor_case(one)
-    raise WrongCall(f"The casebook has no case for {type(plan.mechanism).__name__} of {type(plan.model).__name__}.")
+    raise WrongCall(
+        f"Nobody has written down what {type(plan.mechanism).__name__} of {type(plan.model).__name__} publishes on a worst pair "
+        "of tables, so this command cannot attack it. Attack its draws with onedraw.audit.blackbox_lower_bound."
+    )
 
 
 def one_draw(plan: Plan) -> Plan:
@@ -96,9 +105,10 @@ def one_draw(plan: Plan) -> Plan:
     return plan.mechanism.plan(request, dict(plan.parameters))
 
 
-def promised_at(promise: Promise) -> float:
-    """The δ at which promise and lower bound are compared: its own, 0 if it is pure, otherwise 1e-5."""
-    stated = getattr(promise, "stated_delta", None)
+def promised_at(case: Any) -> float:
+    """The δ at which promise and lower bound are compared: the stated one, 0 if it is pure, otherwise 1e-5."""
+    promise: Promise = case.promise
+    stated = getattr(case, "delta", getattr(promise, "stated_delta", None))
     if stated is not None:
         return float(stated)
     return 0.0 if isinstance(promise, PureDP) or promise.pure_epsilon < float("inf") else 1e-5

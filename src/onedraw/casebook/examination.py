@@ -16,6 +16,7 @@ from scipy import optimize, special
 
 from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP
+from onedraw.privacy.corners import CornerDP
 
 from .case import Pair
 from .catalogue import key, promised_at
@@ -47,6 +48,8 @@ class Examination:
     """The smallest factor on the weight that the exact audit catches; None where none up to 64 is, or none was sought."""
     attacks: tuple[AttackResult, ...] = ()
     left_out: tuple[str, ...] = ()
+    departures: tuple[str, ...] | None = None
+    """Where the program departs from its plan; None where it was not replayed."""
 
     @property
     def report(self) -> AuditReport:
@@ -56,7 +59,7 @@ class Examination:
 
     @property
     def passed(self) -> bool:
-        return self.report.passed
+        return self.report.passed and not self.departures
 
     @property
     def promised_epsilon(self) -> float:
@@ -76,6 +79,7 @@ class Examination:
             "attained": case.attained, "reason": case.reason, "pair": self.pair.name, "smallest_caught_factor": self.factor,
             "attacked_epsilon": self.attacked_epsilon, "confidence": self.confidence,
             "attacks": [attack.to_dict() for attack in self.attacks], "left_out": list(self.left_out),
+            "departures": None if self.departures is None else list(self.departures),
             "passed": self.passed, "violation": None if self.report.violation is None else self.report.violation.to_dict(),
         })  # fmt: skip
 
@@ -87,7 +91,7 @@ def examine(case: Any, *, thorough: bool = True, confidence: float = 0.95) -> Ex
     """Promise against the exact profile of every pair; the pair that comes closest is kept."""
     profiles = [(pair, case.profile(pair)) for pair in case.pairs]
     shares = [share(profile, case) for _, profile in profiles]
-    delta, best = promised_at(case.promise), max(shares)
+    delta, best = promised_at(case), max(shares)
     closest = [one for one, attained in zip(profiles, shares, strict=True) if attained >= best * (1.0 - 1e-6)]
     shown = [epsilon_from_below(profile, delta) for _, profile in closest]
     pair, profile = closest[int(np.argmax(shown))]
@@ -108,6 +112,8 @@ def share(profile: Any, case: Any) -> float:
     if isinstance(promise, GaussianDP):
         levels = [multiple * promise.mu for multiple in (0.0, 1.0, 2.0, 3.0)]
         return max(gaussian_mu(profile.delta_bracket(level)[0], level) for level in levels) / promise.mu
+    if isinstance(promise, CornerDP):
+        return epsilon_from_below(profile, promised_at(case)) / promise.epsilon(promised_at(case))
     assert promise.renyi is not None
     order = None if case.plan is None else case.plan.parameters.get("order")
     orders = PURE_ORDERS if order is None else (order, 1.0 + (order - 1.0) / 2.0)
@@ -117,8 +123,9 @@ def share(profile: Any, case: Any) -> float:
 def excess(profile: Any, case: Any) -> float:
     """Above 1 exactly where `share` is; for (ε, δ) the quotient of δ at ε, which is quicker to find than that of ε."""
     promise: Promise = case.promise
-    if isinstance(promise, ApproxDP) and promise.stated_delta > 0.0:
-        return float(profile.delta_bracket(promise.stated_epsilon)[0]) / promise.stated_delta
+    delta = promised_at(case)
+    if isinstance(promise, ApproxDP | CornerDP) and delta > 0.0:
+        return float(profile.delta_bracket(promise.epsilon(delta))[0]) / delta
     return share(profile, case)
 
 
@@ -202,6 +209,9 @@ def in_words(promise: Promise) -> str:
             return f"pure, ε = {epsilon:.4g}"
         case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
             return f"ε = {epsilon:.4g}, δ = {delta:.3g}"
+        case CornerDP(terms=terms):
+            corners = sum(corner.times for corner in terms)
+            return f"{corners} corners, μ = {math.sqrt(terms[0].square):.4g}, κ = {max(c.shift for c in terms):.4g}"
         case RenyiDP(limit=limit):
             return f"Rényi DP below order {limit:.4g}"
     return str(promise)

@@ -98,7 +98,8 @@ def slope_of(model: Any) -> Callable[[Array], Array]:
         case HuberisedHinge(width=h):
             return lambda m: -np.clip((1.0 - m) / h, 0.0, 1.0)
     raise WrongCall(
-        f"The casebook follows noisy gradients of margin losses and of the linear loss, not of {type(model).__name__}."
+        f"The casebook follows noisy gradients of margin losses and of the linear loss, not of {type(model).__name__}. Attack "
+        "its draws with onedraw.audit.blackbox_lower_bound."
     )
 
 

@@ -28,7 +28,7 @@ class Effort:
     attack_seconds: float
     methods: tuple[str, ...]
     chains: bool
-    """Whether draws of chains are attacked too: compiling one takes longer than a whole demonstration."""
+    """Whether draws of chains are attacked and fits replayed too: compiling one takes longer than a whole demonstration."""
     faults: bool
     """Whether the smallest caught fault is sought."""
     thorough: bool
@@ -55,6 +55,9 @@ EFFORTS = {
 
 UNKNOWN_SECONDS = 0.1
 """For one draw of a sampler nothing is known about."""
+
+REPLAYING = 6.0
+"""Seconds for a fit, most of them for compiling its sums."""
 
 COMPILING = {"Exact": 0.0, "Selection": 0.0, "LastIterateLangevin": 3.0, "Proximal": 14.0}
 """Seconds before a chain's first draw."""
@@ -86,6 +89,8 @@ def _task(case: Any, effort: Effort, allowed: float, rounds: int | None, confide
     if case.plan is None:
         _check(case, rounds or effort.rounds, effort, confidence)
         return Task(case, rounds or effort.rounds, "", exact)
+    if case.without_draws:
+        return Task(case, 0, case.without_draws, exact + REPLAYING * effort.chains)
     sampler = sampler_for(case.plan) if named is None else named
     if sampler is None:
         return Task(case, 0, "no proven sampler exists for it", exact)
@@ -103,7 +108,7 @@ def _task(case: Any, effort: Effort, allowed: float, rounds: int | None, confide
 
 def _check(case: Any, rounds: int, effort: Effort, confidence: float) -> None:
     """Refuse rounds so few that even a mechanism that publishes its records would pass."""
-    delta = promised_at(case.promise)
+    delta = promised_at(case)
     counted = max(1, rounds // (4 if set(effort.methods) & set(BLACK_BOX) else 2))
     audit.check_rounds(counted, case.promise.epsilon(delta), delta, 1.0 - (1.0 - confidence) / len(effort.methods))
 
@@ -147,4 +152,7 @@ def _carried_out(task: Task, effort: Effort, confidence: float, generator: np.ra
             task.case, found.open_pair, rounds=task.rounds, methods=effort.methods, delta=found.delta,
             confidence=confidence, generator=generator, sampler=task.sampler,
         )  # fmt: skip
-    return replace(found, factor=factor, attacks=attacks, left_out=(task.why,) if task.why else ())
+    departures = task.case.replayed() if effort.chains and task.case.plan is not None else None
+    return replace(
+        found, factor=factor, attacks=attacks, left_out=(task.why,) if task.why else (), departures=departures
+    )

@@ -165,6 +165,8 @@ def _without_draw(result: Any) -> Any:
     document = result.model_dump(mode="json")
     draw = document["draw"]
     draw["values"] = [len(row) for row in draw["values"]]
+    if "stages" in draw:
+        draw["stages"] = {name: len(values) for name, values in draw["stages"].items()}
     document.pop("prepared_at")
     if document["ledger"] is not None:
         document["ledger"] = {"dataset": document["ledger"]["dataset"]}

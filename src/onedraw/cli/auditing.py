@@ -17,7 +17,7 @@ def audit(
     release_file: Annotated[
         Path | None, typer.Argument(metavar="[RELEASE]", help="A release file: its own mechanism and numbers are attacked.")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Or a model: proportion, histogram, mean, rate, duration, linear, logistic, hinge, huber, least-squares, gaussian.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Or a model: proportion, histogram, mean, rate, duration, linear, logistic, hinge, huber, least-squares, gaussian, log-cosh, quantile, counts, classes.")] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="The promise's ε.")] = None,
     delta: Annotated[float, typer.Option("--delta", help="The promise's δ; 0 means pure.")] = 1e-5,
     mechanism: Annotated[str | None, typer.Option("--mechanism", help="Only mechanisms whose name begins so, e.g. gibbs-gdp.")] = None,
@@ -143,12 +143,19 @@ def show(document: dict[str, Any], found: list[Any], written: list[Path]) -> Non
     for one in found:
         if one.report.violation is not None:
             show_lines(f"BROKEN: {one.case.name}: {one.report.violation}.")
+        for departure in one.departures or ():
+            show_lines(f"BROKEN: {one.case.name}: replayed on synthetic tables, {departure}.")
     show_lines(
         "",
         "ε shown: by the exact profile of the worst known pair, at the promise's δ. Gap: what is promised over what that pair "
         "attains, in the promise's own currency; 1 is attained. Fault caught: the smallest factor on the weight that the exact "
         f"audit notices. By draws: ε shown by the library's own draws, at confidence {document['confidence']:g}.",
         *sorted({f"No draws of {one.case.name}: {why}." for one in found for why in one.left_out}),
+        *(
+            f"Replayed on two neighbouring synthetic tables: every stage of {one.case.name} is what its plan declares."
+            for one in found
+            if one.departures == ()
+        ),
         *(f"Written to {path}." for path in written),
         "Passing is not a proof; no record was read." if document["passed"] else "Do not release with this mechanism.",
     )
