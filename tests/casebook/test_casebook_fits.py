@@ -232,6 +232,17 @@ def test_records_of_one_person_are_audited_as_one_record():
     assert examine(case_for(plan), thorough=False).passed
 
 
+@pytest.mark.parametrize("pure", [False, True], ids=["Gaussian", "pure"])
+@pytest.mark.parametrize("name", ["exp-linear", "several classes"])
+def test_the_closing_noise_hides_where_all_modes_stopped(name, pure):
+    """Three modes, each t/Λ from its minimum, are √3 times as far from it as one; booked are 1e-3, of ε if pure."""
+    plan = planned(name, pure=pure)
+    case = fit_case(plan)
+    booked = plan.guarantee.promise.epsilon(0.0) if pure else 1.0
+    distance, _ = case._distances()["closing"]
+    assert 0.5e-3 * booked < distance / plan.parameters["closing_noise"] <= 1e-3 * booked
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-8), (5.0, 1e-3), (20.0, 1e-6)])
 def test_no_fit_breaks_its_promise_at_other_budgets(epsilon, delta):

@@ -170,14 +170,14 @@ def row_bound(setting: Setting, mode_mu: float, *, measured: bool) -> float:
 def closing(setting: Setting, *, ridge: float, deviation: float, row: float, loss: FitLoss, mu: float, pure: bool) -> tuple[float, float]:  # fmt: skip
     """(tolerance t, closing noise): the gradient the fit must reach, and the noise that hides what is left of it.
 
-    θ̂ is within t/Λ of the mode, so two data sets' θ̂ differ by at most 2t/Λ given the mode. t is large enough to be
+    θ̂ is within t/Λ of the mode, so two data sets' θ̂ differ by at most 2t/Λ given the mode, √modes times that for several. t is large enough to be
     certified in double precision: rounding of n gradients stays below a quarter of it.
     """
     n = setting.n
     wanted = constant.CLOSING_SHARE * max(deviation / (n / 4.0 + ridge), 2.0 / math.sqrt(n))
     scale = wanted / math.sqrt(setting.width + 1.0) if pure else wanted
     tolerance = max(mu * ridge * scale / 2.0, 8.0 * n * loss.slope_bound * row * SLOPES)
-    return tolerance, 2.0 * tolerance / (ridge * mu)
+    return tolerance, 2.0 * math.sqrt(setting.modes) * tolerance / (ridge * mu)
 
 
 def predicted_error(setting: Setting, *, ridge: float, deviation: float, measured: bool) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, cast
 
@@ -361,7 +361,8 @@ def mode_corners(setting: Setting, row: float, ridge: float) -> Corners:
         return relieved_slopes(loss.slope_bound, loss.slope_bound, up(2.0 * loss.curvature_bound * row**2 / ridge))
     kappa = volume_cost(curvature=loss.curvature_bound, radius_squared=row**2, ridge=ridge)
     if setting.modes > 1:
-        return one_against_rest(setting.modes, loss.slope_bound, kappa)
+        # their tilts are drawn as one vector, whose norm a record changes by at most that of all its pulls together
+        return replace(one_against_rest(setting.modes, loss.slope_bound, kappa), noises=1)
     match loss.sides:
         case "counts":
             return count_slopes(loss.slope_bound, kappa, records=k)
@@ -392,7 +393,7 @@ def stage_ratios(setting: Setting, numbers: FitNumbers, robust: bool) -> list[fl
         (k * root * numbers.moment_radius**2, numbers.moments_noise),
         (k * root * largest * row**2, numbers.information_noise),
         (k * root * (loss.slope_bound * row) ** 2, numbers.variability_noise),
-        (2.0 * numbers.tolerance / numbers.ridge, numbers.closing_noise),
+        (2.0 * math.sqrt(setting.modes) * numbers.tolerance / numbers.ridge, numbers.closing_noise),
     ]
     return [up(sensitivity / noise) for sensitivity, noise in stages if noise]
 
