@@ -4,7 +4,7 @@ The attacker chooses both records (rows, responses), and through all the others 
 differential evolution from the pairs known to be bad (two almost equal rows that pull in opposite directions, a far centre; a record
 that bends where the law is rare).
 Two settings: a volume that is nearly free (κ = 0.001), and working parameters (ε, κ, μ) = (1, 0.2, 0.2187), where the volume and the
-slopes would have to be worst in the same place. "Noise to be won" is how much less noise would make the bound equal to what was attained.
+slopes would have to be worst in the same place. Then once more with ε, Λ and σ chosen by the attacker. "Noise to be won" is how much less noise would make the bound equal to what was attained.
 
 Contract: no share above 1. Ends with 1 if that is missed. Writes benchmarks/results/perturbed_mode_attacks.md; three minutes on an idle core.
 
@@ -27,7 +27,16 @@ from scipy import optimize
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "privacy"))
 import perturbed_pairs as oracle
 
-from onedraw.privacy.perturbed_mode import Corners, count_curvature, count_slopes, relieved_slopes, ridge_for, slopes
+from onedraw.privacy.corners import profile
+from onedraw.privacy.perturbed_mode import (
+    Corners,
+    count_curvature,
+    count_slopes,
+    relieved_slopes,
+    ridge_for,
+    slopes,
+    volume_cost,
+)
 
 RESULT = Path(__file__).parent / "results" / "perturbed_mode_attacks.md"
 MU = 0.2187
@@ -120,6 +129,27 @@ def worst_found(target: Target, kappa: float, epsilon: float, generations: int) 
     return share, 1.0 - enough(corners, ratio, epsilon, delta) / ratio
 
 
+def largest_share(target: Target, generations: int) -> float:
+    """The largest share of the bound where ε (negative ones too), Λ and σ are the attacker's choice as well."""
+    bounds = [(-1.6, 1.6)] * 2 + [(-8.0, 8.0)] * 2 + [(-20.0, 20.0)] * 2 + [(0.0, 4.0)] * 2 + [(0.0, math.pi)]
+    bounds += [(-1.0, 3.0), (-1.2, 1.3), (-0.5, 2.0)]
+
+    def missing(genes: np.ndarray, points: int = 91) -> float:
+        *pair, log_ridge, log_mu, epsilon = genes
+        ridge, ratio = target.curvature * 10.0**log_ridge, 10.0**log_mu / (2.0 * target.slope)
+        first, second, common, centre = pair_of(target, np.asarray(pair), ridge)
+        kappa = volume_cost(curvature=target.curvature, radius_squared=1.0, ridge=ridge)
+        bound = profile(target.corners(kappa, 1.0 / ridge).promise(ratio).terms, epsilon)
+        found = oracle.profiles(first, second, common=common, centre=centre, sigma=1.0 / ratio, points=points)
+        unresolved = max(abs(one.mass.sum() - 1.0) for one in found) > 2e-3
+        return 0.0 if unresolved or not 1e-12 < bound < 1.0 else -oracle.worst(found, epsilon) / bound
+
+    found = optimize.differential_evolution(
+        missing, bounds, popsize=4, maxiter=2 * generations, tol=0.0, polish=False, rng=3
+    )
+    return -missing(found.x, 401)
+
+
 def enough(corners: Corners, ratio: float, epsilon: float, delta: float) -> float:
     """r/σ at which the bound is what was attained."""
     return float(optimize.brentq(lambda x: corners.promise(x).delta(epsilon) - delta, ratio * 1e-3, ratio * 2.0))
@@ -134,8 +164,8 @@ def main() -> int:
         "",
         "Written by `benchmarks/perturbed_mode_attacks.py`: the worst pair found, two dimensions, quadrature; μ = 0.2187.",
         "",
-        "| loss | κ = 0.001, ε = 0.35: share of the bound | noise to be won | κ = 0.2, ε = 1: share | noise to be won |",
-        "| --- | --- | --- | --- | --- |",
+        "| loss | κ = 0.001, ε = 0.35: share of the bound | noise to be won | κ = 0.2, ε = 1: share | noise to be won | ε, Λ, σ free: share |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     shares = []
     for target in TARGETS:
@@ -144,10 +174,12 @@ def main() -> int:
             share, spare = worst_found(target, kappa, epsilon, arguments.generations)
             shares.append(share)
             cells += [f"{share:.3f}", f"{100.0 * spare:.1f} %"]
+        shares.append(largest_share(target, arguments.generations))
+        cells.append(f"{shares[-1]:.3f}")
         lines.append(f"| {target.name} | {' | '.join(cells)} |")
         print(lines[-1], flush=True)
     RESULT.write_text("\n".join(lines) + "\n")
-    return int(max(shares) > 1.005)
+    return int(max(shares) > 1.005)  # the quadrature's own error
 
 
 if __name__ == "__main__":
