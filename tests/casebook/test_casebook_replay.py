@@ -64,6 +64,40 @@ def test_no_record_shows_outside_for_a_noisy_gradient():
     assert replay(program, awkward_rows((0.5, -0.5), 1, sizes=(2,))) == []
 
 
+FITTED = {"features": 2, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
+
+
+def test_no_record_shows_outside_for_a_fit_in_stages():
+    """Of the stages only how many numbers each has may be seen in what is compared."""
+    from onedraw.mechanisms import PerturbedMode
+
+    fit, model = PerturbedMode(measured=True, intervals=True), od.models.Logistic(**FITTED, loss="exp-linear")
+    program = program_for(fit, model)
+    assert set(observe(program, ([[0.5, -0.5]] * 2, [1, 0])).certificate["draw"]["stages"]) >= {"moments", "mode"}
+    assert replay(program, awkward_rows((0.5, -0.5), 1, sizes=(2,))[::9]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "response"),
+    [
+        (od.models.Logistic(**FITTED, loss="exp-linear"), 1),
+        (od.models.LogCoshRegression(**FITTED, response_bound=1.0), 0.5),
+        (od.models.Quantile(**FITTED, response_bound=1.0), 0.5),
+        (od.models.CountRegression(**FITTED, largest=3), 2),
+        (od.models.Softmax(**FITTED, classes=("a", "b", "c")), "b"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_record_shows_outside_for_fits_of_any_kind(model, response):
+    from onedraw.mechanisms import PerturbedMode
+
+    intervals = None if model.row_blocks > 1 else True
+    for budget in (BUDGET, od.PureDP(1.0)):
+        program = program_for(PerturbedMode(measured=True, intervals=intervals), model, budget)
+        assert replay(program, awkward_rows((0.5, -0.5), response, sizes=(1, 3))) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "model", "budget"),

@@ -29,8 +29,11 @@ from onedraw.models.fit_constants import QUANTILE_WIDTH
 
 from .case import Array
 
-POINTS, ACROSS, BINS = 3001, 60, 500
-"""Cells along the pair's direction, cells across it, and cells kept when laws are multiplied."""
+POINTS, FEWEST, ACROSS, BINS = 1501, 40, 60, 500
+"""Cells along the pair's direction, at least where a loss bends; cells across it, and cells kept when laws are multiplied."""
+
+UNSEEN = 1e-4
+"""Share of an outcome added to both laws, which takes up what the grid misses: log-ratios stay exact, and something is hidden."""
 
 
 def fit_of(plan: Plan) -> PerturbedMode:
@@ -144,7 +147,7 @@ class Law:
         if len(ratio) <= bins:
             return self
         low, high = float(ratio.min()), float(ratio.max())
-        place = 1 + np.floor((ratio - low) * ((bins - 2) / (high - low))).astype(np.int64).clip(0, bins - 3)
+        place = 1 + np.floor((ratio - low) * ((bins - 2) / max(high - low, 1e-300))).astype(np.int64).clip(0, bins - 3)
         edge = (high - low) * 1e-7
         place[ratio <= low + edge], place[ratio >= high - edge] = 0, bins - 1
         return Law(*(_added(masses, place, bins) for masses in (self.first, self.second))).occupied()
@@ -201,13 +204,20 @@ def shifted(distance: float, noise: Noise) -> Law:
     if not distance:
         return Law(np.zeros(1), np.zeros(1))
     half = distance / 2.0
-    return tilted(noise, half, lambda x: (x - half, np.zeros_like(x)), lambda x: (x + half, np.zeros_like(x)), ())
+    return tilted(noise, half, lambda x: (x - half, np.zeros_like(x)), lambda x: (x + half, np.zeros_like(x)))
 
 
-def tilted(noise: Noise, furthest: float, first: Any, second: Any, kinks: tuple[float, ...]) -> Law:
+def tilted(
+    noise: Noise,
+    furthest: float,
+    first: Any,
+    second: Any,
+    kinks: tuple[float, ...] = (),
+    stations: tuple[float, ...] = (),
+) -> Law:
     """The law of w, given x and log volume as functions of it; cells end at the kinks."""
     across = noise.across()
-    w, width = _cells(noise.reach + furthest, kinks, POINTS if across is None else POINTS // 5)
+    w, width = _cells(noise.reach + furthest, kinks, stations, POINTS if across is None else POINTS // 5)
     points = w if across is None else w[:, None]
 
     def masses(record: Any) -> Array:
@@ -217,23 +227,25 @@ def tilted(noise: Noise, furthest: float, first: Any, second: Any, kinks: tuple[
 
     logs = [masses(record) for record in (first, second)]
     totals = [float(special.logsumexp(one)) for one in logs]
-    if abs(totals[0] - totals[1]) > 1e-4:  # both have the noise's own total: the change of variables is one to one
+    whole = max(totals)  # both have the noise's own total: the change of variables is one to one
+    if whole - min(totals) > UNSEEN / 10.0:
         raise WrongCall("The grid is too coarse for this fit's numbers: its two laws do not add up to the same.")
-    return Law(logs[0] - totals[0], logs[1] - totals[1]).merged(BINS)
+    unseen = [math.log(UNSEEN - math.expm1(total - whole)) for total in totals]
+    return Law(*(np.append(one - whole, rest) for one, rest in zip(logs, unseen, strict=True))).merged(BINS)
 
 
-def _cells(end: float, kinks: tuple[float, ...], points: int) -> tuple[Array, Array]:
-    """Middles and widths of about so many cells of [−end, end]; none straddles a kink, and those beside one are thin, because
-    volume is largest right there."""
-    beside = [kink + side for kink in kinks for side in (-1e-6 * end, 0.0, 1e-6 * end)]
-    marks = [-end, *sorted(mark for mark in beside if -end < mark < end), end]
+def _cells(end: float, kinks: tuple[float, ...], stations: tuple[float, ...], points: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss's rule of two points on cells of [−end, end]. None straddles a kink, those beside one are thin, because
+    volume is largest right there, and between two ``stations`` there are always some."""
+    thin = 1e-6 * end
+    marks = {-end, end, *stations, *(kink + side for kink in kinks for side in (-thin, 0.0, thin))}
     edges = [
-        np.linspace(low, high, max(2, math.ceil(points * (high - low) / (2.0 * end)) + 1))
-        for low, high in itertools.pairwise(marks)
-        if high > low
-    ]
+        np.linspace(low, high, 2 if high - low < 2.0 * thin else max(FEWEST, math.ceil(points * (high - low) / (2.0 * end))) + 1)
+        for low, high in itertools.pairwise(sorted(mark for mark in marks if -end <= mark <= end))
+    ]  # fmt: skip
     middles = np.concatenate([(one[1:] + one[:-1]) / 2.0 for one in edges])
-    return middles, np.concatenate([np.diff(one) for one in edges])
+    half = np.concatenate([np.diff(one) for one in edges]) / 2.0
+    return np.concatenate([middles - half / math.sqrt(3.0), middles + half / math.sqrt(3.0)]), np.tile(half, 2)
 
 
 @dataclass(frozen=True)
@@ -262,4 +274,5 @@ def mode(loss: Slope, first: Own, second: Own, *, row: float, ridge: float, nois
 
     bent = [own for own in (first, second) if own.bends_at is not None]
     kinks = tuple(place(own) + own.direction * kink * ridge / row for own in bent for kink in loss.kinks)
-    return tilted(noise, furthest, record(first), record(second), kinks)
+    stations = tuple(place(own) + reach * ridge / row for own in bent for reach in (-12.0, -4.0, -1.0, 1.0, 4.0, 12.0))
+    return tilted(noise, furthest, record(first), record(second), kinks, stations)
