@@ -232,6 +232,27 @@ def test_records_of_one_person_are_audited_as_one_record():
     assert examine(case_for(plan), thorough=False).passed
 
 
+@pytest.mark.parametrize("name", ["exp-linear", "hinge"])
+def test_one_pure_noise_for_two_modes_gives_away_the_common_norm_of_their_pulls_and_no_more(name):
+    """Two modes of one parameter, records that bend anywhere: |log-ratio| ≤ η·2√2·Lr + 2κ, nearly attained; without √2 it is not a bound."""
+    generator, loss, largest, without_root = np.random.default_rng(11), slope_of(MODELS[name]), 0.0, 0.0
+    for _ in range(40):
+        eta, ridge = np.exp(generator.uniform(-2.0, 2.0, 2))
+        axis = np.linspace(-60.0, 60.0, 201) / eta
+        w = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
+        bends, kappa = generator.uniform(0.0, 20.0, 2) / eta, math.log1p(loss.most / ridge)
+        laws = []
+        for direction in (1.0, -1.0):
+            u = direction * (w - bends) / ridge if direction > 0 else np.full_like(w, -1e9)
+            x = w + direction * loss.slope(u)
+            laws.append(-eta * np.linalg.norm(x, axis=-1) + np.log1p(loss.curvature(u) / ridge).sum(axis=-1))
+        seen = float(np.abs(laws[0] - laws[1]).max())
+        largest = max(largest, seen / (2.0 * math.sqrt(2.0) * loss.steepest * eta + 2.0 * kappa))
+        without_root = max(without_root, seen / (2.0 * loss.steepest * eta + 2.0 * kappa))
+    assert 0.9 < largest <= 1.0 + 1e-12
+    assert without_root > 1.1
+
+
 @pytest.mark.parametrize("pure", [False, True], ids=["Gaussian", "pure"])
 @pytest.mark.parametrize("name", ["exp-linear", "several classes"])
 def test_the_closing_noise_hides_where_all_modes_stopped(name, pure):
