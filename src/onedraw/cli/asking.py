@@ -6,19 +6,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+LEVEL = 0.95
+
 
 @dataclass(frozen=True)
 class Planned:
-    """The plans, best first; how many draws; and, in words, how the draws came to be that many."""
+    """The plans, best first; how many draws; and why there will be no interval, where public numbers say so."""
 
     choices: Any
     draws: int
-    reason: str = ""
-
-    @property
-    def why_no_interval(self) -> str:
-        """Known beforehand, from public numbers, where one draw was found to be the most."""
-        return self.reason if self.draws == 1 else ""
+    why_no_interval: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,16 +49,16 @@ class Asked:
                 family, budget, n=n, draws=count, records_per_person=people, mechanisms=conjugate_mechanisms(mechanism)
             )
             return Planned(found, count)
+        from onedraw.planning.intervals import why_no_interval
         from onedraw.planning.regression_questions import in_response_units
 
         options: dict[str, Any] = {"n": n, "records_per_person": people, "mechanism": mechanism, "accept": accept}
-        if draws is None and not self.is_network:
-            shared = planning.replication(self.regression, budget, **options)
-            chosen = in_response_units(shared.choices, self.measure, mechanism=mechanism)
-            return Planned(chosen, shared.draws, shared.reason)
-        count = draws or 1
-        chosen = planning.choose(self.regression, budget, draws=count, **options)
-        return Planned(in_response_units(chosen, self.measure, mechanism=mechanism), count)
+        question, count = self.regression, draws or 1
+        chosen = planning.choose(question, budget, draws=count, **options)
+        reason = None
+        if not self.is_network:
+            reason = why_no_interval(chosen.best, LEVEL, effect=question.expected_effect, noise=question.unit)
+        return Planned(in_response_units(chosen, self.measure, mechanism=mechanism), count, reason or "")
 
     @property
     def is_network(self) -> bool:

@@ -37,7 +37,18 @@ from .flags import (
 )
 from .show import number, progress, show_json, show_lines, show_table
 
-CALIBRATED = ("weight", "beta", "diffusion", "concentration", "steps", "candidates", "radius")
+CALIBRATED = (
+    "mode_noise",
+    "ridge",
+    "row_bound",
+    "weight",
+    "beta",
+    "diffusion",
+    "concentration",
+    "steps",
+    "candidates",
+    "radius",
+)
 """The numbers a calibration found or was given that say most; all of them are in --json."""
 
 PUBLIC_SEED = 20261115  # simulations of public numbers: the seed protects nothing and makes plans reproducible
@@ -92,7 +103,7 @@ def plan(
     if simulate:
         add_simulated(eligible, asked, found, simulate)
     document: dict[str, Any] = {
-        "budget": budget.to_dict(), "n": rows, "target": target, "draws": found.draws, "draws_reason": found.reason,
+        "budget": budget.to_dict(), "n": rows, "target": target, "draws": found.draws, "why_no_interval": found.why_no_interval,
         "model": found.choices.best.model.to_dict(), "why": found.choices.why, "eligible": eligible,
         "refused": found.choices.refused,
     }  # fmt: skip
@@ -153,6 +164,10 @@ def described(choice: Any) -> dict[str, Any]:
         "promise": choice.plan.guarantee.promise.to_dict(), "expected_rmse": known(choice.expected.private),
         "rmse_without_privacy": known(choice.expected.sampling), "bias": known(choice.expected.bias),
         "seconds": known(choice.seconds), "plan_digest": choice.plan.digest,
+        "designs": [
+            {"filled": design.filled, "correlation": design.correlation, "expected_rmse": design.expected.private,
+             "rmse_without_privacy": design.expected.sampling} for design in choice.designs
+        ],
     }  # fmt: skip
 
 
@@ -259,14 +274,26 @@ def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
     show_lines(*(f"{name}: not eligible. {reason}" for name, reason in document["refused"].items()))
     if document["why"]:
         show_lines("", f"Mechanism: {document['why']}")
-    if document["draws_reason"]:
-        show_lines(f"Draws: {document['draws_reason']}.".replace("..", "."))
+    if document["why_no_interval"]:
+        show_lines(f"No interval: {document['why_no_interval']}.")
+    for row in eligible:
+        show_designs(row)
     if "for_error" in document:
         show_lines("", *smallest_words(document["for_error"], document["n"], budget))
     if "figure" in document:
         show_lines(f"Figure written to {document['figure']['file']}.")
     what = "the prior" if asked.regression is None else "the reference design, for columns scaled to [-1, 1]"
     show_lines("", f"Errors are root mean squared per parameter, averaged over {what}; no record was read.")
+
+
+def show_designs(row: dict[str, Any]) -> None:
+    """What a fit may be expected to be off by, over designs that nobody has looked at."""
+    if row["designs"]:
+        show_table(
+            f"{row['mechanism']}: expected error over designs", ["columns fill", "correlation", "expected error", "without privacy"],
+            [[f"{design['filled']:.2g} of their range", f"{design['correlation']:g}", number(design["expected_rmse"]),
+              number(design["rmse_without_privacy"])] for design in row["designs"]],
+        )  # fmt: skip
 
 
 def smallest_words(found: dict[str, Any], n: int, budget: Any) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .asking import Planned, ask
+from .asking import LEVEL, Planned, ask
 from .flags import (
     Accept,
     AsJson,
@@ -41,7 +41,6 @@ from .flags import (
 )
 from .show import show_json, show_lines, show_remark, show_table, waiting
 
-LEVEL = 0.95
 MANY = 60
 """More numbers than this are not printed: nobody reads them, and the file has them all."""
 

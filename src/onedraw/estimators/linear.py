@@ -18,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from onedraw.errors import PromiseRefused
 from onedraw.models.features import read_rows
+from onedraw.models.fit_result import FitResult
 from onedraw.planning import Interval, Regression, interval
 from onedraw.planning.intervals import remembers_start, why_refused
+from onedraw.planning.released import fit_interval
 
 from .incoming import Incoming, incoming
 from .regression_release import RegressionEstimator
@@ -36,9 +38,11 @@ class LinearEstimator(RegressionEstimator):
     _centre: Array
     _middle: float
     _given: NDArray[np.bool_]
+    _fit_result: FitResult
     _public_question: Regression
 
     def _fit_linear(self, came: Incoming, question: Regression, y: Any, *, middle: float = 0.0) -> None:
+        self.__dict__.pop("_fit_result", None)  # of an earlier fit
         draws = self._release_regression(came, question, y)
         model = self.choice_.best.model
         self._centre, self._middle = draws.mean(axis=0), middle
@@ -49,8 +53,26 @@ class LinearEstimator(RegressionEstimator):
         self.intercept_ = blocks[:, features.count] if features.intercept else np.zeros(len(blocks))
         self._given = np.full(blocks.size, not self.interval_reason_)
         if not self.interval_reason_:
-            refused = remembers_start(draws, self.choice_.best, self._to_column_units())
-            self._given, self.interval_reason_ = ~refused, why_refused(refused, model.parameter_names[: blocks.size])
+            refused = self._refused(draws)
+            self._given = ~refused
+            self.interval_reason_ = why_refused(refused, model.parameter_names[: blocks.size], fit=self._is_fit)
+
+    @property
+    def _is_fit(self) -> bool:
+        return self.certificate_.draw.stages is not None
+
+    @property
+    def _fit(self) -> FitResult:
+        """The fit in the columns' own units, the response's middle included."""
+        if not hasattr(self, "_fit_result"):
+            self._fit_result = self.release_.fit
+        return self._fit_result
+
+    def _refused(self, draws: Array) -> NDArray[np.bool_]:
+        """Coefficients about which a fit knows too little, or whose path may remember its start."""
+        if self._is_fit:
+            return ~self._fit.given
+        return remembers_start(draws, self.choice_.best, self._to_column_units())
 
     def _readable(self, rows: Array) -> Array:
         """Draws in column units, with the response's public middle in the intercept."""
@@ -86,7 +108,32 @@ class LinearEstimator(RegressionEstimator):
         found = self._interval(level)
         return np.column_stack([found.low, found.high])
 
+    @property
+    def bse_(self) -> Array:
+        """Standard errors, in the order and units of `summary`; NaN where none can be given."""
+        self._check_fit()
+        return self._fit.standard_errors
+
+    @property
+    def pvalues_(self) -> Array:
+        """Two-sided p-values of "this coefficient is 0"; NaN where none can be given."""
+        self._check_fit()
+        return self._fit.p_values
+
+    def posterior(self, size: int, random_state: int | None = None) -> Array:
+        """(size, terms): draws from the normal posterior that was published, for nothing."""
+        self._check_fit()
+        return self._fit.posterior(size, np.random.default_rng(random_state))
+
+    def _check_fit(self) -> None:
+        check_is_fitted(self)
+        if not self._is_fit or not self._fit.informed:
+            reason = self.interval_reason_ or "its draws give intervals, but no standard errors"
+            raise PromiseRefused(f"This release has no standard errors: {reason}")
+
     def _interval(self, level: float) -> Interval:
+        if self._is_fit:
+            return fit_interval(self._fit, level)
         plan, question = self.choice_.best, self._public_question
         model, change = plan.model, self._to_column_units()
         found = interval(
@@ -114,8 +161,9 @@ class LinearEstimator(RegressionEstimator):
             low, high, sampling, privacy = found.low, found.high, found.parts.sampling, found.parts.privacy
         labels = [""] if model.row_blocks == 1 else [str(label) for label in model.classes]
         terms = [(name, label) for label in labels for name in model.features.column_names]
+        tested = self._fit.p_values if self._is_fit and self._fit.informed else unknown
         rows = [
-            Estimate(name, label, *(float(column[index]) for column in (values, low, high, sampling, privacy)))
+            Estimate(name, label, *(float(column[index]) for column in (values, low, high, sampling, privacy, tested)))
             for index, (name, label) in enumerate(terms)
         ]
         return rows, self.interval_reason_

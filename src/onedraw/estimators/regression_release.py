@@ -1,7 +1,7 @@
 """Estimators that ask a `planning.Regression`: how many draws, which mechanism, and the release of a row model.
 
-Unless ``n_draws`` says otherwise, eight or four draws share the budget where public numbers vouch for an interval
-(`planning.replication`), and one draw of full weight is released where they do not.
+A fit publishes an estimate with its information, and its intervals follow from that. Mechanisms that are named publish one
+draw of full weight, or ``n_draws`` that share the budget so that their spread gives an interval.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import numbers
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import Plan
 from onedraw.models.reading import column_chunks
-from onedraw.planning import Choices, Regression, Replication, choose, replication
+from onedraw.planning import Choices, Regression, choose
 from onedraw.planning.intervals import why_no_interval
 
 from .fitting import PrivateEstimator, cached
@@ -64,9 +63,6 @@ class RegressionEstimator(PrivateEstimator):
         if not isinstance(self.mechanism, str):
             raise InvalidModel(f"mechanism must be 'auto' or a mechanism's name, but {self.mechanism!r} came.")
         options = {"n": n, "mechanism": self.mechanism, "accept": accepted}
-        if isinstance(self.n_draws, str) and self.n_draws == "auto":
-            found = cached(replication, question, budget, **options)
-            return _explained(found, mechanism=self.mechanism), "" if found.draws > 1 else found.reason
         choice = cached(choose, question, budget, draws=self._draws(), **options)
         reason = why_no_interval(choice.best, LEVEL, effect=question.expected_effect, noise=question.unit)
         return choice, reason or ""
@@ -92,31 +88,17 @@ class RegressionEstimator(PrivateEstimator):
         return Declared(lower, upper)
 
     def _draws(self) -> int:
+        if isinstance(self.n_draws, str) and self.n_draws == "auto":
+            return 1
         if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, numbers.Integral) or self.n_draws < 1:
             raise WrongCall(
-                f"n_draws must be 'auto' or a whole number of at least 1, but {self.n_draws!r} came. 'auto' shares the "
-                "budget among eight or four draws where that gives an interval; 1 is one draw of full weight."
+                f"n_draws must be 'auto' or a whole number of at least 1, but {self.n_draws!r} came. 'auto' is one fit or one "
+                "draw; 4 or 8 draws of a named mechanism share its budget, so that their spread gives an interval."
             )
         return int(self.n_draws)
 
     def _incoming(self, X: Any, y: Any) -> Incoming:
         return incoming(self, X, y, reset=True)
-
-
-def _explained(found: Replication, *, mechanism: str) -> Choices:
-    """The choices with a sentence about the one taken: for an interval it need not be the one with the least error."""
-    taken = found.choices.eligible[0]
-    if found.draws == 1 or mechanism != "auto":
-        return found.choices
-    best = min(found.choices.eligible, key=lambda choice: choice.expected.private)
-    if best is taken:
-        return replace(found.choices, why=f"{found.choices.why} {found.draws} draws share the budget, for an interval.")
-    return replace(
-        found.choices,
-        why=f"{taken.name}: {found.draws} draws share the budget and give an interval, with expected error "
-        f"{taken.expected.private:.3g} per coefficient; {best.name} has {best.expected.private:.3g} and gives none. "
-        "Decided from public numbers, before any record was read.",
-    )
 
 
 def regression(kind: str, features: int, **options: Any) -> Regression:

@@ -21,6 +21,7 @@ class Estimate(NamedTuple):
     high: float
     sampling_error: float
     privacy_error: float
+    p_value: float = math.nan
 
 
 class Summary(tuple[Estimate, ...]):
@@ -39,12 +40,14 @@ class Summary(tuple[Estimate, ...]):
 
     def __str__(self) -> str:
         labelled = any(row.label for row in self)
+        tested = any(not math.isnan(row.p_value) for row in self)
         head = ["term", *(["label"] if labelled else []), "estimate", f"{100 * self.level:g} % interval"]
-        lines = [head]
+        lines = [[*head, "std err", "p"] if tested else head]
         for row in self:
             known = not math.isnan(row.low)
             between = f"{_shown(row.low)} to {_shown(row.high)}" if known else "–"
-            lines.append([row.term, *([row.label] if labelled else []), _shown(row.estimate), between])
+            line = [row.term, *([row.label] if labelled else []), _shown(row.estimate), between]
+            lines.append([*line, *_test(row)] if tested else line)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = (
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -52,6 +55,13 @@ class Summary(tuple[Estimate, ...]):
         return "\n".join([*table, *self.remarks])
 
     __repr__ = __str__
+
+
+def _test(row: Estimate) -> list[str]:
+    if math.isnan(row.p_value):
+        return ["–", "–"]
+    small = row.p_value < 0.001
+    return [_shown(math.hypot(row.sampling_error, row.privacy_error)), "< 0.001" if small else f"{row.p_value:.3f}"]
 
 
 def _shown(value: float) -> str:

@@ -203,7 +203,8 @@ def without_intervals(setting: Setting) -> Setting:
 
 def worth_measuring(setting: Setting, deviation: float) -> bool:
     """Whether the information of a usual design would stand out of its noise: otherwise its share is better spent elsewhere."""
-    return setting.n * constant.EXPECTED_INFORMATION[setting.loss.unit] >= constant.INFORMATIVE * deviation
+    kind = "quantile" if setting.loss.level is not None else setting.loss.unit
+    return setting.n * constant.EXPECTED_INFORMATION[kind] >= constant.INFORMATIVE * deviation
 
 
 def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:

@@ -268,6 +268,19 @@ def schema_features(schema: Any, target: str | None) -> dict[str, Any]:
     return {"features": len(names), "bounds": (tuple(lower), tuple(upper)), "feature_names": tuple(names)}
 
 
+def category_columns(schema: Any, target: str | None) -> tuple[tuple[int, int], ...]:
+    """(start, stop) of the 0/1 columns of each category, and of each binary column, among `schema_features`."""
+    found, start = [], 0
+    for name, column in schema.columns.items():
+        if name == target:
+            continue
+        width = len(column.labels) - 1 if column.kind == "category" else 1
+        if column.kind in ("category", "binary") and width:
+            found.append((start, start + width))
+        start += width
+    return tuple(found)
+
+
 def column_range(column: Any) -> tuple[float, float]:
     """The ends of a declared column as a number; of levels, 0 and 1 (one column for each)."""
     match column.kind:

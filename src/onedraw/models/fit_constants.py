@@ -74,6 +74,6 @@ rows, whose curvature moves with the estimate: there more is asked."""
 UNINFORMED_SHARE = 0.05
 """… and for a coefficient if the other directions carry at most this share of its variance."""
 
-EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5}
+EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5, "quantile": 0.25}
 """Information of a record in measured coordinates that a plan counts on when it decides whether to measure it at all: pq
-at a predictor of standard deviation 1.5, a rate of about one half, and log-cosh at its threshold."""
+at a predictor of standard deviation 1.5, a rate of about one half, log-cosh at its threshold, a density at a quartile."""

@@ -7,7 +7,6 @@ from .precision import smallest_epsilon, smallest_n
 from .questions import QUESTIONS, model_for
 from .regression import KINDS, Regression, Variant
 from .released import release_interval
-from .replication import Replication, replication
 
 __all__ = [
     "KINDS",
@@ -17,7 +16,6 @@ __all__ = [
     "Expectation",
     "Interval",
     "Regression",
-    "Replication",
     "Variant",
     "choices",
     "choose",
@@ -26,7 +24,6 @@ __all__ = [
     "interval_multiplier",
     "model_for",
     "release_interval",
-    "replication",
     "simulated_error",
     "smallest_epsilon",
     "smallest_n",

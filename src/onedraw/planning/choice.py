@@ -1,9 +1,10 @@
 """Which mechanism? The eligible one whose expected error is smallest, from public numbers only.
 
-`choices` ranks mechanisms for one model. `choose` answers a person's question: it ranks models and mechanisms, takes
-those alone whose promise is proven for what will really run (its sampler included), and says what it took and why.
-Of plans that are nearly as good as the best it takes the hardiest: the reference design has columns that fill their
-declared ranges and do not go together, real ones do neither, and a path just long enough for the design stops half-way.
+`choices` ranks mechanisms for one model. `choose` answers a person's question: it takes a fit (`PerturbedMode`) wherever
+there is one for the question and the budget, because it measures the design that all others have to guess, and real
+columns neither fill their declared ranges nor are uncorrelated (benchmarks/results/estimators_table.md). Elsewhere it
+ranks models and mechanisms by expected error, those alone whose promise is proven for what will really run (its sampler
+included). It says what it took and why.
 """
 
 from __future__ import annotations
@@ -15,13 +16,23 @@ from typing import Any
 
 from onedraw import samplers
 from onedraw.errors import InvalidModel, PromiseRefused
-from onedraw.mechanisms import BetaDivergence, Concentrated, Diffused, Direct, NoisyGradient, Plan, calibrate
+from onedraw.mechanisms import (
+    BetaDivergence,
+    Concentrated,
+    Diffused,
+    Direct,
+    NoisyGradient,
+    PerturbedMode,
+    Plan,
+    calibrate,
+)
 from onedraw.privacy import ApproxDP, Promise
 from onedraw.privacy.conversions import total_variation_within
 from onedraw.release.display import shown_as_html
 from onedraw.release.door import accepted_words, promise_of
 
-from .expectation import Expectation, error_of_narrow_columns, expected_error
+from .expectation import Expectation, expected_error
+from .fit_expectation import DesignError, expected_fit_errors
 from .intervals import LEAST_INFORMED, expected_half_width, informed
 from .regression import Regression, Variant
 from .work import estimated_seconds
@@ -31,11 +42,8 @@ CANDIDATES = (Direct(), Diffused(), Concentrated())
 MOST_SECONDS = 60.0
 """A mechanism whose draws would take longer, estimated from public numbers, is not taken unless it is named."""
 
-RELAXATIONS = (None, 4.0, 5.0, 8.0, 12.0, 20.0)
-"""How long a noisy-gradient path may last, in relaxation times."""
-
 TOLERATED = 1.15
-"""Of plans whose expected error is at most this many times the smallest, the hardiest is taken."""
+"""Of paths whose interval is at most this many times the narrowest, the longest is taken: it remembers least of its start."""
 
 LONGER = (12.0, 16.0, 20.0)
 """… where several draws are to give an interval, which the start must not shift: the longest whose interval is not much
@@ -54,8 +62,8 @@ class Choice:
     expected: Expectation
     name: str = ""
     seconds: float = math.nan
-    narrow: float = math.nan
-    """The error to expect where columns fill only a part of their declared ranges."""
+    designs: tuple[DesignError, ...] = ()
+    """Of a fit, what to expect in several designs; ``expected`` is the first."""
 
     def __repr__(self) -> str:
         return f"<Choice {self.name or self.plan.heading}, expected error {self.expected.private:.3g}>"
@@ -125,12 +133,14 @@ def choose(
 ) -> Choices:
     """The plans that answer ``question`` under ``budget``, best first; `PromiseRefused` if there is none.
 
-    ``mechanism`` names one variant, or is "auto": all of them, ranked by expected error under the reference design. Only
-    promises that are proven for the draw and its sampler count, unless ``accept`` names "estimated" or "assumed".
+    ``mechanism`` names one variant, or is "auto": a fit, or where there is none (networks, Gaussian and concentrated
+    budgets, several draws) all of them, ranked by expected error under the reference design. Only promises that are proven for the draw and its sampler count, unless ``accept`` names "estimated" or "assumed".
     Nothing here depends on a record.
     """
     accepted = accepted_words(accept)
     variants = question.variants() if mechanism == "auto" else (question.variant(mechanism),)
+    if mechanism == "auto" and (fit := _fit(question, budget, n, draws, records_per_person)) is not None:
+        return Choices((fit,), {}, why_taken([fit], mechanism, budget, n))
     found: list[Choice] = []
     refused: dict[str, PromiseRefused | InvalidModel] = {}
     for variant in variants:
@@ -141,11 +151,29 @@ def choose(
             refused[variant.name] = error
     if not found:
         raise PromiseRefused(_none_left(question, budget, n, refused))
-    taken = _hardiest(found)
     best = {choice.name: choice for choice in sorted(found, key=_rank, reverse=True)}  # the last of a name is its best
-    eligible = [taken, *sorted((choice for choice in best.values() if choice.name != taken.name), key=_rank)]
+    eligible = sorted(best.values(), key=_rank)
     reasons = {name: str(error) for name, error in refused.items()}
-    return Choices(tuple(eligible), reasons, _why(eligible, mechanism, budget, n))
+    return Choices(tuple(eligible), reasons, why_taken(eligible, mechanism, budget, n))
+
+
+def _fit(question: Regression, budget: Promise, n: int, draws: int, records_per_person: int) -> Choice | None:
+    """The fit that answers the question, or None where there is none for it, or for this budget or number of draws."""
+    variant = question.fit
+    if variant is None or draws > 1:
+        return None
+    try:
+        plan = calibrate(variant.mechanism, variant.model, budget, n=n, records_per_person=records_per_person)
+    except (PromiseRefused, InvalidModel):
+        return None
+    return _fit_choice(question, variant, plan)
+
+
+def _fit_choice(question: Regression, variant: Variant, plan: Plan) -> Choice:
+    sampler, _ = samplers.default_sampler(plan)
+    promise_of(plan, sampler.exactness(plan))
+    designs = expected_fit_errors(plan, effect=question.expected_effect, noise=question.unit)
+    return Choice(plan, designs[0].expected, variant.name, estimated_seconds(plan, sampler), designs)
 
 
 def _plans(
@@ -163,10 +191,15 @@ def _plans(
             "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
             'the risk by name with accept="estimated" or accept="assumed".'
         )
+    if isinstance(variant.mechanism, PerturbedMode):
+        plan = calibrate(
+            variant.mechanism, variant.model, budget, n=n, draws=draws, records_per_person=records_per_person
+        )
+        return [_fit_choice(question, variant, plan)]
     lengths: tuple[float | None, ...] = (None,)
-    if isinstance(variant.mechanism, NoisyGradient):
-        lengths = RELAXATIONS if draws == 1 else LONGER
-        if draws > 1 and question.prior_scale is None:
+    if isinstance(variant.mechanism, NoisyGradient) and draws > 1:
+        lengths = LONGER
+        if question.prior_scale is None:
             wide = replace(question, prior_scale=WIDER * question.scale, radius=question.ball)
             variant = wide.variant(variant.name)
     sizes = {"effect": question.expected_effect, "noise": question.unit}
@@ -179,8 +212,7 @@ def _plans(
         )  # fmt: skip
         sampler, _ = samplers.default_sampler(plan, accept=accepted)
         promise_of(plan, sampler.exactness(plan), accept=accepted)
-        expected, hardiness = expected_error(plan, **sizes), error_of_narrow_columns(plan, **sizes)
-        found.append(Choice(plan, expected, variant.name, estimated_seconds(plan, sampler), hardiness))
+        found.append(Choice(plan, expected_error(plan, **sizes), variant.name, estimated_seconds(plan, sampler)))
     if len(found) > 1 and draws > 1:
         possible = [choice for choice in found if informed(choice.plan, **sizes) >= LEAST_INFORMED]
         if possible:
@@ -202,13 +234,6 @@ def _rank(choice: Choice) -> tuple[bool, float]:
     return math.isnan(choice.expected.private), choice.expected.private
 
 
-def _hardiest(found: list[Choice]) -> Choice:
-    """Of the plans near the smallest expected error, the one that suffers least where columns fill less of their range."""
-    least = min(found, key=_rank)
-    near = [choice for choice in found if choice.expected.private <= TOLERATED * least.expected.private]
-    return min(near, key=lambda choice: choice.narrow) if near else least
-
-
 def _within_time(plans: list[Choice]) -> list[Choice]:
     """Those whose draws take at most as long as "auto" allows; refused if there is none."""
     quick = [choice for choice in plans if choice.seconds <= MOST_SECONDS or math.isnan(choice.seconds)]
@@ -221,8 +246,11 @@ def _within_time(plans: list[Choice]) -> list[Choice]:
     return quick
 
 
-def _why(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -> str:
+def why_taken(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -> str:
+    """What was picked, and why, in a sentence."""
     best = eligible[0]
+    if best.designs:
+        return _why_fit(best, budget, named=mechanism != "auto")
     if math.isnan(best.expected.private):
         error = "its error cannot be predicted"
     else:
@@ -233,16 +261,29 @@ def _why(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -> str
         return f"{best.name}: named by the caller; {error}."
     others = ", ".join(f"{choice.name} {choice.expected.private:.3g}" for choice in eligible[1:4])
     compared = f"; then {others}" if others else ""
-    smallest = best.expected.private <= min((choice.expected.private for choice in eligible[1:]), default=math.inf)
-    if math.isnan(best.expected.private):
-        rank = "the first"
-    else:
-        rank = "the smallest" if smallest else "near the smallest, and smaller where columns fill less of their range,"
+    rank = "the first" if math.isnan(best.expected.private) else "the smallest"
     chains = any(isinstance(choice.plan.mechanism, BetaDivergence) for choice in eligible)  # eligible only if accepted
     word = "proven, or accepted by name," if chains else "proven"
     return (
         f"{best.name}: {error}, {rank} of {len(eligible)} mechanism(s) {word} for {budget} with n = {n:,}{compared}. "
         "Decided from public numbers, before any record was read."
+    )
+
+
+def _why_fit(best: Choice, budget: Promise, *, named: bool) -> str:
+    """What a fit measures, and what to expect of it: a range, since it depends on columns nobody has looked at."""
+    errors = [design.expected.private for design in best.designs]
+    measures = (
+        "measures the columns' moments first"
+        if best.plan.parameters["moments_noise"]
+        else "takes the columns as declared"
+    )
+    interval = "standard errors" if best.plan.parameters["information_noise"] else "no standard errors at this n and ε"
+    stronger = ", keeps pure ε" if best.plan.parameters["pure"] and isinstance(budget, ApproxDP) else ""
+    return (
+        f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger} and gives {interval}. Expected error per coefficient "
+        f"{min(errors):.3g} to {max(errors):.3g} ({best.designs[0].words}; to {best.designs[-1].words}), "
+        f"{best.expected.sampling:.3g} without privacy in the first. Decided from public numbers, before any record was read."
     )
 
 

@@ -12,7 +12,7 @@ much of the error is the price of the promise. Only the sums of the records are 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
 from typing import Any
@@ -36,9 +36,6 @@ from onedraw.samplers import Exact, default_sampler, seeded_generator, seeded_ke
 
 from .design import Design, design_of
 from .moments import estimands, moments_of
-
-FILLED = (1.0, 0.5, 1 / 3)
-"""Shares of their declared ranges that columns may really fill."""
 
 SIMULATIONS = 400
 PUBLIC_SEED = 20170704  # a simulation of public numbers: the seed protects nothing and makes plans reproducible
@@ -72,25 +69,6 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
         found = moments_of(plan, design_of(plan, effect=effect, noise=noise))
         return UNKNOWN if found is None else Expectation(*found.errors(plan.draws))
     return _by_prior_predictive(plan)
-
-
-def error_of_narrow_columns(plan: Plan, *, effect: float | None = None, noise: float | None = None) -> float:
-    """Root mean square of the expected errors where columns fill all, half and a third of their declared ranges.
-
-    Real columns seldom fill their range. Narrow or correlated ones have less curvature than the reference design, and a
-    path that is just long enough for that one stops half-way. Each error counts as one of the linear predictor, in
-    which a narrow column's coefficient matters less.
-    """
-    if not isinstance(plan.model, RowModel):
-        return math.nan
-    design = design_of(plan, effect=effect, noise=noise)
-    errors = []
-    for share in FILLED:
-        found = moments_of(plan, replace(design, narrowness=share))
-        if found is None:
-            return math.nan
-        errors.append(share * found.errors(plan.draws)[0])
-    return math.sqrt(float(np.mean(np.square(errors))))
 
 
 def simulated_error(

@@ -10,7 +10,7 @@ sample's share is not bounded. The multiplier m is at least Student's t with J �
 by simulating releases from the mechanism's law on a small family of public designs (the declared effect and one and a
 half times it, features that fill half of their range), so that the worst of them covers: the Clopper–Pearson lower limit
 of its coverage is at least the level. What that law leaves out, bent posteriors, is why there is a regime
-(`replication`); benchmarks/interval_coverage.py measures the coverage of real releases. Where the draws of a
+(`informed`); benchmarks/interval_coverage.py measures the coverage of real releases. Where the draws of a
 noisy-gradient path show that it may still remember its start, the interval is refused, for the coefficients concerned or
 for all (`remembers_start`); where it was only slower than planned it is widened by what may be left.
 """
@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import NoisyGradient, Plan
+from onedraw.mechanisms import NoisyGradient, PerturbedMode, Plan
 from onedraw.mechanisms.plan import digest_of
 from onedraw.mechanisms.reference_design import residual_information, smallest_curvature
 from onedraw.models.likelihoods import Bernoulli
@@ -203,11 +203,14 @@ def remembers_start(draws: ArrayLike, plan: Plan, functional: ArrayLike | None =
     return np.asarray(slow | stuck)
 
 
-def why_refused(refused: ArrayLike, names: Sequence[str]) -> str:
+def why_refused(refused: ArrayLike, names: Sequence[str], *, fit: bool = False) -> str:
     """The rest of a sentence that begins "No interval"; empty if none was refused."""
     which = [repr(name) for name, without in zip(names, np.asarray(refused), strict=True) if without]
     if not which:
         return ""
+    if fit:
+        shown = "all of its coefficients" if len(which) == len(names) else ", ".join(which)
+        return f"the records say too little about {shown} to give an interval at this n and ε"
     return SLOW if len(which) == len(names) else f"for {', '.join(which)}, since {SLOW}"
 
 
@@ -286,7 +289,14 @@ def informed(plan: Plan, *, effect: float | None = None, noise: float | None = N
 
 
 def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, noise: float | None = None) -> str | None:
-    """The reason why the plan's draws give no interval, from public numbers; None if they do."""
+    """The reason why the plan's draws give no interval, from public numbers; None if they do.
+
+    A fit decides coefficient by coefficient once it is made, from the information it published, if it measures that.
+    """
+    if isinstance(plan.mechanism, PerturbedMode):
+        if plan.parameters["information_noise"]:
+            return None
+        return "with this n and ε the information would not stand out of its noise, so it is not measured"
     if plan.draws < 2:
         return "one draw does not show its own noise"
     known = informed(plan, effect=effect, noise=noise)

@@ -28,7 +28,7 @@ import numpy as np
 from scipy import optimize
 
 from onedraw.errors import InvalidModel
-from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, NoisyGradient
+from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, NoisyGradient, PerturbedMode
 from onedraw.mechanisms.beta_design import mean_information
 from onedraw.models import (
     Gaussian,
@@ -36,6 +36,7 @@ from onedraw.models import (
     HuberisedHinge,
     HuberRegression,
     LeastSquares,
+    LogCoshRegression,
     Logistic,
     Network,
     NormalInverseGamma,
@@ -93,6 +94,8 @@ class Regression:
     effect: float | None = None
     noise: float | None = None
     feature_names: Any = None
+    categories: tuple[tuple[int, int], ...] = ()
+    """(start, stop) of 0/1 columns that code one category; a fit uses that at most one of them is 1."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -167,6 +170,24 @@ class Regression:
 
     # ── the ways to answer ─────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def fit(self) -> Variant | None:
+        """A perturbed mode, which measures what the other mechanisms have to guess; None where the question has none."""
+        common, numeric = self._common(ball=False), self.kind in RESIDUALS
+        if numeric and self.response_bound is None:
+            return None
+        models: dict[str, Callable[[], Any]] = {
+            "logistic": lambda: Logistic(**common, loss="exp-linear", classes=self.classes),
+            "softmax": lambda: Softmax(**common, classes=self.classes),
+            "svc": lambda: HuberisedHinge(**common, width=HINGE_WIDTH, classes=self.classes),
+            "linear": lambda: LogCoshRegression(**common, response_bound=self.response_bound),
+            "quantile": lambda: Quantile(**common, **self._quantile_options),
+        }
+        if self.kind not in models:
+            return None
+        mechanism = PerturbedMode(categories=self.categories, prior=self.prior_scale is not None)
+        return Variant("fit", models[self.kind](), mechanism)
+
     def variants(self) -> tuple[Variant, ...]:
         """Every model and mechanism that could answer, ranked by nothing; some will refuse the budget."""
         builders: dict[str, Callable[[], list[Variant]]] = {
@@ -179,7 +200,8 @@ class Regression:
             "network-classifier": self._network,
             "network-regressor": self._network,
         }
-        return tuple(builders[self.kind]())
+        fit = [] if self.fit is None else [self.fit]
+        return (*fit, *builders[self.kind]())
 
     def variant(self, name: str) -> Variant:
         """The variant of this name."""
@@ -260,12 +282,7 @@ class Regression:
         ]
 
     def _quantile(self) -> list[Variant]:
-        options: dict[str, Any] = {
-            "level": 0.5 if self.quantile is None else self.quantile,
-            "smoothing": QUANTILE_WIDTH * self.unit,
-            "response_bound": self.response_bound,
-        }
-        free, on_ball = (Quantile(**self._common(ball), **options) for ball in (False, True))
+        free, on_ball = (Quantile(**self._common(ball), **self._quantile_options) for ball in (False, True))
         return [
             Variant("noisy-gradient", free, self._noisy_gradient()),
             Variant("gdp", free, Gibbs("gdp")),
@@ -302,6 +319,14 @@ class Regression:
 
     def _common(self, ball: bool) -> dict[str, Any]:
         return {**self._columns, "prior": Gaussian(scale=self.scale, radius=self.ball if ball else None)}
+
+    @property
+    def _quantile_options(self) -> dict[str, Any]:
+        return {
+            "level": 0.5 if self.quantile is None else self.quantile,
+            "smoothing": QUANTILE_WIDTH * self.unit,
+            "response_bound": self.response_bound,
+        }
 
     @property
     def _threshold(self) -> float:

@@ -23,9 +23,9 @@ from typing import Any
 
 from onedraw.data import Measure, Schema
 from onedraw.errors import InvalidModel, InvalidSchema
-from onedraw.models.features import column_range, schema_features
+from onedraw.models.features import category_columns, column_range, schema_features
 
-from .choice import Choices, _why
+from .choice import Choice, Choices, why_taken
 from .expectation import Expectation
 from .questions import QUESTIONS
 from .regression import KINDS, UNITS_IN_BOUND, Regression
@@ -86,6 +86,7 @@ def regression_for(
             f"The schema declares no column besides the target {target!r}, so there is nothing to explain it by. Declare "
             "the features, or ask for a proportion, a histogram or a mean."
         )
+    features["categories"] = category_columns(schema, target)
     if kind in CLASSIFICATIONS:
         return Regression(kind, **features, classes=classes_of(column, target, kind), **given), None
     measure, sizes = measured(column, target, kind, given)
@@ -147,9 +148,13 @@ def in_response_units(choices: Choices, measure: Measure | None, *, mechanism: s
     """The same plans, their expected errors in the target's own unit."""
     if measure is None:
         return choices
-    found = [replace(choice, expected=_times(choice.expected, measure.unit)) for choice in choices.eligible]
-    plan = choices.best
-    return Choices(tuple(found), choices.refused, _why(found, mechanism, plan.budget, plan.n))
+    found = [in_units(choice, measure.unit) for choice in choices.eligible]
+    return Choices(tuple(found), choices.refused, why_taken(found, mechanism, choices.best.budget, choices.best.n))
+
+
+def in_units(choice: Choice, unit: float) -> Choice:
+    designs = tuple(replace(design, expected=_times(design.expected, unit)) for design in choice.designs)
+    return replace(choice, expected=_times(choice.expected, unit), designs=designs)
 
 
 def _times(expected: Expectation, unit: float) -> Expectation:

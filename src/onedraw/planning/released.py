@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from onedraw.models.fit_result import FitResult
 from onedraw.release import Certificate, Release
-from onedraw.release.reading import column_units
+from onedraw.release.reading import column_units, fit_of
 from onedraw.release.verification import rebuild_plan
 
 from .intervals import Interval, Parts, interval
@@ -19,8 +20,18 @@ def release_interval(release: Release | Certificate, level: float = 0.95) -> Int
     """One entry for each released number; `PromiseRefused` says why where no interval can be vouched for."""
     certificate = release.certificate if isinstance(release, Release) else release
     plan = rebuild_plan(certificate)
+    if certificate.draw.stages is not None:
+        return fit_interval(fit_of(certificate, plan), level)
     draws = np.array(certificate.draw.values, dtype=np.float64)
     change, scale, shift = column_units(certificate, plan.model)
     found = interval(draws, plan, level, functional=change if hasattr(plan.model, "in_column_units") else None)
     centre, low, high = (shift + scale * np.asarray(part) for part in found[:3])
     return Interval(centre, low, high, Parts(*(scale * np.asarray(part) for part in found.parts)))
+
+
+def fit_interval(fit: FitResult, level: float) -> Interval:
+    """Of a fit, from the information it published; NaN for coefficients about which the records say too little."""
+    ends = fit.conf_int(level)
+    return Interval(
+        fit.estimate, ends[:, 0], ends[:, 1], Parts(fit.sampling_errors, fit.privacy_errors, np.zeros(len(ends)))
+    )

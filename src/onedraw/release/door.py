@@ -38,6 +38,7 @@ from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.accounts import QUOTED_DELTA
 from onedraw.mechanisms import Plan
 from onedraw.models import BetaTarget, ConjugateModel
+from onedraw.models.fit_result import FitResult
 from onedraw.models.row_model import RowModel
 from onedraw.plain_text import acting, texts_in
 from onedraw.privacy import (
@@ -139,6 +140,19 @@ class Release:
         # Their calibration simulates mechanisms, which is planning's business: looked up by name, for this room is below it.
         found = import_module("onedraw.planning").release_interval(self, level)
         return np.column_stack([found.low, found.high])
+
+    @property
+    def fit(self) -> FitResult:
+        """Of a fit: estimate, standard errors, intervals and tests in the units of the columns; free post-processing."""
+        from .reading import fit_of
+        from .verification import rebuild_plan
+
+        return fit_of(self.certificate, rebuild_plan(self.certificate))
+
+    def posterior(self, size: int, *, random_state: int | None = None) -> NDArray[np.float64]:
+        """(size, parameters): draws from the normal posterior a fit published, in the units of the columns. They cost
+        nothing and may be as many as anybody wants: whoever holds the file can make them."""
+        return self.fit.posterior(size, np.random.default_rng(random_state))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the certificate with its draw as JSON: whole or not at all. Safer still: ``release(…, out=path)``."""

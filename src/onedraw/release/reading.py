@@ -16,9 +16,10 @@ from scipy import special
 
 from onedraw.data import Number, Schema, read
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import Plan
+from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.mechanisms.candidate_plan import shares
 from onedraw.models.features import LARGEST, Features, column_range, schema_rows
+from onedraw.models.fit_result import FitResult
 from onedraw.models.row_model import RowModel
 
 from .certificate import Certificate
@@ -27,7 +28,14 @@ Array = NDArray[np.float64]
 
 PROBABILITIES = ("Logistic", "Softmax", "BinaryRegression")
 MARGINS = ("Hinge", "HuberisedHinge")
-NUMBERS = ("LeastSquares", "HuberRegression", "Quantile", "GaussianRegression", "StudentTRegression")
+NUMBERS = (
+    "LogCoshRegression",
+    "LeastSquares",
+    "HuberRegression",
+    "Quantile",
+    "GaussianRegression",
+    "StudentTRegression",
+)
 
 
 # ── draws in column units ────────────────────────────────────────────────────────────────────────────────────
@@ -54,6 +62,16 @@ def readable_draws(certificate: Certificate, model: Any) -> Array:
     """All draws, one row each, in the units of the columns."""
     change, scale, shift = column_units(certificate, model)
     return scale * (np.array(certificate.draw.values, dtype=np.float64) @ change.T) + shift
+
+
+def fit_of(certificate: Certificate, plan: Plan) -> FitResult:
+    """A release in stages as people read it: estimate, errors and tests in the units of the columns. Free post-processing."""
+    if certificate.draw.stages is None or not isinstance(plan.mechanism, PerturbedMode):
+        raise WrongCall(
+            f"This release is a draw by {certificate.mechanism.name}, not a fit: it has no information to build on. Use "
+            "its draws, or release with mechanism='fit'."
+        )
+    return plan.mechanism.result(plan, certificate.draw.stages).in_units(*column_units(certificate, plan.model))
 
 
 def average(draws: Array, plan: Plan) -> Array:

@@ -88,7 +88,9 @@ def coefficient_table(release: Release | Certificate, level: float = 0.95) -> Co
         level=level,
         sampling_sd=list(found.parts.sampling),
         privacy_sd=list(found.parts.privacy),
-        remark=why_refused([math.isnan(end) for end in found.low], certificate.draw.names),
+        remark=why_refused(
+            [math.isnan(end) for end in found.low], certificate.draw.names, fit=certificate.draw.stages is not None
+        ),
     )
 
 
