@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.errors import CertificateRejected, PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.errors import CertificateRejected, PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import (
     CountRegression,
@@ -87,7 +87,7 @@ def test_budgets_that_corners_blow_up_are_refused_with_the_mechanism_to_use(budg
 
 
 def test_several_draws_are_refused_because_a_posterior_is_free() -> None:
-    with pytest.raises(WrongCall, match="posterior"):
+    with pytest.raises(UnsupportedBudget, match="posterior"):
         calibrate(PerturbedMode(), MODELS["exp-linear"], od.PureDP(1.0), n=1000, draws=4)
 
 

@@ -100,9 +100,9 @@ def test_several_classes_are_predicted_up_to_a_common_score():
 @pytest.mark.slow
 @pytest.mark.parametrize("question", [LOGISTIC, LINEAR], ids=["logistic", "linear"])
 def test_what_auto_picks_is_close_to_the_best_that_is_proven(question):
-    """100 data sets for every proven mechanism; benchmarks/plan_accuracy.py has twenty settings."""
+    """100 data sets for every proven mechanism but fits; benchmarks/plan_accuracy.py has twenty settings."""
     generator, errors = np.random.default_rng(8), []
-    for choice in choose(question, BUDGET, n=600).eligible:
+    for choice in choose(question, od.GaussianDP(0.25), n=600).eligible:
         if choice.seconds < 0.2:
             found = simulated_error(choice.plan, data_sets=100, generator=generator, effect=1.0, noise=1.0)
             errors.append(found.private)

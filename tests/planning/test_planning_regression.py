@@ -6,16 +6,17 @@ import dataclasses
 import inspect
 import json
 import math
+import time
 
 import numpy as np
 import pytest
 
 import onedraw as od
 from onedraw import errors
+from onedraw.mechanisms import PerturbedMode
 from onedraw.mechanisms.plan import plan_from_dict
 from onedraw.planning import Regression, choose, smallest_epsilon, smallest_n
-from onedraw.planning.choice import MOST_SECONDS, TOLERATED
-from onedraw.planning.expectation import error_of_narrow_columns, expected_error
+from onedraw.planning.choice import MOST_SECONDS
 from onedraw.planning.work import estimated_seconds
 
 BUDGET = od.ApproxDP(1.0, 1e-6)
@@ -74,7 +75,8 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("kind", QUESTIONS)
 def test_every_eligible_plan_keeps_the_budget_is_proven_and_can_be_stored(kind):
-    found = choose(QUESTIONS[kind], BUDGET, n=2000)
+    """Under a Gaussian budget, for which there is no fit, all are ranked."""
+    found = choose(QUESTIONS[kind], od.GaussianDP(0.3), n=2000)
     assert set(found.refused) | {choice.name for choice in found.eligible} == {
         variant.name for variant in QUESTIONS[kind].variants()
     }
@@ -84,8 +86,7 @@ def test_every_eligible_plan_keeps_the_budget_is_proven_and_can_be_stored(kind):
         assert choice.seconds <= MOST_SECONDS
         assert plan_from_dict(json.loads(json.dumps(choice.plan.to_dict()))) == choice.plan
     expected = [choice.expected.private for choice in found.eligible]
-    assert expected[1:] == sorted(expected[1:])
-    assert expected[0] <= TOLERATED * min(expected)
+    assert expected == sorted(expected)
     assert np.isfinite(expected).all()
     assert found.best is found.eligible[0].plan
 
@@ -93,17 +94,60 @@ def test_every_eligible_plan_keeps_the_budget_is_proven_and_can_be_stored(kind):
 # ── the choice ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_of_nearly_equal_plans_the_one_for_narrow_columns_is_taken():
-    """A longer path costs a little under the design and saves much where columns fill a third of their ranges."""
-    taken = choose(LOGISTIC, od.ApproxDP(5.0, 1e-5), n=600).eligible[0]
-    variant = LOGISTIC.variant(taken.name)
-    usual = od.calibrate(variant.mechanism, variant.model, od.ApproxDP(5.0, 1e-5), n=600)
-    assert taken.expected.private <= TOLERATED * expected_error(usual).private
-    assert taken.narrow == error_of_narrow_columns(taken.plan) < 0.85 * error_of_narrow_columns(usual)
+@pytest.mark.parametrize("kind", [kind for kind in QUESTIONS if kind != "huber"])
+def test_a_fit_is_taken_wherever_there_is_one(kind):
+    for budget in (BUDGET, od.PureDP(1.0)):
+        found = choose(QUESTIONS[kind], budget, n=2000)
+        assert [choice.name for choice in found.eligible] == ["fit"]
+        assert isinstance(found.best.mechanism, PerturbedMode)
+        assert found.best.guarantee.promise.implies(budget)
+    assert choose(QUESTIONS[kind], od.GaussianDP(0.3), n=2000).eligible[0].name != "fit"
+    assert choose(QUESTIONS[kind], BUDGET, n=2000, draws=4).eligible[0].name != "fit", "it is published once"
+
+
+def test_a_question_without_a_range_of_responses_has_no_fit():
+    assert QUESTIONS["huber"].fit is None
+    assert Regression("linear", 2, bounds=(0, 1), threshold=1.0).fit is None
+
+
+def test_the_choice_of_a_fit_says_what_it_measures_and_what_to_expect_of_which_design():
+    found = choose(LOGISTIC, BUDGET, n=8000)
+    errors_by_design = [design.expected.private for design in found.eligible[0].designs]
+    assert len(errors_by_design) == 6
+    assert errors_by_design[0] == min(errors_by_design) == found.eligible[0].expected.private
+    assert "measures the columns' moments first" in found.why
+    assert "standard errors" in found.why
+    assert f"{errors_by_design[0]:.3g} to {max(errors_by_design):.3g}" in found.why
+    assert "before any record was read" in found.why
+
+
+@pytest.mark.parametrize("filled", [1.0, 1.0 / 3.0])
+def test_the_expected_error_of_a_fit_is_that_of_simulated_fits(filled):
+    """Sixty fits in a design that a plan names: within 20 % of what it says."""
+    from onedraw.samplers.fit import Stages
+    from onedraw.samplers.fit_noise import Noise
+
+    n, generator, squares = 6000, np.random.default_rng(3), []
+    taken = choose(Regression("logistic", 3, bounds=(-1, 1), effect=1.0), BUDGET, n=n).eligible[0]
+    for _ in range(60):
+        truth = np.array([1.0, -1.0, 1.0, 0.0]) / filled
+        X = np.column_stack([filled * generator.uniform(-1, 1, (n, 3)), np.ones(n)])
+        y = np.where(generator.uniform(size=n) < 1.0 / (1.0 + np.exp(-X @ truth)), 1.0, -1.0)
+        target = taken.plan.target(od.models.Encoded(n, X, y))
+        published = Stages(target, Noise(generator, pure=target.problem.pure)).run()
+        squares.append((taken.plan.mechanism.estimate(taken.plan, published.to_dict()) - truth) ** 2)
+    (expected,) = (one.expected.private for one in taken.designs if one.filled == filled and one.correlation == 0.0)
+    assert math.sqrt(np.mean(squares)) == pytest.approx(expected, rel=0.2)
+
+
+def test_planning_forty_columns_takes_seconds():
+    began = time.process_time()
+    choose(Regression("logistic", 40, bounds=(0, 1), classes=[0, 1]), BUDGET, n=26_000)
+    assert time.process_time() - began < 2.0
 
 
 def test_the_choice_says_what_it_took_and_why():
-    found = choose(LOGISTIC, BUDGET, n=2000)
+    found = choose(LOGISTIC, od.GaussianDP(0.3), n=2000)
     best = found.eligible[0]
     assert found.why.startswith(f"{best.name}: expected error {best.expected.private:.3g} per coefficient")
     assert "before any record was read" in found.why
@@ -118,7 +162,7 @@ def test_nothing_of_a_choice_can_depend_on_a_record():
 
 
 def test_unproven_samplers_are_not_taken_unless_named():
-    assert "accept=" in choose(LOGISTIC, BUDGET, n=500).refused["beta-divergence"]
+    assert "accept=" in choose(LOGISTIC, od.GaussianDP(0.3), n=500).refused["beta-divergence"]
     with pytest.raises(errors.PromiseRefused, match="accept="):
         choose(LOGISTIC, BUDGET, n=500, mechanism="beta-divergence")
     found = choose(LOGISTIC, BUDGET, n=500, mechanism="beta-divergence", accept="assumed")
@@ -143,14 +187,9 @@ def test_a_named_mechanism_is_taken_and_an_unknown_name_lists_the_known():
         choose(LOGISTIC, BUDGET, n=2000, mechanism="exponential")
 
 
-def test_a_pure_budget_leaves_the_exact_mechanisms():
-    assert {choice.name for choice in choose(LOGISTIC, od.PureDP(1.0), n=2000).eligible} == {"candidates"}
-    assert {choice.name for choice in choose(LINEAR, od.PureDP(1.0), n=2000).eligible} == {"least-squares"}
-
-
 def test_work_beyond_the_cap_is_left_to_those_who_name_it(monkeypatch):
     monkeypatch.setattr("onedraw.planning.choice.MOST_SECONDS", 0.001)
-    found = choose(LINEAR, BUDGET, n=2000)
+    found = choose(LINEAR, od.GaussianDP(0.3), n=2000)
     assert {choice.name for choice in found.eligible} == {"least-squares", "least-squares gdp"}
     assert "Name it" in found.refused["noisy-gradient huber"]
     assert choose(LINEAR, BUDGET, n=2000, mechanism="noisy-gradient huber").best is not None

@@ -173,7 +173,7 @@ class PerturbedMode(Mechanism):
                 "Gaussian bounds. Use a budget in ε and δ, or NoisyGradient(), which keeps this kind."
             )
         if request.draws != 1:
-            raise WrongCall(
+            raise UnsupportedBudget(
                 "A perturbed mode is published once: its normal posterior gives as many draws as anybody wants, for nothing. "
                 "Leave out draws, and call release.posterior(size)."
             )
