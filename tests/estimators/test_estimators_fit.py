@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -49,7 +50,7 @@ def test_the_example_of_the_front_page_runs_unchanged():
     assert model.score(X, y) > 0.55
     assert od.verify(model.certificate_).answer == "consistent"
     assert model.guarantee_.promise.implies(od.ApproxDP(1.0, 1e-6))
-    assert "smallest" in model.choice_.why
+    assert model.choice_.why.startswith("fit, which measures the columns' moments first")
     assert "Not recorded in any ledger" in model.certificate_.sentence
 
 
@@ -58,7 +59,8 @@ def test_a_delta_of_zero_means_a_pure_promise():
     model = od.DPLogisticRegression(1.0, delta=0, bounds=(0, 1), classes=[0, 1], n_draws=1).fit(X, y)
     assert model.guarantee_.promise.implies(od.PureDP(1.0))
     assert model.certificate_.promise.delta == 0.0
-    assert model.choice_.eligible[0].name == "candidates"
+    assert model.choice_.eligible[0].name == "fit"
+    assert model.choice_.best.parameters["pure"] == 1.0
 
 
 # ── units, names, tables ─────────────────────────────────────────────────────────────────────────────────────
@@ -235,16 +237,34 @@ def test_the_interval_of_a_logistic_regression_covers():
         hits += ((low < truth) & (truth < high))[given].tolist()
         narrow += (np.abs((low + high) / 2 - truth) < (high - low) / 10)[given].tolist()
     assert len(hits) > 16
-    assert len(model.draws_) in (4, 8)
+    assert len(model.draws_) == 1
     assert covered(hits, 0.9) > 1e-6
     assert covered(narrow, 0.9) < 1e-6
+
+
+def test_a_fit_has_standard_errors_tests_and_a_posterior_in_the_columns_units():
+    X, y = classification(6000)
+    model = od.DPLogisticRegression(2.0, bounds=((0, 0, 0), (1, 1, 2)), classes=[0, 1], random_state=3).fit(X, y)
+    rows = model.summary()
+    assert np.allclose([row.estimate for row in rows], [*model.coef_[0], *model.intercept_])
+    assert np.allclose(model.bse_, [math.hypot(row.sampling_error, row.privacy_error) for row in rows])
+    low, high = model.conf_int(0.95).T
+    assert np.all((high - low) / 2 >= 1.95 * model.bse_)
+    assert np.array_equal(model.pvalues_ < 0.01, (low > 0) | (high < 0)) or np.all(model.pvalues_ >= 0)
+    assert "std err" in str(rows)
+    draws = model.posterior(4000, random_state=1)
+    assert np.allclose(draws.mean(axis=0), [*model.coef_[0], *model.intercept_], atol=5 * model.bse_.max() / 60)
+    assert np.allclose(draws.std(axis=0), model.bse_, rtol=0.1)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.conf_int(), model.conf_int())
+    assert model.fit(X[:300], y[:300]).interval_reason_, "an earlier fit's errors do not linger"
 
 
 def test_outside_the_regime_there_is_one_draw_and_a_reason():
     X, y = classification(300)
     model = od.DPLogisticRegression(0.5, bounds=(0, 1), classes=[0, 1]).fit(X, y)
     assert len(model.draws_) == 1
-    assert "below 25" in model.interval_reason_
+    assert "not stand out of its noise" in model.interval_reason_
     with pytest.raises(PromiseRefused, match="gives no interval"):
         model.conf_int()
 
