@@ -117,7 +117,8 @@ def test_the_choice_of_a_fit_says_what_it_measures_and_what_to_expect_of_which_d
     assert errors_by_design[0] == min(errors_by_design) == found.eligible[0].expected.private
     assert "measures the columns' moments first" in found.why
     assert "standard errors" in found.why
-    assert f"{errors_by_design[0]:.3g} to {max(errors_by_design):.3g}" in found.why
+    assert f"{errors_by_design[0]:.3g} to {max(errors_by_design):.3g}" in found.expectation
+    assert not any(f"{error:.3g}" in found.why for error in errors_by_design)
     assert "before any record was read" in found.why
 
 

@@ -11,10 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from .asking import Planned, ask, name_of
+from .asking import Planned, ask
 from .flags import AsJson
-from .planning import figure_of
-from .show import number, show_json, show_lines, show_table, waiting
+from .planning import described, figure_of, show_designs
+from .publishing import show_estimates
+from .show import number, show_json, show_lines, waiting
 
 # What a pathologist knows of such slides before seeing any of these, in the units of the measuring program: radii of cell
 # nuclei in pixels, texture as the spread of grey values, concave points as a share of the outline. Round numbers, not the
@@ -119,10 +120,7 @@ def write_patients(path: Path) -> None:
 
 
 def plan_rows(planned: Planned) -> list[dict[str, Any]]:
-    return [
-        {"mechanism": name_of(choice), "expected_rmse": choice.expected.private, "rmse_without_privacy": choice.expected.sampling}
-        for choice in planned.choices.eligible
-    ]  # fmt: skip
+    return [described(choice) for choice in planned.choices.eligible]
 
 
 def audited(path: Path) -> Any:
@@ -168,17 +166,14 @@ def _predictions(place: Path, source: Path) -> Any:
 
 
 def show(document: dict[str, Any], place: Path) -> None:
-    show_table(
-        "1  Plan: how good would each mechanism be? (no record read yet)", ["mechanism", "expected error", "without privacy"],
-        [[row["mechanism"], number(row["expected_rmse"]), number(row["rmse_without_privacy"])] for row in document["plan"]],
-    )  # fmt: skip
-    show_table(
-        f"\n2  Release: log-odds of {TARGET} = malignant", ["column", "coefficient"],
-        [[row["name"], number(row["estimate"])] for row in document["estimates"]],
-    )  # fmt: skip
+    show_lines("1  Plan: how good would it be? (no record read yet)")
+    for row in document["plan"]:
+        show_designs(row)
+    show_lines("")
+    show_estimates(f"2  Release: log-odds of {TARGET} = malignant", document["estimates"])
     show_lines(document["sentence"])
     if document["why_no_interval"]:
-        show_lines(f"No interval: {document['why_no_interval'].partition(':')[2].partition(';')[0].strip()}.")
+        show_lines(f"No interval: {document['why_no_interval'].rstrip('.')}.")
     audit = document["audit"]
     show_lines(
         "", f"3  Verify: {document['verified']}; the promise follows from the certificate's numbers, and the books hold it.",

@@ -104,8 +104,8 @@ def plan(
         add_simulated(eligible, asked, found, simulate)
     document: dict[str, Any] = {
         "budget": budget.to_dict(), "n": rows, "target": target, "draws": found.draws, "why_no_interval": found.why_no_interval,
-        "model": found.choices.best.model.to_dict(), "why": found.choices.why, "eligible": eligible,
-        "refused": found.choices.refused,
+        "model": found.choices.best.model.to_dict(), "why": found.choices.why, "expectation": found.choices.expectation,
+        "eligible": eligible, "refused": found.choices.refused,
     }  # fmt: skip
     if for_error is not None:
         document["for_error"] = {"error": for_error} | smallest(asked, budget, rows, for_error, mechanism=mechanism)
@@ -268,8 +268,8 @@ def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
     head = ["mechanism", "expected error", *(["simulated"] if simulated else []), "without privacy", "calibrated"]
     show_table(
         f"{asked.title}: {budget}, n = {document['n']:,}", head,
-        [[row["mechanism"], figure_of(row["expected_rmse"]), *([figure_of(row["simulated_rmse"])] if simulated else []),
-          figure_of(row["rmse_without_privacy"]), _numbers(row["parameters"])] for row in eligible],
+        [[row["mechanism"], range_of(row, "expected_rmse"), *([figure_of(row["simulated_rmse"])] if simulated else []),
+          range_of(row, "rmse_without_privacy"), _numbers(row["parameters"])] for row in eligible],
     )  # fmt: skip
     show_lines(*(f"{name}: not eligible. {reason}" for name, reason in document["refused"].items()))
     if document["why"]:
@@ -282,8 +282,10 @@ def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
         show_lines("", *smallest_words(document["for_error"], document["n"], budget))
     if "figure" in document:
         show_lines(f"Figure written to {document['figure']['file']}.")
-    what = "the prior" if asked.regression is None else "the reference design, for columns scaled to [-1, 1]"
-    show_lines("", f"Errors are root mean squared per parameter, averaged over {what}; no record was read.")
+    what = "averaged over the prior" if asked.regression is None else "for columns scaled to [-1, 1]"
+    if any(row["designs"] for row in eligible):
+        what += "; once a release is made its standard errors count, not these"
+    show_lines("", f"Errors are root mean squared per parameter, {what}. No record was read.")
 
 
 def show_designs(row: dict[str, Any]) -> None:
@@ -291,7 +293,7 @@ def show_designs(row: dict[str, Any]) -> None:
     if row["designs"]:
         show_table(
             f"{row['mechanism']}: expected error over designs", ["columns fill", "correlation", "expected error", "without privacy"],
-            [[f"{design['filled']:.2g} of their range", f"{design['correlation']:g}", number(design["expected_rmse"]),
+            [["all of their range" if design["filled"] == 1.0 else "a third of it", f"{design['correlation']:g}", number(design["expected_rmse"]),
               number(design["rmse_without_privacy"])] for design in row["designs"]],
         )  # fmt: skip
 
@@ -307,6 +309,12 @@ def smallest_words(found: dict[str, Any], n: int, budget: Any) -> list[str]:
             f"An error of {found['error']:g} is expected with n = {n:,} records from ε = {found['smallest_epsilon']:g}."
         )
     return [*lines, *found["reasons"]]
+
+
+def range_of(row: dict[str, Any], key: str) -> str:
+    """One figure, or of a fit the smallest and the largest over designs."""
+    errors = [design[key] for design in row["designs"]]
+    return f"{number(min(errors))} to {number(max(errors))}" if errors else figure_of(row[key])
 
 
 def figure_of(value: float | None) -> str:

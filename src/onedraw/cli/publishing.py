@@ -125,7 +125,7 @@ def release(
             "estimates": numbers, "level": LEVEL, "why_no_interval": reason,
         })  # fmt: skip
         return
-    show(result.certificate, numbers, reason, why=planned.choices.why)
+    show(result.certificate, numbers, reason, why=planned.choices.why, expected="" if table else planned.choices.expectation)
     if report is not None:
         show_lines(f"Report written to {report}.")
     show_lines(f"Written to {out}. Check it with: onedraw verify {out} --ledger {books.place}")
@@ -197,7 +197,7 @@ def intervals(result: Any, planned: Planned) -> tuple[Any, str]:
         return None, "single weights of a network mean nothing: units can be exchanged. Use its predictions"
     try:
         table = coefficient_table(result, LEVEL)
-        return table, table.remark
+        return (table if any(map(math.isfinite, table.low)) else None), table.remark
     except PromiseRefused as error:
         return None, str(error)
 
@@ -211,42 +211,52 @@ def coefficients(result: Any, table: Any) -> list[dict[str, Any]]:
     if table is None:
         values = average(readable_draws(certificate, plan.model), plan)
         return [{"name": name, "estimate": float(value), "low": None, "high": None} for name, value in zip(certificate.draw.names, values, strict=True)]  # fmt: skip
+    rows = zip(
+        table.names, table.centre, table.low, table.high, table.sampling_sd, table.privacy_sd, table.std_err, table.p_value,
+        strict=True,
+    )  # fmt: skip
+    keys = ("low", "high", "sampling_sd", "privacy_sd", "std_err", "p_value")
     return [
-        {"name": name, "estimate": centre, "low": low, "high": high, "sampling_sd": sampling, "privacy_sd": privacy}
-        for name, centre, low, high, sampling, privacy in zip(
-            table.names, table.centre, map(finite, table.low), map(finite, table.high),
-            map(finite, table.sampling_sd), map(finite, table.privacy_sd), strict=True,
-        )
-    ]  # fmt: skip
+        {"name": name, "estimate": centre} | dict(zip(keys, map(finite, known), strict=True))
+        for name, centre, *known in rows
+    ]
 
 
 def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def show(certificate: Any, numbers: list[dict[str, Any]], reason: str, *, why: str = "") -> None:
+def show(certificate: Any, numbers: list[dict[str, Any]], reason: str, *, why: str = "", expected: str = "") -> None:
     show_lines(certificate.sentence)
-    target = certificate.data.target
     if len(numbers) > MANY or certificate.draw.quantity == "network weights":
         show_lines(f"{len(numbers)} {certificate.draw.quantity}; score new records with onedraw predict.")
-    elif any(row["low"] is not None for row in numbers):
-        show_table(
-            f"{certificate.draw.quantity} of {target}, in the units of the columns", ["parameter", "released", f"{100 * LEVEL:g} % interval"],
-            [[row["name"], f"{row['estimate']:.6g}", between(row)] for row in numbers],
-        )  # fmt: skip
     else:
-        show_table(
-            f"{certificate.draw.quantity} of {target}, in the units of the columns", ["parameter", "released"],
-            [[row["name"], f"{row['estimate']:.6g}"] for row in numbers],
-        )  # fmt: skip
-    if why:
-        show_lines(f"Mechanism: {why}")
+        show_estimates(f"{certificate.draw.quantity} of {certificate.data.target}, in the units of the columns", numbers)
+    show_lines(*(f"{head}{words}" for head, words in (("Mechanism: ", why), ("", expected)) if words))
     if reason:
         show_lines(f"No interval: {reason.rstrip('.')}.")
 
 
+def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
+    """As much as is known: estimate, interval, and of a fit standard error and p."""
+    given = any(row["low"] is not None for row in numbers)
+    tested = given and any(row["p_value"] is not None for row in numbers)
+    head = ["parameter", "released", *([f"{100 * LEVEL:g} % interval"] if given else []), *(["std err", "p"] if tested else [])]
+    show_table(
+        title, head,
+        [[row["name"], f"{row['estimate']:.6g}", *([between(row)] if given else []), *(tested_words(row) if tested else [])]
+         for row in numbers],
+    )  # fmt: skip
+
+
 def between(row: dict[str, Any]) -> str:
     return "–" if row["low"] is None or row["high"] is None else f"{row['low']:.4g} to {row['high']:.4g}"
+
+
+def tested_words(row: dict[str, Any]) -> list[str]:
+    if row["p_value"] is None:
+        return ["–", "–"]
+    return [f"{row['std_err']:.4g}", "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"]
 
 
 def verify(

@@ -82,6 +82,21 @@ class Choices:
     def best(self) -> Plan:
         return self.eligible[0].plan
 
+    @property
+    def expectation(self) -> str:
+        """Of a fit, the error to expect: a range over designs, since nobody has looked at the columns; else empty.
+
+        It is the plan's. A fit that was made has standard errors of its own, and they replace it.
+        """
+        first, *_, last = self.eligible[0].designs or (None, None)
+        if first is None or last is None:
+            return ""
+        errors = [design.expected.private for design in self.eligible[0].designs]
+        return (
+            f"Expected error per coefficient {min(errors):.3g} to {max(errors):.3g} ({first.words}; to {last.words}), "
+            f"{first.expected.sampling:.3g} without privacy in the first. Predicted before any record was read."
+        )
+
     def __repr__(self) -> str:
         return f"<Choices: {self.why or ', '.join(map(repr, self.eligible))}>"
 
@@ -271,19 +286,14 @@ def why_taken(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -
 
 
 def _why_fit(best: Choice, budget: Promise, *, named: bool) -> str:
-    """What a fit measures, and what to expect of it: a range, since it depends on columns nobody has looked at."""
-    errors = [design.expected.private for design in best.designs]
-    measures = (
-        "measures the columns' moments first"
-        if best.plan.parameters["moments_noise"]
-        else "takes the columns as declared"
-    )
-    interval = "standard errors" if best.plan.parameters["information_noise"] else "no standard errors at this n and ε"
-    stronger = ", keeps pure ε" if best.plan.parameters["pure"] and isinstance(budget, ApproxDP) else ""
+    """What a fit measures and gives; what to expect of it is `Choices.expectation`."""
+    numbers = best.plan.parameters
+    measures = "measures the columns' moments first" if numbers["moments_noise"] else "takes the columns as declared"
+    interval = "standard errors" if numbers["information_noise"] else "no standard errors at this n and ε"
+    stronger = ", keeps pure ε" if numbers["pure"] and isinstance(budget, ApproxDP) else ""
     return (
-        f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger} and gives {interval}. Expected error per coefficient "
-        f"{min(errors):.3g} to {max(errors):.3g} ({best.designs[0].words}; to {best.designs[-1].words}), "
-        f"{best.expected.sampling:.3g} without privacy in the first. Decided from public numbers, before any record was read."
+        f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger} and gives {interval}. "
+        "Decided from public numbers, before any record was read."
     )
 
 

@@ -14,7 +14,11 @@ from typing import Any
 
 from onedraw.errors import WrongCall
 from onedraw.release import Certificate, Release
-from onedraw.release.reading import average, readable_draws
+from onedraw.release.reading import average, fit_of, readable_draws
+from onedraw.release.verification import rebuild_plan
+
+
+NUMBERS = ("centre", "low", "high", "sampling_sd", "privacy_sd", "p_value")
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,8 @@ class CoefficientTable:
     """One row for each name: a centre, an interval at ``level``, and the two parts of its uncertainty.
 
     ``sampling_sd`` is what would remain without privacy, ``privacy_sd`` what the release adds; a bound that is not
-    finite means that this coordinate has no interval, and ``remark`` says why.
+    finite means that this coordinate has no interval, and ``remark`` says why. ``p_value`` is of "this is 0", NaN where
+    nothing was tested.
     """
 
     names: Sequence[str]
@@ -33,12 +38,15 @@ class CoefficientTable:
     sampling_sd: Sequence[float]
     privacy_sd: Sequence[float]
     remark: str = ""
+    p_value: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(map(str, self.names)))
-        for field in ("centre", "low", "high", "sampling_sd", "privacy_sd"):
+        if not self.p_value:
+            object.__setattr__(self, "p_value", (math.nan,) * len(self.names))
+        for field in NUMBERS:
             object.__setattr__(self, field, tuple(map(float, getattr(self, field))))
-        lengths = {len(getattr(self, name)) for name in ("names", "centre", "low", "high", "sampling_sd", "privacy_sd")}
+        lengths = {len(getattr(self, name)) for name in ("names", *NUMBERS)}
         if len(lengths) != 1:
             raise WrongCall(
                 f"A table of coefficients has one entry per name in every column, but columns of {sorted(lengths)} "
@@ -51,6 +59,15 @@ class CoefficientTable:
         if any(value < 0 for value in (*self.sampling_sd, *self.privacy_sd)):
             raise WrongCall("A standard deviation is not negative. Pass sampling_sd and privacy_sd per name.")
 
+    @property
+    def std_err(self) -> tuple[float, ...]:
+        """Sampling and privacy noise together."""
+        return tuple(map(math.hypot, self.sampling_sd, self.privacy_sd))
+
+    @property
+    def tested(self) -> bool:
+        return any(map(math.isfinite, self.p_value))
+
     @classmethod
     def read(cls, given: Any) -> CoefficientTable:
         """From anything with the same attributes, such as what planning returns."""
@@ -59,7 +76,7 @@ class CoefficientTable:
         try:
             return cls(
                 given.names, given.centre, given.low, given.high, float(given.level),
-                given.sampling_sd, given.privacy_sd, str(getattr(given, "remark", "")),
+                given.sampling_sd, given.privacy_sd, str(getattr(given, "remark", "")), tuple(getattr(given, "p_value", ())),
             )  # fmt: skip
         except (AttributeError, TypeError, ValueError) as error:
             if isinstance(error, WrongCall):
@@ -71,15 +88,17 @@ class CoefficientTable:
 
 
 def coefficient_table(release: Release | Certificate, level: float = 0.95) -> CoefficientTable:
-    """The intervals that a release's own draws give, in the units of the columns: post-processing, it costs nothing.
+    """The intervals that a release's own numbers give, in the units of the columns: post-processing, it costs nothing.
 
     `PromiseRefused` says why where there are none; hand its text to the report instead.
     """
     from onedraw.planning import release_interval
     from onedraw.planning.intervals import why_refused
+    from onedraw.planning.released import fit_interval
 
     certificate = release.certificate if isinstance(release, Release) else release
-    found = release_interval(certificate, level)
+    fit = None if certificate.draw.stages is None else fit_of(certificate, rebuild_plan(certificate))
+    found = release_interval(certificate, level) if fit is None else fit_interval(fit, level)
     return CoefficientTable(
         certificate.draw.names,
         centre=list(found.centre),
@@ -88,9 +107,8 @@ def coefficient_table(release: Release | Certificate, level: float = 0.95) -> Co
         level=level,
         sampling_sd=list(found.parts.sampling),
         privacy_sd=list(found.parts.privacy),
-        remark=why_refused(
-            [math.isnan(end) for end in found.low], certificate.draw.names, fit=certificate.draw.stages is not None
-        ),
+        remark=why_refused([math.isnan(end) for end in found.low], certificate.draw.names, fit=fit is not None),
+        p_value=() if fit is None else tuple(fit.p_values),
     )
 
 
@@ -110,6 +128,7 @@ class Row:
     sampling: tuple[float, float] | None = None
     sampling_sd: float = math.nan
     privacy_sd: float = math.nan
+    p_value: float = math.nan
 
     @property
     def allowance(self) -> float:
@@ -154,7 +173,7 @@ def publishes_picks(plan: Any) -> bool:
 def _with_interval(table: CoefficientTable, index: int) -> Row:
     centre, low, high = table.centre[index], table.low[index], table.high[index]
     sampling, privacy = table.sampling_sd[index], table.privacy_sd[index]
-    row = Row(table.names[index], centre, sampling_sd=sampling, privacy_sd=privacy)
+    row = Row(table.names[index], centre, sampling_sd=sampling, privacy_sd=privacy, p_value=table.p_value[index])
     if not (math.isfinite(low) and math.isfinite(high)):
         return row
     quantile = NormalDist().inv_cdf(0.5 + table.level / 2.0)

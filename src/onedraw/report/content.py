@@ -21,12 +21,14 @@ from . import pictures
 from .attacker import COMMON, Attacker
 from .audited import AuditFinding
 from .coefficients import CoefficientTable
+from .correlations import correlations, words_of
 from .numerals import lattice_words, shortened, shown, shown_down, shown_up, small
 from .results import kind_of, results_of
 
 STANDING = {
     "exact": "Exact draw",
     "last-iterate": "Proven",
+    "as-run": "Proven",
     "within-tv": "Accounted for",
     "estimated": "Estimated, not proven",
     "assumed": "Assumed, not proven",
@@ -77,6 +79,7 @@ def content(
         "epsilon": shown_up(certificate.promise.epsilon),
         "delta": small(certificate.promise.delta),
         "results": results_of(certificate, plan, table, why_none=reason),
+        "correlations": words_of(correlations(certificate, plan)),
         "attacker": attacker_words(attacker, plan),
         "assumptions": assumptions_of(certificate),
         "budget": None if ledger is None or certificate.ledger is None else budget_of(ledger, certificate.ledger.dataset),
@@ -84,7 +87,7 @@ def content(
         "numbers": [(name.replace("_", " "), shown(value)) for name, value in certificate.mechanism.parameters.items()],
         "model": json.dumps(certificate.plan.get("model"), indent=2, ensure_ascii=False),
         "audit": None if finding is None else audit_words(finding, promise),
-        "expected": None if plan_table is None else expected_of(plan_table),
+        "expected": None if plan_table is None else expected_of(plan_table, replaced=table is not None),
         "json": certificate.to_json(),
     }  # fmt: skip
 
@@ -270,10 +273,18 @@ def expected_words(error: float) -> str:
     return shown(error) if math.isfinite(error) else "unknown"
 
 
-def expected_of(choices: Any) -> dict[str, Any]:
-    """The plan's table: every mechanism that could have been used, best first, and why the others could not."""
+def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
+    """The plan's table: every mechanism that could have been used, best first, and why the others could not.
+
+    A fit's plan speaks of several designs instead; where the release has standard errors they replace it, and it is left out.
+    """
+    designs = () if replaced else choices.eligible[0].designs
     return {
-        "rows": [
+        "designs": [
+            (design.words, expected_words(design.expected.private), expected_words(design.expected.sampling))
+            for design in designs
+        ],
+        "rows": [] if choices.eligible[0].designs else [
             (choice.plan.heading, expected_words(choice.expected.private), expected_words(choice.expected.sampling))
             for choice in choices.eligible
         ],

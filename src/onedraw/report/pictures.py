@@ -19,6 +19,12 @@ ROW_HEIGHT = 26
 OWN_SCALES = 25.0
 """Rows whose extents differ by more than this cannot share an axis: the small ones would vanish."""
 
+STRONGEST = 0.5
+"""How opaque a correlation of 1 is: words on it must stay readable."""
+
+MOST_NUMBERED = 8
+"""More cells in a row than this have no room for numbers on a phone; the table below has them."""
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -135,6 +141,38 @@ def budget_bar(spent: float, total: float) -> Markup:
         '<rect class="left" x="0" y="1" width="100%" height="20" rx="4"/>'
         '<rect class="spent" x="0" y="1" width="{}%" height="20" rx="4"/></svg>'
     ).format(f"{100 * share:.0f} % of the budget is spent", round(100 * share, 2))
+
+
+def heat_strips(rows: Sequence[Sequence[float]]) -> list[Markup]:
+    """The lower triangle of a correlation matrix, a strip for each row but the first: the stronger the colour, the closer to 1
+    or −1; the sign is in the colour and, where there is room, in the number."""
+    count = len(rows) - 1
+    return [_frame(*(_cell(value, place, count) for place, value in enumerate(row))) for row in rows[1:]]
+
+
+def heat_axis(count: int) -> Markup:
+    """The columns' numbers, which stand before their names."""
+    words = (
+        Markup('<text x="{}%" y="13" text-anchor="middle">{}</text>').format(round(100 * (k + 0.5) / count, 3), k + 1)
+        for k in range(count)
+    )
+    return Markup('<svg class="axis" height="18" aria-hidden="true" focusable="false">{}</svg>').format(
+        Markup("").join(words)
+    )
+
+
+def _cell(value: float, place: int, count: int) -> Markup:
+    left, width = round(100 * place / count + 0.15, 3), round(100 / count - 0.3, 3)
+    known = math.isfinite(value)
+    rect = Markup('<rect class="cell {}" x="{}%" y="1" width="{}%" height="24" fill-opacity="{}"/>').format(
+        "unknown" if not known else "down" if value < 0 else "up", left, width, f"{STRONGEST * abs(value):.2f}" if known else 1,
+    )  # fmt: skip
+    if not known or count > MOST_NUMBERED:
+        return rect
+    shown = f"{abs(value):.2f}".removeprefix("0")
+    return rect + Markup('<text x="{}%" y="17" text-anchor="middle">{}</text>').format(
+        round(100 * (place + 0.5) / count, 3), f"−{shown}" if value < 0 else shown
+    )
 
 
 # ── the parts of a row ───────────────────────────────────────────────────────────────────────────────────────

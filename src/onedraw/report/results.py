@@ -6,6 +6,7 @@ import math
 import re
 from typing import Any
 
+from onedraw.mechanisms import PerturbedMode
 from onedraw.release import Certificate
 
 from . import pictures
@@ -22,6 +23,11 @@ COLUMNS = {
     "coefficients": ("Column", "Coefficient"),
 }
 
+FIT_WORDS = (
+    " They rest on the information that the release measured, not on a guess about the design. If the model is wrong, they are "
+    "about the coefficients that make the fit's own weighted loss smallest."
+)
+
 KINDS = {
     "BetaBernoulli": "Proportion",
     "DirichletCategorical": "Histogram",
@@ -36,6 +42,8 @@ KINDS = {
     "LeastSquares": "Linear regression",
     "GaussianRegression": "Linear regression",
     "HuberRegression": "Linear regression (Huber)",
+    "LogCoshRegression": "Linear regression (robust)",
+    "CountRegression": "Regression of counts",
     "Quantile": "Quantile regression",
     "StudentTRegression": "Linear regression (Student t)",
     "PoissonRegression": "Poisson regression",
@@ -77,7 +85,8 @@ def results_of(
         "across": across,
         "hidden_intercept": form == "coefficients" and len(drawn) < len(rows),
         "several": table is None and plan.draws > 1,
-        "allowance": table is not None and plan.draws > 1,
+        "allowance": "" if table is None else allowance_words(plan, rows),
+        "tested": table is not None and table.tested,
     }
 
 
@@ -152,6 +161,8 @@ def row_words(row: Row, *, share: bool, odds: bool) -> dict[str, Any]:
         "sampling": None if not math.isfinite(row.sampling_sd) else write(row.sampling_sd),
         "privacy": None if not math.isfinite(row.privacy_sd) else write(row.privacy_sd),
         "allowance": None if not math.isfinite(row.allowance) else write(row.allowance),
+        "error": None if not math.isfinite(row.p_value) else write(math.hypot(row.sampling_sd, row.privacy_sd)),
+        "p": None if not math.isfinite(row.p_value) else "< 0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}",
         "odds": "" if not odds or is_intercept(row.name) else odds_words(row.value),
     }
 
@@ -185,6 +196,13 @@ def meaning(model: Any) -> str:
             )
         case "LeastSquares" | "GaussianRegression" | "HuberRegression":
             return "A coefficient is the change of the expected response for one unit more of the column." + scaled
+        case "LogCoshRegression":
+            return (
+                "A coefficient is the change of the response's centre for one unit more of the column; far responses count less than "
+                "in least squares." + scaled
+            )
+        case "CountRegression":
+            return "A coefficient is the change of the logarithm of the expected count for one unit more of the column." + scaled
         case "Quantile":
             return "A coefficient is the change of the response's quantile for one unit more of the column." + scaled
         case "DirichletCategorical":
@@ -208,6 +226,18 @@ def meaning(model: Any) -> str:
             return "The released numbers, by name."
 
 
+def is_fit(plan: Any) -> bool:
+    return isinstance(plan.mechanism, PerturbedMode)
+
+
+def allowance_words(plan: Any, rows: list[Row]) -> str:
+    """What the thin ends of an interval allow for; empty where there are none to be seen."""
+    if plan.draws > 1:
+        return "allowance for few draws and odd designs"
+    ends = [row.allowance / (row.interval[1] - row.interval[0]) for row in rows if row.interval and row.allowance > 0]
+    return "allowance for noise in the measured information" if is_fit(plan) and max(ends, default=0.0) > 0.01 else ""
+
+
 def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
     if table is not None:
@@ -217,7 +247,8 @@ def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str
         )
         return (
             f"Bars are {100 * table.level:g} % intervals under the model. The thick part is what sampling alone would leave; the "
-            f"middle part is what the noise for privacy adds.{allowance if plan.draws > 1 else ''}{no_interval(table)}"
+            f"middle part is what the noise for privacy adds.{allowance if plan.draws > 1 else ''}"
+            f"{FIT_WORDS if is_fit(plan) else ''}{no_interval(table)}"
         )
     shown_as = draws_words(plan)
     if why_none:
@@ -231,7 +262,11 @@ def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str
 
 
 def no_interval(table: CoefficientTable) -> str:
-    return f" No interval is given {table.remark.rstrip('.')}." if table.remark else ""
+    """Of a noisy-gradient path a remark begins with "for", of a fit it is a sentence."""
+    remark = table.remark.rstrip(".")
+    if not remark:
+        return ""
+    return f" No interval is given {remark}." if remark.startswith("for ") else f" {remark[:1].upper()}{remark[1:]}."
 
 
 def draws_words(plan: Any) -> str:
