@@ -17,28 +17,67 @@ def no_records(hospital):
     return hospital
 
 
-def test_every_mechanism_is_listed_best_first_with_the_reasons_of_the_others(run, no_records):
-    code, out, err = run(*LOGISTIC, "--draws=1", "--json")
+def test_a_fit_is_planned_over_designs_before_any_record_is_read(run, no_records):
+    code, out, err = run(*LOGISTIC, "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    (row,) = document["eligible"]
+    assert row["mechanism"] == "fit"
+    assert row["expected_rmse"] == row["designs"][0]["expected_rmse"]
+    assert all(design["rmse_without_privacy"] < design["expected_rmse"] for design in row["designs"])
+    errors = [design["expected_rmse"] for design in row["designs"]]
+    assert max(errors) > 3 * min(errors)  # columns that hardly vary and go together are far worse
+    code, out, _ = run(*LOGISTIC)
+    assert code == 0
+    assert f"{min(errors):.4g} to {max(errors):.4g}" in out
+    assert "a third of it" in out
+    assert "once a release is made its standard errors count" in out
+    assert "No record was read" in out
+
+
+def test_without_a_fit_every_mechanism_is_listed_best_first_with_the_reasons_of_the_others(run, no_records):
+    code, out, err = run(*LOGISTIC, "--draws=4", "--json")
     assert code == 0, err
     document = json.loads(out)
     errors = [row["expected_rmse"] for row in document["eligible"]]
     assert errors == sorted(errors)
-    assert {"noisy-gradient", "candidates", "gdp", "bounded"} <= {row["mechanism"] for row in document["eligible"]}
+    assert {"noisy-gradient", "gdp"} <= {row["mechanism"] for row in document["eligible"]}
     assert "accept" in document["refused"]["beta-divergence"]
     assert all(row["rmse_without_privacy"] < row["expected_rmse"] for row in document["eligible"])
-    code, out, _ = run(*LOGISTIC, "--draws=1")
+    code, out, _ = run(*LOGISTIC, "--draws=4")
     assert code == 0
     assert "beta-divergence: not eligible" in out
-    assert "no record was read" in out
+    assert "No record was read" in out
     assert document["eligible"][0]["mechanism"] in out.partition("Mechanism:")[2][:60]
 
 
-def test_how_many_draws_is_said_beforehand(run, no_records):
-    _, few, _ = run(*LINEAR, "--mechanism=least-squares", "--json")
-    _, many, _ = run(*LINEAR, "--mechanism=least-squares", "--json", "--rows=200000", "--epsilon=5")
-    assert json.loads(few)["draws"] == 1
-    assert "below 25" in json.loads(few)["draws_reason"]
-    assert json.loads(many)["draws"] == 8
+def test_whether_there_will_be_an_interval_is_said_beforehand(run, no_records):
+    few, many = (json.loads(run(*LINEAR, "--json", f"--rows={n}", "--epsilon=1")[1]) for n in (300, 20000))
+    assert "would not stand out" in few["why_no_interval"]
+    assert not many["why_no_interval"]
+    _, draws, _ = run(*LINEAR, "--mechanism=least-squares", "--draws=8", "--json")
+    assert "below 25" in json.loads(draws)["why_no_interval"]
+
+
+@pytest.mark.parametrize("over", ["rows", "epsilon"])
+def test_the_figure_of_a_fit_shows_its_range_over_designs(run, no_records, over):
+    code, out, err = run(*LINEAR, "--figure=plan.svg", f"--over={over}", "--json")
+    assert code == 0, err
+    points = json.loads(out)["figure"]["points"]
+    assert len(points) == 9
+    lows, highs = ([point["expected_rmse"][f"fit, {which} design"] for point in points] for which in ("best", "worst"))
+    assert all(low < high for low, high in zip(lows, highs, strict=True))
+    assert lows[-1] < lows[0]
+    assert highs[-1] < highs[0]
+    assert (no_records / "plan.svg").read_text().startswith("<?xml")
+
+
+def test_the_smallest_n_of_a_fit_reaches_the_wanted_error(run, no_records):
+    code, out, err = run(*LINEAR, "--for-error=200", "--json")
+    assert code == 0, err
+    found = json.loads(out)["for_error"]
+    _, again, _ = run(*LINEAR, f"--rows={found['smallest_rows']}", "--json")
+    assert 150 < json.loads(again)["eligible"][0]["expected_rmse"] <= 200
 
 
 def test_the_prediction_is_checked_by_simulation(run, no_records):
@@ -121,8 +160,8 @@ def test_a_question_about_one_column_has_a_figure_and_a_simulation_too(run, no_r
         (["--figure=nowhere/plan.png"], 2, "does not exist"),
         (["--figure=old.png"], 2, "exists already"),
         (["--over=columns"], 2, "rows or epsilon"),
-        (["--for-error=0"], 2, "above 0"),
-        (["--for-error=nan"], 2, "above 0"),
+        (["--for-error=0"], 2, "between 1e-60 and 1e60"),
+        (["--for-error=nan"], 2, "between 1e-60 and 1e60"),
         (["--model=proportion", "--for-error=1"], 2, "answered for regressions"),
         (["--rows=0"], 2, "at least 1"),
         (["--rows=-3"], 2, "at least 1"),

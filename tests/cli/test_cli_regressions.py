@@ -67,7 +67,7 @@ def test_a_network_without_a_named_assumption_exits_3(release, releases_booked, 
 def test_coefficients_and_intercept_come_in_the_units_of_the_columns(run, release, hospital):
     """With much budget the published line is the true one: range 0 … 20000, so a forgotten centre is off by 10000."""
     write_patients(hospital / "patients.csv", 4000)
-    code, out, err = release("cost", "linear", mechanism="least-squares", epsilon=300, json=True)
+    code, out, err = release("cost", "linear", mechanism="least-squares", draws=8, epsilon=300, json=True)
     assert code == 0, err
     document = json.loads(out)
     assert document["data"]["measure"] == {"centre": 10000.0, "unit": 2500.0}
@@ -86,17 +86,63 @@ def test_coefficients_and_intercept_come_in_the_units_of_the_columns(run, releas
     assert np.allclose(json.loads(scores)["values"], [[2200.0], [9400.0], [4000.0]], atol=500)
 
 
-def test_intervals_are_printed_where_the_regime_allows(release):
-    code, out, err = release("cost", "linear", mechanism="least-squares", epsilon=200)
+def test_a_fit_is_the_default_and_shows_standard_errors_and_tests(run, release, hospital):
+    write_patients(hospital / "patients.csv", 4000)
+    code, out, err = release("cost", "linear", epsilon=3, json=True)
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["mechanism"]["name"] == "PerturbedMode"
+    assert not document["why_no_interval"]
+    for row in document["estimates"]:
+        assert abs(row["estimate"] - TRUTH[row["name"]]) < 6 * row["std_err"], row
+        assert row["std_err"] == pytest.approx(np.hypot(row["sampling_sd"], row["privacy_sd"]))
+        assert row["low"] <= row["estimate"] - 1.95 * row["std_err"]
+        assert row["p_value"] < 0.05, row  # every effect is far from 0
+    _, scores, _ = run("predict", "release.json", "new.csv", "--json")
+    assert np.allclose(json.loads(scores)["values"], [[2200.0], [9400.0], [4000.0]], atol=500)
+    code, out, err = release("cost", "linear", epsilon=3, out="again.json", report="again.html")
+    assert code == 0, err
+    assert re.search(r"parameter.*released.*95 % interval.*std err.*p", out)
+    assert "< 0.001" in out
+    assert "xpected error" not in out  # the plan's figure describes no release that was made
+    assert "xpected error" not in (hospital / "again.html").read_text()
+
+
+def test_a_fit_without_standard_errors_says_so_and_what_was_expected(release):
+    code, out, err = release("cost", "linear", epsilon=1)
+    assert code == 0, err
+    assert "No interval: with this n and ε the information would not stand out of its noise" in out
+    assert "std err" not in out
+    assert "Predicted before any record was read" in out
+
+
+def test_refused_coefficients_are_named_in_a_plain_sentence(release, hospital):
+    """Nobody is on ward c, so nothing is known about it."""
+    write_patients(hospital / "patients.csv", 4000)
+    text = (hospital / "patients.csv").read_text()
+    (hospital / "patients.csv").write_text(text.replace(",c,", ",a,"))
+    code, out, err = release("ill", "logistic", epsilon=3, report="report.html")
+    assert code == 0, err
+    sentence = "the records say too little about 'ward=c' to give an interval at this n and ε."
+    assert f"No interval: {sentence}" in out
+    assert re.search(r"ward=c .*–.*–.*–", out)
+    assert re.search(r"age .* to .* < 0.001", out)
+    page = (hospital / "report.html").read_text()
+    assert sentence[1:].replace("'", "&#39;") in page
+
+
+def test_several_draws_of_a_named_mechanism_give_intervals_from_their_spread(release):
+    code, out, err = release("cost", "linear", mechanism="least-squares", draws=8, epsilon=200)
     assert code == 0, err
     assert "95 % interval" in out
     assert " to " in out
+    assert "std err" not in out
 
 
-def test_the_reason_is_printed_where_it_does_not(release):
-    code, out, _ = release("cost", "linear", mechanism="least-squares", epsilon=1)
+def test_the_reason_is_printed_where_they_do_not(release):
+    code, out, _ = release("cost", "linear", mechanism="least-squares", draws=8, epsilon=1)
     assert code == 0
-    assert "No interval: one draw of full weight" in out
+    assert "No interval: n·w·λ·s₀² is" in out
 
 
 def test_csv_and_parquet_give_the_same_release(release, hospital):

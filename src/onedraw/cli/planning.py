@@ -240,11 +240,19 @@ def expected_over(
                 found = asked.planned(asked_for, n=size if over == "rows" else n, draws=draws, **options)
             except PromiseRefused:
                 continue
-            errors = {name_of(choice): known(choice.expected.private) for choice in found.choices.eligible}
+            errors = {name: error for choice in found.choices.eligible for name, error in errors_of(choice).items()}
             plain = known(found.choices.eligible[0].expected.sampling)
             at = size if over == "rows" else asked_for.stated_epsilon
             points.append({"at": at, "expected_rmse": errors, "rmse_without_privacy": plain})
     return points
+
+
+def errors_of(choice: Any) -> dict[str, float | None]:
+    """By the name of the line in the figure: of a fit two, between which the designs lie."""
+    if not choice.designs:
+        return {name_of(choice): known(choice.expected.private)}
+    errors = [design.expected.private for design in choice.designs]
+    return {f"{name_of(choice)}, worst design": max(errors), f"{name_of(choice)}, best design": min(errors)}
 
 
 def scaled(budget: Any, factor: float) -> Any:
@@ -279,7 +287,7 @@ def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
     for row in eligible:
         show_designs(row)
     if "for_error" in document:
-        show_lines("", *smallest_words(document["for_error"], document["n"], budget))
+        show_lines("", *smallest_words(document["for_error"], document["n"], budget, best_design=bool(eligible[0]["designs"])))
     if "figure" in document:
         show_lines(f"Figure written to {document['figure']['file']}.")
     what = "averaged over the prior" if asked.regression is None else "for columns scaled to [-1, 1]"
@@ -298,15 +306,16 @@ def show_designs(row: dict[str, Any]) -> None:
         )  # fmt: skip
 
 
-def smallest_words(found: dict[str, Any], n: int, budget: Any) -> list[str]:
+def smallest_words(found: dict[str, Any], n: int, budget: Any, *, best_design: bool) -> list[str]:
+    design = ", in the best of the designs" if best_design else ""
     lines: list[str] = []
     if found["smallest_rows"] is not None:
         lines.append(
-            f"An error of {found['error']:g} is expected from n = {found['smallest_rows']:,} records under {budget}."
+            f"An error of {found['error']:g} is expected from n = {found['smallest_rows']:,} records under {budget}{design}."
         )
     if found["smallest_epsilon"] is not None:
         lines.append(
-            f"An error of {found['error']:g} is expected with n = {n:,} records from ε = {found['smallest_epsilon']:g}."
+            f"An error of {found['error']:g} is expected with n = {n:,} records from ε = {found['smallest_epsilon']:g}{design}."
         )
     return [*lines, *found["reasons"]]
 

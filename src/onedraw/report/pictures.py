@@ -171,7 +171,7 @@ def _cell(value: float, place: int, count: int) -> Markup:
         return rect
     shown = f"{abs(value):.2f}".removeprefix("0")
     return rect + Markup('<text x="{}%" y="17" text-anchor="middle">{}</text>').format(
-        round(100 * (place + 0.5) / count, 3), f"−{shown}" if value < 0 else shown
+        round(100 * (place + 0.5) / count, 3), f"−{shown}" if round(value, 2) < 0 else shown
     )
 
 
