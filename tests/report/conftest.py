@@ -95,6 +95,33 @@ def releases(books):
     }  # fmt: skip
 
 
+def fitted(kind):
+    """A fit of 4000 patients whose age and dose go together (0.6), with standard errors."""
+    from onedraw.mechanisms import PerturbedMode
+
+    generator, n = np.random.default_rng(5), 4000
+    age = generator.normal(size=n)
+    dose = 0.6 * age + 0.8 * generator.normal(size=n)
+    X = np.clip(np.column_stack([50 + 12 * age, 20 + 5 * dose, generator.random(n) < 0.3]), [0, 0, 0], [100, 50, 1])
+    options = {
+        "bounds": ((0.0, 0.0, 0.0), (100.0, 50.0, 1.0)), "scaled": True, "feature_names": ("age", "dose", NASTY),
+        "prior": od.Gaussian(scale=1.0),
+    }  # fmt: skip
+    if kind == "logistic":
+        model = od.models.Logistic(features=3, classes=["well", "ill"], **options)
+        y = np.array(["well", "ill"])[(generator.random(n) < 1 / (1 + np.exp(-0.8 * age - X[:, 2]))).astype(int)]
+    else:
+        model = od.models.LogCoshRegression(features=3, response_bound=10.0, **options)
+        y = np.clip(3 * age + X[:, 2] + generator.normal(size=n), -10, 10)
+    plan = od.calibrate(PerturbedMode(intervals=True, pure=False), model, od.ApproxDP(3.0, 1e-6), n=n)
+    return od.release(plan, (X, y), random_state=11)
+
+
+@pytest.fixture(scope="session")
+def fits():
+    return {kind: fitted(kind) for kind in ("logistic", "linear")}
+
+
 @pytest.fixture(scope="session")
 def table(releases):
     """An interval for the eight logistic draws, three parts sampling to four parts privacy."""

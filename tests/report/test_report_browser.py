@@ -55,6 +55,14 @@ def files(releases, books, table, tmp_path_factory):
     }
 
 
+@pytest.fixture(scope="module")
+def fit_file(fits, tmp_path_factory):
+    from onedraw.report import coefficient_table
+
+    fit = fits["linear"]
+    return write_report(fit, tmp_path_factory.mktemp("fit") / "fit.html", interval=coefficient_table(fit))
+
+
 def look(browser, file, *, width, scheme="light"):
     """What is wrong with a page: console messages, requests beyond the file, barriers, words beyond the edge."""
     from axe_playwright_python.sync_playwright import Axe
@@ -86,6 +94,12 @@ def test_nothing_is_wrong_with_a_report(browser, files, kind, width):
     found, picture = look(browser, files[kind], width=WIDTHS[width])
     assert found == {"messages": [], "requests": [], "barriers": [], "beyond the edge": 0}
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("width", "scheme"), [("phone", "light"), ("desk", "dark")])
+def test_nothing_is_wrong_with_the_heat_map_and_tests_of_a_fit(browser, fit_file, width, scheme):
+    found, _ = look(browser, fit_file, width=WIDTHS[width], scheme=scheme)
+    assert found == {"messages": [], "requests": [], "barriers": [], "beyond the edge": 0}
 
 
 def test_nothing_is_wrong_with_it_in_the_dark(browser, files):

@@ -1,0 +1,106 @@
+"""The report of a fit: interval, standard error and p of each coefficient, and which columns go together."""
+
+import re
+
+import numpy as np
+import pytest
+from report_pages import Page, outside_loads
+from test_report_contrast import SCHEMES, colours, contrast
+
+import onedraw as od
+from onedraw.planning import Regression, choose
+from onedraw.release.verification import rebuild_plan
+from onedraw.report import coefficient_table, report_html
+from onedraw.report.correlations import Correlations, correlations, quotients, words_of
+from onedraw.report.pictures import STRONGEST, heat_strips
+
+
+@pytest.fixture(scope="module")
+def pages(fits):
+    return {kind: report_html(fit, interval=coefficient_table(fit)) for kind, fit in fits.items()}
+
+
+@pytest.mark.parametrize("kind", ["logistic", "linear"])
+def test_a_fit_has_its_report_and_it_loads_nothing(kind, pages):
+    page = Page(pages[kind])
+    assert outside_loads(pages[kind]) == []
+    assert "Proven" in page.text
+    assert page.titled("Which columns go together")
+    assert "<script>" not in pages[kind]
+
+
+def test_every_coefficient_has_its_standard_error_and_p(fits, pages):
+    fit, page = fits["logistic"].fit, Page(pages["logistic"])
+    assert "Std err p Sampling sd" in page.text
+    assert "< 0.001" in page.text
+    for error in fit.standard_errors:
+        assert f"{error:.3g}" in page.text
+
+
+def test_the_bars_are_those_of_the_fit(fits):
+    fit, table = fits["logistic"].fit, coefficient_table(fits["logistic"])
+    assert np.allclose(np.column_stack([table.low, table.high]), fit.conf_int(0.95))
+    assert np.allclose(table.std_err, fit.standard_errors)
+    assert np.allclose(table.p_value, fit.p_values)
+
+
+def test_what_the_interval_is_for_is_said(pages):
+    text = Page(pages["linear"]).text
+    assert "coefficients that make the fit's own weighted loss smallest" in text
+    assert "centre" in text  # of the responses, not their mean
+
+
+def test_the_plan_s_figure_does_not_stand_beside_standard_errors(fits):
+    question = Regression("logistic", 3, bounds=(-1.0, 1.0))
+    chosen = choose(question, od.ApproxDP(3.0, 1e-6), n=4000)
+    with_errors = report_html(fits["logistic"], interval=coefficient_table(fits["logistic"]), plan_table=chosen)
+    assert "Expected error" not in Page(with_errors).text
+    assert "Why this mechanism" in Page(with_errors).text
+    without = Page(report_html(fits["logistic"], interval="it was not measured", plan_table=chosen)).text
+    assert "What could be expected, before any record was read" in without
+    assert "a third of their range" in without
+
+
+def test_correlations_are_those_of_the_columns_up_to_the_noise(fits):
+    found = correlations(fits["logistic"].certificate, rebuild_plan(fits["logistic"].certificate))
+    assert found.names[:2] == ("age", "dose")
+    assert 0.0 < found.noise < 0.1
+    assert abs(found.values[1][0] - 0.6) < 6 * found.noise
+    assert abs(found.values[2][0]) < 6 * found.noise + 0.05
+
+
+def test_the_response_is_the_last_row_where_it_was_measured(fits):
+    found = correlations(fits["linear"].certificate, rebuild_plan(fits["linear"].certificate))
+    assert found.names[-1] == "response"
+    assert found.values[3][0] > 0.7  # it is mostly age
+    assert len(found.values[3]) == 3
+
+
+def test_a_release_that_measured_nothing_has_no_heat_map(releases):
+    assert not Page(report_html(releases["one logistic"])).titled("Which columns go together")
+
+
+def test_noise_cannot_make_a_correlation_larger_than_1_or_of_a_negative_variance():
+    found, _ = quotients(np.array([[1.0, 3.0, 1.0], [3.0, 4.0, 1.0], [1.0, 1.0, -0.1]]))
+    assert found[1, 0] == 1.0
+    assert np.isnan(found[2]).all()
+    words = words_of(Correlations(("a", "b", "c"), ((), (1.0,), (float("nan"), -0.25)), 0.1))
+    assert words["lines"][2]["values"] == ["unknown", "−0.25"]
+    assert words["strongest"] == "The strongest is +1.00, of a and b."
+
+
+def test_a_strip_has_a_cell_for_each_column_before_it_with_its_sign():
+    strips = heat_strips([(), (0.5,), (-0.25, 0.001)])
+    assert [len(re.findall("<rect", strip)) for strip in strips] == [1, 2]
+    assert "cell down" in strips[1]
+    assert "−.25" in strips[1]
+    assert "−.00" not in strips[1]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("colour", ["sampling", "privacy"])
+def test_numbers_on_the_strongest_cell_can_be_read(scheme, colour):
+    palette = colours(scheme)
+    parts = [[int(palette[name][k : k + 2], 16) for k in (1, 3, 5)] for name in (colour, "paper")]
+    mixed = [round(STRONGEST * front + (1 - STRONGEST) * back) for front, back in zip(*parts, strict=True)]
+    assert contrast(palette["ink"], "#" + "".join(f"{channel:02x}" for channel in mixed)) >= 4.5
