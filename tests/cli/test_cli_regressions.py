@@ -118,11 +118,11 @@ def test_a_fit_without_standard_errors_says_so_and_what_was_expected(release):
 
 def test_refused_coefficients_are_named_in_a_plain_sentence(release, hospital):
     """One in sixty is on ward c: too few to say much about it."""
-    write_patients(hospital / "patients.csv", 4000)
+    write_patients(hospital / "patients.csv", 12000)
     lines = (hospital / "patients.csv").read_text().splitlines()
     rare = [line if index % 20 == 0 else line.replace(",c,", ",a,") for index, line in enumerate(lines)]
     (hospital / "patients.csv").write_text("\n".join(rare) + "\n")
-    code, out, err = release("ill", "logistic", epsilon=3, report="report.html", seed=1)
+    code, out, err = release("ill", "logistic", epsilon=2, report="report.html", seed=1)
     assert code == 0, err
     refused = [name for name in TRUTH if re.search(rf"{name} +│[^│]+│ – ", out)]
     assert "ward=c" in refused, out
