@@ -23,6 +23,7 @@ PLACES = {
     "docs/": "",
     "src/onedraw/mechanisms/": "theorems/",
     "src/onedraw/planning/": "theorems/",
+    "src/onedraw/privacy/": "theorems/",
     "benchmarks/results/": "results/",
     "README.md": "index.md",
     "CHANGELOG.md": "changes.md",

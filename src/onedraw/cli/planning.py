@@ -287,7 +287,9 @@ def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
     for row in eligible:
         show_designs(row)
     if "for_error" in document:
-        show_lines("", *smallest_words(document["for_error"], document["n"], budget, best_design=bool(eligible[0]["designs"])))
+        show_lines(
+            "", *smallest_words(document["for_error"], document["n"], budget, best_design=bool(eligible[0]["designs"]))
+        )
     if "figure" in document:
         show_lines(f"Figure written to {document['figure']['file']}.")
     what = "averaged over the prior" if asked.regression is None else "for columns scaled to [-1, 1]"

@@ -125,7 +125,13 @@ def release(
             "estimates": numbers, "level": LEVEL, "why_no_interval": reason,
         })  # fmt: skip
         return
-    show(result.certificate, numbers, reason, why=planned.choices.why, expected="" if table else planned.choices.expectation)
+    show(
+        result.certificate,
+        numbers,
+        reason,
+        why=planned.choices.why,
+        expected="" if table else planned.choices.expectation,
+    )
     if report is not None:
         show_lines(f"Report written to {report}.")
     show_lines(f"Written to {out}. Check it with: onedraw verify {out} --ledger {books.place}")
@@ -231,7 +237,9 @@ def show(certificate: Any, numbers: list[dict[str, Any]], reason: str, *, why: s
     if len(numbers) > MANY or certificate.draw.quantity == "network weights":
         show_lines(f"{len(numbers)} {certificate.draw.quantity}; score new records with onedraw predict.")
     else:
-        show_estimates(f"{certificate.draw.quantity} of {certificate.data.target}, in the units of the columns", numbers)
+        show_estimates(
+            f"{certificate.draw.quantity} of {certificate.data.target}, in the units of the columns", numbers
+        )
     show_lines(*(f"{head}{words}" for head, words in (("Mechanism: ", why), ("", expected)) if words))
     if reason:
         show_lines(f"No interval: {reason.rstrip('.')}.")
@@ -241,7 +249,12 @@ def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
     """As much as is known: estimate, interval, and of a fit standard error and p."""
     given = any(row["low"] is not None for row in numbers)
     tested = given and any(row["p_value"] is not None for row in numbers)
-    head = ["parameter", "released", *([f"{100 * LEVEL:g} % interval"] if given else []), *(["std err", "p"] if tested else [])]
+    head = [
+        "parameter",
+        "released",
+        *([f"{100 * LEVEL:g} % interval"] if given else []),
+        *(["std err", "p"] if tested else []),
+    ]
     show_table(
         title, head,
         [[row["name"], f"{row['estimate']:.6g}", *([between(row)] if given else []), *(tested_words(row) if tested else [])]

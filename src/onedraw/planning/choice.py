@@ -289,10 +289,13 @@ def _why_fit(best: Choice, budget: Promise, *, named: bool) -> str:
     """What a fit measures and gives; what to expect of it is `Choices.expectation`."""
     numbers = best.plan.parameters
     measures = "measures the columns' moments first" if numbers["moments_noise"] else "takes the columns as declared"
-    interval = "standard errors" if numbers["information_noise"] else "no standard errors at this n and ε"
+    informed = numbers["information_noise"] > 0.0
+    interval = (
+        "measures the information for standard errors" if informed else "gives no standard errors at this n and ε"
+    )
     stronger = ", keeps pure ε" if numbers["pure"] and isinstance(budget, ApproxDP) else ""
     return (
-        f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger} and gives {interval}. "
+        f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger} and {interval}. "
         "Decided from public numbers, before any record was read."
     )
 

@@ -17,7 +17,6 @@ from onedraw.release import Certificate, Release
 from onedraw.release.reading import average, fit_of, readable_draws
 from onedraw.release.verification import rebuild_plan
 
-
 NUMBERS = ("centre", "low", "high", "sampling_sd", "privacy_sd", "p_value")
 
 

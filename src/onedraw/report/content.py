@@ -284,7 +284,9 @@ def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
             (design.words, expected_words(design.expected.private), expected_words(design.expected.sampling))
             for design in designs
         ],
-        "rows": [] if choices.eligible[0].designs else [
+        "rows": []
+        if choices.eligible[0].designs
+        else [
             (choice.plan.heading, expected_words(choice.expected.private), expected_words(choice.expected.sampling))
             for choice in choices.eligible
         ],

@@ -43,7 +43,9 @@ def correlations(certificate: Certificate, plan: Any) -> Correlations | None:
     found, sizes = quotients(symmetric(entries, len(names)))
     noise = problem.numbers["moments_noise"] * (math.sqrt(len(entries) + 1.0) if problem.pure else 1.0)
     below = np.tril_indices(len(names), -1)
-    typical = math.sqrt(0.5) * noise / float(np.nanmedian(sizes[below])) if np.isfinite(sizes[below]).any() else math.nan
+    typical = (
+        math.sqrt(0.5) * noise / float(np.nanmedian(sizes[below])) if np.isfinite(sizes[below]).any() else math.nan
+    )
     return Correlations(names, tuple(tuple(map(float, row[:k])) for k, row in enumerate(found)), typical)
 
 

@@ -202,7 +202,10 @@ def meaning(model: Any) -> str:
                 "in least squares." + scaled
             )
         case "CountRegression":
-            return "A coefficient is the change of the logarithm of the expected count for one unit more of the column." + scaled
+            return (
+                "A coefficient is the change of the logarithm of the expected count for one unit more of the column."
+                + scaled
+            )
         case "Quantile":
             return "A coefficient is the change of the response's quantile for one unit more of the column." + scaled
         case "DirichletCategorical":
