@@ -44,7 +44,8 @@ def main() -> None:
 
 def write_patients(path: Path, *, n: int = 8000) -> None:
     invented = np.random.default_rng(20)
-    age, dose, smoker = invented.integers(18, 96, n), invented.uniform(0, 10, n).round(1), invented.integers(0, 2, n)
+    age, smoker = invented.integers(18, 96, n), invented.integers(0, 2, n)
+    dose = np.clip(2 + 0.06 * (age - 18) + invented.normal(0, 1.5, n), 0, 10).round(1)
     score = 0.03 * (age - 57) - 0.2 * (dose - 5) + 0.8 * (smoker - 0.5) - 0.3
     outcome = invented.uniform(size=n) < 1 / (1 + np.exp(-score))
     words = ["no", "yes"]
@@ -64,7 +65,7 @@ def photograph(report: Path, *, width: int = 900, below: str = "What the best po
         assert end is not None
         page.screenshot(path=PICTURE, clip={"x": 0, "y": 0, "width": width, "height": end["y"] - 30}, full_page=True)
         browser.close()
-    Image.open(PICTURE).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(PICTURE, optimize=True)
+    Image.open(PICTURE).convert("P", palette=Image.Palette.ADAPTIVE, colors=192).save(PICTURE, optimize=True)
 
 
 if __name__ == "__main__":

@@ -176,7 +176,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         rows, reason = self._estimates(level)
         remarks = [self.certificate_.sentence]
         if reason:
-            remarks.append(f"No interval: {reason}")
+            remarks.append(f"No interval: {reason.rstrip('.')}.")
         return Summary(rows, level=level, remarks=remarks)
 
 

@@ -65,8 +65,16 @@ class Choice:
     designs: tuple[DesignError, ...] = ()
     """Of a fit, what to expect in several designs; ``expected`` is the first."""
 
+    @property
+    def by_design(self) -> list[tuple[str, Expectation]]:
+        """(name, what to expect): of a fit once for each design."""
+        name = self.name or self.plan.heading
+        return [(f"{name}: {design.words}", design.expected) for design in self.designs] or [(name, self.expected)]
+
     def __repr__(self) -> str:
-        return f"<Choice {self.name or self.plan.heading}, expected error {self.expected.private:.3g}>"
+        errors = [expected.private for _, expected in self.by_design]
+        most = f" to {max(errors):.3g}" if len(errors) > 1 else ""
+        return f"<Choice {self.name or self.plan.heading}, expected error {min(errors):.3g}{most}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,8 +110,9 @@ class Choices:
 
     def _repr_html_(self) -> str:
         rows = [
-            (choice.name or choice.plan.heading, f"{choice.expected.private:.3g}", f"{choice.expected.sampling:.3g}")
+            (name, f"{expected.private:.3g}", f"{expected.sampling:.3g}")
             for choice in self.eligible
+            for name, expected in choice.by_design
         ]
         refused = f"Not eligible: {', '.join(self.refused)}; refused has the reasons." if self.refused else ""
         return shown_as_html(self.why, ("mechanism", "expected error", "without privacy"), rows, more=refused)
@@ -289,13 +298,14 @@ def _why_fit(best: Choice, budget: Promise, *, named: bool) -> str:
     """What a fit measures and gives; what to expect of it is `Choices.expectation`."""
     numbers = best.plan.parameters
     measures = "measures the columns' moments first" if numbers["moments_noise"] else "takes the columns as declared"
-    informed = numbers["information_noise"] > 0.0
+    stronger = " and keeps pure ε" if numbers["pure"] and isinstance(budget, ApproxDP) else ""
     interval = (
-        "measures the information for standard errors" if informed else "gives no standard errors at this n and ε"
+        "standard errors follow from the information it measures last"
+        if numbers["information_noise"]
+        else "at this n and ε there are no standard errors"
     )
-    stronger = ", keeps pure ε" if numbers["pure"] and isinstance(budget, ApproxDP) else ""
     return (
-        f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger} and {interval}. "
+        f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}; {interval}. "
         "Decided from public numbers, before any record was read."
     )
 

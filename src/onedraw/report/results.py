@@ -86,6 +86,7 @@ def results_of(
         "hidden_intercept": form == "coefficients" and len(drawn) < len(rows),
         "several": table is None and plan.draws > 1,
         "allowance": "" if table is None else allowance_words(plan, rows),
+        "allowances": table is not None and plan.draws > 1,
         "tested": table is not None and table.tested,
     }
 
@@ -238,7 +239,8 @@ def allowance_words(plan: Any, rows: list[Row]) -> str:
     if plan.draws > 1:
         return "allowance for few draws and odd designs"
     ends = [row.allowance / (row.interval[1] - row.interval[0]) for row in rows if row.interval and row.allowance > 0]
-    return "allowance for noise in the measured information" if is_fit(plan) and max(ends, default=0.0) > 0.01 else ""
+    seen = is_fit(plan) and max(ends, default=0.0) > 0.02
+    return "allowance for noise in the measured information" if seen else ""
 
 
 def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str:
