@@ -90,6 +90,17 @@ def test_the_prediction_is_checked_by_simulation(run, no_records):
     assert "simulated" in out
 
 
+def test_the_first_design_of_a_fit_is_checked_by_simulation_where_there_are_no_categories(run, no_records):
+    (row,) = json.loads(run(*LINEAR, "--simulate=3", "--json")[1])["eligible"]
+    assert row["simulated_rmse"] is None
+    text = (no_records / "cost.yaml").read_text()
+    (no_records / "cost.yaml").write_text("\n".join(line for line in text.splitlines() if "ward" not in line))
+    code, out, err = run(*LINEAR, "--simulate=40", "--json")
+    assert code == 0, err
+    (row,) = json.loads(out)["eligible"]
+    assert row["simulated_rmse"] == pytest.approx(row["expected_rmse"], rel=0.25)
+
+
 def test_errors_come_in_the_unit_of_the_target(run, no_records):
     """Counted in cents, everything is a hundred times as large, and nothing else changes."""
     text = (no_records / "cost.yaml").read_text()

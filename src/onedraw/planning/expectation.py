@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc
 
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import Plan
+from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -65,10 +65,15 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
     ``effect`` and ``noise`` are the standard deviations of a regression's linear predictor and of a response about it;
     None: those the mechanism declares, or the usual ones.
     """
-    if isinstance(plan.model, RowModel):
-        found = moments_of(plan, design_of(plan, effect=effect, noise=noise))
-        return UNKNOWN if found is None else Expectation(*found.errors(plan.draws))
-    return _by_prior_predictive(plan)
+    if not isinstance(plan.model, RowModel):
+        return _by_prior_predictive(plan)
+    design = design_of(plan, effect=effect, noise=noise)
+    if isinstance(plan.mechanism, PerturbedMode):
+        from .fit_expectation import expected_fit_error  # which builds on this file
+
+        return expected_fit_error(plan, effect=design.effect, noise=design.noise)
+    found = moments_of(plan, design)
+    return UNKNOWN if found is None else Expectation(*found.errors(plan.draws))
 
 
 def simulated_error(
@@ -83,17 +88,20 @@ def simulated_error(
     """Run the real mechanism on simulated data sets: a check of `expected_error`. Seeded by ``generator``: not private."""
     if not isinstance(plan.model, RowModel):
         return _by_prior_predictive(plan, data_sets, generator)
+    if any(stop - start > 1 for start, stop in getattr(plan.mechanism, "categories", ())):
+        raise WrongCall(
+            "No design with categories is simulated: their levels exclude each other. Look at the plan's range."
+        )
     design, sampler = design_of(plan, effect=effect, noise=noise), sampler or default_sampler(plan)[0]
-    expected = moments_of(plan, design)
-    if expected is None:
+    expected = expected_error(plan, effect=effect, noise=noise)
+    if math.isnan(expected.sampling):
         raise WrongCall(f"What {type(plan.model).__name__} would estimate is not known, so no error can be simulated.")
     private, varying = [], np.tile(design.varying, design.classes)
     truths = design.parameters(generator, data_sets)
     for theta, wanted in zip(truths, estimands(plan, design, truths), strict=True):
         draws = simulated_draws(plan, design, theta, generator, sampler)[:, : len(theta)]
         private.append((design.identified(draws).mean(axis=0) - wanted)[varying])
-    _, plain, _ = expected.errors(plan.draws)
-    return Expectation(private=root_mean_square(private), sampling=plain)
+    return Expectation(private=root_mean_square(private), sampling=expected.sampling)
 
 
 def simulated_draws(

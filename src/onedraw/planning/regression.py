@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import optimize
@@ -180,7 +180,7 @@ class Regression:
             "logistic": lambda: Logistic(**common, loss="exp-linear", classes=self.classes),
             "softmax": lambda: Softmax(**common, classes=self.classes),
             "svc": lambda: HuberisedHinge(**common, width=HINGE_WIDTH, classes=self.classes),
-            "linear": lambda: LogCoshRegression(**common, response_bound=self.response_bound),
+            "linear": lambda: LogCoshRegression(**common, response_bound=cast(float, self.response_bound)),
             "quantile": lambda: Quantile(**common, **self._quantile_options),
         }
         if self.kind not in models:
