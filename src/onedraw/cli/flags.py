@@ -28,7 +28,10 @@ Order = Annotated[
 ]
 Mechanism = Annotated[
     str,
-    typer.Option("--mechanism", help="auto (smallest expected error of the proven ones), or a name that plan shows."),
+    typer.Option(
+        "--mechanism",
+        help="auto (for regressions a fit, else the smallest expected error of the proven ones), or a name.",
+    ),
 ]
 Prior = Annotated[
     str | None, typer.Option("--prior", help="Of one column: the public prior's numbers, comma-separated.")
@@ -38,7 +41,7 @@ Draws = Annotated[
     typer.Option(
         "--draws",
         metavar="auto|J",
-        help="How many draws share the budget; auto: eight or four where that gives an interval, otherwise one.",
+        help="How many draws share the budget; auto: one fit or draw. 4 or 8 of a named mechanism give an interval.",
     ),
 ]
 

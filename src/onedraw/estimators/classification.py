@@ -44,7 +44,7 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
     classes : list
         All labels there can be; of two the negative one first. Rows with another label count as the first class.
     mechanism : str, default="auto"
-        "auto", or one of "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded",
+        "auto" (a fit wherever there is one), or one of "fit", "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded",
         "candidates", "beta-divergence" (the last only with ``accept``).
     prior_scale : float
         Standard deviation of the prior of each coefficient (of columns scaled to [−1, 1]); None: 2/r̃.
@@ -54,7 +54,8 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         How far the linear predictor is expected to vary (its standard deviation); bears on accuracy only. None: 1.
     fit_intercept : bool, default=True
     n_draws : "auto" or int, default="auto"
-        "auto": eight or four draws share the budget if that gives an interval, otherwise one draw of full weight.
+        "auto": one fit, or one draw of full weight. 4 or 8 draws of a named mechanism share its budget, so that their
+        spread gives an interval.
     accept : str or list of str
         "estimated", "assumed": samplers short of a proof that may be used. Default: none.
     check : "curator"
@@ -67,9 +68,11 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
     Attributes
     ----------
     coef_, intercept_ : arrays of shape (1, d) and (1,); (K, d) and (K,) for K > 2 classes
-        In the columns' own units: the mean of the draws.
+        In the columns' own units: the fit's estimate, or the mean of the draws.
+    bse_, pvalues_ : arrays of shape (terms,)
+        Of a fit: standard errors, and tests of "this coefficient is 0", in the order of `summary`; NaN where refused.
     draws_ : array of shape (draws, parameters)
-        All draws, in the columns' own units.
+        The estimate, or all draws, in the columns' own units.
     classes_, n_features_in_, feature_names_in_
     certificate_, guarantee_, release_
         What is promised. Only these and the draws leave.

@@ -98,9 +98,9 @@ class LinearEstimator(RegressionEstimator):
     def conf_int(self, level: float = 0.95) -> Array:
         """(terms, 2): the interval of each coefficient and intercept, in the order and units of `summary`.
 
-        They cover sampling and privacy noise together, under the model, and are calibrated on the declared design. NaN
-        for a coefficient whose draws do not vouch for one; `PromiseRefused` where there is none at all.
-        `interval_reason_` says why.
+        They cover sampling and privacy noise together, under the model: of a fit by the information it published, of several
+        draws by their spread, calibrated on the declared design. NaN for a coefficient that is refused one,
+        `PromiseRefused` where there is none at all; `interval_reason_` says why.
         """
         check_is_fitted(self)
         if not self._given.any():

@@ -44,7 +44,7 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     variance_floor : float
         The least variance of the residuals; offers the β-divergence posterior, which estimates the variance too.
     mechanism : str, default="auto"
-        "least-squares", "least-squares gdp", "noisy-gradient" (with response_bound); "noisy-gradient huber",
+        "auto" (a fit where there is a response_bound), or one of "fit", "least-squares", "least-squares gdp", "noisy-gradient" (with response_bound); "noisy-gradient huber",
         "gdp huber", "bounded huber"; "candidates", "beta-divergence" (with variance_floor).
     effect, noise : float
         Expected standard deviations of the predictor and of a response about it; bear on accuracy only. None: a quarter
@@ -53,10 +53,10 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     Attributes
     ----------
     coef_ : array of shape (d,); intercept_ : float
-        In the columns' own units: the mean of the draws.
+        In the columns' own units: the fit's estimate, or the mean of the draws.
     variance_ : float
         Of the residuals, where the mechanism estimates it.
-    draws_, n_features_in_, feature_names_in_, certificate_, guarantee_, release_, choice_, interval_reason_, notes_
+    bse_, pvalues_, draws_, n_features_in_, feature_names_in_, certificate_, guarantee_, release_, choice_, interval_reason_, notes_
         As in `DPLogisticRegression`.
     """
 

@@ -113,7 +113,7 @@ class Release:
         return float(first[0]) if first.size == 1 else first
 
     def named(self) -> dict[str, float]:
-        """The estimate by parameter name, in the units of the columns: the mean of the draws, as everywhere it is shown."""
+        """The estimate by parameter name, in the units of the columns: a fit's, or the mean of the draws, as everywhere it is shown."""
         from .reading import average, readable_draws
         from .verification import rebuild_plan
 

@@ -257,8 +257,8 @@ def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str
         )
     shown_as = draws_words(plan)
     if why_none:
-        return f"No interval is given. {why_none[:1].upper()}{why_none[1:]} {shown_as}".strip()
-    if plan.draws == 1 and hasattr(plan.model, "features"):
+        return f"No interval is given. {why_none[:1].upper()}{why_none[1:].rstrip('.')}. {shown_as}".strip()
+    if plan.draws == 1 and hasattr(plan.model, "features") and not is_fit(plan):
         return (
             "No interval is given: this is one draw. The noise for privacy is part of the number and cannot be told from it; an "
             "interval needs the spread between several draws, which have to be asked for when the budget is planned."
