@@ -258,6 +258,10 @@ def test_a_fit_has_standard_errors_tests_and_a_posterior_in_the_columns_units():
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.conf_int(), model.conf_int())
     assert model.fit(X[:300], y[:300]).interval_reason_, "an earlier fit's errors do not linger"
+    assert np.isnan(model.bse_).all()
+    assert "bse_" in dir(model), "looking at all attributes, as scikit-learn does to show one, fails for no release"
+    with pytest.raises(PromiseRefused, match="no standard errors"):
+        model.posterior(10)
 
 
 def test_outside_the_regime_there_is_one_draw_and_a_reason():

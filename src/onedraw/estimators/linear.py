@@ -61,8 +61,7 @@ class LinearEstimator(RegressionEstimator):
     def _is_fit(self) -> bool:
         return self.certificate_.draw.stages is not None
 
-    @property
-    def _fit(self) -> FitResult:
+    def _result(self) -> FitResult:
         """The fit in the columns' own units, the response's middle included."""
         if not hasattr(self, "_fit_result"):
             self._fit_result = self.release_.fit
@@ -71,7 +70,7 @@ class LinearEstimator(RegressionEstimator):
     def _refused(self, draws: Array) -> NDArray[np.bool_]:
         """Coefficients about which a fit knows too little, or whose path may remember its start."""
         if self._is_fit:
-            return ~self._fit.given
+            return ~self._result().given
         return remembers_start(draws, self.choice_.best, self._to_column_units())
 
     def _readable(self, rows: Array) -> Array:
@@ -111,29 +110,38 @@ class LinearEstimator(RegressionEstimator):
     @property
     def bse_(self) -> Array:
         """Standard errors, in the order and units of `summary`; NaN where none can be given."""
-        self._check_fit()
-        return self._fit.standard_errors
+        return self._of_fit("standard_errors")
 
     @property
     def pvalues_(self) -> Array:
         """Two-sided p-values of "this coefficient is 0"; NaN where none can be given."""
-        self._check_fit()
-        return self._fit.p_values
+        return self._of_fit("p_values")
+
+    def _of_fit(self, name: str) -> Array:
+        """An attribute must not raise for a release without standard errors: scikit-learn looks at all of them to show one."""
+        check_is_fitted(self)
+        if self._is_informed:
+            return np.asarray(getattr(self._result(), name))
+        return np.full(self._given.shape, np.nan)
+
+    @property
+    def _is_informed(self) -> bool:
+        return self._is_fit and self._result().informed
 
     def posterior(self, size: int, random_state: int | None = None) -> Array:
         """(size, terms): draws from the normal posterior that was published, for nothing."""
         self._check_fit()
-        return self._fit.posterior(size, np.random.default_rng(random_state))
+        return self._result().posterior(size, np.random.default_rng(random_state))
 
     def _check_fit(self) -> None:
         check_is_fitted(self)
-        if not self._is_fit or not self._fit.informed:
+        if not self._is_informed:
             reason = self.interval_reason_ or "its draws give intervals, but no standard errors"
             raise PromiseRefused(f"This release has no standard errors: {reason}")
 
     def _interval(self, level: float) -> Interval:
         if self._is_fit:
-            return fit_interval(self._fit, level)
+            return fit_interval(self._result(), level)
         plan, question = self.choice_.best, self._public_question
         model, change = plan.model, self._to_column_units()
         found = interval(
@@ -161,7 +169,7 @@ class LinearEstimator(RegressionEstimator):
             low, high, sampling, privacy = found.low, found.high, found.parts.sampling, found.parts.privacy
         labels = [""] if model.row_blocks == 1 else [str(label) for label in model.classes]
         terms = [(name, label) for label in labels for name in model.features.column_names]
-        tested = self._fit.p_values if self._is_fit and self._fit.informed else unknown
+        tested = self._result().p_values if self._is_informed else unknown
         rows = [
             Estimate(name, label, *(float(column[index]) for column in (values, low, high, sampling, privacy, tested)))
             for index, (name, label) in enumerate(terms)
