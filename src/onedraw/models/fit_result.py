@@ -297,8 +297,8 @@ class FitResult:
 def trusted_directions(values: Array, noise: float) -> NDArray[np.bool_]:
     """Eigenvalues of the information that stand out of its noise, and not from a few rows only; one set or many."""
     usual = np.median(values, axis=-1, keepdims=True)
-    enough = (values >= constant.INFORMATIVE * noise) & (values**2 >= constant.CONCENTRATED * noise * usual)
-    return np.asarray(enough)
+    spread = (values >= 0.5 * usual) | (values**2 >= constant.CONCENTRATED * noise * usual)
+    return np.asarray((values >= constant.INFORMATIVE * noise) & spread)
 
 
 def _positive(matrix: Array) -> Array:
