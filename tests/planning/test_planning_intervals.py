@@ -268,7 +268,7 @@ def test_a_declared_spread_of_the_records_narrows_the_interval_of_a_mean():
 @pytest.mark.slow
 @pytest.mark.parametrize("own", [True, False], ids=["own chains", "law of the records"])
 def test_intervals_cover_in_simulated_studies(own):
-    """100 data sets, 4 coefficients: at least 88 % of 95 % intervals; benchmarks/interval_coverage.py has a thousand."""
+    """100 data sets, 4 coefficients: at least 88 % of 95 % intervals."""
     question, n = Regression("logistic", 3, bounds=(0, 1)), 1500
     plan = choose(question, od.ApproxDP(5.0, 1e-6), n=n, draws=8, mechanism="noisy-gradient exp-linear").best
     generator, covered = np.random.default_rng(6), 0

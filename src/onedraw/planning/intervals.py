@@ -10,7 +10,7 @@ sample's share is not bounded. The multiplier m is at least Student's t with J â
 by simulating releases from the mechanism's law on a small family of public designs (the declared effect and one and a
 half times it, features that fill half of their range), so that the worst of them covers: the Clopperâ€“Pearson lower limit
 of its coverage is at least the level. What that law leaves out, bent posteriors, is why there is a regime
-(`informed`); benchmarks/interval_coverage.py measures the coverage of real releases. Where the draws of a
+(`informed`). Where the draws of a
 noisy-gradient path show that it may still remember its start, the interval is refused, for the coefficients concerned or
 for all (`remembers_start`); where it was only slower than planned it is widened by what may be left.
 """
