@@ -195,8 +195,10 @@ class ParquetTable(_ArrowTable):
     def _streamed(self) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
-        # Without pre-buffering a column is streamed, so that memory does not grow with the row group.
-        with _readable(self._path), pq.ParquetFile(self._path, pre_buffer=False, buffer_size=2**20) as file:
+        # Without pre-buffering a column is streamed, so that memory does not grow with the row group. As plain bytes: Arrow
+        # turns text into pandas' categories by a cast that fails where one record's text is not UTF-8.
+        options: dict[str, Any] = {"pre_buffer": False, "buffer_size": 2**20, "binary_type": pa.large_binary()}
+        with _readable(self._path), pq.ParquetFile(self._path, **options) as file:
             yield file
 
 
