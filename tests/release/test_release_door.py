@@ -52,6 +52,15 @@ def test_the_ledger_is_charged_before_the_draw_and_a_crash_loses_no_spend(plan, 
     assert [event.kind for event in ledger.events("patients")] == ["dataset-opened", "reserved"]
 
 
+def test_a_certificate_that_cannot_be_written_costs_nothing(plan, records, ledger):
+    sampler = Sampler(privacy.Exact())
+    sampler.to_dict = lambda: {"name": "Exact", "width": object()}  # no JSON holds it
+    with pytest.raises(Exception, match=r"object|serial"):
+        od.release(plan, records, ledger=ledger, dataset="patients", sampler=sampler)
+    assert not sampler.ran
+    assert len(ledger.events("patients")) == 1
+
+
 def test_a_spent_budget_stops_the_release_before_the_sampler_runs(plan, records, ledger):
     ledger.init("small", od.ApproxDP(1.0, 1e-6))
     od.release(plan, records, ledger=ledger, dataset="small")

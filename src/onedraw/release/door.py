@@ -290,9 +290,9 @@ def release(
         return written, sample.diagnostics
 
     payment = payment_for(ledger, dataset, data, words, label=label, part=part, resume=resume)
+    room = words.most_bytes(opinion, payment)  # a certificate that cannot be written fails here, before the charge
     if out is None:
         return Release(*in_memory(payment, draw))
-    room = words.most_bytes(opinion, payment)
     return Release(*on_disk(payment, draw, Path(out), room=room, how=how_to_resume))
 
 
