@@ -20,8 +20,9 @@ from onedraw.models import (
     Softmax,
 )
 from onedraw.models.exact_sums import exact_sum
-from onedraw.models.fit_statistics import ColumnSums, NewtonSums, Outer, SecondMoments, gram_bits
+from onedraw.models.fit_statistics import NewtonSums, Outer
 from onedraw.models.measured import Layout
+from onedraw.models.moment_sums import ColumnSums, SecondMoments, gram_bits
 from onedraw.models.row_model import Encoded
 from onedraw.release import release, verify
 from onedraw.release.verification import read_certificate

@@ -179,7 +179,7 @@ def _departures(plan: Plan, declared: Declared, recorded: Recorded, published: P
     loss = slope_of(plan.model)
     sums: dict[str, tuple[Callable[[], Array], float]] = {
         "mean": (declared.mean, 1.0),
-        "moments": (lambda: declared.moments(problem.measuring.centre_of(problem.layout, published.mean)), numbers["moment_radius"]),
+        "moments": (lambda: declared.moments(problem.moment_columns.centre(published.mean)), numbers["moment_radius"]),
         "information": (lambda: declared.information(published.mode, where), math.sqrt(max(loss.most, loss.information)) * row),
         "variability": (lambda: declared.variability(published.mode, where), loss.steepest * row),
     }  # fmt: skip

@@ -17,6 +17,9 @@ from onedraw.models import fit_constants as constant
 from onedraw.models.fit_losses import FitLoss
 from onedraw.models.fit_published import Measuring
 from onedraw.models.measured import Layout
+from onedraw.models.moments import MomentColumns
+
+from .moments_stage import MomentsStage, Spending, stage_before
 
 SLOPES = 2.0**-45
 """Relative rounding of one record's gradient: products and sums of a few hundred terms of double precision."""
@@ -40,6 +43,10 @@ class FitNumbers:
     closing_noise: float
     information_noise: float = 0.0
     variability_noise: float = 0.0
+
+    @property
+    def moments(self) -> MomentsStage:
+        return MomentsStage(self.mean_noise, self.moments_noise, self.moment_radius)
 
     @property
     def measured(self) -> bool:
@@ -85,24 +92,9 @@ class Setting:
         return self.loss.unit == "measured"
 
     @property
-    def columns(self) -> int:
-        """Columns of the moments."""
-        return self.layout.columns + self.response
-
-    @property
-    def mean_sensitivity(self) -> float:
-        """S: the largest distance of two rows, the response included."""
-        return math.sqrt(self.layout.squared_spread + 4.0 * self.response)
-
-    def squared_radius(self, spread: float) -> float:
-        """R² at this share for each number column."""
-        if self.layout.ball is not None:
-            return 1.0 + spread * self.response
-        return spread * (self.layout.numbers + self.response) + constant.CATEGORY_SPREAD * len(self.layout.categories)
-
-    @property
-    def moment_entries(self) -> int:
-        return self.columns * (self.columns + 1) // 2
+    def moment_columns(self) -> MomentColumns:
+        """The columns whose moments are measured."""
+        return MomentColumns(self.layout, self.response)
 
     @property
     def width(self) -> int:
@@ -115,22 +107,6 @@ class Setting:
         return self.width * (self.width + 1) // 2
 
 
-@dataclass(frozen=True)
-class Spending:
-    """How a total turns into noise: Gaussian (``total`` is μ) or pure (``total`` is ε)."""
-
-    total: float
-    pure: bool
-
-    def noise(self, share: float, sensitivity: float) -> float:
-        """Standard deviation, or scale, that spends this share on a statistic of this sensitivity."""
-        return sensitivity / (self.total * (share if self.pure else math.sqrt(share)))
-
-    def deviation(self, noise: float, entries: int) -> float:
-        """Standard deviation of one entry: of the K-norm law, its norm being Gamma(entries, scale)."""
-        return noise * math.sqrt(entries + 1.0) if self.pure else noise
-
-
 def shares_of(setting: Setting, *, measured: bool, pure: bool, robust: bool) -> tuple[float, float, float]:
     """(moments, information, variability); those of stages that do not run are 0."""
     moments, information, variability = constant.SHARES["labels" if robust else setting.loss.unit]
@@ -138,22 +114,11 @@ def shares_of(setting: Setting, *, measured: bool, pure: bool, robust: bool) -> 
     return (moments, information, variability) if setting.intervals else (moments, 0.0, 0.0)
 
 
-def stage_one(setting: Setting, spending: Spending, share: float) -> tuple[float, float, float, float]:
-    """(mean noise, moments noise, R, edge) for this share of the total."""
-    n, k, columns = setting.n, setting.k, setting.columns
-    mean_share = constant.MEAN_SHARE * share if setting.layout.intercept else 0.0
-    mean_noise = spending.noise(mean_share, k * setting.mean_sensitivity) if mean_share else 0.0
-    if not spending.deviation(mean_noise, columns) / n <= constant.LARGEST_MEAN_NOISE:
-        mean_share = mean_noise = 0.0
-
-    def edge(spread: float) -> tuple[float, float]:
-        noise = spending.noise(share - mean_share, k * math.sqrt(2.0) * setting.squared_radius(spread))
-        return noise, spending.deviation(noise, setting.moment_entries) * math.sqrt(columns) / n
-
-    least = edge(constant.LEAST_SPREAD)[1]
-    spread = min(constant.LARGEST_SPREAD, constant.LEAST_SPREAD * max(1.0, constant.ROOMY_EDGE / least))
-    noise, at_edge = edge(spread)
-    return mean_noise, noise, math.sqrt(setting.squared_radius(spread)), at_edge
+def stage_one(setting: Setting, spending: Spending, share: float) -> tuple[MomentsStage, float]:
+    """The moments for this share of the total, and their edge."""
+    columns = setting.moment_columns
+    stage = stage_before(columns, spending, n=setting.n, records=setting.k, share=share)
+    return stage, stage.edge(columns, setting.n, pure=spending.pure)
 
 
 def row_bound(setting: Setting, mode_mu: float, *, measured: bool) -> float:
@@ -209,8 +174,7 @@ def worth_measuring(setting: Setting, deviation: float) -> bool:
 
 def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:
     """How the published moments will be read: eigenvalues below a share of the noise's edge are not trusted."""
-    deviation = Spending(1.0, pure).deviation(numbers.moments_noise, setting.moment_entries)
-    edge = deviation * math.sqrt(setting.columns) / setting.n
+    edge = numbers.moments.edge(setting.moment_columns, setting.n, pure=pure)
     return Measuring(
         floor=constant.FLOOR * edge, row_bound=numbers.row_bound, response=setting.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD,
         threshold=constant.THRESHOLD, least_residual=constant.LEAST_RESIDUAL,

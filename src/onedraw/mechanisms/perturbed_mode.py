@@ -51,7 +51,6 @@ from onedraw.privacy.rounding import fraction_up, sum_up, up
 from .fit_numbers import (
     FitNumbers,
     Setting,
-    Spending,
     best_kappa,
     closing,
     measuring,
@@ -62,6 +61,7 @@ from .fit_numbers import (
     without_intervals,
     worth_measuring,
 )
+from .moments_stage import ROOT_TWO, MomentsStage, Spending
 from .plan import Mechanism, Plan, Request, register_mechanism
 
 MARGIN = 1.0 - 2.0**-38
@@ -143,8 +143,8 @@ class PerturbedMode(Mechanism):
         setting, numbers = self.setting(plan.request), plan.parameters
         entries = setting.layout.width * (setting.layout.width + 1) // 2
         sizes = {
-            "mean": setting.columns if numbers["mean_noise"] else 0,
-            "moments": setting.moment_entries if numbers["moments_noise"] else 0,
+            "mean": setting.moment_columns.count if numbers["mean_noise"] else 0,
+            "moments": setting.moment_columns.entries if numbers["moments_noise"] else 0,
             "mode": setting.width,
             "information": entries if numbers["information_noise"] else 0,
             "variability": entries if numbers["variability_noise"] else 0,
@@ -276,9 +276,7 @@ class PerturbedMode(Mechanism):
             setting, measured=measured, pure=spending.pure, robust=self.robust
         )
         mode = 1.0 - moments - information - variability
-        mean_noise = moments_noise = radius = edge = 0.0
-        if measured:
-            mean_noise, moments_noise, radius, edge = stage_one(setting, spending, moments)
+        stage, edge = stage_one(setting, spending, moments) if measured else (MomentsStage(0.0, 0.0, 0.0), 0.0)
         mode_mu = spending.total * (mode if spending.pure else math.sqrt(mode))
         row = row_bound(setting, mode_mu, measured=measured) * (1.0 + 1e-12)
         loss, k = setting.loss, setting.k
@@ -297,8 +295,8 @@ class PerturbedMode(Mechanism):
                 spending.noise(variability, k * math.sqrt(2.0) * (loss.slope_bound * row) ** 2) if variability else 0.0,
             ]
         numbers = FitNumbers(
-            mean_noise, moments_noise, radius, row, ridge, mode_noise, tolerance, closing_noise, *noises
-        )
+            stage.mean_noise, stage.moments_noise, stage.moment_radius, row, ridge, mode_noise, tolerance, closing_noise, *noises
+        )  # fmt: skip
         return numbers, edge, spending.deviation(noises[0], setting.entries)
 
     # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
@@ -386,16 +384,14 @@ def ridge_of(setting: Setting, row: float, kappa: float) -> float:
 def stage_ratios(setting: Setting, numbers: FitNumbers, robust: bool) -> list[float]:
     """Sensitivity over noise of every stage but the mode, for a person's records, rounded up."""
     k, loss, row = float(setting.k), setting.loss, numbers.row_bound
-    root = math.nextafter(math.sqrt(2.0), 2.0)
     largest = loss.curvature_bound if robust else loss.information_bound
     stages = [
-        (k * setting.mean_sensitivity, numbers.mean_noise),
-        (k * root * numbers.moment_radius**2, numbers.moments_noise),
-        (k * root * largest * row**2, numbers.information_noise),
-        (k * root * (loss.slope_bound * row) ** 2, numbers.variability_noise),
+        (k * ROOT_TWO * largest * row**2, numbers.information_noise),
+        (k * ROOT_TWO * (loss.slope_bound * row) ** 2, numbers.variability_noise),
         (2.0 * math.sqrt(setting.modes) * numbers.tolerance / numbers.ridge, numbers.closing_noise),
     ]
-    return [up(sensitivity / noise) for sensitivity, noise in stages if noise]
+    after = [up(sensitivity / noise) for sensitivity, noise in stages if noise]
+    return numbers.moments.ratios(setting.moment_columns, setting.k) + after
 
 
 def promise_of_numbers(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> Promise:

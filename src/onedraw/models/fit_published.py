@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .measured import Layout, whitening
+from .moments import MomentColumns
 
 Array = NDArray[np.float64]
 
@@ -73,23 +74,13 @@ class Measuring:
         growth = (self.row_bound**2 - one) / layout.columns
         return self.row_bound / math.sqrt(growth * min(max(size, 1.0), layout.columns) + one)
 
-    def centre_of(self, layout: Layout, published_mean: Array | None) -> Array:
-        """The point that second moments are about: the published mean cut to where means can be, or the public middle."""
-        middle = np.append(layout.middle, 0.0) if self.response else layout.middle
-        if published_mean is None:
-            return middle
-        lower, upper = -np.ones(len(middle)), np.ones(len(middle))
-        for start, stop in layout.categories:
-            lower[start:stop] = 0.0
-        return np.clip(published_mean, lower, upper)
-
 
 def coordinates(
     layout: Layout, how: Measuring, n: int, published_mean: Array | None, moments: Array | None
 ) -> Coordinates:
     """Centre, scaling and unit from what was published; the declared columns where nothing was."""
     columns = layout.columns
-    mean = how.centre_of(layout, published_mean)
+    mean = MomentColumns(layout, how.response).centre(published_mean)
     if moments is None:
         return Coordinates(mean[:columns], np.eye(columns), unit=how.unmeasured_unit if how.response else 1.0)
     second = symmetric(moments, columns + how.response) / n

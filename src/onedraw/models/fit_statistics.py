@@ -1,16 +1,12 @@
-"""What a fit asks of the records, each a sum of whole numbers (`exact_sums`): the only way it reads them.
+"""What a fit asks of the records after their moments (`moment_sums`), each a sum of whole numbers, cut in the same way.
 
 | statistic | a record's share | its norm, in steps |
 | --- | --- | --- |
-| ColumnSums | v, and the response | the box |
-| SecondMoments | x̄x̄ᵀ, x̄ the row about m, shortened to R | R² (Frobenius) |
 | NewtonSums | a·φ'·z finely, a·φ''·zzᵀ coarsely | L·r, M·r² |
 | Outer("information") | a·ψ·zzᵀ | ψ_max·r² |
 | Outer("variability") | a²·φ'²·zzᵀ | L²·r² |
 
-Vectors are cut towards zero onto their lattice, which never lengthens them, *before* the product: a share is exactly
-kkᵀ for a whole-number vector k of bounded norm, so the bound on its Frobenius norm is exact, and two such shares differ
-by at most √2 times it. Matrices come as their lower triangles.
+Matrices come as their lower triangles.
 """
 
 from __future__ import annotations
@@ -18,62 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from .compute import jnp
-from .exact_sums import BLOCK
 from .fit_losses import FitLoss
 from .fit_published import symmetric
 from .measured import Layout, cut, mallows
+from .moment_sums import gram
 
 LIMB, LIMB_BELOW = 2.0**20, 2.0**50
 """Steps to one of the two limbs of a gradient: within a block both add up exactly in float64, and n of them in int64."""
-
-EXACT_BITS = 53
-"""Whole numbers up to 2⁵³ are exact in float64."""
-
-
-def gram_bits(squared_norm: float, records: int = BLOCK) -> int:
-    """How fine a lattice may be for the products of vectors of this norm to add up exactly within a block."""
-    room = EXACT_BITS - 1 - np.ceil(np.log2(max(records, 2))) - np.ceil(np.log2(max(squared_norm, 2.0**-40)))
-    return int(room // 2)
-
-
-def _gram(rows: Any, weight: Any, steps: Any) -> Any:
-    """The lower triangle of Σ kkᵀ, k the rows cut towards zero onto multiples of 1/steps."""
-    whole = jnp.trunc(rows * steps) * weight[:, None]
-    down, across = np.tril_indices(rows.shape[1])
-    return (whole.T @ whole)[down, across]
-
-
-@dataclass(frozen=True)
-class ColumnSums:
-    """Σ v, and with ``response`` Σ y of responses in [−1, 1]; in steps of 1/steps."""
-
-    layout: Layout
-    response: bool
-
-    def bound(self, steps: Any) -> float:
-        return float(steps)
-
-    def block(self, X: Any, y: Any, weight: Any, steps: Any) -> Any:
-        rows = with_response(self.layout.rows(X), y, self.response)
-        return (jnp.trunc(rows * steps) * weight[:, None]).sum(axis=0)
-
-
-@dataclass(frozen=True)
-class SecondMoments:
-    """Σ x̄x̄ᵀ about a mean, rows shortened to ``radius``."""
-
-    layout: Layout
-    response: bool
-
-    def bound(self, steps: Any, mean: Any, radius: Any) -> float:
-        return float((radius * steps) ** 2)
-
-    def block(self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, radius: Any) -> Any:
-        rows = with_response(self.layout.rows(X), y, self.response) - mean
-        return _gram(cut(rows, radius), weight, steps)
 
 
 @dataclass(frozen=True)
@@ -96,7 +44,7 @@ class NewtonSums:
         high = jnp.rint(slopes * LIMB)
         low = jnp.rint((slopes - high / LIMB) * LIMB_BELOW)
         curved = z * jnp.sqrt(a * self.loss.curvature(u, response))[:, None]
-        return jnp.concatenate([high.sum(axis=0), low.sum(axis=0), _gram(curved, weight, coarse)])
+        return jnp.concatenate([high.sum(axis=0), low.sum(axis=0), gram(curved, weight, coarse)])
 
     def split(self, total: Any, coarse: float) -> tuple[Any, Any]:
         """Gradient and Hessian of the sum, as floating-point numbers rounded once."""
@@ -136,14 +84,10 @@ class Outer:
             of_record = self.loss.information if self.of == "information" else self.loss.curvature
             size = jnp.sqrt(a * of_record(u, response))
         # rounding in a, ψ and z may exceed the bound by its last digits; the cut is what enforces it
-        return _gram(cut(z * size[:, None], jnp.sqrt(self.largest) * row_bound), weight, steps)
+        return gram(cut(z * size[:, None], jnp.sqrt(self.largest) * row_bound), weight, steps)
 
 
 def responses(y: Any, frame: Any) -> Any:
     """Responses as the loss sees them; ``frame`` is (centre, unit, class), the class negative unless one is set against the
     rest."""
     return jnp.where(frame[2] < 0.0, (y - frame[0]) / frame[1], jnp.where(y == frame[2], 1.0, -1.0))
-
-
-def with_response(rows: Any, y: Any, response: bool) -> Any:
-    return jnp.concatenate([rows, jnp.clip(y, -1.0, 1.0)[:, None]], axis=1) if response else rows

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .fit_losses import FitLoss
 from .fit_published import Coordinates, Measuring, Published, coordinates
 from .measured import Layout
+from .moments import MomentColumns
 from .row_model import Encoded
 
 Array = NDArray[np.float64]
@@ -37,6 +38,10 @@ class FitProblem:
     prior: Any = None
     modes: int = 1
     """Classes that are set against the rest, one mode each; 1 for all other fits."""
+
+    @property
+    def moment_columns(self) -> MomentColumns:
+        return MomentColumns(self.layout, self.measuring.response)
 
     def coordinates(self, published: Published) -> Coordinates:
         return coordinates(self.layout, self.measuring, self.n, published.mean, published.moments)

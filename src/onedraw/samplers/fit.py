@@ -20,11 +20,11 @@ from onedraw.models.fit_published import Coordinates, Published
 from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_target import FitProblem, FitTarget
 from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.moments import measure
 from onedraw.samplers.sample import Sample
 
 Array = NDArray[np.float64]
 
-MEAN_STEPS = 2.0**30
 MOST_PASSES = 100
 SHORTEST = 2.0**-10
 """The shortest damped Newton step that is tried before the gradient method takes over."""
@@ -67,8 +67,7 @@ class Stages:
 
     def run(self) -> Published:
         numbers = self.problem.numbers
-        mean = self._mean() if numbers["mean_noise"] else None
-        moments = self._moments(mean) if numbers["moments_noise"] else None
+        mean, moments = measure(self._sum, self.problem.n, self.problem.moment_columns, numbers, self.noise)
         where = self.problem.coordinates(Published(np.zeros(0), mean, moments))
         mode = self._published_mode(where)
         if not numbers["information_noise"]:
@@ -83,23 +82,6 @@ class Stages:
     def _sum(self, statistic: Any, *public: Any) -> Any:
         self.passes += 1
         return self.target.sum(statistic, *public)
-
-    # ── stage one ──────────────────────────────────────────────────────────────────────────────────────────
-
-    def _mean(self) -> Array:
-        from onedraw.models.fit_statistics import ColumnSums
-
-        total = self._sum(ColumnSums(self.problem.layout, self.problem.measuring.response), MEAN_STEPS)
-        return self.noise.vector(total, MEAN_STEPS, self.problem.numbers["mean_noise"]) / self.problem.n
-
-    def _moments(self, mean: Array | None) -> Array:
-        from onedraw.models.fit_statistics import SecondMoments, gram_bits
-
-        layout, how, radius = self.problem.layout, self.problem.measuring, self.problem.numbers["moment_radius"]
-        steps = 2.0 ** gram_bits(radius**2)
-        centre = how.centre_of(layout, mean)
-        total = self._sum(SecondMoments(layout, how.response), steps, centre, radius)
-        return self.noise.triangle(total, steps**2, self.problem.numbers["moments_noise"])
 
     # ── stage two ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -153,7 +135,8 @@ class Stages:
         return self.problem.numbers["tolerance"] / 2.0
 
     def _derivatives(self, where: Coordinates, frame: Array, Q: Array, q: Array, theta: Array) -> tuple[Array, Array]:
-        from onedraw.models.fit_statistics import NewtonSums, gram_bits
+        from onedraw.models.fit_statistics import NewtonSums
+        from onedraw.models.moment_sums import gram_bits
 
         loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
         coarse = 2.0 ** gram_bits(loss.curvature_bound * row_bound**2)
@@ -165,7 +148,8 @@ class Stages:
     # ── stage three ────────────────────────────────────────────────────────────────────────────────────────
 
     def _outer(self, of: Any, where: Coordinates, mode: Array, noise: float) -> Array:
-        from onedraw.models.fit_statistics import Outer, gram_bits
+        from onedraw.models.fit_statistics import Outer
+        from onedraw.models.moment_sums import gram_bits
 
         statistic, row_bound = Outer(self.problem.layout, self.problem.loss, of), self.problem.numbers["row_bound"]
         steps = 2.0 ** gram_bits(statistic.largest * row_bound**2)

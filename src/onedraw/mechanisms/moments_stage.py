@@ -1,0 +1,83 @@
+"""The moments as a stage: how much noise its mean and second moments get, and what that promises.
+
+    mean        Σ x over the box, Euclidean sensitivity S, the largest distance of two rows
+    moments     Σ x̄x̄ᵀ about the published mean, rows shortened to R: Frobenius sensitivity √2·R²
+
+*Proof of the second.* ‖uuᵀ − vvᵀ‖² = ‖u‖⁴ + ‖v‖⁴ − 2⟨u, v⟩² ≤ 2R⁴, whatever the centre, which was published before. ∎
+A person's k records move each sum by at most k times as much. Both stages have noise of their own and the second is
+adaptive on the first only, so together they are GaussianDP(√Σ ratio²) or PureDP(Σ ratio), ratio = k·sensitivity/noise
+(Dong, Roth, Su, arXiv:1905.02383, Corollary 2; the sum for pure ε). They compose with whatever follows in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from onedraw.models import fit_constants as constant
+from onedraw.models.moments import MomentColumns
+from onedraw.privacy.rounding import up
+
+ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
+
+
+@dataclass(frozen=True)
+class Spending:
+    """How a total turns into noise: Gaussian (``total`` is μ) or pure (``total`` is ε)."""
+
+    total: float
+    pure: bool
+
+    def noise(self, share: float, sensitivity: float) -> float:
+        """Standard deviation, or scale, that spends this share on a statistic of this sensitivity."""
+        return sensitivity / (self.total * (share if self.pure else math.sqrt(share)))
+
+    def deviation(self, noise: float, entries: int) -> float:
+        """Standard deviation of one entry: of the K-norm law, its norm being Gamma(entries, scale)."""
+        return noise * math.sqrt(entries + 1.0) if self.pure else noise
+
+
+@dataclass(frozen=True)
+class MomentsStage:
+    """What runs: noises as standard deviations or scales, 0 for what does not run, and the radius R."""
+
+    mean_noise: float
+    moments_noise: float
+    moment_radius: float
+
+    def ratios(self, columns: MomentColumns, records: int = 1) -> list[float]:
+        """Sensitivity over noise of what runs, for a person's records, rounded up."""
+        stages = [
+            (columns.spread, self.mean_noise),
+            (ROOT_TWO * self.moment_radius**2, self.moments_noise),
+        ]
+        return [up(records * sensitivity / noise) for sensitivity, noise in stages if noise]
+
+    def edge(self, columns: MomentColumns, n: int, *, pure: bool) -> float:
+        """s√d/n: the spectral edge of the noise in the second moments."""
+        deviation = Spending(1.0, pure).deviation(self.moments_noise, columns.entries)
+        return deviation * math.sqrt(columns.count) / n
+
+
+def squared_radius(columns: MomentColumns, spread: float) -> float:
+    """R² at this share for each number column."""
+    if columns.layout.ball is not None:
+        return 1.0 + spread * columns.response
+    return spread * columns.numbers + constant.CATEGORY_SPREAD * len(columns.layout.categories)
+
+
+def stage_before(columns: MomentColumns, spending: Spending, *, n: int, records: int, share: float) -> MomentsStage:
+    """The stage that gives another one its coordinates, for this share of the total: R grows where the noise is small, and
+    the public middle is the centre where the mean would be noise."""
+    mean_share = constant.MEAN_SHARE * share if columns.layout.intercept else 0.0
+    mean_noise = spending.noise(mean_share, records * columns.spread) if mean_share else 0.0
+    if not spending.deviation(mean_noise, columns.count) / n <= constant.LARGEST_MEAN_NOISE:
+        mean_share = mean_noise = 0.0
+
+    def at(spread: float) -> MomentsStage:
+        square = squared_radius(columns, spread)
+        noise = spending.noise(share - mean_share, records * math.sqrt(2.0) * square)
+        return MomentsStage(mean_noise, noise, math.sqrt(square))
+
+    least = at(constant.LEAST_SPREAD).edge(columns, n, pure=spending.pure)
+    return at(min(constant.LARGEST_SPREAD, constant.LEAST_SPREAD * max(1.0, constant.ROOMY_EDGE / least)))

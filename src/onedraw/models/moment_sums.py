@@ -1,0 +1,72 @@
+"""What moments ask of the records, each a sum of whole numbers (`exact_sums`): the only way they are read.
+
+| statistic | a record's share | its norm, in steps |
+| --- | --- | --- |
+| ColumnSums | v, and the response | the box |
+| SecondMoments | x̄x̄ᵀ, x̄ the row about m, shortened to R | R² (Frobenius) |
+
+Vectors are cut towards zero onto their lattice, which never lengthens them, *before* the product: a share is exactly
+kkᵀ for a whole-number vector k of bounded norm, so the bound on its Frobenius norm is exact, and two such shares differ
+by at most √2 times it. Matrices come as their lower triangles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .compute import jnp
+from .exact_sums import BLOCK
+from .measured import Layout, cut
+
+EXACT_BITS = 53
+"""Whole numbers up to 2⁵³ are exact in float64."""
+
+
+def gram_bits(squared_norm: float, records: int = BLOCK) -> int:
+    """How fine a lattice may be for the products of vectors of this norm to add up exactly within a block."""
+    room = EXACT_BITS - 1 - np.ceil(np.log2(max(records, 2))) - np.ceil(np.log2(max(squared_norm, 2.0**-40)))
+    return int(room // 2)
+
+
+def gram(rows: Any, weight: Any, steps: Any) -> Any:
+    """The lower triangle of Σ kkᵀ, k the rows cut towards zero onto multiples of 1/steps."""
+    whole = jnp.trunc(rows * steps) * weight[:, None]
+    down, across = np.tril_indices(rows.shape[1])
+    return (whole.T @ whole)[down, across]
+
+
+@dataclass(frozen=True)
+class ColumnSums:
+    """Σ v, and with ``response`` Σ y of responses in [−1, 1]; in steps of 1/steps."""
+
+    layout: Layout
+    response: bool
+
+    def bound(self, steps: Any) -> float:
+        return float(steps)
+
+    def block(self, X: Any, y: Any, weight: Any, steps: Any) -> Any:
+        rows = with_response(self.layout.rows(X), y, self.response)
+        return (jnp.trunc(rows * steps) * weight[:, None]).sum(axis=0)
+
+
+@dataclass(frozen=True)
+class SecondMoments:
+    """Σ x̄x̄ᵀ about a mean, rows shortened to ``radius``."""
+
+    layout: Layout
+    response: bool
+
+    def bound(self, steps: Any, mean: Any, radius: Any) -> float:
+        return float((radius * steps) ** 2)
+
+    def block(self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, radius: Any) -> Any:
+        rows = with_response(self.layout.rows(X), y, self.response) - mean
+        return gram(cut(rows, radius), weight, steps)
+
+
+def with_response(rows: Any, y: Any, response: bool) -> Any:
+    return jnp.concatenate([rows, jnp.clip(y, -1.0, 1.0)[:, None]], axis=1) if response else rows
