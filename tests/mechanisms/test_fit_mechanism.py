@@ -20,6 +20,7 @@ from onedraw.models import (
     Softmax,
 )
 from onedraw.models.exact_sums import exact_sum
+from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_statistics import NewtonSums, Outer
 from onedraw.models.measured import Layout
 from onedraw.models.moment_sums import ColumnSums, SecondMoments, gram_bits
@@ -90,6 +91,23 @@ def test_budgets_that_corners_blow_up_are_refused_with_the_mechanism_to_use(budg
 def test_several_draws_are_refused_because_a_posterior_is_free() -> None:
     with pytest.raises(UnsupportedBudget, match="posterior"):
         calibrate(PerturbedMode(), MODELS["exp-linear"], od.PureDP(1.0), n=1000, draws=4)
+
+
+def test_a_wide_table_spends_nothing_on_information_that_would_drown_in_its_noise() -> None:
+    wide = Logistic(**{**ROWS, "features": 98}, loss="exp-linear")
+    few, many = (calibrate(PerturbedMode(), wide, od.ApproxDP(1.0, 1e-5), n=n) for n in (26_000, 400_000))
+    assert few.parameters["information_noise"] == 0.0
+    assert many.parameters["information_noise"] > 0.0
+
+
+def test_nothing_is_simulated_where_every_coefficient_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = calibrate(PerturbedMode(intervals=True), MODELS["exp-linear"], od.ApproxDP(0.5, 1e-6), n=200)
+    target = plan.target(data_for("exp-linear", 200))
+    published = Stages(target, Noise(np.random.default_rng(1), pure=target.problem.pure)).run()
+    monkeypatch.setattr(FitResult, "_simulated", lambda *_: pytest.fail("simulated"))
+    fit = FitResult.of(target.problem, published)
+    assert not fit.given.any()
+    assert fit.multiplier(0.95) == pytest.approx(np.full(4, 1.959964))
 
 
 # ── exact sums ───────────────────────────────────────────────────────────────────────────────────────────────────

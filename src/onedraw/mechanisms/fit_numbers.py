@@ -16,6 +16,7 @@ from scipy import optimize
 from onedraw.models import fit_constants as constant
 from onedraw.models.fit_losses import FitLoss
 from onedraw.models.fit_published import Measuring
+from onedraw.models.fit_result import least_information
 from onedraw.models.measured import Layout
 from onedraw.models.moments import MomentColumns
 
@@ -166,10 +167,11 @@ def without_intervals(setting: Setting) -> Setting:
     return replace(setting, intervals=False)
 
 
-def worth_measuring(setting: Setting, deviation: float) -> bool:
+def worth_measuring(setting: Setting, noise: float) -> bool:
     """Whether the information of a usual design would stand out of its noise: otherwise its share is better spent elsewhere."""
     kind = "quantile" if setting.loss.level is not None else setting.loss.unit
-    return setting.n * constant.EXPECTED_INFORMATION[kind] >= constant.INFORMATIVE * deviation
+    expected = setting.n * constant.EXPECTED_INFORMATION[kind]
+    return expected >= least_information(setting.width, constant.PLANNED_EDGES) * noise
 
 
 def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:

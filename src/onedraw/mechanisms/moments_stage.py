@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from onedraw.models import fit_constants as constant
 from onedraw.models.moments import MomentColumns
+from onedraw.models.noise_law import deviation
 from onedraw.privacy.rounding import up
 
 ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
@@ -33,8 +34,8 @@ class Spending:
         return sensitivity / (self.total * (share if self.pure else math.sqrt(share)))
 
     def deviation(self, noise: float, entries: int) -> float:
-        """Standard deviation of one entry: of the K-norm law, its norm being Gamma(entries, scale)."""
-        return noise * math.sqrt(entries + 1.0) if self.pure else noise
+        """Standard deviation of one entry."""
+        return deviation(noise, entries, pure=self.pure)
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,7 @@ class MomentsStage:
 
     def edge(self, columns: MomentColumns, n: int, *, pure: bool) -> float:
         """s√d/n: the spectral edge of the noise in the second moments."""
-        deviation = Spending(1.0, pure).deviation(self.moments_noise, columns.entries)
-        return deviation * math.sqrt(columns.count) / n
+        return deviation(self.moments_noise, columns.entries, pure=pure) * math.sqrt(columns.count) / n
 
 
 def squared_radius(columns: MomentColumns, spread: float) -> float:

@@ -74,6 +74,10 @@ far below the others' has it from few rows, whose curvature moves with the estim
 UNINFORMED_SHARE = 0.05
 """… and for a coefficient if the other directions carry at most this share of its variance."""
 
+EDGES, PLANNED_EDGES = 2.0, 3.0
+"""… and at least this many times √(2p)·s, to which the noise of a p×p matrix alone reaches: three times for a plan to count on
+it, whose expected information is that of a usual direction, not of the weakest."""
+
 EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5, "quantile": 0.25}
 """Information of a record in measured coordinates that a plan counts on when it decides whether to measure it at all: pq
 at a predictor of standard deviation 1.5, a rate of about one half, log-cosh at its threshold, a density at a quartile."""

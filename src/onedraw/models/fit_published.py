@@ -95,9 +95,9 @@ def coordinates(
 
 
 def symmetric(entries: Array, size: int) -> Array:
-    """The matrix of a lower triangle."""
-    matrix = np.zeros((size, size))
+    """The matrix of a lower triangle, or the matrices of many."""
+    matrix = np.zeros((*entries.shape[:-1], size, size))
     rows, columns = np.tril_indices(size)
-    matrix[rows, columns] = entries
-    matrix[columns, rows] = entries
+    matrix[..., rows, columns] = entries
+    matrix[..., columns, rows] = entries
     return matrix

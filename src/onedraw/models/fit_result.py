@@ -27,13 +27,14 @@ from onedraw.errors import PromiseRefused, WrongCall
 from . import fit_constants as constant
 from .fit_published import Coordinates, Published, symmetric
 from .fit_target import FitProblem
+from .noise_law import deviation, drawn, triangle_scale
 
 Array = NDArray[np.float64]
 
 SIMULATIONS = 2000
 """Simulated fits behind a multiplier; its own error is then about 1.5 %."""
 
-MOST_NUMBERS = 4e7
+MOST_NUMBERS = 1.5e6
 """Entries of simulated matrices at most: wide fits are simulated fewer times, at least 400."""
 
 SEED = 20261115
@@ -89,13 +90,13 @@ class FitResult:
     def _width(self) -> int:
         return self.problem.layout.width
 
-    def _deviation(self, noise: float, entries: int) -> float:
-        return noise * math.sqrt(entries + 1.0) if self.problem.pure else noise
+    def _deviation(self, name: str, numbers: int) -> float:
+        return deviation(self.problem.numbers[name], numbers, pure=self.problem.pure)
 
     @cached_property
     def information_noise(self) -> float:
         """s_H: the standard deviation of the noise of an entry of the information."""
-        return self._deviation(self.problem.numbers["information_noise"], self._width * (self._width + 1) // 2)
+        return self._deviation("information_noise", self._width * (self._width + 1) // 2)
 
     @cached_property
     def _trusted(self) -> NDArray[np.bool_]:
@@ -121,11 +122,11 @@ class FitResult:
 
     @cached_property
     def _mode_noise(self) -> float:
-        return self._deviation(self.problem.numbers["mode_noise"], self._width)
+        return self._deviation("mode_noise", self._width)
 
     @cached_property
     def _closing_noise(self) -> float:
-        return self._deviation(self.problem.numbers["closing_noise"], self._width)
+        return self._deviation("closing_noise", self._width)
 
     @cached_property
     def _variability(self) -> Array:
@@ -196,15 +197,19 @@ class FitResult:
 
     @cached_property
     def _pivots(self) -> Array:
-        """(simulations, coefficients): |estimate − truth|/standard error when this very fit is repeated, sorted."""
-        return np.sort(np.abs(self._simulated()), axis=0)
+        """(simulations, coefficients given): |estimate − truth|/standard error when this very fit is repeated, sorted."""
+        return np.sort(np.abs(self._simulated(self.change[self.given])), axis=0)
 
     def multiplier(self, level: float) -> Array:
-        """How many standard errors an interval of this level reaches, coefficient by coefficient; at least the normal's."""
+        """How many standard errors an interval of this level reaches, coefficient by coefficient: at least as many as the
+        normal's, and just as many for those that are refused one."""
         if not 0.0 < level < 1.0:
             raise WrongCall(f"level must lie between 0 and 1, such as 0.95, but {level!r} came.")
-        place = min(len(self._pivots) - 1, math.ceil(level * (len(self._pivots) + 1)) - 1)
-        return np.asarray(np.maximum(self._pivots[place], special.ndtri(0.5 + level / 2.0)))
+        found = np.full(len(self.change), special.ndtri(0.5 + level / 2.0))
+        if self.given.any():
+            place = min(len(self._pivots) - 1, math.ceil(level * (len(self._pivots) + 1)) - 1)
+            found[self.given] = np.maximum(self._pivots[place], found[self.given])
+        return found
 
     def conf_int(self, level: float = 0.95) -> Array:
         """(coefficients, 2); NaN where none can be given."""
@@ -238,8 +243,9 @@ class FitResult:
 
     # ── simulation around what was published ───────────────────────────────────────────────────────────────
 
-    def _simulated(self) -> Array:
-        """Signed pivots: mode, information and variability drawn again as if what was published were the truth."""
+    def _simulated(self, change: Array) -> Array:
+        """Signed pivots of these coefficients: mode, information and variability drawn again as if what was published were
+        the truth."""
         p = self._width
         rounds = int(np.clip(MOST_NUMBERS / p**2, 400, SIMULATIONS))
         generator = np.random.default_rng(SEED)
@@ -248,19 +254,17 @@ class FitResult:
         variability = self._variability
         ridge = self._pulls[1]
         truth = self._taken_back(self.published.mode, values, axes, self._trusted)
-        score = generator.standard_normal((rounds, p)) @ _root(variability) + self._real(generator, rounds, p, self.problem.numbers["mode_noise"])  # fmt: skip
+        score = generator.standard_normal((rounds, p)) @ _root(variability) + self._drawn(generator, rounds, "mode_noise")  # fmt: skip
         modes = np.linalg.solve(information + ridge * np.eye(p), (information @ truth - score).T).T
-        modes = modes + self._real(generator, rounds, p, self.problem.numbers["closing_noise"])
-        noisy = information + self._symmetric(generator, rounds, self.problem.numbers["information_noise"])
+        modes = modes + self._drawn(generator, rounds, "closing_noise")
+        noisy = information + self._drawn_matrices(generator, rounds, "information_noise")
         if self.published.variability is None:
             again = _positive(noisy)
         else:
-            again = _positive(
-                variability + self._symmetric(generator, rounds, self.problem.numbers["variability_noise"])
-            )
-        return self._pivot(modes, truth, noisy, again)
+            again = _positive(variability + self._drawn_matrices(generator, rounds, "variability_noise"))
+        return self._pivot(change, modes, truth, noisy, again)
 
-    def _pivot(self, modes: Array, truth: Array, information: Array, variability: Array) -> Array:
+    def _pivot(self, change: Array, modes: Array, truth: Array, information: Array, variability: Array) -> Array:
         """(estimate − truth)/standard error of many simulated fits at once."""
         found, axes = np.linalg.eigh(information)
         values = np.maximum(found, max(self.information_noise, 1e-12))
@@ -268,37 +272,34 @@ class FitResult:
         ridge = self._pulls[1]
         along = np.einsum("si,sij->sj", modes, axes) * (1.0 + np.where(trusted, ridge / values, 0.0))
         estimates = np.einsum("sj,sij->si", along, axes)
-        scaled = np.einsum("ci,sij->scj", self.change, axes) / values[:, None, :]
+        scaled = np.einsum("ci,sij->scj", change, axes) / values[:, None, :]
         inner = np.swapaxes(axes, 1, 2) @ variability @ axes
         inner[:, range(self._width), range(self._width)] += (
             self._mode_noise**2 + (self._closing_noise * (values + ridge)) ** 2
         )
         errors = np.sqrt(np.maximum(np.einsum("scj,sjk,sck->sc", scaled, inner, scaled, optimize=True), 1e-300))
-        return np.asarray((estimates - truth) @ self.change.T / errors)
+        return np.asarray((estimates - truth) @ change.T / errors)
 
-    def _real(self, generator: np.random.Generator, rounds: int, size: int, noise: float) -> Array:
-        direction = generator.standard_normal((rounds, size))
-        if not self.problem.pure:
-            return noise * direction
-        length = generator.gamma(size, noise, (rounds, 1))
-        return np.asarray(direction * length / np.linalg.norm(direction, axis=1, keepdims=True))
+    def _drawn(self, generator: np.random.Generator, rounds: int, name: str) -> Array:
+        return drawn(generator, self.problem.numbers[name], (rounds, self._width), pure=self.problem.pure)
 
-    def _symmetric(self, generator: np.random.Generator, rounds: int, noise: float) -> Array:
-        """Noise of symmetric matrices: off the diagonal √½ as large."""
-        size = self._width
-        rows, columns = np.tril_indices(size)
-        entries = self._real(generator, rounds, len(rows), noise) * np.where(rows == columns, 1.0, math.sqrt(0.5))
-        matrices = np.zeros((rounds, size, size))
-        matrices[:, rows, columns] = entries
-        matrices[:, columns, rows] = entries
-        return matrices
+    def _drawn_matrices(self, generator: np.random.Generator, rounds: int, name: str) -> Array:
+        scale = triangle_scale(self._width)
+        entries = scale * drawn(generator, self.problem.numbers[name], (rounds, len(scale)), pure=self.problem.pure)
+        return symmetric(entries, self._width)
+
+
+def least_information(size: int, edges: float) -> float:
+    """How many deviations of its noise the information of a direction must reach in a matrix of this size."""
+    return max(constant.INFORMATIVE, edges * math.sqrt(2.0 * size))
 
 
 def trusted_directions(values: Array, noise: float) -> NDArray[np.bool_]:
     """Eigenvalues of the information that stand out of its noise, and not from a few rows only; one set or many."""
+    least = least_information(values.shape[-1], constant.EDGES)
     usual = np.median(values, axis=-1, keepdims=True)
     spread = (values >= 0.5 * usual) | (values**2 >= constant.CONCENTRATED * noise * usual)
-    return np.asarray((values >= constant.INFORMATIVE * noise) & spread)
+    return np.asarray((values >= least * noise) & spread)
 
 
 def _positive(matrix: Array) -> Array:

@@ -17,6 +17,7 @@ from scipy import special
 
 from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models.fit_losses import FitLoss
+from onedraw.models.noise_law import deviation
 
 from .expectation import Expectation
 
@@ -63,8 +64,8 @@ def _expected(plan: Plan, filled: float, correlation: float, effect: float, nois
         1.0 if numbers["moments_noise"] else spread * (1.0 - correlation)
     )  # unmeasured: the weakest direction's variance
     curved = KEPT * plan.n * information * scale
-    deviation = numbers["mode_noise"] * (math.sqrt(len(plan.model.parameter_names) + 1.0) if problem.pure else 1.0)
-    noisy = deviation**2 + numbers["closing_noise"] ** 2 * (curved + numbers["ridge"]) ** 2
+    spread_of_mode = deviation(numbers["mode_noise"], len(plan.model.parameter_names), pure=problem.pure)
+    noisy = spread_of_mode**2 + numbers["closing_noise"] ** 2 * (curved + numbers["ridge"]) ** 2
     pull = 0.0 if numbers["information_noise"] else numbers["ridge"]
     variance = (KEPT * plan.n * variability * scale + noisy) / (curved + pull) ** 2
     bias = pull / (curved + pull) * effect / unit / math.sqrt(columns)

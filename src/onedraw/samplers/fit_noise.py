@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.models.noise_law import drawn, triangle_scale
+
 Array = NDArray[np.float64]
 
 
@@ -30,24 +32,17 @@ class Noise:
 
     def triangle(self, sums: NDArray[np.int64], steps: float, noise: float) -> Array:
         """A symmetric matrix by its lower triangle: off the diagonal an entry counts twice, so its noise is √½ as large."""
-        rows, columns = np.tril_indices(_size(len(sums)))
-        diagonal = rows == columns
+        scale = triangle_scale(_size(len(sums)))
         if self.pure:
-            spread = self.real(len(sums), noise) * np.where(diagonal, 1.0, math.sqrt(0.5))
-            return self._on_lattice(sums + steps * spread) / steps
+            return self._on_lattice(sums + steps * scale * self.real(len(sums), noise)) / steps
         total = np.empty(len(sums))
-        total[diagonal] = self._whole(sums[diagonal], noise * steps)
-        if not diagonal.all():
-            total[~diagonal] = self._whole(sums[~diagonal], noise * steps * math.sqrt(0.5))
+        for part in np.unique(scale):
+            total[scale == part] = self._whole(sums[scale == part], noise * steps * part)
         return total / steps
 
     def real(self, size: int, noise: float) -> Array:
         """A real vector of this law."""
-        direction = self.generator.standard_normal(size)
-        if not self.pure:
-            return np.asarray(noise * direction)
-        length = self.generator.gamma(size, noise)
-        return np.asarray(direction * (length / np.linalg.norm(direction)))
+        return drawn(self.generator, noise, (size,), pure=self.pure)
 
     def rounded(self, values: Array, noise: float) -> Array:
         """On multiples of a power of two a thousand times finer than the noise: what is published has no other digits."""

@@ -1,0 +1,35 @@
+"""The law of a fit's noise: N(0, s²) for each number, or under a pure promise the density ∝ e^{−‖v‖/s} of all numbers together.
+
+The second is a uniform direction with a norm of Gamma(numbers, s). A symmetric matrix is noised as the vector of its
+diagonal and √2 times what is below it, whose length is the matrix's own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def deviation(noise: float, numbers: int, *, pure: bool) -> float:
+    """The standard deviation of one of so many numbers: E‖v‖² = s²·numbers·(numbers + 1) is shared by them."""
+    return noise * math.sqrt(numbers + 1.0) if pure else noise
+
+
+def drawn(generator: Any, noise: float, shape: tuple[int, ...], *, pure: bool) -> Array:
+    """Noise of this shape; the last axis is one vector."""
+    direction = generator.standard_normal(shape)
+    if not pure:
+        return np.asarray(noise * direction)
+    length = generator.gamma(shape[-1], noise, (*shape[:-1], 1))
+    return np.asarray(direction * (length / np.linalg.norm(direction, axis=-1, keepdims=True)))
+
+
+def triangle_scale(size: int) -> Array:
+    """Noise of a lower triangle beside that of the vector: √½ off the diagonal, where an entry stands for two."""
+    rows, columns = np.tril_indices(size)
+    return np.where(rows == columns, 1.0, math.sqrt(0.5))
