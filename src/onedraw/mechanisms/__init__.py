@@ -1,5 +1,6 @@
 """Which theorem makes a draw private. `calibrate` turns a model, a budget and n into a plan, without data."""
 
+from .added_noise import AddedNoise
 from .asymptotics import draw_covariance, draw_deviation
 from .beta_divergence import BetaDivergence
 from .calibration import calibrate
@@ -12,6 +13,7 @@ from .perturbed_mode import PerturbedMode
 from .plan import Mechanism, Plan, Request, plan_from_dict
 
 __all__ = [
+    "AddedNoise",
     "BetaDivergence",
     "Candidates",
     "Concentrated",

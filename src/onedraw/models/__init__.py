@@ -1,6 +1,6 @@
 """Loss or density, prior, and what is known about them.
 
-Three kinds. Conjugate models clamp a record to its public range, add records exactly, and turn a sum into a
+Four kinds. Tables (`tables`) add whole numbers, on which plain noise is enough. Conjugate models clamp a record to its public range, add records exactly, and turn a sum into a
 closed-form posterior law. Convex models bring a row into public bounds and state how far one record's loss and
 gradient reach, from which every rule for Gibbs posteriors follows. Models with a likelihood of bounded density
 (`likelihoods`) serve β-divergence posteriors, whatever a row holds. Each bound says where it comes from: proved here,
@@ -18,6 +18,7 @@ from .beta_regression import (
     StudentTRegression,
 )
 from .beta_target import BetaTarget
+from .category_table import CategoryTable
 from .convex_classification import Hinge, HuberisedHinge, Logistic, LogitNormalBernoulli, Softmax
 from .convex_loss import ConvexLoss, register_loss
 from .convex_model import ConvexModel, LinearModel
@@ -40,9 +41,11 @@ from .likelihood_model import LikelihoodModel
 from .model import Bound, ConjugateModel, Model, Summary, model_from_dict
 from .network import Network, Predictor, register_predictor
 from .normal_inverse_gamma import NormalInverseGamma
+from .number_table import NumberTable
 from .own_density import OwnDensity, register_density
 from .priors import Gaussian
 from .row_model import Encoded
+from .tables import Grouped, Table
 from .target import GibbsTarget
 
 __all__ = [
@@ -51,6 +54,7 @@ __all__ = [
     "BinaryRegression",
     "Bound",
     "BoundedResidualGLM",
+    "CategoryTable",
     "ConjugateModel",
     "ConvexLoss",
     "ConvexModel",
@@ -64,6 +68,7 @@ __all__ = [
     "GaussianMean",
     "GaussianRegression",
     "GibbsTarget",
+    "Grouped",
     "Hinge",
     "HuberRegression",
     "HuberisedHinge",
@@ -78,6 +83,7 @@ __all__ = [
     "NegativeBinomialRegression",
     "Network",
     "NormalInverseGamma",
+    "NumberTable",
     "NumpyroModel",
     "OwnDensity",
     "PoissonRegression",
@@ -86,6 +92,7 @@ __all__ = [
     "Softmax",
     "StudentTRegression",
     "Summary",
+    "Table",
     "from_numpyro",
     "laws",
     "likelihoods",

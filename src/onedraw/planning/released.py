@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from onedraw.mechanisms import PerturbedMode
 from onedraw.models.fit_result import FitResult
 from onedraw.release import Certificate, Release
 from onedraw.release.reading import column_units, fit_of
@@ -20,7 +21,7 @@ def release_interval(release: Release | Certificate, level: float = 0.95) -> Int
     """One entry for each released number; `PromiseRefused` says why where no interval can be vouched for."""
     certificate = release.certificate if isinstance(release, Release) else release
     plan = rebuild_plan(certificate)
-    if certificate.draw.stages is not None:
+    if certificate.draw.stages is not None and isinstance(plan.mechanism, PerturbedMode):
         return fit_interval(fit_of(certificate, plan), level)
     draws = np.array(certificate.draw.values, dtype=np.float64)
     change, scale, shift = column_units(certificate, plan.model)

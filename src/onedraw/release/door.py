@@ -40,6 +40,7 @@ from onedraw.mechanisms import Plan
 from onedraw.models import BetaTarget, ConjugateModel
 from onedraw.models.fit_result import FitResult
 from onedraw.models.row_model import RowModel
+from onedraw.models.tables import Table
 from onedraw.plain_text import acting, texts_in
 from onedraw.privacy import (
     ApproxDP,
@@ -341,12 +342,14 @@ def check_unit(plan: Plan, schema: Schema) -> None:
 
 def check_file(plan: Plan, data: Records) -> None:
     """Notice a damaged file before the charge: the columns that will be read can be decoded."""
-    data.check_whole([data.target] if data.target and isinstance(plan.model, ConjugateModel) else None)
+    if data.target is None or not isinstance(plan.model, ConjugateModel | Table):
+        return data.check_whole()
+    data.check_whole([data.target, *getattr(plan.model, "by", ())])
 
 
 def sums_exactly(plan: Plan) -> bool:
     """Whether all that is asked of the records is sums of whole numbers, which no rounding can change."""
-    return isinstance(plan.model, ConjugateModel) or plan.requires in ("candidates", "perturbed-mode")
+    return isinstance(plan.model, ConjugateModel) or plan.requires in ("candidates", "perturbed-mode", "added-noise")
 
 
 def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:

@@ -7,7 +7,7 @@ exactly it draws. The files: `exact` (closed-form laws) with `gaussian` and `bal
 with `meetings` and `coupling` (how L-lag couplings on data simulated by `simulated` estimate what is missing),
 `hamiltonian_chain` and `coupling_chain` (compiled), `mode` and `landscape` (where they start, in which coordinates),
 `blackjax_kernels` (the one place that meets BlackJAX) and `fits` (many data sets at once); `selection` (one of many candidates, exact
-on whole numbers); `fit` (a perturbed mode in its stages) with `fit_noise` and `opendp_noise` (the one place that meets
+on whole numbers); `noisy_sums` (plain noise on exact sums); `fit` (a perturbed mode in its stages) with `fit_noise` and `opendp_noise` (the one place that meets
 OpenDP); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
 into ChaCha20, or a seed), `forks` (what a forked child cannot do), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from onedraw.samplers.fits import fits
     from onedraw.samplers.hamiltonian import HMC, NUTS
     from onedraw.samplers.langevin import Langevin, LastIterateLangevin
+    from onedraw.samplers.noisy_sums import NoisySums
     from onedraw.samplers.proximal import Proximal
     from onedraw.samplers.randomness import (
         OPERATING_SYSTEM,
@@ -55,6 +56,7 @@ __all__ = [
     "Fit",
     "Langevin",
     "LastIterateLangevin",
+    "NoisySums",
     "Proximal",
     "Randomness",
     "Sample",
@@ -76,6 +78,7 @@ _HOME = {
     "Fit": "fit",
     "HMC": "hamiltonian",
     "NUTS": "hamiltonian",
+    "NoisySums": "noisy_sums",
     "curator_coupling": "coupling",
     "fits": "fits",
     "Langevin": "langevin",

@@ -34,7 +34,12 @@ LEFT_OF_START = 0.01
 MOST_WORK = 2e11
 """Numbers read by a default Langevin chain, about a minute; it stops there, which costs accuracy and no privacy."""
 
-OWN = {"candidates": "Selection", "noisy-gradient": "LastIterateLangevin", "perturbed-mode": "Fit"}
+OWN = {
+    "candidates": "Selection",
+    "noisy-gradient": "LastIterateLangevin",
+    "perturbed-mode": "Fit",
+    "added-noise": "NoisySums",
+}
 """Plans that are algorithms, and the one sampler that carries each of them out."""
 
 NETWORK = (200, 300)
@@ -47,6 +52,10 @@ PASSES = {"langevin": 2.0, "proximal": 4.0}
 def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[Any, str]:
     """(sampler, why); ``accept`` are the kinds of exactness short of a proof that the caller takes by name."""
     check_fork(plan)
+    if getattr(plan, "requires", "exact") == "added-noise":
+        from onedraw.samplers.noisy_sums import NoisySums
+
+        return NoisySums(), "the plan's own algorithm: noise on exact sums"
     if getattr(plan, "closed_form", True):
         return Exact(), "exact: the law has a closed form"
     if plan.requires == "candidates":

@@ -2,7 +2,7 @@
 
 JAX computes in threads of its own, and no thread survives a fork. A child that is forked once JAX has begun to compute
 waits for threads that are not there; JAX warns of it, after which the charge would stand and nothing would come out.
-Closed forms of the conjugate models need no JAX and are served in any child.
+Closed forms of the conjugate models, and tables, need no JAX and are served in any child.
 
 | the child is … | a release that needs JAX |
 | --- | --- |
@@ -20,6 +20,7 @@ from typing import Any
 
 from onedraw.errors import WrongCall
 from onedraw.models.model import ConjugateModel
+from onedraw.models.tables import Table
 
 _without_threads = False
 
@@ -38,7 +39,7 @@ if hasattr(os, "register_at_fork"):
 
 def check_fork(plan: Any) -> None:
     """Refuse a plan that needs JAX where JAX cannot run."""
-    if not _without_threads or isinstance(plan.model, ConjugateModel):
+    if not _without_threads or isinstance(plan.model, ConjugateModel | Table):
         return
     raise WrongCall(
         "This process was forked after JAX had begun to compute, and JAX's threads did not come along: the draw would wait "

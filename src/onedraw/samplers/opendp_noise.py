@@ -1,5 +1,7 @@
 """Noise for released whole numbers: the one file that meets OpenDP.
 
+`measurement` is noise on a vector of whole numbers with OpenDP's own statement of what it promises beside it.
+
 A discrete Gaussian of deviation σ on the integers, sampled exactly (Canonne, Kamath, Steinke, arXiv:2004.00010; OpenDP's
 sampler works in exact arithmetic on operating-system entropy). With σ of at least 2²⁰ steps its law is that of a
 continuous Gaussian rounded to the nearest integer up to a factor within e^{±2⁻³⁵} wherever it has mass above 1e-300:
@@ -8,6 +10,8 @@ log of the mass of a cell is the log density at its middle plus (x²/σ² − 1)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +32,40 @@ def discrete_gaussian(sums: NDArray[np.int64], deviation: float) -> NDArray[np.i
             "continuous one. Use a finer or coarser lattice."
         )
     return np.asarray(_measurement(len(sums), deviation)([int(value) for value in sums]), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One of OpenDP's measurements on a vector of 64-bit whole numbers: discrete Laplace, or discrete Gaussian."""
+
+    law: str
+    built: Any
+
+    def confirms(self, sensitivity: float, *, epsilon: float | None = None, rho: float | None = None) -> bool:
+        """Whether OpenDP's map, for vectors this far apart (L1 or L2), gives at most this ε or ρ."""
+        stated = epsilon if self.law == "laplace" else rho
+        distance = int(sensitivity) if self.law == "laplace" else sensitivity
+        return stated is not None and distance == sensitivity and float(self.built.map(distance)) <= stated
+
+    def release(self, sums: Sequence[int]) -> list[int]:
+        """The sums with fresh noise, from the operating system's entropy."""
+        return [int(value) for value in self.built([int(value) for value in sums])]
+
+
+@lru_cache(maxsize=64)
+def measurement(law: str, size: int, scale: float) -> Measured:
+    """Discrete "laplace" or "gaussian" noise of this scale on ``size`` whole numbers."""
+    if law == "gaussian":
+        return Measured(law, _measurement(size, scale))
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return Measured(
+        law, make_laplace(vector_domain(atom_domain(T="i64"), size=size), l1_distance(T="i64"), scale=scale)
+    )
 
 
 @lru_cache(maxsize=64)

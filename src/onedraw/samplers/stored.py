@@ -16,6 +16,7 @@ _KNOWN = {
     "LastIterateLangevin": "langevin",
     "Langevin": "langevin",
     "NUTS": "hamiltonian",
+    "NoisySums": "noisy_sums",
     "Proximal": "proximal",
     "Selection": "selection",
 }

@@ -1,0 +1,292 @@
+"""Plain noise on whole numbers: discrete Laplace or discrete Gaussian, on the exact sums of a table.
+
+One replaced record moves the weighted sums by at most Δ₁ in L1 and Δ₂ in L2 (`models.tables`), a person's k records by k
+times as much. Theorems and where the numbers come from: added_noise.md.
+
+| law | promise | where |
+| --- | --- | --- |
+| discrete Laplace of scale b | ε = kΔ₁/b | every budget that a pure ε implies |
+| discrete Gaussian of deviation σ | ρ = k²Δ₂²/2σ² (zCDP) | zCDP budgets, on the steps as they are |
+| the same on a lattice 2^j times finer, then rounded | μ = kΔ₂/σ (Gaussian DP) | Gaussian, Rényi and (ε, δ) budgets |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
+from onedraw.models.tables import LAWS, Table, Totals
+from onedraw.privacy import (
+    ZCDP,
+    ApproxDP,
+    Assumption,
+    GaussianDP,
+    Guarantee,
+    Neighbours,
+    Promise,
+    Provenance,
+    PureDP,
+)
+from onedraw.privacy.rounding import fraction_up, root_up, up
+
+from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
+
+FINE = 2.0**21
+"""Steps in a deviation from which on the discrete Gaussian stands for the rounded continuous one (samplers/opendp_noise.py
+asks for 2^20)."""
+
+MARGIN = Fraction(1, 2**20), Fraction(1, 2**32)
+"""Relative and absolute: the claimed μ is so much above kΔ₂/σ, which covers the discrete law's distance from the continuous
+one for μ up to …"""
+
+LARGEST_MU = 8.0
+
+LARGEST_SUM = 2**61
+"""What sums and noise must stay below, to fit into 64 bits with room."""
+
+LARGEST_SCALE = 2.0**55
+
+
+@dataclass(frozen=True)
+class NoiseTarget:
+    """Exact sums and the noise they are to get. As private as the records."""
+
+    sums: tuple[int, ...]
+    law: str
+    scale: float
+    """Of the noise, in refined steps."""
+    refinement: int
+    plan: Plan
+
+    def __repr__(self) -> str:
+        return f"NoiseTarget(law={self.law!r}, scale={self.scale!r}, sums=<private>)"
+
+
+@register_mechanism
+@dataclass(frozen=True)
+class AddedNoise(Mechanism):
+    """Noise on exact sums; ``law`` is "laplace", "gaussian", or None for the one whose error is smaller."""
+
+    title: ClassVar[str] = "Added noise"
+    requires: ClassVar[str] = "added-noise"
+
+    law: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.law is not None and self.law not in LAWS:
+            raise InvalidModel(f"law is one of {', '.join(LAWS)}, or None for the better one, but {self.law!r} came.")
+
+    def heading(self, plan: Plan) -> str:
+        return f"discrete {str(self.law).capitalize()} noise on exact sums"
+
+    def calibrate(self, request: Request) -> Plan:
+        check_request(request)
+        found, refused = [], None
+        for law in LAWS if self.law is None else (self.law,):
+            try:
+                found.append(AddedNoise(law)._calibrated(request))
+            except PromiseRefused as error:
+                refused = refused or error
+        if not found:
+            assert refused is not None
+            raise refused
+        return min(found, key=expected_noise)
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        check_request(request)
+        scale, refinement = parameters.get("scale", math.nan), parameters.get("refinement", math.nan)
+        if self.law is None or not (scale > 0 and 1 <= refinement <= 2**40 and math.frexp(refinement)[0] == 0.5):
+            raise PromiseRefused(
+                "Added noise is stated by its law, a scale above 0 and a refinement that is a power of two."
+            )
+        if scale > LARGEST_SCALE or LARGEST_SUM / refinement < request.n * table_of(request).largest:
+            raise PromiseRefused(
+                f"The sums of n = {request.n:,} records, or their noise, do not fit into 64-bit whole numbers here. Use a "
+                "larger budget, or fewer records."
+            )
+        sensitivity, promise = promise_of_noise(request, self.law, scale, refinement)
+        numbers = {"scale": scale, "refinement": refinement, "sensitivity": sensitivity}
+        match promise:
+            case PureDP(stated_epsilon=value):
+                numbers["epsilon"] = value
+            case ZCDP(rho=value):
+                numbers["rho"] = value
+            case GaussianDP(mu=value):
+                numbers["mu"] = value
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREMS[self.law], _assumptions(request))
+        return Plan(self, request, tuple(numbers.items()), guarantee)
+
+    def _calibrated(self, request: Request) -> Plan:
+        scale, refinement = (_laplace_scale if self.law == "laplace" else _gaussian_scale)(request)
+        return self.plan(request, {"scale": scale, "refinement": refinement})
+
+    def target(self, plan: Plan, summary: Totals) -> NoiseTarget:
+        table, numbers = plan.model, plan.parameters
+        assert self.law is not None
+        weights = table.weights(self.law) * table.cells
+        sums = tuple(weight * value for weight, value in zip(weights, summary.sums, strict=True))
+        return NoiseTarget(sums, self.law, numbers["scale"], int(numbers["refinement"]), plan)
+
+    def stage_sizes(self, plan: Plan) -> dict[str, int]:
+        return {"noisy sums": plan.model.cells * plan.model.block}
+
+    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
+        return plan.model.estimate(noisy_sums(plan, stages), plan.n)
+
+
+def noisy_sums(plan: Plan, stages: Mapping[str, Any]) -> Any:
+    """(groups, block): what was published, the weights divided out."""
+    table, law = plan.model, plan.mechanism.law  # type: ignore[attr-defined]  # of an AddedNoise plan
+    published = np.array(stages["noisy sums"], dtype=np.float64).reshape(table.cells, table.block)
+    return published / np.array(table.weights(law), dtype=np.float64)
+
+
+def noise_deviation(plan: Plan) -> float:
+    """The standard deviation of the noise on one weighted sum, in steps."""
+    numbers, law = plan.parameters, plan.mechanism.law  # type: ignore[attr-defined]
+    scale = numbers["scale"] / numbers["refinement"]
+    return scale if law == "gaussian" else laplace_deviation(scale)
+
+
+def spread_of_sums(plan: Plan) -> Any:
+    """The standard deviation of the noise on each sum of a block, the weights divided out, in steps."""
+    law = plan.mechanism.law  # type: ignore[attr-defined]
+    return noise_deviation(plan) / np.array(plan.model.weights(law), dtype=np.float64)
+
+
+def expected_noise(plan: Plan) -> float:
+    """The standard error that the noise gives a typical published number, from public numbers."""
+    return float(plan.model.noise_error(spread_of_sums(plan), plan.n))
+
+
+def laplace_deviation(scale: float) -> float:
+    """√(2q)/(1 − q) for q = e^{−1/scale}."""
+    gap = -math.expm1(-1.0 / scale)
+    return math.sqrt(2.0 * (1.0 - gap)) / gap
+
+
+# ── from a budget to a scale ───────────────────────────────────────────────────────────────────────────────
+
+
+def _laplace_scale(request: Request) -> tuple[float, float]:
+    epsilon = _largest(PureDP, request.exact_budget)
+    distance = request.records_per_person * table_of(request).reach("laplace")
+    return fraction_up(Fraction(distance) / Fraction(epsilon)), 1.0
+
+
+def _gaussian_scale(request: Request) -> tuple[float, float]:
+    square = request.records_per_person**2 * table_of(request).reach("gaussian")
+    budget = request.exact_budget
+    if isinstance(budget, ZCDP):
+        return root_up(Fraction(square) / (2 * Fraction(budget.rho)) * (1 + Fraction(1, 2**40))), 1.0
+    mu = (Fraction(min(_largest(GaussianDP, budget), LARGEST_MU)) - 2 * MARGIN[1]) / (1 + 2 * MARGIN[0])
+    if mu <= 0:
+        raise UnsupportedBudget(
+            f"Gaussian noise is not calibrated for a budget as small as {budget}. Use Laplace noise."
+        )
+    scale = root_up(Fraction(square) / mu**2)
+    refinement = 2.0 ** max(0, math.ceil(math.log2(FINE / scale)))
+    return scale * refinement, refinement
+
+
+def promise_of_noise(request: Request, law: str, scale: float, refinement: float) -> tuple[float, Promise]:
+    """(sensitivity in refined steps, what noise of this scale promises): exact arithmetic, rounded up."""
+    k, reach, finer = request.records_per_person, table_of(request).reach(law), Fraction(refinement)
+    if law == "laplace":
+        distance = k * reach * finer
+        return float(distance), PureDP(fraction_up(distance / Fraction(scale)))
+    square = k**2 * reach * finer**2
+    if isinstance(request.exact_budget, ZCDP):
+        return root_up(square), ZCDP(up(fraction_up(square / (2 * Fraction(scale) ** 2))))
+    mu = Fraction(root_up(square / Fraction(scale) ** 2))
+    if scale < FINE or mu > LARGEST_MU:
+        raise PromiseRefused(
+            f"A discrete Gaussian of {scale:.3g} steps, at μ = {float(mu):.3g}, is not fine enough to stand for a continuous one. "
+            "Use a larger refinement."
+        )
+    return root_up(square), GaussianDP(fraction_up(mu * (1 + MARGIN[0]) + MARGIN[1]))
+
+
+def _largest(kind: Callable[[float], Promise], budget: Promise) -> float:
+    """The largest ε of PureDP, or μ of GaussianDP, that is proven to imply the budget."""
+    match budget, kind:
+        case PureDP(stated_epsilon=value) | ApproxDP(stated_epsilon=value), type() if kind is PureDP:
+            return value
+        case GaussianDP(mu=value), type() if kind is GaussianDP:
+            return value
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta), type() if kind is GaussianDP and delta > 0:
+            return GaussianDP.from_epsilon_delta(epsilon, delta).mu
+    low, high = 2.0**-40, 2.0**10
+    if not kind(low).implies(budget):
+        raise UnsupportedBudget(
+            f"{'Laplace' if kind is PureDP else 'Gaussian'} noise cannot keep {budget}. Use "
+            f"{'a δ above 0, zCDP or Gaussian DP, or Laplace noise' if kind is GaussianDP else 'Gaussian noise'}."
+        )
+    while high / low > 1.0 + 2.0**-30:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if kind(middle).implies(budget) else (low, middle)
+    return low
+
+
+# ── conditions ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table_of(request: Request) -> Table:
+    if not isinstance(request.model, Table):
+        raise UnsupportedBudget(
+            f"Added noise is for tables of sums, and {type(request.model).__name__} is a model with a posterior. Use "
+            "CategoryTable or NumberTable of onedraw.models, or Direct, Diffused or Concentrated."
+        )
+    return request.model
+
+
+def check_request(request: Request) -> None:
+    table = table_of(request)
+    if request.draws != 1:
+        raise UnsupportedBudget(
+            f"{request.draws} draws of added noise would share one budget and be as many times noisier: their mean is no "
+            "better than one. Use draws=1."
+        )
+    if table.sizes is not None and sum(table.sizes) != request.n:
+        raise InvalidModel(
+            f"sizes declares {sum(table.sizes):,} records in all groups together, but n = {request.n:,}. Declare both alike."
+        )
+
+
+THEOREMS = {
+    "laplace": "Dwork, McSherry, Nissim, Smith (TCC 2006), on whole numbers: Ghosh, Roughgarden, Sundararajan (STOC 2009)",
+    "gaussian": "Canonne, Kamath, Steinke (NeurIPS 2020): the discrete Gaussian",
+}
+
+
+def _assumptions(request: Request) -> tuple[Assumption, ...]:
+    table = table_of(request)
+    found = [
+        *fixed_in_advance(request, "range, levels and groups"),
+        Assumption(
+            "every record becomes whole numbers in the declared range, and they are summed exactly", Provenance.ENFORCED
+        ),
+        Assumption("noise is drawn by OpenDP, exactly, on the operating system's entropy", Provenance.ENFORCED),
+    ]
+    if table.moves_between_cells:
+        found.append(
+            Assumption(
+                "who belongs to which group is private: a replaced record may leave one cell and enter another, and the noise "
+                "covers both; the numbers of records in the groups are released, not assumed",
+                Provenance.PROVED,
+            )
+        )
+    elif table.sizes is not None:
+        found.append(
+            Assumption(
+                "who belongs to which group, and how many, is public: each group is a data set of its own",
+                Provenance.DECLARED,
+            )
+        )
+    return tuple(found)

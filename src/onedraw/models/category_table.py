@@ -1,0 +1,154 @@
+"""How many records, or which share of them, have each declared level: of one column, or within groups.
+
+A record adds 1 to one cell. Replacing it moves two cells by 1, so the sums move by 2 in L1 and √2 in L2; of two levels in a
+group of public size one is enough, for the other is the rest, and it moves by 1. Nothing else need be said about counts.
+
+With private groups the cells of all groups are one histogram, whose total n is public: what is published sums to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onedraw.errors import InvalidModel
+from onedraw.privacy import Provenance
+
+from .model import Bound, count, register_model, set_fields
+from .reading import Batch
+from .tables import Array, Integers, Table, declared_groups, known_codes, proportional, whole
+
+SHOWN = ("counts", "shares")
+
+
+@register_model
+@dataclass(frozen=True)
+class CategoryTable(Table):
+    """Counts or ``show="shares"`` of ``levels``; ``only`` one of two levels, as for a proportion.
+
+    | record | counts as |
+    | --- | --- |
+    | a code 0, …, len(levels) − 1 (2.0 is 2) | itself |
+    | any other number, NaN, None, not a number | level ``missing`` (0, unless declared) |
+
+    Shares are within a group where there are groups, and sum to 1 in each.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("category", "binary")
+
+    levels: tuple[str, ...]
+    show: str = "counts"
+    only: str | None = None
+    missing: int = 0
+    by: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        levels = tuple(str(level) for level in self.levels)
+        if len(levels) < 2 or len(set(levels)) < len(levels):
+            raise InvalidModel(f"levels must be at least two different names, but {len(set(levels))} came.")
+        if self.show not in SHOWN:
+            raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} came.")
+        if self.only is not None and (len(levels) != 2 or str(self.only) not in levels):
+            raise InvalidModel(f"only names one of two levels, but {self.only!r} of {', '.join(levels)} came.")
+        missing = count("missing", self.missing)
+        if missing >= len(levels):
+            raise InvalidModel(f"missing must be one of the codes 0 to {len(levels) - 1}, but {missing} came.")
+        set_fields(self, levels=levels, only=None if self.only is None else str(self.only), missing=missing,
+                   **declared_groups(self.by, self.groups, self.sizes))  # fmt: skip
+
+    @property
+    def quantity(self) -> str:  # type: ignore[override]  # of one class here, not of all its values
+        what = "count" if self.show == "counts" else "proportion"
+        return what if self.only else f"{what}s"
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        if not self.by:
+            return self.levels if self.only is None else (self.only,)
+        if self.only is not None:
+            return self.group_names
+        return tuple(f"{group}: {level}" for group in self.group_names for level in self.levels)
+
+    @property
+    def prior_scale(self) -> float:
+        """There is no prior: the lattice of counts has spacing 1, that of shares 2^−30."""
+        return 2.0**20 if self.show == "counts" else 2.0**-10
+
+    @property
+    def rest_is_known(self) -> bool:
+        """Whether one of two levels is published alone: the other is the rest of a group of public size."""
+        return len(self.levels) == 2 and not self.moves_between_cells
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        return {
+            "levels": Bound(float(len(self.levels)), Provenance.ENFORCED, "undeclared codes become `missing`"),
+            "l1": Bound(
+                float(self.reach("laplace")), Provenance.PROVED, "a replaced record leaves one cell for another"
+            ),
+        }
+
+    def _check_column(self, column: Any) -> None:
+        if tuple(column.labels) != self.levels:
+            raise InvalidModel(
+                f"The table's levels are {', '.join(self.levels)}, those of the target {', '.join(column.labels)}. Use the "
+                "same ones in the same order."
+            )
+
+    # ── sums ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def block(self) -> int:
+        return 1 if self.rest_is_known else len(self.levels)
+
+    @property
+    def largest(self) -> int:
+        return 1
+
+    def weights(self, law: str) -> tuple[int, ...]:
+        return (1,) * self.block
+
+    def reach(self, law: str) -> int:
+        return 1 if self.rest_is_known else 2
+
+    @property
+    def _counted(self) -> int:
+        """The level that is published where the other is the rest."""
+        return 1 if self.only is None else self.levels.index(self.only)
+
+    def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
+        size = len(self.levels)
+        codes = known_codes(values, size, missing=self.missing)
+        place = codes if group is None else group * size + codes
+        counts = np.bincount(place, minlength=self.cells * size).reshape(self.cells, size)
+        sums += counts[:, [self._counted]] if self.rest_is_known else counts
+
+    # ── what is published ──────────────────────────────────────────────────────────────────────────────────
+
+    def estimate(self, noisy: Array, n: int) -> Array:
+        """Counts that are whole, not negative and sum to what is public; shares of them."""
+        counts = self.whole_table(noisy, n)
+        if self.show == "shares":
+            counts = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        return (counts if self.only is None else counts[:, [self.levels.index(self.only)]]).reshape(-1)
+
+    def noise_error(self, spread: Array, n: int) -> float:
+        return float(spread[0]) / (1.0 if self.show == "counts" else max(n / self.cells, 1.0))
+
+    def whole_table(self, noisy: Array, n: int) -> Array:
+        """(groups, levels): the nearest table to the noisy one that could be a table of n records."""
+        sizes = self.group_sizes(n)
+        if self.rest_is_known:
+            assert sizes is not None
+            known = np.clip(noisy[:, 0], 0.0, sizes)
+            table = np.empty((self.cells, 2))
+            table[:, self._counted], table[:, 1 - self._counted] = known, sizes - known
+            return table
+        if sizes is None:
+            flat = noisy.reshape(-1)
+            return whole(proportional(flat, float(n)), n).reshape(noisy.shape)
+        return np.array([whole(proportional(row, size), int(size)) for row, size in zip(noisy, sizes, strict=True)])

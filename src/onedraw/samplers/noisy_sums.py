@@ -1,0 +1,87 @@
+"""Carrying out added noise: exact sums in, noisy whole numbers out.
+
+With fresh entropy every variate is OpenDP's, exact on whole numbers; its measurement is built before anything is charged, and
+its own map must confirm the promise. A seeded run is not private and draws the same laws from NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw import privacy
+from onedraw.errors import ExactnessRefused
+from onedraw.samplers.opendp_noise import Measured, measurement
+from onedraw.samplers.sample import Sample
+
+TABULATED = 2.0**12
+"""A discrete Gaussian below this deviation is drawn from a table; above, a rounded one is the same to all digits."""
+
+
+@dataclass(frozen=True)
+class NoisySums:
+    """The plan's own algorithm; it has no options."""
+
+    randomness: ClassVar[str] = "numpy"
+
+    def exactness(self, plan: Any) -> privacy.Exact:
+        """Exact, on whole numbers; refused unless OpenDP's map gives what the plan promises."""
+        size, numbers = sum(plan.stage_sizes.values()), plan.parameters
+        confirmed = measurement(plan.mechanism.law, size, numbers["scale"]).confirms(
+            numbers["sensitivity"], epsilon=numbers.get("epsilon"), rho=_rho(numbers)
+        )
+        if not confirmed:
+            raise ExactnessRefused(
+                f"OpenDP's measurement does not confirm {plan.guarantee.promise} for this noise, so nothing is released. "
+                "Please report it: one of the two libraries is wrong."
+            )
+        return privacy.Exact()
+
+    def run(self, target: Any, randomness: Any, *, size: int = 1) -> Sample:
+        """``size`` estimates, and the noisy sums the first follows from."""
+        plan, secure = target.plan, type(randomness.bit_generator).__name__ == "SecureChaCha"
+        noisy = [self._noisy(target, None if secure else randomness) for _ in range(size)]
+        estimates = [plan.mechanism.estimate(plan, {"noisy sums": one}) for one in noisy]
+        return Sample(np.array(estimates), {}, {"noisy sums": noisy[0].tolist()})
+
+    def _noisy(self, target: Any, generator: Any) -> NDArray[np.float64]:
+        """Sums and noise on the finer lattice, rounded back to the steps of the sums: post-processing."""
+        finer, law, scale = target.refinement, target.law, target.scale
+        sums = [value * finer for value in target.sums]
+        if generator is None:
+            noisy = measurement(law, len(sums), scale).release(sums)
+        else:
+            noise = (_laplace if law == "laplace" else _gaussian)(scale, len(sums), generator)
+            noisy = [value + int(added) for value, added in zip(sums, noise, strict=True)]
+        return np.array([float((2 * value + finer) // (2 * finer)) if finer > 1 else float(value) for value in noisy])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": "NoisySums"}
+
+
+def _rho(numbers: Mapping[str, float]) -> float | None:
+    """The zCDP that OpenDP's map is asked about: stated, or what follows from Gaussian DP."""
+    return numbers["mu"] ** 2 / 2.0 if "mu" in numbers else numbers.get("rho")
+
+
+def _laplace(scale: float, size: int, generator: Any) -> NDArray[np.int64]:
+    """⌊E⌋ is geometric for an exponential E, and the difference of two is discrete Laplace."""
+    first, second = np.floor(scale * generator.standard_exponential((2, size)))
+    return np.asarray(first - second, dtype=np.int64)
+
+
+def _gaussian(scale: float, size: int, generator: Any) -> NDArray[np.int64]:
+    if scale >= TABULATED:
+        return np.asarray(np.rint(scale * generator.standard_normal(size)), dtype=np.int64)
+    reach = math.ceil(12.0 * scale) + 1
+    places = np.arange(-reach, reach + 1)
+    mass = np.exp(-0.5 * (places / scale) ** 2)
+    return np.asarray(generator.choice(places, size=size, p=mass / mass.sum()), dtype=np.int64)
+
+
+__all__ = ["Measured", "NoisySums"]
