@@ -48,7 +48,7 @@ _NAMES = {
     **dict.fromkeys(
         (
             "DPLogisticRegression", "DPLinearRegression", "DPQuantileRegressor", "DPLinearSVC", "DPMLPClassifier",
-            "DPMLPRegressor", "DPProportion", "DPHistogram", "DPMean", "DPRate",
+            "DPMLPRegressor", "DPPoissonRegressor", "DPProportion", "DPHistogram", "DPMean", "DPRate",
         ),
         "estimators",
     ),

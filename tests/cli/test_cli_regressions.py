@@ -43,6 +43,43 @@ def test_every_model_is_released_reported_verified_and_predicts(run, release, ho
     assert len(scores.splitlines()) == 4
 
 
+def test_counts_are_released_reported_audited_and_predicted(run, release, hospital):
+    write_patients(hospital / "patients.csv", 4000)
+    code, out, err = release("visits", "poisson", epsilon=20, report="report.html")
+    assert code == 0, err
+    assert "std err" in out
+    page = (hospital / "report.html").read_text()
+    assert "Regression of counts" in page
+    assert ">Rate</th>" in page
+    assert run("verify", "release.json", "--ledger", "books.db")[0] == 0
+    code, scores, err = run("predict", "release.json", "new.csv")
+    assert code == 0, err
+    name, *rates = scores.split()
+    assert name == "visits"
+    assert np.allclose(np.array(rates, dtype=float)[:2], [0.88, 3.76], rtol=0.4)
+    code, out, err = run("audit", "release.json")
+    assert code == 0, err
+    assert "is what its plan declares" in out
+
+
+def test_counts_without_what_they_need_are_refused_before_anything_is_spent(release, releases_booked):
+    for target, model, words in (("visits", "negative-binomial", "dispersion=r"), ("cost", "poisson", "kind: count")):
+        code, _, err = release(target, model)
+        assert code == 2
+        assert words in err
+    assert releases_booked() == 0
+
+
+@pytest.mark.slow
+def test_scattered_counts_are_a_negative_binomial_s(run, release):
+    code, out, err = release("visits", "negative-binomial", dispersion=2, report="report.html")
+    assert code == 0, err
+    assert "candidates" in out
+    code, scores, _ = run("predict", "release.json", "new.csv")
+    assert code == 0
+    assert all(float(rate) > 0 for rate in scores.split()[1:])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("target", "model"), [("ill", "network-classifier"), ("cost", "network-regressor")])
 def test_a_network_is_released_where_its_assumption_is_named(run, release, target, model):

@@ -20,6 +20,7 @@ from onedraw import (
     DPMean,
     DPMLPClassifier,
     DPMLPRegressor,
+    DPPoissonRegressor,
     DPProportion,
     DPQuantileRegressor,
     DPRate,
@@ -35,6 +36,7 @@ CHAINS = [
     DPLogisticRegression(**FIT, classes=[0, 1, 2], mechanism="gdp"),
     DPLinearSVC(**FIT, classes=[0, 1], mechanism="gdp"),
     DPQuantileRegressor(**FIT, mechanism="gdp"),
+    DPPoissonRegressor(**FIT, largest=10),
 ]
 NETWORKS = [
     DPMLPClassifier(**FIT, classes=[0, 1], hidden=2, accept="assumed"),

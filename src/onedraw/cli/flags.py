@@ -16,7 +16,8 @@ Question = Annotated[
     str,
     typer.Option(
         "--model",
-        help="What to release: logistic, softmax, svc, linear, huber, quantile, network-classifier, network-regressor; or "
+        help="What to release: logistic, softmax, svc, linear, huber, quantile, poisson, negative-binomial, "
+        "network-classifier, network-regressor; or "
         "of one column: proportion, histogram, mean, average, rate, duration.",
     ),
 ]
@@ -59,6 +60,8 @@ Threshold = Annotated[float | None, typer.Option(
     "--threshold", help="Huber's: residuals beyond it count linearly.", rich_help_panel=REGRESSION)]  # fmt: skip
 Quantile = Annotated[float | None, typer.Option(
     "--quantile", help="Which quantile; 0.5, the median, by default.", rich_help_panel=REGRESSION)]  # fmt: skip
+Dispersion = Annotated[float | None, typer.Option(
+    "--dispersion", help="Of negative-binomial: counts of mean m have the variance m + m²/dispersion.", rich_help_panel=REGRESSION)]  # fmt: skip
 Hidden = Annotated[int | None, typer.Option(
     "--hidden", help="Hidden units of a network; 10 by default.", rich_help_panel=REGRESSION)]  # fmt: skip
 Effect = Annotated[float | None, typer.Option(

@@ -13,6 +13,7 @@ from .flags import (
     Accept,
     AsJson,
     Delta,
+    Dispersion,
     Draws,
     Effect,
     Epsilon,
@@ -79,6 +80,7 @@ def plan(
     variance_floor: VarianceFloor = None,
     threshold: Threshold = None,
     quantile: Quantile = None,
+    dispersion: Dispersion = None,
     hidden: Hidden = None,
     accept: Accept = None,
     as_json: AsJson = False,
@@ -93,7 +95,7 @@ def plan(
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
             "response_bound": response_range_from(response_bound), "variance_floor": variance_floor,
-            "threshold": threshold, "quantile": quantile, "hidden": hidden,
+            "threshold": threshold, "quantile": quantile, "dispersion": dispersion, "hidden": hidden,
         },
     )  # fmt: skip
     check_predictable(asked, for_error=for_error, figure=figure, simulate=simulate)

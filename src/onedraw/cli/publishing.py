@@ -17,6 +17,7 @@ from .flags import (
     Accept,
     AsJson,
     Delta,
+    Dispersion,
     Draws,
     Effect,
     Epsilon,
@@ -68,6 +69,7 @@ def release(
     variance_floor: VarianceFloor = None,
     threshold: Threshold = None,
     quantile: Quantile = None,
+    dispersion: Dispersion = None,
     hidden: Hidden = None,
     effect: Effect = None,
     noise: Noise = None,
@@ -96,7 +98,7 @@ def release(
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
             "response_bound": response_range_from(response_bound), "variance_floor": variance_floor,
-            "threshold": threshold, "quantile": quantile, "hidden": hidden,
+            "threshold": threshold, "quantile": quantile, "dispersion": dispersion, "hidden": hidden,
         },
     )  # fmt: skip
     count, books = draws_from(draws), Ledger.open(ledger)

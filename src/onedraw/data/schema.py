@@ -13,7 +13,8 @@ not say enough is refused with the line to add. Files are YAML or JSON:
       smoker:  {kind: binary, missing: no}
       visits:  {kind: count, cap: 20, missing: 0}
 
-Of a binary column `levels` may be given, the one coded 0 first; otherwise no/false/0 and yes/true/1 are read.
+Of a binary column `levels` may be given, the one coded 0 first; otherwise no/false/0 and yes/true/1 are read. Of a
+number or count `step` may be given, how much more of it people speak of (10 years): reports give odds and rates for it.
 """
 
 from __future__ import annotations
@@ -131,9 +132,11 @@ class Number(_Declared):
     lower: Finite
     upper: Finite
     missing: Finite
+    step: Finite | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Number:
+        _check_step(self.step)
         if not self.lower < self.upper:
             raise ValueError(
                 f"expected lower < upper, got lower = {self.lower:g} and upper = {self.upper:g}: no value "
@@ -205,9 +208,11 @@ class Count(_Declared):
     kind: Literal["count"] = "count"
     cap: int
     missing: int
+    step: Finite | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Count:
+        _check_step(self.step)
         if not 1 <= self.cap <= LARGEST_CAP:
             raise ValueError(
                 f"expected a cap from 1 to {LARGEST_CAP:,}, got {self.cap}: below, every record is 0; above, "
@@ -228,6 +233,11 @@ _KINDS: dict[str, type[_Declared]] = {
     "binary": Binary,
     "count": Count,
 }
+
+
+def _check_step(step: float | None) -> None:
+    if step is not None and not 0.0 < step < math.inf:
+        raise ValueError(f"`step: {step:g}` is not above 0. Write how much more of the column people speak of")
 
 
 def _check_levels(levels: tuple[str, ...], missing: str) -> None:

@@ -6,6 +6,7 @@ public numbers first, then the ledger, then the records. See `fitting`.
 
 from .classification import DPLinearSVC, DPLogisticRegression
 from .columns import DPHistogram, DPMean, DPProportion, DPRate
+from .counts import DPPoissonRegressor
 from .fitting import FewRecords, NotCovered
 from .networks import DPMLPClassifier, DPMLPRegressor
 from .regression import DPLinearRegression, DPQuantileRegressor
@@ -19,6 +20,7 @@ __all__ = [
     "DPMLPClassifier",
     "DPMLPRegressor",
     "DPMean",
+    "DPPoissonRegressor",
     "DPProportion",
     "DPQuantileRegressor",
     "DPRate",

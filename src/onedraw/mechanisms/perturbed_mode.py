@@ -81,6 +81,7 @@ class PerturbedMode(Mechanism):
     """
 
     title: ClassVar[str] = "perturbed mode"
+    noun: ClassVar[str] = "fit"
     requires: ClassVar[str] = "perturbed-mode"
     """The plan *is* an algorithm: only `samplers.Fit` carries it out."""
 

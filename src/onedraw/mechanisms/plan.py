@@ -155,6 +155,8 @@ class Mechanism(abc.ABC):
     """A theorem that makes a draw private. A frozen value; its fields are its options."""
 
     title: ClassVar[str]
+    noun: ClassVar[str] = "draw"
+    """What a certificate's first line calls one of it."""
     requires: ClassVar[str] = "exact"
     """The least exactness a sampler must have; the door decides what less would cost."""
 

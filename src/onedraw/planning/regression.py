@@ -31,6 +31,7 @@ from onedraw.errors import InvalidModel
 from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, NoisyGradient, PerturbedMode
 from onedraw.mechanisms.beta_design import mean_information
 from onedraw.models import (
+    CountRegression,
     Gaussian,
     GaussianRegression,
     HuberisedHinge,
@@ -38,8 +39,10 @@ from onedraw.models import (
     LeastSquares,
     LogCoshRegression,
     Logistic,
+    NegativeBinomialRegression,
     Network,
     NormalInverseGamma,
+    PoissonRegression,
     Quantile,
     Softmax,
 )
@@ -48,7 +51,10 @@ from onedraw.models.likelihoods import Categorical
 
 from .design import UNITS_IN_BOUND as UNITS_IN_BOUND  # known under this name too
 
-KINDS = ("logistic", "softmax", "svc", "linear", "huber", "quantile", "network-classifier", "network-regressor")
+KINDS = (
+    "logistic", "softmax", "svc", "linear", "huber", "quantile", "poisson", "negative-binomial", "network-classifier",
+    "network-regressor",
+)  # fmt: skip
 RESIDUALS = ("linear", "huber", "quantile", "network-regressor")
 
 PREDICTOR_DEVIATION = 2.0
@@ -74,7 +80,8 @@ class Regression:
     """A question with everything public about it; see the head of this file for the defaults.
 
     ``bounds`` = (lo, hi), numbers or one each per column, or ``data_norm``: exactly one of the two. ``classes`` are the
-    labels of a classification, the negative one first. ``response_bound`` Y clamps responses to [−Y, Y].
+    labels of a classification, the negative one first. ``response_bound`` Y clamps responses to [−Y, Y]. ``largest`` is the
+    largest count that is to matter; ``dispersion`` r makes the variance of a count of mean m equal to m + m²/r.
     """
 
     kind: str
@@ -90,6 +97,8 @@ class Regression:
     variance_floor: float | None = None
     threshold: float | None = None
     quantile: float | None = None
+    largest: int | None = None
+    dispersion: float | None = None
     hidden: int = 10
     effect: float | None = None
     noise: float | None = None
@@ -102,7 +111,16 @@ class Regression:
             raise InvalidModel(f"kind must be one of {', '.join(KINDS)}, but {self.kind!r} came.")
         for field in fields(self):  # lists become tuples: a question is a value
             object.__setattr__(self, field.name, _frozen(getattr(self, field.name)))
-        for name in ("prior_scale", "radius", "response_bound", "variance_floor", "threshold", "effect", "noise"):
+        for name in (
+            "prior_scale",
+            "radius",
+            "response_bound",
+            "variance_floor",
+            "threshold",
+            "dispersion",
+            "effect",
+            "noise",
+        ):
             value = getattr(self, name)
             if value is not None and not (_real(value) and 1.0 / LARGEST < value < LARGEST):
                 raise InvalidModel(
@@ -114,6 +132,16 @@ class Regression:
                 "A linear regression needs response_bound=Y, the public size beyond which responses are clamped, or "
                 "threshold=… for Huber's loss, which bounds what one response can do. Without either one record could "
                 "move the fit by any amount; neither is computed from the records."
+            )
+        if self.kind == "poisson" and self.largest is None:
+            raise InvalidModel(
+                "A Poisson regression needs largest=Y, the public count beyond which counts are read as Y. Without it one "
+                "record could move the fit by any amount; it is never computed from the records. Pass largest=20, say."
+            )
+        if self.kind == "negative-binomial" and self.dispersion is None:
+            raise InvalidModel(
+                "A negative binomial regression needs dispersion=r, a public number: counts of mean m then have the variance "
+                "m + m²/r. Pass dispersion=1 for strongly scattered counts, or ask for a Poisson regression."
             )
         assert self.rows.bounded  # reading it refuses missing or double bounds
 
@@ -182,6 +210,7 @@ class Regression:
             "svc": lambda: HuberisedHinge(**common, width=HINGE_WIDTH, classes=self.classes),
             "linear": lambda: LogCoshRegression(**common, response_bound=cast(float, self.response_bound)),
             "quantile": lambda: Quantile(**common, **self._quantile_options),
+            "poisson": lambda: CountRegression(**common, largest=cast(int, self.largest)),
         }
         if self.kind not in models:
             return None
@@ -197,6 +226,10 @@ class Regression:
             "linear": self._linear,
             "huber": lambda: self._huber("", self._threshold),
             "quantile": self._quantile,
+            "poisson": lambda: self._counts(PoissonRegression(**self._common(ball=False))),
+            "negative-binomial": lambda: self._counts(
+                NegativeBinomialRegression(**self._common(ball=False), dispersion=cast(float, self.dispersion))
+            ),
             "network-classifier": self._network,
             "network-regressor": self._network,
         }
@@ -287,6 +320,13 @@ class Regression:
             Variant("noisy-gradient", free, self._noisy_gradient()),
             Variant("gdp", free, Gibbs("gdp")),
             Variant("bounded", on_ball, Gibbs("bounded")),
+        ]
+
+    def _counts(self, model: Any) -> list[Variant]:
+        """The β-divergence, whose sensitivity needs no largest count."""
+        return [
+            Variant("candidates", model, Candidates(of=self._beta())),
+            Variant("beta-divergence", model, self._beta()),
         ]
 
     def _network(self) -> list[Variant]:

@@ -11,6 +11,7 @@ back to whoever reads the result (`release.reading`). Every default is a functio
 | softmax | category, binary | a score for each level |
 | svc | binary, or a category of two levels | the side of a hyperplane |
 | linear, huber, quantile | number, count | coefficients of a mean, a robust mean, a quantile |
+| poisson, negative-binomial | count | coefficients of the logarithm of an expected count |
 | network-classifier, network-regressor | as above | predictions of one hidden layer (no proven sampler: name what you accept) |
 """
 
@@ -33,6 +34,7 @@ from .regression import KINDS, UNITS_IN_BOUND, Regression
 ALIASES = {"multiclass": "softmax", "multinomial": "softmax", "ridge": "linear"}
 
 CLASSIFICATIONS = ("logistic", "softmax", "svc", "network-classifier")
+COUNTS = ("poisson", "negative-binomial")
 
 USES = {
     "prior_scale": KINDS,
@@ -43,6 +45,7 @@ USES = {
     "variance_floor": ("linear", "network-regressor"),
     "threshold": ("linear", "huber"),
     "quantile": ("quantile",),
+    "dispersion": ("negative-binomial",),
     "hidden": ("network-classifier", "network-regressor"),
 }
 """Which option belongs to which model: one that does nothing is a mistake, and is refused."""
@@ -89,6 +92,9 @@ def regression_for(
     features["categories"] = category_columns(schema, target)
     if kind in CLASSIFICATIONS:
         return Regression(kind, **features, classes=classes_of(column, target, kind), **given), None
+    if kind in COUNTS:
+        largest = largest_count(column, target, kind)
+        return Regression(kind, **features, largest=largest, **given), None
     measure, sizes = measured(column, target, kind, given)
     return Regression(kind, **features, **sizes), measure
 
@@ -115,6 +121,16 @@ def classes_of(column: Any, target: str, kind: str) -> tuple[str, ...]:
             f"An svc separates two classes, but the schema declares {len(labels)} levels of {target!r}. Ask for softmax."
         )
     return tuple(labels)
+
+
+def largest_count(column: Any, target: str, kind: str) -> int:
+    """The declared cap of the target: what a larger count is read as."""
+    if column.kind != "count":
+        raise InvalidSchema(
+            f"A {kind} regression explains a count, but the schema declares {target!r} as {column.kind}. Declare it as "
+            "`kind: count` with `cap:`, the largest count that is to matter, or ask for a linear regression."
+        )
+    return int(column.cap)
 
 
 def measured(column: Any, target: str, kind: str, given: Mapping[str, Any]) -> tuple[Measure, dict[str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from onedraw.mechanisms import Plan
+from onedraw.models.likelihoods import CountLikelihood
 from onedraw.samplers.proximal import geometry_of, iterations_of
 from onedraw.samplers.public_numbers import numbers_of_plan
 
@@ -16,6 +17,9 @@ NUMBERS_A_SECOND = 2e9
 
 PAIRS_A_SECOND = 8e7
 """Records times candidates."""
+
+COUNTS_A_SECOND = 1e6
+"""… of a likelihood of counts, whose loss is a sum over a hundred of them."""
 
 STEP_SECONDS, PROXIMAL_SECONDS = 1e-5, 1e-4
 """Of one step of a chain, however few records there are."""
@@ -31,6 +35,11 @@ def estimated_seconds(plan: Plan, sampler: Any) -> float:
             steps = iterations_of(sampler.gamma, geometry_of(numbers_of_plan(plan, sampler="Proximal")))
             return float(plan.draws * steps * (PROXIMAL_SECONDS + 4.0 * size / NUMBERS_A_SECOND))
         case "Selection":
-            return float(plan.draws * plan.n * numbers["rounds"] * numbers["candidates"] / PAIRS_A_SECOND)
+            return float(plan.draws * plan.n * numbers["rounds"] * numbers["candidates"] / _pairs_a_second(plan.model))
         case _:
             return size / NUMBERS_A_SECOND
+
+
+def _pairs_a_second(model: Any) -> float:
+    counts = isinstance(getattr(model, "likelihood", None), CountLikelihood)
+    return COUNTS_A_SECOND if counts else PAIRS_A_SECOND

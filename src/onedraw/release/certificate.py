@@ -177,11 +177,11 @@ def round_up(value: float, digits: int = 10) -> float:
 
 
 def write_sentence(
-    *, budget: Promise, epsilon: float, delta: float, exactness: Exactness, n: int, draws: int, mechanism: str,
+    *, budget: Promise, epsilon: float, delta: float, exactness: Exactness, n: int, draws: int, noun: str, mechanism: str,
     unit: int, proven: bool, seeded: bool, recorded: bool, warnings: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """The first line: how exact, what is promised, against whom, by what, and whether it stands in the books."""
-    what = "this draw is" if draws == 1 else f"these {draws} draws together are"
+    what = f"this {noun} is" if draws == 1 else f"these {draws} draws together are"
     who = "one record" if unit == 1 else f"one person's up to {unit} records"
     figures = f"ε = {round_up(epsilon, 5):.6g}" + (f", δ = {round_up(delta, 5):.6g}" if delta > 0 else "")
     native = "" if isinstance(budget, PureDP | ApproxDP) else f", and more precisely keeps {budget}"

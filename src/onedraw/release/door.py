@@ -523,7 +523,7 @@ class _Words:
         return Certificate(
             sentence=write_sentence(
                 budget=plan.budget, epsilon=self.epsilon, delta=self.delta, exactness=self.exactness, n=plan.n,
-                draws=plan.draws, mechanism=plan.heading, proven=plan.mechanism.proven, unit=guarantee.unit.records_per_person,
+                draws=plan.draws, noun=plan.mechanism.noun, mechanism=plan.heading, proven=plan.mechanism.proven, unit=guarantee.unit.records_per_person,
                 seeded=self.seeded, recorded=reservation is not None,
                 warnings=[note.statement for note in self.data.notes if note.provenance == Provenance.ASSUMED],
             ),

@@ -37,6 +37,11 @@ NUMBERS = (
     "StudentTRegression",
 )
 
+LARGEST_LOG = 700.0
+"""Of a predicted count: beyond, e^u is no number any more."""
+
+COUNTS = ("CountRegression", "PoissonRegression", "NegativeBinomialRegression")
+
 
 # ── draws in column units ────────────────────────────────────────────────────────────────────────────────────
 
@@ -115,6 +120,8 @@ def predict(certificate: Certificate, plan: Plan, source: Any, *, schema: Schema
     name = type(model).__name__
     if name in NUMBERS or getattr(model, "task", "") == "regression":
         return Predictions((certificate.data.target or "value",), response_values(certificate, model, scores))
+    if name in COUNTS:
+        return Predictions((certificate.data.target or "count",), expected_counts(scores[0]))
     classes = class_names(certificate, model)
     if name in MARGINS:
         return Predictions(("margin",), scores[0], classes)
@@ -126,10 +133,15 @@ def predict(certificate: Certificate, plan: Plan, source: Any, *, schema: Schema
     return Predictions(tuple(f"P({label})" for label in classes), values, classes)
 
 
+def expected_counts(predictors: Array) -> Array:
+    """e^u, and a very large number where it would be none any more."""
+    return np.asarray(np.exp(np.minimum(predictors, LARGEST_LOG)))
+
+
 def check_predicts(certificate: Certificate, model: Any) -> None:
     """Refuse a release that says nothing about new records, before any file is opened."""
     name = type(model).__name__
-    if name not in (*PROBABILITIES, *MARGINS, *NUMBERS, "Network"):
+    if name not in (*PROBABILITIES, *MARGINS, *NUMBERS, *COUNTS, "Network"):
         raise WrongCall(
             f"This release is of {name} ({certificate.draw.quantity}), which predicts nothing about a new record. "
             "Predictions need a regression or a classification, released with --model logistic, linear or svc, say."

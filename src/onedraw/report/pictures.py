@@ -16,7 +16,7 @@ from .attacker import Attacker
 from .coefficients import Row
 
 ROW_HEIGHT = 26
-OWN_SCALES = 25.0
+OWN_SCALES = 8.0
 """Rows whose extents differ by more than this cannot share an axis: the small ones would vanish."""
 
 STRONGEST = 0.5

@@ -12,6 +12,7 @@ from onedraw.release import Certificate
 from . import pictures
 from .coefficients import CoefficientTable, Row, publishes_picks, rows_of
 from .numerals import brief, percent, points, shown
+from .ratios import Ratios, ratios_of
 
 MANY = 24
 """More numbers than this are not drawn but listed, in a table that folds; a network's weights are folded away."""
@@ -68,7 +69,8 @@ def results_of(
     kept = kept or list(range(len(rows)))
     drawn, across = on_one_axis([rows[index] for index in kept], form, certificate.draw.names, model)
     plot = plot_of(drawn, form, model, alike=across)
-    words = [row_words(row, share=share, odds=gives_odds(model)) for row in rows]
+    ratios = ratios_of(certificate, model)
+    words = [row_words(row, share=share, ratios=ratios) for row in rows]
     return {
         "form": form,
         "rows": words,
@@ -76,7 +78,7 @@ def results_of(
         "lines": [{**words[index], "picture": picture} for index, picture in zip(kept, plot.pictures, strict=True)],
         "axis": plot.axis,
         "level": None if table is None else f"{100 * table.level:g} %",
-        "odds": gives_odds(model),
+        "ratios": ratios,
         "columns": COLUMNS[form] if hasattr(model, "features") or form == "shares" else ("Name", "Value"),
         "meaning": meaning(model),
         "uncertainty": uncertainty(plan, table, why_none),
@@ -152,7 +154,7 @@ def first_number(value: Any) -> float:
     return float(value[0]) if isinstance(value, list | tuple) else float(value)
 
 
-def row_words(row: Row, *, share: bool, odds: bool) -> dict[str, Any]:
+def row_words(row: Row, *, share: bool, ratios: Ratios | None) -> dict[str, Any]:
     write = percent if share else brief
     interval = row.interval
     return {
@@ -164,16 +166,8 @@ def row_words(row: Row, *, share: bool, odds: bool) -> dict[str, Any]:
         "allowance": None if not math.isfinite(row.allowance) else write(row.allowance),
         "error": None if not math.isfinite(row.p_value) else write(math.hypot(row.sampling_sd, row.privacy_sd)),
         "p": None if not math.isfinite(row.p_value) else "< 0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}",
-        "odds": "" if not odds or is_intercept(row.name) else odds_words(row.value),
+        "ratio": ("", "") if ratios is None else ratios.words(row),
     }
-
-
-def gives_odds(model: Any) -> bool:
-    return type(model).__name__ in ("Logistic", "BinaryRegression")
-
-
-def odds_words(coefficient: float) -> str:
-    return f"× {math.exp(coefficient):.3g}" if abs(coefficient) < 20 else "extreme"
 
 
 def meaning(model: Any) -> str:
@@ -202,9 +196,12 @@ def meaning(model: Any) -> str:
                 "A coefficient is the change of the response's centre for one unit more of the column; far responses count less than "
                 "in least squares." + scaled
             )
-        case "CountRegression":
+        case "CountRegression" | "PoissonRegression" | "NegativeBinomialRegression":
+            cut = getattr(model, "largest", None)
+            read = "" if cut is None else f" Counts above {cut:,} were read as {cut:,}, which is allowed for."
             return (
                 "A coefficient is the change of the logarithm of the expected count for one unit more of the column."
+                + read
                 + scaled
             )
         case "Quantile":
