@@ -128,20 +128,44 @@ def profiles(first, second, *, common, centre=None, sigma=None, eta=None, points
     return _both(*logs, cell=(axis[1] - axis[0]) ** dimension)
 
 
-def softmax_profiles(first, second, *, common, centre, sigma, points=301, reach=8.5):
-    """Three classes, one column: Θ ∈ R³, whose part along (1, 1, 1) no record moves. Records are (z, class)."""
+def softmax_pull(u, label):
+    """Gradient (n, 3) and Hessian (n, 3, 3) of log Σe^u − u_y."""
+    p = special.softmax(u, axis=1)
+    return p - np.eye(3)[label], np.einsum("nk,kl->nkl", p, np.eye(3)) - p[:, :, None] * p[:, None, :]
+
+
+def pairs_pull(u, label):
+    """… of Σ_{j≠y} ψ(u_y − u_j), ψ exp-linear."""
+    gradient, hessian = np.zeros((len(u), 3)), np.zeros((len(u), 3, 3))
+    for other in {0, 1, 2} - {label}:
+        edge = np.eye(3)[label] - np.eye(3)[other]
+        slope, curvature = exp_linear(u @ edge)
+        gradient += slope[:, None] * edge
+        hessian += curvature[:, None, None] * np.outer(edge, edge)
+    return gradient, hessian
+
+
+def class_profiles(first, second, *, pull, common, centre, sigma=None, eta=None, points=301, reach=8.5):
+    """Three classes, one column: Θ ∈ R³, whose part along (1, 1, 1) no record moves. A person's records are (z, class, scores).
+
+    ``scores`` (3,) are added to a record's own: the limit of a second column, tiny in the rows and huge in the centre.
+    """
     basis = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]).T / np.sqrt([2.0, 6.0])
-    half = reach * sigma + 2.0 * max(abs(first[0]), abs(second[0]))
+    half = (reach * sigma if sigma else 40.0 / eta) + 2.0 * max(sum(abs(z) for z, *_ in one) for one in (first, second))
     axis = np.linspace(-half, half, points)
     w = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     inverse = np.linalg.inv(common)
     theta = np.asarray(centre) + w @ inverse
     logs = []
-    for row, label in (first, second):
-        p = special.softmax(theta @ basis.T * row, axis=1)
-        gradient = w + row * (p - np.eye(3)[label]) @ basis
-        bend = np.einsum("ki,nk,kj->nij", basis, p, basis) - np.einsum("ni,nj->nij", p @ basis, p @ basis)
-        logs.append(_gaussian(gradient, sigma) + _volume(row**2 * bend, inverse))
+    for records in (first, second):
+        gradient, hessian = w.copy(), np.zeros((len(w), 2, 2))
+        for row, label, *scores in records:
+            slopes, bend = pull(theta @ basis.T * row + (scores[0] if scores else 0.0), label)
+            gradient += row * slopes @ basis
+            hessian += row**2 * np.einsum("ki,nkl,lj->nij", basis, bend, basis)
+        norm = np.sqrt((gradient**2).sum(axis=1))
+        law = _gaussian(gradient, sigma) if sigma else -eta * norm + 2.0 * math.log(eta) - math.log(2.0 * math.pi)
+        logs.append(law + _volume(hessian, inverse))
     return _both(*logs, cell=(axis[1] - axis[0]) ** 2)
 
 
