@@ -19,6 +19,7 @@ from scipy import special, stats
 
 from onedraw.mechanisms import Plan
 from onedraw.models import CountRegression, LogCoshRegression, Logistic, Quantile
+from onedraw.models.fit_classes import MOST_PAIRS
 from onedraw.models.fit_published import Coordinates, Published
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
@@ -107,7 +108,7 @@ class Declared:
         z = where.stretch * z
         return z, np.minimum(1.0, self.plan.parameters["row_bound"] ** 2 / np.maximum((z**2).sum(axis=1), 1e-300))
 
-    def derivatives(self, predictor: Array, where: Coordinates, label: int | None) -> tuple[Array, Array]:
+    def derivatives(self, predictor: Array, where: Coordinates) -> tuple[Array, Array]:
         """φ' and φ'' of every record."""
         model, loss, y = self.plan.model, slope_of(self.plan.model), self.responses
         match model:
@@ -120,30 +121,77 @@ class Declared:
                 return turn * loss.slope(error), loss.curvature(error)
             case CountRegression(largest=largest):
                 return loss.slope(predictor) + largest - y, loss.curvature(predictor)
-        sign = y if label is None else np.where(y == label, 1.0, -1.0)
-        return sign * loss.slope(sign * predictor), loss.curvature(sign * predictor)
+        return y * loss.slope(y * predictor), loss.curvature(y * predictor)
 
-    def gradient(self, theta: Array, where: Coordinates, label: int | None) -> Array:
-        """Of the weighted loss with its ridge and prior."""
+    def pulls(self, theta: Array, where: Coordinates) -> Array:
+        """a·φ'·z of every record; of several classes the pull on every contrast of them, one after the other."""
         z, a = self.measured(where)
-        slopes, _ = self.derivatives(z @ theta, where, label)
+        if self.plan.model.row_blocks == 1:
+            return np.asarray(z * (a * self.derivatives(z @ theta, where)[0])[:, None])
+        on_scores = class_pulls(self._scores(theta, z), self.responses.astype(int))
+        return np.asarray([np.kron(pull @ self._contrasts, row) for pull, row in zip(on_scores, z * a[:, None], strict=True)])  # fmt: skip
+
+    @property
+    def _contrasts(self) -> Array:
+        """Each class against the mean of those before it."""
+        classes = self.plan.model.row_blocks
+        return np.column_stack([np.r_[np.ones(j), -j, np.zeros(classes - 1 - j)] / math.sqrt(j * (j + 1)) for j in range(1, classes)])  # fmt: skip
+
+    def _scores(self, theta: Array, z: Array) -> Array:
+        return np.asarray(z @ theta.reshape(-1, z.shape[1]).T @ self._contrasts.T)
+
+    def gradient(self, theta: Array, where: Coordinates) -> Array:
+        """Of the weighted loss with its ridge and prior."""
         quadratic, linear = fit_of(self.plan).problem(self.plan).penalty(where)
-        return np.asarray(z.T @ (a * slopes) + quadratic @ theta + linear)
+        return np.asarray(self.pulls(theta, where).sum(axis=0) + quadratic @ theta + linear)
 
     def information(self, theta: Array, where: Coordinates) -> Array:
         """Σaψzzᵀ: the curvature, or its expectation where the model says how often each label comes."""
         z, a = self.measured(where)
+        robust = fit_of(self.plan).robust
+        if self.plan.model.row_blocks > 1:
+            bends = class_bends(self._scores(theta, z), None if not robust else self.responses.astype(int))
+            total = sum(np.kron(self._contrasts.T @ bend @ self._contrasts, weight * np.outer(row, row)) for bend, weight, row in zip(bends, a, z, strict=True))  # fmt: skip
+            return np.asarray(total)[np.tril_indices(len(theta))]
         u, loss = z @ theta, slope_of(self.plan.model)
-        if isinstance(self.plan.model, Logistic) and not fit_of(self.plan).robust:
+        if isinstance(self.plan.model, Logistic) and not robust:
             psi = special.expit(u) * loss.curvature(u) + special.expit(-u) * loss.curvature(-u)
         else:
-            _, psi = self.derivatives(u, where, None)
+            _, psi = self.derivatives(u, where)
         return _outer(z * np.sqrt(a * psi)[:, None])
 
     def variability(self, theta: Array, where: Coordinates) -> Array:
-        z, a = self.measured(where)
-        slopes, _ = self.derivatives(z @ theta, where, None)
-        return _outer(z * (a * slopes)[:, None])
+        return _outer(self.pulls(theta, where))
+
+
+def class_pulls(scores: Array, labels: Any) -> Array:
+    """The gradient of each record's loss in its scores."""
+    classes = scores.shape[1]
+    if classes > MOST_PAIRS:
+        return np.asarray(special.softmax(scores, axis=1) - np.eye(classes)[labels])
+    pulls = np.zeros_like(scores)
+    for record, (own, label) in enumerate(zip(scores, labels, strict=True)):
+        for other in set(range(classes)) - {label}:
+            slope = -0.5 * math.exp(-max(own[label] - own[other], 0.0))
+            pulls[record, label] += slope
+            pulls[record, other] -= slope
+    return pulls
+
+
+def class_bends(scores: Array, labels: Any) -> Array:
+    """The Hessian of each record's loss in its scores; without labels the one that the softmax model expects."""
+    classes = scores.shape[1]
+    chances = special.softmax(scores, axis=1)
+    if classes > MOST_PAIRS:
+        return np.asarray([np.diag(p) - np.outer(p, p) for p in chances])
+    bends = np.zeros((len(scores), classes, classes))
+    for record, (own, p) in enumerate(zip(scores, chances, strict=True)):
+        for label in range(classes) if labels is None else [labels[record]]:
+            for other in set(range(classes)) - {label}:
+                lead, edge = own[label] - own[other], np.eye(classes)[label] - np.eye(classes)[other]
+                curved = 0.5 * math.exp(-lead) if lead > 0.0 else 0.0
+                bends[record] += (p[label] if labels is None else 1.0) * curved * np.outer(edge, edge)
+    return bends
 
 
 def _shortened(rows: Array, radius: float) -> Array:
@@ -196,7 +244,7 @@ def _departures(plan: Plan, declared: Declared, recorded: Recorded, published: P
 
 
 def _departures_of_the_mode(plan: Plan, declared: Declared, recorded: Recorded, where: Coordinates) -> list[str]:
-    numbers, modes = plan.parameters, plan.model.row_blocks
+    numbers = plan.parameters
     if len(recorded.reals) != 2 or recorded.before_rounding is None:
         return ["the mode was not made with one random tilt and one closing noise"]
     (tilt, tilt_size), (closing, closing_size) = recorded.reals
@@ -205,12 +253,9 @@ def _departures_of_the_mode(plan: Plan, declared: Declared, recorded: Recorded, 
         found.append("the mode got noise of another size than the plan's")
     if closing_size != numbers["closing_noise"]:
         found.append("the closing noise has another size than the plan's")
-    thetas = (recorded.before_rounding - closing).reshape(modes, -1)
-    labels = [None] if modes == 1 else list(range(modes))
-    for theta, own_tilt, label in zip(thetas, tilt.reshape(modes, -1), labels, strict=True):
-        residual = declared.gradient(theta, where, label) + own_tilt
-        if np.linalg.norm(residual) > numbers["tolerance"]:
-            found.append("the mode is not the minimum of the declared objective, to its tolerance")
+    residual = declared.gradient(recorded.before_rounding - closing, where) + tilt
+    if np.linalg.norm(residual) > numbers["tolerance"]:
+        found.append("the mode is not the minimum of the declared objective, to its tolerance")
     return found
 
 

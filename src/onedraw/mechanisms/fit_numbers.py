@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from scipy import optimize
 
 from onedraw.models import fit_constants as constant
+from onedraw.models.fit_classes import ClassLoss
 from onedraw.models.fit_losses import FitLoss
 from onedraw.models.fit_published import Measuring
 from onedraw.models.fit_result import least_information
@@ -81,11 +82,10 @@ class Setting:
     """What the choice depends on: all public. ``k`` is the records of a person."""
 
     layout: Layout
-    loss: FitLoss
+    loss: FitLoss | ClassLoss
     n: int
     k: int
     intervals: bool
-    modes: int = 1
 
     @property
     def response(self) -> bool:
@@ -99,8 +99,8 @@ class Setting:
 
     @property
     def width(self) -> int:
-        """Numbers in the mode, or modes."""
-        return self.modes * self.layout.width
+        """Numbers in the mode."""
+        return self.loss.blocks * self.layout.width
 
     @property
     def entries(self) -> int:
@@ -133,22 +133,23 @@ def row_bound(setting: Setting, mode_mu: float, *, measured: bool) -> float:
     return math.sqrt(max(1.0, growth) ** 2 * d + one)
 
 
-def closing(setting: Setting, *, ridge: float, deviation: float, row: float, loss: FitLoss, mu: float, pure: bool) -> tuple[float, float]:  # fmt: skip
+def closing(setting: Setting, *, ridge: float, deviation: float, row: float, loss: FitLoss | ClassLoss, mu: float, pure: bool) -> tuple[float, float]:  # fmt: skip
     """(tolerance t, closing noise): the gradient the fit must reach, and the noise that hides what is left of it.
 
-    θ̂ is within t/Λ of the mode, so two data sets' θ̂ differ by at most 2t/Λ given the mode, √modes times that for several. t is large enough to be
+    θ̂ is within t/Λ of the mode, so two data sets' θ̂ differ by at most 2t/Λ given the mode. t is large enough to be
     certified in double precision: rounding of n gradients stays below a quarter of it.
     """
     n = setting.n
     wanted = constant.CLOSING_SHARE * max(deviation / (n / 4.0 + ridge), 2.0 / math.sqrt(n))
     scale = wanted / math.sqrt(setting.width + 1.0) if pure else wanted
     tolerance = max(mu * ridge * scale / 2.0, 8.0 * n * loss.slope_bound * row * SLOPES)
-    return tolerance, 2.0 * math.sqrt(setting.modes) * tolerance / (ridge * mu)
+    return tolerance, 2.0 * tolerance / (ridge * mu)
 
 
 def predicted_error(setting: Setting, *, ridge: float, deviation: float, measured: bool) -> float:
     """The squared error that noise and ridge add in the fit's coordinates, for the design they are chosen for."""
-    curvature = constant.CURVATURE * (1.0 if measured else constant.LEAST_SPREAD)
+    usual = setting.loss.usual_information if isinstance(setting.loss, ClassLoss) else constant.CURVATURE
+    curvature = usual * (1.0 if measured else constant.LEAST_SPREAD)
     effect = constant.EFFECT * (1.0 if measured else constant.UNMEASURED_EFFECT[setting.loss.unit])
     information = setting.n * curvature + ridge
     return setting.width * (deviation / information) ** 2 + (ridge / information * effect) ** 2
@@ -169,9 +170,11 @@ def without_intervals(setting: Setting) -> Setting:
 
 def worth_measuring(setting: Setting, noise: float) -> bool:
     """Whether the information of a usual design would stand out of its noise: otherwise its share is better spent elsewhere."""
-    kind = "quantile" if setting.loss.level is not None else setting.loss.unit
-    expected = setting.n * constant.EXPECTED_INFORMATION[kind]
-    return expected >= least_information(setting.width, constant.PLANNED_EDGES) * noise
+    if isinstance(setting.loss, ClassLoss):
+        expected = setting.loss.usual_information
+    else:
+        expected = constant.EXPECTED_INFORMATION["quantile" if setting.loss.level is not None else setting.loss.unit]
+    return setting.n * expected >= least_information(setting.width, constant.PLANNED_EDGES) * noise
 
 
 def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:

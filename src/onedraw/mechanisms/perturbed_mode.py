@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, cast
 
@@ -19,6 +19,7 @@ from scipy import special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import fit_constants as constant
+from onedraw.models.fit_classes import ClassLoss
 from onedraw.models.fit_losses import FitLoss
 from onedraw.models.fit_published import Published
 from onedraw.models.fit_result import FitResult
@@ -40,7 +41,6 @@ from onedraw.privacy.corners import Corner, CornerDP
 from onedraw.privacy.perturbed_mode import (
     Corners,
     count_slopes,
-    one_against_rest,
     relieved_slopes,
     ridge_for,
     slopes,
@@ -137,18 +137,17 @@ class PerturbedMode(Mechanism):
         pure = bool(plan.parameters["pure"])
         return FitProblem(
             plan.n, setting.layout, setting.loss, numbers.to_dict(), measuring(setting, numbers, pure), pure, self.robust,
-            plan.model.response_scale, plan.model.prior if self.prior else None, setting.modes,
+            plan.model.response_scale, plan.model.prior if self.prior else None,
         )  # fmt: skip
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         setting, numbers = self.setting(plan.request), plan.parameters
-        entries = setting.layout.width * (setting.layout.width + 1) // 2
         sizes = {
             "mean": setting.moment_columns.count if numbers["mean_noise"] else 0,
             "moments": setting.moment_columns.entries if numbers["moments_noise"] else 0,
             "mode": setting.width,
-            "information": entries if numbers["information_noise"] else 0,
-            "variability": entries if numbers["variability_noise"] else 0,
+            "information": setting.entries if numbers["information_noise"] else 0,
+            "variability": setting.entries if numbers["variability_noise"] else 0,
         }
         return {name: size for name, size in sizes.items() if size}
 
@@ -162,7 +161,7 @@ class PerturbedMode(Mechanism):
     def setting(self, request: Request) -> Setting:
         """Layout, loss and n of a request; what cannot be fitted so is refused."""
         model, budget = cast(Any, request.model), request.budget
-        loss: FitLoss | None = getattr(model, "fit_loss", None)
+        loss: FitLoss | ClassLoss | None = getattr(model, "fit_loss", None)
         if loss is None:
             raise UnsupportedBudget(
                 f"{type(model).__name__} has no loss that a perturbed mode can minimise: it must be convex, smooth and of "
@@ -185,15 +184,7 @@ class PerturbedMode(Mechanism):
             )
         layout = Layout(features.count, self.categories, features.intercept, features.data_norm)
         self._check_categories(layout)
-        modes = model.row_blocks
-        if modes > 1 and (self.intervals or request.records_per_person > 1):
-            raise UnsupportedBudget(
-                "A fit of several classes sets each against the rest and is proven for one record per person; it has no "
-                "standard errors. Leave out intervals and person, or fit one class against the rest with Logistic."
-            )
-        return Setting(
-            layout, loss, request.n, request.records_per_person, self.intervals is not False and modes == 1, modes
-        )
+        return Setting(layout, loss, request.n, request.records_per_person, self.intervals is not False)
 
     def _check_categories(self, layout: Layout) -> None:
         last = 0
@@ -290,10 +281,11 @@ class PerturbedMode(Mechanism):
         )  # fmt: skip
         noises = [0.0, 0.0]
         if setting.intervals:
-            largest = loss.curvature_bound if self.robust else loss.information_bound
+            largest = loss.largest("curvature" if self.robust else "information")
+            pulls = loss.largest("variability")
             noises = [
                 spending.noise(information, k * math.sqrt(2.0) * largest * row**2),
-                spending.noise(variability, k * math.sqrt(2.0) * (loss.slope_bound * row) ** 2) if variability else 0.0,
+                spending.noise(variability, k * math.sqrt(2.0) * pulls * row**2) if variability else 0.0,
             ]
         numbers = FitNumbers(
             stage.mean_noise, stage.moments_noise, stage.moment_radius, row, ridge, mode_noise, tolerance, closing_noise, *noises
@@ -356,12 +348,11 @@ def nominal_epsilon(budget: Promise) -> float:
 def mode_corners(setting: Setting, row: float, ridge: float) -> Corners:
     """The corners of the mode's privacy loss, for a person's records."""
     loss, k = setting.loss, setting.k
+    if isinstance(loss, ClassLoss):
+        return loss.corners(row, ridge, k)
     if loss.sides == "two-sided" and k == 1:  # bends only where it is not steep: φ'' = 1 − ρ² ≤ 2(1 − ρ)
         return relieved_slopes(loss.slope_bound, loss.slope_bound, up(2.0 * loss.curvature_bound * row**2 / ridge))
     kappa = volume_cost(curvature=loss.curvature_bound, radius_squared=row**2, ridge=ridge)
-    if setting.modes > 1:
-        # their tilts are drawn as one vector, whose norm a record changes by at most that of all its pulls together
-        return replace(one_against_rest(setting.modes, loss.slope_bound, kappa), noises=1)
     match loss.sides:
         case "counts":
             return count_slopes(loss.slope_bound, kappa, records=k)
@@ -376,20 +367,22 @@ def mode_corners(setting: Setting, row: float, ridge: float) -> Corners:
 
 def ridge_of(setting: Setting, row: float, kappa: float) -> float:
     """The ridge for which one record's volume costs κ (of a loss that is relieved of it: c = κ)."""
-    curved = setting.loss.curvature_bound * row**2
-    if setting.loss.sides == "two-sided" and setting.k == 1:
-        return up(2.0 * curved / kappa)
-    return ridge_for(kappa / (setting.k * setting.modes), curvature=setting.loss.curvature_bound, radius_squared=row**2)
+    loss, k = setting.loss, setting.k
+    if isinstance(loss, ClassLoss):
+        return loss.ridge_for(kappa / k, row)
+    if loss.sides == "two-sided" and k == 1:
+        return up(2.0 * loss.curvature_bound * row**2 / kappa)
+    return ridge_for(kappa / k, curvature=loss.curvature_bound, radius_squared=row**2)
 
 
 def stage_ratios(setting: Setting, numbers: FitNumbers, robust: bool) -> list[float]:
     """Sensitivity over noise of every stage but the mode, for a person's records, rounded up."""
     k, loss, row = float(setting.k), setting.loss, numbers.row_bound
-    largest = loss.curvature_bound if robust else loss.information_bound
+    largest, pulls = loss.largest("curvature" if robust else "information"), loss.largest("variability")
     stages = [
         (k * ROOT_TWO * largest * row**2, numbers.information_noise),
-        (k * ROOT_TWO * (loss.slope_bound * row) ** 2, numbers.variability_noise),
-        (2.0 * math.sqrt(setting.modes) * numbers.tolerance / numbers.ridge, numbers.closing_noise),
+        (k * ROOT_TWO * pulls * row**2, numbers.variability_noise),
+        (2.0 * numbers.tolerance / numbers.ridge, numbers.closing_noise),
     ]
     after = [up(sensitivity / noise) for sensitivity, noise in stages if noise]
     return numbers.moments.ratios(setting.moment_columns, setting.k) + after

@@ -18,6 +18,7 @@ from onedraw.privacy.rounding import fraction_up, root_up, up
 
 from .convex_model import ConvexModel, LinearModel, enforced_bounds, set_model
 from .features import Features, declared_features
+from .fit_classes import ClassLoss, class_loss
 from .fit_losses import FitLoss
 from .likelihood_model import WithLikelihood
 from .likelihoods import Bernoulli, Categorical
@@ -273,9 +274,8 @@ class Softmax(ConvexModel, WithLikelihood):
         return SoftmaxLoss(len(self.classes))
 
     @property
-    def fit_loss(self) -> FitLoss:
-        """Each class against the rest, by the exp-linear loss."""
-        return FitLoss(ExpLinearLoss(), "one-sided", 0.5, 0.5, "labels")
+    def fit_loss(self) -> ClassLoss:
+        return class_loss(len(self.classes))
 
     @property
     def dimension(self) -> int:

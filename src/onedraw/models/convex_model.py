@@ -32,6 +32,7 @@ from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import fraction_up
 
 from .features import Features
+from .fit_classes import ClassLoss
 from .fit_losses import FitLoss
 from .losses import LinearLoss, product_up
 from .model import Bound, set_fields
@@ -73,7 +74,7 @@ class ConvexModel(RowModel):
         return self.prior.deviation(self.dimension)
 
     @property
-    def fit_loss(self) -> FitLoss | None:
+    def fit_loss(self) -> FitLoss | ClassLoss | None:
         """The loss of a perturbed mode, for models that have one: convex, smooth, of bounded slope."""
         return None
 

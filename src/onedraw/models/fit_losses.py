@@ -15,7 +15,7 @@ curvature itself: Σ a·information·zzᵀ is what standard errors are made of.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .losses import ExpLinearLoss, LogisticLoss, array_module
 
@@ -37,6 +37,9 @@ class FitLoss:
     unit: Literal["labels", "measured", "counts"]
     level: float | None = None
 
+    blocks: ClassVar[int] = 1
+    """Coefficient vectors in a mode; several classes have more (`fit_classes`)."""
+
     def slope(self, predictor: Any, response: Any) -> Any:
         return self.kernel.slope(predictor, response)
 
@@ -53,7 +56,9 @@ class FitLoss:
             return certain * (0.5 * (1.0 + decay)) ** exponent
         return self.kernel.curvature(predictor, response)
 
-    @property
-    def information_bound(self) -> float:
-        """The largest ``information``: ¼ for the logistic model, at u = 0."""
-        return 0.25 if isinstance(self.kernel, ExpLinearLoss | LogisticLoss) else self.curvature_bound
+    def largest(self, of: Literal["information", "curvature", "variability"]) -> float:
+        """The largest ``information`` (¼ for the logistic model, at u = 0), curvature, or square of a slope."""
+        if of == "variability":
+            return self.slope_bound**2
+        logistic = isinstance(self.kernel, ExpLinearLoss | LogisticLoss)
+        return 0.25 if of == "information" and logistic else self.curvature_bound

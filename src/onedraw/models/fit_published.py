@@ -51,9 +51,10 @@ class Coordinates:
     centre: float = 0.0
     unit: float = 1.0
 
-    def frame(self, label: int | None = None) -> Array:
-        """How a response is read (`fit_statistics.responses`): as a number, or as one class against the rest."""
-        return np.array([self.centre, self.unit, -1.0 if label is None else float(label)])
+    @property
+    def frame(self) -> Array:
+        """How a response is read (`fit_statistics.responses`)."""
+        return np.array([self.centre, self.unit])
 
 
 @dataclass(frozen=True)

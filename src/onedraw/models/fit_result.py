@@ -88,7 +88,7 @@ class FitResult:
 
     @property
     def _width(self) -> int:
-        return self.problem.layout.width
+        return self.problem.size
 
     def _deviation(self, name: str, numbers: int) -> float:
         return deviation(self.problem.numbers[name], numbers, pure=self.problem.pure)
@@ -101,7 +101,10 @@ class FitResult:
     @cached_property
     def _trusted(self) -> NDArray[np.bool_]:
         """Which directions the records say enough about."""
-        return trusted_directions(self._spectrum[0], self.information_noise)
+        return self._are_trusted(self._spectrum[0])
+
+    def _are_trusted(self, values: Array) -> NDArray[np.bool_]:
+        return trusted_directions(values, self.information_noise, alike=self.problem.loss.blocks == 1)
 
     @cached_property
     def _bounded(self) -> Array:
@@ -268,7 +271,7 @@ class FitResult:
         """(estimate − truth)/standard error of many simulated fits at once."""
         found, axes = np.linalg.eigh(information)
         values = np.maximum(found, max(self.information_noise, 1e-12))
-        trusted = trusted_directions(found, self.information_noise)
+        trusted = self._are_trusted(found)
         ridge = self._pulls[1]
         along = np.einsum("si,sij->sj", modes, axes) * (1.0 + np.where(trusted, ridge / values, 0.0))
         estimates = np.einsum("sj,sij->si", along, axes)
@@ -294,12 +297,18 @@ def least_information(size: int, edges: float) -> float:
     return max(constant.INFORMATIVE, edges * math.sqrt(2.0 * size))
 
 
-def trusted_directions(values: Array, noise: float) -> NDArray[np.bool_]:
-    """Eigenvalues of the information that stand out of its noise, and not from a few rows only; one set or many."""
-    least = least_information(values.shape[-1], constant.EDGES)
+def trusted_directions(values: Array, noise: float, *, alike: bool = True) -> NDArray[np.bool_]:
+    """Eigenvalues of the information that stand out of its noise, and not from a few rows only; one set or many.
+
+    ``alike``: all directions would have much the same information in a usual design. Those of several classes would not:
+    a direction is a column *and* a comparison of classes, some of which are rare.
+    """
+    enough = values >= least_information(values.shape[-1], constant.EDGES) * noise
+    if not alike:
+        return np.asarray(enough)
     usual = np.median(values, axis=-1, keepdims=True)
     spread = (values >= 0.5 * usual) | (values**2 >= constant.CONCENTRATED * noise * usual)
-    return np.asarray((values >= least * noise) & spread)
+    return np.asarray(enough & spread)
 
 
 def _positive(matrix: Array) -> Array:

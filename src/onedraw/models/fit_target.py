@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .fit_classes import ClassLoss
 from .fit_losses import FitLoss
 from .fit_published import Coordinates, Measuring, Published, coordinates
 from .measured import Layout
@@ -29,15 +30,18 @@ class FitProblem:
 
     n: int
     layout: Layout
-    loss: FitLoss
+    loss: FitLoss | ClassLoss
     numbers: Mapping[str, float]
     measuring: Measuring
     pure: bool
     robust: bool
     response_scale: float
     prior: Any = None
-    modes: int = 1
-    """Classes that are set against the rest, one mode each; 1 for all other fits."""
+
+    @property
+    def size(self) -> int:
+        """Numbers in a mode."""
+        return self.loss.blocks * self.layout.width
 
     @property
     def moment_columns(self) -> MomentColumns:
@@ -50,24 +54,26 @@ class FitProblem:
         """The matrix that turns a mode into coefficients of encoded rows in the response's declared unit; the centre of
         measured responses is added to the intercept by `encoded_shift`."""
         change = self.layout.encoded_coefficients(where.mean, where.root, where.stretch)
+        if isinstance(self.loss, ClassLoss):
+            return np.asarray(np.kron(self.loss.contrasts, change), dtype=np.float64)
         scale = where.unit * self.response_scale if self.loss.unit == "measured" else 1.0
-        return np.asarray(np.kron(np.eye(self.modes), scale * change), dtype=np.float64)
+        return np.asarray(scale * change, dtype=np.float64)
 
     def encoded_shift(self, where: Coordinates) -> Array:
-        shift = np.zeros(self.modes * self.layout.width)
+        classes = self.loss.classes if isinstance(self.loss, ClassLoss) else 1
+        shift = np.zeros(classes * self.layout.width)
         if self.loss.unit == "measured" and self.layout.intercept:
             shift[-1] = where.centre * self.response_scale
         return shift
 
     def penalty(self, where: Coordinates) -> tuple[Array, Array]:
         """(Q, q): the quadratic ½θᵀQθ + qᵀθ that ridge and prior add in the mode's coordinates; Q ⪰ Λ."""
-        ridge = self.numbers["ridge"] * np.eye(self.layout.width)
+        ridge = self.numbers["ridge"] * np.eye(self.size)
         if self.prior is None:
-            return ridge, np.zeros(self.layout.width)
-        size = self.layout.width
-        change = self.encoded_coefficients(where)[:size, :size]
-        precision = np.asarray(self.prior.precision(size))
-        away = np.asarray(self.prior.location(size)) - self.encoded_shift(where)[:size]
+            return ridge, np.zeros(self.size)
+        change, shift = self.encoded_coefficients(where), self.encoded_shift(where)
+        precision = np.asarray(self.prior.precision(len(change)))
+        away = np.asarray(self.prior.location(len(change))) - shift
         return ridge + change.T @ (precision[:, None] * change), -change.T @ (precision * away)
 
 

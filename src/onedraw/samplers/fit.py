@@ -86,36 +86,32 @@ class Stages:
     # ── stage two ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _published_mode(self, where: Coordinates) -> Array:
-        """One mode, or one for each class set against the rest; their noise is drawn together."""
-        numbers, size = self.problem.numbers, self.problem.modes * self.problem.layout.width
-        tilts = self.noise.real(size, numbers["mode_noise"]).reshape(self.problem.modes, -1)
-        labels = [None] if self.problem.modes == 1 else list(range(self.problem.modes))
-        modes = np.concatenate(
-            [self._minimum(where, where.frame(label), tilt) for label, tilt in zip(labels, tilts, strict=True)]
-        )
-        return self.noise.rounded(modes + self.noise.real(size, numbers["closing_noise"]), numbers["closing_noise"])
+        numbers, size = self.problem.numbers, self.problem.size
+        tilt = self.noise.real(size, numbers["mode_noise"])
+        mode = self._minimum(where, tilt) + self.noise.real(size, numbers["closing_noise"])
+        return self.noise.rounded(mode, numbers["closing_noise"])
 
-    def _minimum(self, where: Coordinates, frame: Array, tilt: Array) -> Array:
+    def _minimum(self, where: Coordinates, tilt: Array) -> Array:
         """θ̂ with a certified gradient of at most the tolerance, from the public start 0."""
         Q, q = self.problem.penalty(where)
         theta, began = np.zeros(len(tilt)), self.passes
-        gradient, hessian = self._derivatives(where, frame, Q, q + tilt, theta)
+        gradient, hessian = self._derivatives(where, Q, q + tilt, theta)
         while (size := float(np.linalg.norm(gradient))) > self._certified:
             step, moved = np.linalg.solve(hessian, gradient), None
             length = 1.0
             while length >= SHORTEST and self.passes - began < MOST_PASSES:
                 there = theta - length * step
-                gradient, curved = self._derivatives(where, frame, Q, q + tilt, there)
+                gradient, curved = self._derivatives(where, Q, q + tilt, there)
                 if float(np.linalg.norm(gradient)) <= (1.0 - DECREASE * length) * size:
                     moved = there
                     break
                 length /= 2.0
             if moved is None:
-                return self._descended(where, frame, Q, q + tilt, theta)
+                return self._descended(where, Q, q + tilt, theta)
             theta, hessian = moved, curved
         return theta
 
-    def _descended(self, where: Coordinates, frame: Array, Q: Array, q: Array, theta: Array) -> Array:
+    def _descended(self, where: Coordinates, Q: Array, q: Array, theta: Array) -> Array:
         """Accelerated gradient steps with the public constants of the problem, until the certified gradient is small."""
         numbers, loss = self.problem.numbers, self.problem.loss
         least = float(np.linalg.eigvalsh(Q)[0])
@@ -123,7 +119,7 @@ class Stages:
         momentum = (math.sqrt(most) - math.sqrt(least)) / (math.sqrt(most) + math.sqrt(least))
         ahead = theta
         while True:
-            gradient, _ = self._derivatives(where, frame, Q, q, ahead)
+            gradient, _ = self._derivatives(where, Q, q, ahead)
             if float(np.linalg.norm(gradient)) <= self._certified:
                 return ahead
             moved = ahead - gradient / most
@@ -134,14 +130,14 @@ class Stages:
         """Half the tolerance: the other half covers the rounding of the sums, which the plan's numbers leave room for."""
         return self.problem.numbers["tolerance"] / 2.0
 
-    def _derivatives(self, where: Coordinates, frame: Array, Q: Array, q: Array, theta: Array) -> tuple[Array, Array]:
+    def _derivatives(self, where: Coordinates, Q: Array, q: Array, theta: Array) -> tuple[Array, Array]:
         from onedraw.models.fit_statistics import NewtonSums
         from onedraw.models.moment_sums import gram_bits
 
         loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
         coarse = 2.0 ** gram_bits(loss.curvature_bound * row_bound**2)
         statistic = NewtonSums(self.problem.layout, loss)
-        total = self._sum(statistic, coarse, where.mean, where.root, where.stretch, row_bound, frame, theta)
+        total = self._sum(statistic, coarse, where.mean, where.root, where.stretch, row_bound, where.frame, theta)
         gradient, hessian = statistic.split(total, coarse)
         return gradient + Q @ theta + q, hessian + Q
 
@@ -153,5 +149,5 @@ class Stages:
 
         statistic, row_bound = Outer(self.problem.layout, self.problem.loss, of), self.problem.numbers["row_bound"]
         steps = 2.0 ** gram_bits(statistic.largest * row_bound**2)
-        total = self._sum(statistic, steps, where.mean, where.root, where.stretch, row_bound, where.frame(), mode)
+        total = self._sum(statistic, steps, where.mean, where.root, where.stretch, row_bound, where.frame, mode)
         return self.noise.triangle(total, steps**2, noise)

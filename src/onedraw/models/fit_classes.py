@@ -1,0 +1,221 @@
+"""Losses of several classes: what a perturbed mode needs to know of φ(u, y), u holding a score for each class (perturbed_mode.md §3).
+
+Scores count by their differences alone, so a mode holds K − 1 *contrasts* of them: u = C·contrasts, the columns of C
+orthonormal and adding up to 0. A record's pull is as long in either, and the coefficients of all classes add up to 0.
+
+| | pull of a record | longest | largest eigenvalue of its Hessian | expected Hessian, Frobenius |
+| --- | --- | --- | --- | --- |
+| `Pairs` | Σ_{j≠y} ψ'(u_y − u_j)(e_y − e_j) | ½√(K(K−1)) | K/2 | ½√(K−1) |
+| `SoftmaxClasses` | p − e_y | √2 | ½ | ½ |
+
+Both estimate the coefficients of the softmax model. `Pairs` compares a record's class with every other by the exp-linear
+loss ψ: among records of two classes the log-odds are the difference of their scores. With few classes it pulls less for
+the same information; a record of the least likely of many classes loses all comparisons at once, and softmax is better.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.privacy.perturbed_mode import (
+    Corners,
+    pairs,
+    pairs_ridge_for,
+    pairs_volume_cost,
+    softmax,
+    softmax_ridge_for,
+    softmax_volume_cost,
+)
+from onedraw.privacy.rounding import up
+
+from .losses import ExpLinearLoss, array_module
+
+Array = NDArray[np.float64]
+Of = Literal["information", "curvature", "variability"]
+
+PSI = ExpLinearLoss()
+STEEPEST, MOST_BENT = 0.5, 0.5
+"""L and M of the exp-linear loss."""
+
+MOST_PAIRS = 4
+"""Classes up to which they are compared in pairs. Of the tables in benchmarks/results/class_fits.md those of 3 and 4
+classes lose less by pairs at every ε, those of 5 and more by softmax at ε ≥ 1."""
+
+
+@dataclass(frozen=True)
+class ClassLoss(abc.ABC):
+    """φ(u, y) of K classes: ``slopes`` (n, K−1) and ``factors`` (n, parts, K−1) in contrasts, y the codes 0 … K−1.
+
+    A record's Hessian, or the one expected of its row, is Σ ffᵀ over its factors f.
+    """
+
+    classes: int
+
+    unit: ClassVar[Literal["labels"]] = "labels"
+    level: ClassVar[None] = None
+
+    @property
+    def blocks(self) -> int:
+        """Coefficient vectors in a mode."""
+        return self.classes - 1
+
+    @cached_property
+    def contrasts(self) -> Array:
+        """C: each class in turn against the mean of those before it."""
+        C = np.zeros((self.classes, self.blocks))
+        for j in range(1, self.classes):
+            C[:j, j - 1], C[j, j - 1] = 1.0, -float(j)
+        return np.asarray(C / np.linalg.norm(C, axis=0))
+
+    @property
+    @abc.abstractmethod
+    def slope_bound(self) -> float:
+        """The longest pull of a record with ‖z‖ = 1."""
+
+    @property
+    @abc.abstractmethod
+    def curvature_bound(self) -> float:
+        """The largest eigenvalue of its Hessian."""
+
+    @property
+    @abc.abstractmethod
+    def usual_information(self) -> float:
+        """Of a record in measured coordinates, where scores have a standard deviation of about 1."""
+
+    @abc.abstractmethod
+    def largest(self, of: Of) -> float:
+        """The largest Frobenius norm of Σ ffᵀ ("information", "curvature"), of the pull's square ("variability")."""
+
+    @abc.abstractmethod
+    def slopes(self, contrasts: Any, y: Any) -> Any:
+        """The pull of each record."""
+
+    @abc.abstractmethod
+    def factors(self, contrasts: Any, y: Any, of: Of) -> Any:
+        """Of the Hessian, or with "information" of the one that the model expects given the row."""
+
+    @abc.abstractmethod
+    def corners(self, row: float, ridge: float, records: int) -> Corners:
+        """What the mode promises, in units of r²/σ²."""
+
+    @abc.abstractmethod
+    def ridge_for(self, kappa: float, row: float) -> float:
+        """The ridge for which one record's volume costs κ."""
+
+    def _own(self, y: Any) -> Any:
+        """Classes as unit vectors."""
+        return (y[:, None] == np.arange(self.classes)) * 1.0
+
+
+@dataclass(frozen=True)
+class SoftmaxClasses(ClassLoss):
+    """log Σe^u − u_y."""
+
+    @property
+    def slope_bound(self) -> float:
+        return up(math.sqrt(2.0))
+
+    @property
+    def curvature_bound(self) -> float:
+        return 0.5
+
+    @property
+    def usual_information(self) -> float:
+        return 0.75 / self.classes
+
+    def largest(self, of: Of) -> float:
+        return 2.0 if of == "variability" else 0.5
+
+    def _probabilities(self, contrasts: Any) -> Any:
+        xp, scores = array_module(contrasts), contrasts @ self.contrasts.T
+        powers = xp.exp(scores - scores.max(axis=1, keepdims=True))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    def slopes(self, contrasts: Any, y: Any) -> Any:
+        return (self._probabilities(contrasts) - self._own(y)) @ self.contrasts
+
+    def factors(self, contrasts: Any, y: Any, of: Of) -> Any:
+        """√p_j·(e_j − p): the Hessian does not depend on y."""
+        p = self._probabilities(contrasts)
+        xp = array_module(p)
+        return xp.sqrt(p)[:, :, None] * (self.contrasts - (p @ self.contrasts)[:, None, :])
+
+    def corners(self, row: float, ridge: float, records: int) -> Corners:
+        kappa = softmax_volume_cost(self.classes, radius_squared=row**2, ridge=ridge)
+        return softmax(self.classes, kappa, records=records)
+
+    def ridge_for(self, kappa: float, row: float) -> float:
+        return softmax_ridge_for(kappa, self.classes, radius_squared=row**2)
+
+
+@dataclass(frozen=True)
+class Pairs(ClassLoss):
+    """Σ_{j≠y} ψ(u_y − u_j), ψ exp-linear: every two classes compared."""
+
+    @property
+    def slope_bound(self) -> float:
+        return up(STEEPEST * math.sqrt(self.classes * (self.classes - 1.0)))
+
+    @property
+    def curvature_bound(self) -> float:
+        return MOST_BENT * self.classes
+
+    @property
+    def usual_information(self) -> float:
+        return 0.25
+
+    def largest(self, of: Of) -> float:
+        star = math.sqrt(self.classes**2 + self.classes - 2.0)
+        return up(
+            {
+                "information": 0.5 * math.sqrt(self.classes - 1.0),
+                "curvature": MOST_BENT * star,
+                "variability": STEEPEST**2 * self.classes * (self.classes - 1.0),
+            }[of]
+        )
+
+    def _leads(self, contrasts: Any, own: Any) -> Any:
+        """u_y − u_j."""
+        scores = contrasts @ self.contrasts.T
+        return (own * scores).sum(axis=1, keepdims=True) - scores
+
+    def slopes(self, contrasts: Any, y: Any) -> Any:
+        own = self._own(y)
+        slopes = PSI.slope(self._leads(contrasts, own), 1.0) * (1.0 - own)
+        return (own * slopes.sum(axis=1, keepdims=True) - slopes) @ self.contrasts
+
+    def factors(self, contrasts: Any, y: Any, of: Of) -> Any:
+        xp = array_module(contrasts)
+        if of == "information":
+            return self._expected(contrasts)
+        own = self._own(y)
+        bends = PSI.curvature(self._leads(contrasts, own), 1.0) * (1.0 - own)
+        return xp.sqrt(bends)[:, :, None] * ((own @ self.contrasts)[:, None, :] - self.contrasts)
+
+    def _expected(self, contrasts: Any) -> Any:
+        """√(½·min(p_i, p_j))·(e_i − e_j), p the model's chances."""
+        p = SoftmaxClasses(self.classes)._probabilities(contrasts)
+        xp = array_module(p)
+        first, second = np.transpose(list(combinations(range(self.classes), 2)))
+        size = xp.sqrt(0.5 * xp.minimum(p[:, first], p[:, second]))
+        return size[:, :, None] * (self.contrasts[first] - self.contrasts[second])
+
+    def corners(self, row: float, ridge: float, records: int) -> Corners:
+        kappa = pairs_volume_cost(self.classes, curvature=MOST_BENT, radius_squared=row**2, ridge=ridge)
+        return pairs(self.classes, STEEPEST, kappa, records=records)
+
+    def ridge_for(self, kappa: float, row: float) -> float:
+        return pairs_ridge_for(kappa, self.classes, curvature=MOST_BENT, radius_squared=row**2)
+
+
+def class_loss(classes: int) -> ClassLoss:
+    """The better of the two for so many classes."""
+    return Pairs(classes) if classes <= MOST_PAIRS else SoftmaxClasses(classes)

@@ -1,0 +1,205 @@
+"""Fits of several classes: what the losses promise of themselves, exact sums, coefficients with standard errors, odd tables."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import special
+
+import onedraw as od
+from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
+from onedraw.models import Encoded, Gaussian, Softmax
+from onedraw.models.exact_sums import exact_sum
+from onedraw.models.fit_classes import MOST_PAIRS, Pairs, SoftmaxClasses, class_loss
+from onedraw.models.fit_statistics import NewtonSums, Outer
+from onedraw.models.measured import Layout
+from onedraw.release import release, verify
+from onedraw.samplers.fit import Stages
+from onedraw.samplers.fit_noise import Noise
+
+LOSSES = [Pairs(2), Pairs(3), Pairs(4), SoftmaxClasses(3), SoftmaxClasses(6)]
+ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
+MODEL = Softmax(**ROWS, classes=["a", "b", "c"])
+TRUTH = np.array([[1.0, -1.0, 0.5, 0.2], [-0.5, 1.0, 0.0, 0.1], [-0.5, 0.0, -0.5, -0.3]])
+
+
+def drawn(n: int, seed: int, truth: np.ndarray = TRUTH) -> Encoded:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.uniform(-1, 1, (n, truth.shape[1] - 1)), np.ones(n)])
+    chances = special.softmax(X @ truth.T, axis=1)
+    return Encoded(n, X, (chances.cumsum(axis=1) < rng.uniform(size=(n, 1))).sum(axis=1).astype(float))
+
+
+def value(loss: Pairs | SoftmaxClasses, contrasts: np.ndarray, label: int) -> float:
+    """φ from its definition."""
+    scores = loss.contrasts @ contrasts
+    if isinstance(loss, SoftmaxClasses):
+        return float(special.logsumexp(scores) - scores[label])
+    leads = np.delete(scores[label] - scores, label)
+    return float(np.where(leads >= 0.0, 0.5 * np.exp(-np.maximum(leads, 0.0)), 0.5 - 0.5 * leads).sum())
+
+
+def squared(factors: np.ndarray) -> np.ndarray:
+    """Σ ffᵀ of every record."""
+    return np.einsum("nca,ncb->nab", factors, factors)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_slopes_and_factors_are_the_derivatives_of_the_loss(loss: Pairs | SoftmaxClasses) -> None:
+    rng, h = np.random.default_rng(0), 1e-5
+    for contrasts in rng.standard_normal((10, loss.blocks)):
+        for label in range(loss.classes):
+            y, steps = np.array([float(label)]), h * np.eye(loss.blocks)
+            slope = [(value(loss, contrasts + s, label) - value(loss, contrasts - s, label)) / (2 * h) for s in steps]
+            assert loss.slopes(contrasts[None], y)[0] == pytest.approx(slope, abs=1e-7)
+            bent = [(loss.slopes((contrasts + s)[None], y) - loss.slopes((contrasts - s)[None], y))[0] / (2 * h) for s in steps]  # fmt: skip
+            factors = loss.factors(contrasts[None], y, "curvature")[0]
+            assert factors.T @ factors == pytest.approx(np.array(bent), abs=1e-7)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_under_the_softmax_model_pulls_cancel_and_the_information_is_the_expected_hessian(
+    loss: Pairs | SoftmaxClasses,
+) -> None:
+    contrasts = 2.0 * np.random.default_rng(1).standard_normal((50, loss.blocks))
+    chances = special.softmax(contrasts @ loss.contrasts.T, axis=1)
+    labels = [np.full(50, float(label)) for label in range(loss.classes)]
+    pulls = sum(chances[:, k, None] * loss.slopes(contrasts, y) for k, y in enumerate(labels))
+    assert np.abs(pulls).max() < 1e-12
+
+    bends = [squared(loss.factors(contrasts, y, "curvature")) for y in labels]
+    expected = sum(chances[:, k, None, None] * bend for k, bend in enumerate(bends))
+    assert squared(loss.factors(contrasts, labels[0], "information")) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_no_record_exceeds_the_bounds_of_its_loss_and_some_come_close(loss: Pairs | SoftmaxClasses) -> None:
+    rng = np.random.default_rng(2)
+    contrasts = np.concatenate([scale * rng.standard_normal((4000, loss.blocks)) for scale in (0.01, 1.0, 20.0)])
+    y = rng.integers(0, loss.classes, len(contrasts)).astype(float)
+    sizes = {
+        "variability": (loss.slopes(contrasts, y) ** 2).sum(axis=1),
+        **{
+            of: np.linalg.norm(squared(loss.factors(contrasts, y, of)), axis=(1, 2))  # type: ignore[arg-type]
+            for of in ("information", "curvature")
+        },
+    }
+    for of, size in sizes.items():
+        assert 0.8 * loss.largest(of) <= size.max() <= loss.largest(of) * (1.0 + 1e-12)  # type: ignore[arg-type]
+    eigenvalues = np.linalg.eigvalsh(squared(loss.factors(contrasts, y, "curvature")))
+    assert eigenvalues.max() <= loss.curvature_bound * (1.0 + 1e-12)
+    assert loss.slope_bound**2 == pytest.approx(loss.largest("variability"))
+
+
+@pytest.mark.parametrize("loss", LOSSES[1:], ids=str)
+@pytest.mark.parametrize("of", ["information", "curvature", "variability"])
+def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: Pairs | SoftmaxClasses, of: str) -> None:
+    rng, layout, row, steps = np.random.default_rng(5), Layout(3), 2.1, 2.0**12
+    root = rng.standard_normal((3, 3))
+    statistic = Outer(layout, loss, of)  # type: ignore[arg-type]
+    sensitivity, largest = math.sqrt(2.0) * statistic.largest * (row * steps) ** 2, 0.0
+    size = loss.blocks * layout.width
+    down, across = np.tril_indices(size)
+    for _ in range(40):
+        X = np.column_stack([rng.choice([-1.0, 1.0, 0.2], (2, 3)), np.ones(2)])
+        y, theta = rng.integers(0, loss.classes, 2).astype(float), rng.choice([1e-3, 1.0]) * rng.standard_normal(size)
+        public = (steps, rng.uniform(-1, 1, 3), root, 1.3, row, np.array([0.0, 1.0]), theta)
+        shares = [exact_sum(statistic, X[i : i + 1], y[i : i + 1], *public).astype(float) for i in (0, 1)]
+        moved = (shares[0] - shares[1]) * np.where(down == across, 1.0, math.sqrt(2.0))
+        largest = max(largest, float(np.linalg.norm(moved)))
+    assert 0.1 * sensitivity < largest <= sensitivity
+
+
+@pytest.mark.parametrize("loss", LOSSES[1:], ids=str)
+def test_newtons_sums_are_the_gradient_and_hessian_in_any_order(loss: Pairs | SoftmaxClasses) -> None:
+    rng, layout, row, coarse = np.random.default_rng(6), Layout(3), 1.5, 2.0**15
+    X = np.column_stack([rng.uniform(-1, 1, (200, 3)), np.ones(200)])
+    y, theta = rng.integers(0, loss.classes, 200).astype(float), rng.standard_normal(loss.blocks * 4)
+    public = (coarse, np.zeros(3), np.eye(3), 1.0, row, np.array([0.0, 1.0]), theta)
+    statistic = NewtonSums(layout, loss)
+    total = exact_sum(statistic, X, y, *public)
+    assert (exact_sum(statistic, X[::-1], y[::-1], *public) == total).all()
+    gradient, hessian = statistic.split(total, coarse)
+    a = np.minimum(1.0, row**2 / (X**2).sum(axis=1))
+    contrasts = X @ theta.reshape(loss.blocks, 4).T
+    factors = loss.factors(contrasts, y, "curvature")
+    assert gradient == pytest.approx(np.einsum("n,nb,ni->bi", a, loss.slopes(contrasts, y), X).ravel(), abs=1e-10)
+    plain = np.einsum("n,nca,ncb,ni,nj->aibj", a, factors, factors, X, X).reshape(hessian.shape)
+    assert hessian == pytest.approx(plain, abs=1e-2)
+
+
+def test_few_classes_are_compared_in_pairs_and_many_by_softmax() -> None:
+    assert [type(class_loss(classes)) for classes in (2, MOST_PAIRS, MOST_PAIRS + 1)] == [Pairs, Pairs, SoftmaxClasses]
+
+
+@pytest.mark.parametrize("classes", [3, 6])
+@pytest.mark.parametrize("records", [1, 3])
+def test_a_plan_of_several_classes_keeps_its_budget_and_less_noise_is_refused(classes: int, records: int) -> None:
+    model, budget = Softmax(**ROWS, classes=list(range(classes))), od.ApproxDP(1.0, 1e-6)
+    plan = calibrate(PerturbedMode(pure=False), model, budget, n=8000, records_per_person=records)
+    assert plan.guarantee.promise.implies(budget)
+    assert plan_from_dict(plan.to_dict()) == plan
+    assert plan.parameters["kappa"] < 1.0
+    for number in ("mode_noise", "ridge", "moments_noise"):
+        stated = plan.to_dict()
+        stated["parameters"] = {**stated["parameters"], number: 0.9 * stated["parameters"][number]}
+        with pytest.raises((od.errors.PromiseRefused, od.errors.CertificateRejected)):
+            plan_from_dict(stated)
+
+
+def test_coefficients_of_several_classes_come_with_honest_standard_errors() -> None:
+    """Twelve fits; the average error in standard errors, squared, is 1 for honest ones. Coefficients add up to 0 over classes."""
+    plan = calibrate(PerturbedMode(), MODEL, od.ApproxDP(2.0, 1e-6), n=6000)
+    truth, scores = TRUTH - TRUTH.mean(axis=0), []
+    for seed in range(12):
+        published = Stages(plan.target(drawn(6000, seed)), Noise(np.random.default_rng(seed), pure=False)).run()
+        result = plan.mechanism.result(plan, published.to_dict())  # type: ignore[attr-defined]
+        assert result.given.all()
+        assert np.abs(result.estimate.reshape(3, 4).sum(axis=0)).max() < 1e-10
+        scores.append(((result.estimate - truth.ravel()) / result.standard_errors) ** 2)
+    assert 0.4 < np.mean(scores) < 1.7
+
+
+def test_a_released_fit_of_several_classes_verifies_and_is_read_with_its_intervals(tmp_path: object) -> None:
+    data = drawn(6000, 1)
+    model = od.DPLogisticRegression(3.0, bounds=([-1] * 3, [1] * 3), classes=[0, 1, 2], random_state=1)
+    model.fit(data.X[:, :3], data.y.astype(int))
+    assert model.coef_.shape == (3, 3)
+    assert np.isfinite(model.bse_).all()
+    assert np.isfinite(model.conf_int(0.9)).all()
+    assert model.posterior(10).shape == (10, 12)
+    path = tmp_path / "classes.json"  # type: ignore[operator]
+    model.release_.save(path)
+    assert verify(path).answer == "consistent"
+
+
+TABLES = {
+    "one record": (np.array([[0.3, -0.2, 0.9]]), ["b"]),
+    "fewer records than parameters": (np.random.default_rng(0).uniform(-1, 1, (4, 3)), ["a", "b", "c", "a"]),
+    "a column twice": (np.tile(np.random.default_rng(2).uniform(-1, 1, (200, 1)), (1, 3)), ["a", "b"] * 100),
+    "one class only": (np.random.default_rng(3).uniform(-1, 1, (200, 3)), ["c"] * 200),
+    "separable": (np.column_stack([np.repeat([-1.0, 0.0, 1.0], 60)] * 3), list(np.repeat(["a", "b", "c"], 60))),
+    "cells that are no numbers": (np.array([[math.nan, math.inf, -1e300]] * 50), ["a", "b", "odd", "c", "a"] * 10),
+}
+
+
+@pytest.mark.parametrize(("table", "classes"), [*((table, 3) for table in TABLES), ("separable", 5)])
+def test_no_table_makes_a_fit_of_several_classes_fail(table: str, classes: int) -> None:
+    X, y = TABLES[table]
+    model = Softmax(**ROWS, classes=list("abcde"[:classes]))
+    plan = calibrate(PerturbedMode(intervals=True), model, od.ApproxDP(5.0, 1e-6), n=len(y))
+    found = release(plan, (X, y), random_state=1)
+    result = plan.mechanism.result(plan, found.certificate.draw.stages)  # type: ignore[attr-defined]
+    assert np.isfinite(found.draws).all()
+    assert np.isfinite(result.standard_errors[result.given]).all()
+
+
+def test_more_classes_need_more_noise_for_the_same_rows() -> None:
+    noises = [
+        calibrate(PerturbedMode(measured=False, intervals=False, pure=False), Softmax(**ROWS, classes=list(range(k))), od.ApproxDP(1.0, 1e-6), n=5000).parameters["mode_noise"]
+        for k in (2, 3, 4)
+    ]  # fmt: skip
+    assert all(more > less for less, more in pairwise(noises))
