@@ -105,7 +105,7 @@ def test_a_spent_budget_exits_4_and_writes_nothing(run, place):
     run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 0.5, "--delta", 1e-5)
     code, _, err = run(*release_arguments())
     assert code == 4
-    assert "No room for this release" in err
+    assert "does not cover this release" in err
     assert not (place / "release.json").exists()
 
 

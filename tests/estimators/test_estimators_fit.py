@@ -268,7 +268,7 @@ def test_outside_the_regime_there_is_one_draw_and_a_reason():
     X, y = classification(300)
     model = od.DPLogisticRegression(0.5, bounds=(0, 1), classes=[0, 1]).fit(X, y)
     assert len(model.draws_) == 1
-    assert "not stand out of its noise" in model.interval_reason_
+    assert "drown in the noise" in model.interval_reason_
     with pytest.raises(PromiseRefused, match="gives no interval"):
         model.conf_int()
 

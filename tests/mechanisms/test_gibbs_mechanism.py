@@ -358,7 +358,7 @@ def test_concentrated_raises_the_prior_at_weight_one():
 def test_direct_on_a_convex_model_is_only_checked():
     strong = Logistic(2, data_norm=1.0, prior=Gaussian(scale=0.01))
     assert calibrate(Direct(), strong, BUDGET, n=10).parameters["weight"] == 1.0
-    with pytest.raises(PromiseRefused, match=r"no number to turn down"):
+    with pytest.raises(PromiseRefused, match="not private enough"):
         calibrate(Direct(), MODELS[0], BUDGET, n=10)
     with pytest.raises(UnsupportedBudget, match="unbounded"):
         calibrate(Diffused(), MODELS[0], PureDP(1.0), n=10)

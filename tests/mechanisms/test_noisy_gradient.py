@@ -142,7 +142,7 @@ def test_weight_and_time_follow_the_formulas_of_mathematics_2():
     assert p["mu"] == pytest.approx(MU, rel=1e-6)
     assert p["step_size"] * n * p["weight"] * SPHERE.bounds["smoothness"].value <= STEP
     assert p["steps"] * p["step_size"] == p["time"]
-    assert plan.heading == f"noisy-gradient draw, time {p['time']:.6g}; not a posterior draw"
+    assert plan.heading == "noisy gradient steps"
     assert plan.requires == "noisy-gradient"
     assert plan.gamma == 0.0, "the path is its own law: nothing is kept back"
 

@@ -159,7 +159,7 @@ def test_four_draws_of_a_path_could_not_show_what_they_would_have_to():
 def test_outside_the_regime_an_interval_is_refused_with_the_reason():
     variant = LINEAR.variant("least-squares")
     plan = calibrate(variant.mechanism, variant.model, BUDGET, n=500, draws=8)
-    with pytest.raises(errors.PromiseRefused, match=r"n·w·λ·s₀² is .* below 25"):
+    with pytest.raises(errors.PromiseRefused, match=r"records weigh only .* an interval needs 25 times"):
         interval(np.zeros((8, 4)), plan, **SIZES)
     single = calibrate(variant.mechanism, variant.model, BUDGET, n=500)
     assert why_no_interval(single, 0.95) == "one draw does not show its own noise"

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 import onedraw as od
-from onedraw.report import Attacker
+from onedraw.privacy import Attacker
 
 ALPHAS = [0.0, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.8, 0.99, 1.0]
 

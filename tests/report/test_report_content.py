@@ -42,6 +42,7 @@ SECTIONS = [
     "The budget",
     "How it was made",
     "How to verify",
+    "Words used here",
 ]
 
 
@@ -231,7 +232,7 @@ def test_many_parameters_are_folded_away(pages):
 def test_a_sound_release_in_the_books_needs_no_warning(releases, books):
     page = Page(report_html(releases["proportion"], ledger=books))
     assert not page.titled("Read this first")
-    assert "Verified against the books" in page.text
+    assert "Verified against the ledger" in page.text
 
 
 @pytest.mark.parametrize(

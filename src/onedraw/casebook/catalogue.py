@@ -48,7 +48,7 @@ def cases(model: str, budget: Promise, *, mechanism: str | None = None) -> list[
         return [finite.RandomisedResponse(divergence.pure(budget).stated_epsilon)]
     if model not in BUILDERS:
         raise WrongCall(
-            f"No model in the casebook is called {model!r}. Choose one of: {', '.join([*BUILDERS, YARDSTICK])}."
+            f"The audit knows no model called {model!r}. Choose one of: {', '.join([*BUILDERS, YARDSTICK])}."
         )
     found: list[Any] = []
     refused: PromiseRefused | None = None

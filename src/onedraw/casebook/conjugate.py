@@ -211,7 +211,7 @@ def conjugate_case(plan: Plan, *, label: str = "") -> DensityCase:
         case GammaPoisson(cap=cap) | GammaExponential(cap=cap):
             pair = Pair("all at 0, one moved to the cap", [0] * n, [0] * (n - 1) + [cap])
             return GammaCase(plan, (pair,), ATTAINED, True, label)
-    raise WrongCall(f"{type(model).__name__} is not a conjugate family the casebook knows.")
+    raise WrongCall(f"{type(model).__name__} is not a conjugate family the audit knows.")
 
 
 def _ends(model: GaussianMean) -> tuple[Any, Any]:

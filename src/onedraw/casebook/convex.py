@@ -229,7 +229,7 @@ def loss_of(model: Any) -> Loss:
         case ConvexLoss(name="linear"):
             return lambda u, y: u
     raise WrongCall(
-        f"The casebook has no formula for the loss of {type(model).__name__}, so its draws cannot be attacked from densities. "
+        f"The audit has no formula for the loss of {type(model).__name__}, so its draws cannot be attacked from densities. "
         "It knows Logistic, Hinge, HuberisedHinge, HuberRegression, Quantile, LeastSquares; use onedraw.audit with your own."
     )
 
@@ -312,7 +312,7 @@ def predictor_case(plan: Plan, *, linear: bool = False, label: str = "") -> Pred
         len(set(model.prior.precision(d))) > 1 or np.any(model.prior.location(d) != 0)
     ):
         raise WrongCall(
-            "On a ball the casebook follows one row only under a prior around 0 with one scale for all coordinates, and this one "
+            "On a ball the audit follows one row only under a prior around 0 with one scale for all coordinates, and this one "
             "is another. Audit the model's own density with onedraw.audit in up to two dimensions."
         )
     loss_of(model)

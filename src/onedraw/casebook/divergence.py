@@ -117,7 +117,7 @@ def divergence_case(plan: Plan, *, label: str = "") -> Case:
         if model.features.width == 1 and not model.features.bounded and getattr(model.prior, "conjugate", False):
             return FlooredVarianceCase(plan, (pair,), reason, True, label)
     raise WrongCall(
-        f"The casebook has no density of a β-divergence posterior of this {type(model).__name__}: it knows two classes, and real "
+        f"The audit has no density of a β-divergence posterior of this {type(model).__name__}: it knows two classes, and real "
         "responses of known variance or of one unbounded coefficient. Audit others with onedraw.audit and your own density."
     )
 

@@ -125,7 +125,7 @@ def candidate_case(plan: Plan, *, label: str = "") -> CandidateCase:
     model, n = plan.model, plan.n
     if not isinstance(model, BinaryRegression | Logistic):
         raise WrongCall(
-            f"The casebook knows how candidates are scored for two classes, not for {type(model).__name__}. Audit the law of its "
+            f"The audit knows how candidates are scored for two classes, not for {type(model).__name__}. Audit the law of its "
             "picks with onedraw.audit.finite_profile."
         )
     row, (yes, no) = longest_row(model, unbounded=1e6), opposite_responses(model)

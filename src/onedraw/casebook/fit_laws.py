@@ -81,7 +81,7 @@ def slope_of(model: Any) -> Slope:
         case CountRegression(largest=largest):
             return counts(largest)
     raise WrongCall(
-        f"The casebook has no formula for the loss of {type(model).__name__}, so its fit cannot be attacked. It knows the "
+        f"The audit has no formula for the loss of {type(model).__name__}, so its fit cannot be attacked. It knows the "
         "fits of Logistic, Softmax, HuberisedHinge, LogCoshRegression, Quantile and CountRegression."
     )
 

@@ -98,7 +98,7 @@ def slope_of(model: Any) -> Callable[[Array], Array]:
         case HuberisedHinge(width=h):
             return lambda m: -np.clip((1.0 - m) / h, 0.0, 1.0)
     raise WrongCall(
-        f"The casebook follows noisy gradients of margin losses and of the linear loss, not of {type(model).__name__}. Attack "
+        f"The audit follows noisy gradients of margin losses and of the linear loss, not of {type(model).__name__}. Attack "
         "its draws with onedraw.audit.blackbox_lower_bound."
     )
 
@@ -117,13 +117,13 @@ def path_case(plan: Plan, *, label: str = "") -> Case:
         or np.any(model.prior.location(model.dimension) != 0.0)
     ):
         raise WrongCall(
-            "The casebook follows noisy gradients under a prior around 0 with one scale, on all of R^d; this prior is another. "
+            "The audit follows noisy gradients under a prior around 0 with one scale, on all of R^d; this prior is another. "
             "Attack its draws with onedraw.audit.blackbox_lower_bound."
         )
     case = GridPathCase(plan, flips(model, plan.n), HALF, False, label)
     if numbers["steps"] > MOST_STEPS or case.cells > MOST_CELLS:
         raise WrongCall(
-            f"This path takes {numbers['steps']:,.0f} steps of a size that needs {case.cells:,} cells, more than the casebook follows "
+            f"This path takes {numbers['steps']:,.0f} steps of a size that needs {case.cells:,} cells, more than the audit follows "
             f"({MOST_STEPS:,} steps, {MOST_CELLS:,} cells). Attack its draws with onedraw.audit.blackbox_lower_bound."
         )
     return case

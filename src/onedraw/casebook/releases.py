@@ -70,7 +70,7 @@ def _books(certificates: Sequence[Certificate], ledger: Ledger) -> list[Finding]
         if one.ledger is None:
             found.append(Finding("it was never charged", (index,)))
         elif one.ledger.entry not in spends:
-            found.append(Finding("its entry is not in these books", (index,)))
+            found.append(Finding("its entry is not in this ledger", (index,)))
         elif spends[one.ledger.entry].payload["plan"] != one.plan_digest:
             found.append(Finding("another plan was charged than the one it states", (index,)))
         elif ledger.certificate_digest(one.ledger.entry) != one.digest:

@@ -13,7 +13,9 @@ import typer
 from .flags import AsJson
 from .show import number, show_json, show_lines, show_table
 
-group = typer.Typer(help="The books: budgets per dataset, every spend, a verifiable chain.", no_args_is_help=True)
+group = typer.Typer(
+    help="The ledger: a budget for each dataset, every spend, and a chain that shows changes.", no_args_is_help=True
+)
 
 Book = Annotated[str, typer.Argument(help="A SQLite file, or a postgresql:// URL.")]
 Dataset = Annotated[
@@ -57,8 +59,8 @@ def _why_order(order: float | None) -> str:
     if order is None:
         return ""
     return (
-        f" Releases may be chosen one after another: they are added up by proven filters, one of them at Rényi order "
-        f"{number(order)}, the order at which many small releases that together use up this budget are read best."
+        " Releases are charged to it one after another, each chosen after seeing the last if you like; what would exceed it is "
+        f"refused before a record is read. (Proven filters add them up, one at Rényi order {number(order)}, fixed now.)"
     )
 
 
@@ -119,7 +121,7 @@ def _promises(path: Path) -> list[tuple[Any, float]]:
 
 @group.command("top-up")
 def top_up(book: Book, dataset: Dataset, epsilon: Epsilon, delta: Delta = 0.0, as_json: AsJson = False) -> None:
-    """Give a dataset a new, larger budget. The old one and every spend stay in the books."""
+    """Give a dataset a new, larger budget. The old one and every spend stay in the ledger."""
     from onedraw.ledger import Ledger
 
     ledger = Ledger.open(book)
@@ -195,9 +197,10 @@ def _unfinished(events: list[Any], most: int = 10) -> list[str]:
 
 def _totals(name: str, summary: dict[str, Any]) -> list[str]:
     """Which of the two kinds of total keeps the budget; both where only the list's does."""
-    lines = [f"{name}: total {summary['kept_by']}."]
-    if summary["order"] is not None:
-        lines.append(f"  Rényi order {number(summary['order'])}, fixed when the budget was set.")
+    order = "" if summary["order"] is None else f"; Rényi order {number(summary['order'])}, fixed with the budget"
+    lines = [f"{name}: total {summary['kept_by']}{order}."]
+    if summary["kept_by"].startswith("adaptive"):
+        lines.append("  Adaptive: each release may be chosen after seeing the ones before.")
     if summary["listed_epsilon"] is not None:
         lines.append(
             f"  As a list fixed before the first draw ε = {number(summary['listed_epsilon'])}; by a proven filter ε = "
@@ -226,7 +229,7 @@ def verify(
     ] = None,
     releases: Annotated[
         list[Path] | None,
-        typer.Option("--release", help="A release charged to these books: they must hold it. Repeatable."),
+        typer.Option("--release", help="A release charged to this ledger, which must hold it. Repeatable."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -263,7 +266,7 @@ def _certificates(releases: list[Path]) -> list[tuple[Path, Any, str]]:
     found = [(path, read_certificate(path)) for path in releases]
     for path, certificate in found:
         if certificate.ledger is None:
-            raise WrongCall(f"{path} was not charged to any ledger, so it cannot show whether these books are whole.")
+            raise WrongCall(f"{path} was not charged to any ledger, so it cannot show whether this ledger is whole.")
     return [(path, certificate.ledger, certificate.digest) for path, certificate in found]
 
 
@@ -274,7 +277,7 @@ def _check_held(ledger: Any, path: Path, entry: Any, digest: str) -> None:
     if held != digest:
         what = "its spend, but not yet the certificate" if held is None else "another certificate in its place"
         raise LedgerError(
-            f"The books hold {what}: {path} is not the release that was settled under entry {entry.entry}. Events were "
+            f"The ledger holds {what}: {path} is not the release that was settled under entry {entry.entry}. Events were "
             "cut off after the spend, or the file was changed. Compare with a backup before anything more is released."
         )
 

@@ -74,6 +74,7 @@ def demo(
     left = ledger.remaining(str(schema.dataset))
     document = {
         "folder": str(place), "plan": plan_rows(planned), "why": planned.choices.why, "sentence": result.certificate.sentence,
+        "may_publish": result.certificate.may_publish("release.json and report.html"),
         "estimates": coefficients(result, table), "why_no_interval": reason, "verified": verified.answer,
         "audit": audit.to_dict(), "predictions": predicted(place), "right": share_right(place),
         "epsilon_left": left.epsilon, "delta": left.delta, "report": str(place / "report.html"),
@@ -166,24 +167,24 @@ def _predictions(place: Path, source: Path) -> Any:
 
 
 def show(document: dict[str, Any], place: Path) -> None:
-    show_lines("1  Plan: how good would it be? (no record read yet)")
+    show_lines("1  Plan: how good would it be? (No record has been read.)")
     for row in document["plan"]:
         show_designs(row)
     show_lines("")
     show_estimates(f"2  Release: log-odds of {TARGET} = malignant", document["estimates"])
-    show_lines(document["sentence"])
+    show_lines(document["sentence"], document["may_publish"])
     if document["why_no_interval"]:
         show_lines(f"No interval: {document['why_no_interval'].rstrip('.')}.")
     audit = document["audit"]
     show_lines(
-        "", f"3  Verify: {document['verified']}; the promise follows from the certificate's numbers, and the books hold it.",
-        "", f"4  Audit: {'passed' if audit['passed'] else 'BROKEN'}; the worst known pair of data sets shows "
-        f"ε = {figure_of(audit['exact_epsilon'])} of {number(audit['promised_epsilon'])} promised.",
+        "", f"3  Verify: {document['verified']}; the promise follows from the certificate's numbers, and the ledger holds it.",
+        "", f"4  Audit: {'passed' if audit['passed'] else 'BROKEN'}; the strongest attack we know shows ε = {figure_of(audit['exact_epsilon'])}; "
+        f"promised is at most {number(audit['promised_epsilon'])}.",
         "", "5  Predict two new patients:",
         *(f"   {row['class']}, with probability {max(value for name, value in row.items() if name != 'class'):.0%}" for row in document["predictions"]),
         f"   (In the file the published model is right for {document['right']:.0%}; never printed in real use.)",
         "", f"Report: {document['report']}",
-        f"Everything is in {place}: the schema, the books, the certificate. Try:",
+        f"Everything is in {place}: the schema, the ledger, the certificate. Try:",
         f"  onedraw ledger show {place / 'books.db'}",
         f"  onedraw verify {place / 'release.json'} --ledger {place / 'books.db'}",
         f"  onedraw predict {place / 'release.json'} {place / 'new.csv'}",

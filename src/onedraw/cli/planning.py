@@ -38,20 +38,6 @@ from .flags import (
 )
 from .show import number, progress, show_json, show_lines, show_table
 
-CALIBRATED = (
-    "mode_noise",
-    "ridge",
-    "row_bound",
-    "weight",
-    "beta",
-    "diffusion",
-    "concentration",
-    "steps",
-    "candidates",
-    "radius",
-)
-"""The numbers a calibration found or was given that say most; all of them are in --json."""
-
 PUBLIC_SEED = 20261115  # simulations of public numbers: the seed protects nothing and makes plans reproducible
 
 Rows = Annotated[int, typer.Option("--rows", help="n, the public number of records.")]
@@ -275,15 +261,15 @@ def scaled(budget: Any, factor: float) -> Any:
 
 def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
     eligible, simulated = document["eligible"], "simulated_rmse" in document["eligible"][0]
-    head = ["mechanism", "expected error", *(["simulated"] if simulated else []), "without privacy", "calibrated"]
+    head = ["mechanism", "expected error", *(["simulated"] if simulated else []), "without privacy"]
     show_table(
         f"{asked.title}: {budget}, n = {document['n']:,}", head,
         [[row["mechanism"], range_of(row, "expected_rmse"), *([figure_of(row["simulated_rmse"])] if simulated else []),
-          range_of(row, "rmse_without_privacy"), _numbers(row["parameters"])] for row in eligible],
+          range_of(row, "rmse_without_privacy")] for row in eligible],
     )  # fmt: skip
-    show_lines(*(f"{name}: not eligible. {reason}" for name, reason in document["refused"].items()))
     if document["why"]:
-        show_lines("", f"Mechanism: {document['why']}")
+        show_lines("", f"Method: {document['why']}")
+    show_lines(*(f"Not used: {name}. {reason}" for name, reason in document["refused"].items()))
     if document["why_no_interval"]:
         show_lines(f"No interval: {document['why_no_interval']}.")
     for row in eligible:
@@ -294,9 +280,13 @@ def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
         )
     if "figure" in document:
         show_lines(f"Figure written to {document['figure']['file']}.")
-    what = "averaged over the prior" if asked.regression is None else "for columns scaled to [-1, 1]"
+    what = (
+        "averaged over what was thought likely beforehand"
+        if asked.regression is None
+        else "for columns scaled to [-1, 1]"
+    )
     if any(row["designs"] for row in eligible):
-        what += "; once a release is made its standard errors count, not these"
+        what += "; once a release is made its own standard errors count"
     show_lines("", f"Errors are root mean squared per parameter, {what}. No record was read.")
 
 
@@ -304,7 +294,7 @@ def show_designs(row: dict[str, Any]) -> None:
     """What a fit may be expected to be off by, over designs that nobody has looked at."""
     if row["designs"]:
         show_table(
-            f"{row['mechanism']}: expected error over designs", ["columns fill", "correlation", "expected error", "without privacy"],
+            f"{row['mechanism']}: the error depends on what the columns are like", ["columns use", "correlation", "expected error", "without privacy"],
             [["all of their range" if design["filled"] == 1.0 else "a third of it", f"{design['correlation']:g}", number(design["expected_rmse"]),
               number(design["rmse_without_privacy"])] for design in row["designs"]],
         )  # fmt: skip
@@ -332,8 +322,3 @@ def range_of(row: dict[str, Any], key: str) -> str:
 
 def figure_of(value: float | None) -> str:
     return "unknown" if value is None else number(value)
-
-
-def _numbers(parameters: dict[str, Any]) -> str:
-    shown = {name: value for name, value in parameters.items() if name in CALIBRATED}
-    return ", ".join(f"{name} = {number(value)}" for name, value in shown.items())

@@ -52,7 +52,7 @@ def release(
     target: Target,
     model: Question,
     epsilon: Epsilon,
-    ledger: Annotated[str, typer.Option("--ledger", help="The books to charge: a SQLite file or a postgresql:// URL.")],
+    ledger: Annotated[str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the release; must not exist. Taken before the charge.")],
     dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset's name in the ledger.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")] = None,
@@ -134,9 +134,11 @@ def release(
         why=planned.choices.why,
         expected="" if table else planned.choices.expectation,
     )
-    if report is not None:
-        show_lines(f"Report written to {report}.")
-    show_lines(f"Written to {out}. Check it with: onedraw verify {out} --ledger {books.place}")
+    files = str(out) if report is None else f"{out} and {report}"
+    show_lines(
+        f"Written to {files}. Check it with: onedraw verify {out} --ledger {books.place}",
+        result.certificate.may_publish(files),
+    )
 
 
 def command_to_resume(ledger: str, place: str) -> str:
@@ -181,9 +183,7 @@ def warn_of_few(planned: Planned) -> None:
     plan = planned.choices.best
     parameters = len(plan.model.parameter_names)
     if parameters > plan.n:
-        show_remark(
-            f"n = {plan.n} records for {parameters} parameters: the draw will say more about the prior than about the records."
-        )
+        show_remark(f"n = {plan.n} records for {parameters} parameters: the result will say little about the records.")
 
 
 def seconds_words(planned: Planned) -> str:
@@ -242,7 +242,7 @@ def show(certificate: Any, numbers: list[dict[str, Any]], reason: str, *, why: s
         show_estimates(
             f"{certificate.draw.quantity} of {certificate.data.target}, in the units of the columns", numbers
         )
-    show_lines(*(f"{head}{words}" for head, words in (("Mechanism: ", why), ("", expected)) if words))
+    show_lines(*(f"{head}{words}" for head, words in (("Method: ", why), ("", expected)) if words))
     if reason:
         show_lines(f"No interval: {reason.rstrip('.')}.")
 
@@ -291,5 +291,5 @@ def verify(
     show_lines(
         "Consistent: the numbers imply the promise. Add --ledger to learn whether this is the certificate that was issued."
         if result.answer == "consistent"
-        else "Authentic: consistent, and the ledger holds this certificate's digest."
+        else "Authentic: the numbers imply the promise, and the ledger holds this very certificate."
     )

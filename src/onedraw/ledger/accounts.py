@@ -313,7 +313,7 @@ class Book:
 
     def _apply(self, event: Event, content: dict[str, Any]) -> None:
         if (event.kind == Kind.BOOK_OPENED) != (event.sequence == 1):
-            raise _Impossible("books are opened by their first event and only by it")
+            raise _Impossible("a ledger is opened by its first event and only by it")
         if event.kind == Kind.BOOK_OPENED:
             return
         if event.kind == Kind.DATASET_OPENED:

@@ -127,7 +127,7 @@ class Ledger:
     def _check_format(self) -> None:
         for event in read_chain(self._storage.rows(1, 1)):
             if event.kind != Kind.BOOK_OPENED:
-                raise broken(1, "books are opened by their first event")
+                raise broken(1, "a ledger is opened by its first event")
             return check_format(event.payload.get("format"))
         raise broken(1, "it is missing")
 
@@ -428,7 +428,7 @@ def _refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
     where = repr(account.dataset) if part is None else f"{account.dataset!r}, part {part!r}"
     at = f" at δ = {delta:g}" if delta else ""
     raise BudgetSpent(
-        f"No room for this release in {where}: the budget is {account.budget}, spent is ε = "
+        f"The budget of {where} does not cover this release: it is {account.budget}, spent is ε = "
         f"{spent:.6g}{at}, asked is {asked.promise}{f' with γ = {asked.gamma:g}' if asked.gamma else ''} (ε = "
         f"{alone:.6g}{at}). Nothing was drawn and nothing was written. {_why_not(total, left)}",
         dataset=account.dataset, part=part, budget=account.budget, delta=delta,
@@ -439,8 +439,8 @@ def _refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
 def _why_not(total: Total, left: float) -> str:
     if not total.kept() and total.composes_within_budget():
         return (
-            "The promises in these books keep the budget only if all of them were fixed before the first draw, which "
-            "the books do not show; no proven filter keeps them, so nothing can be added. Let whoever answers for the "
+            "The promises in this ledger keep the budget only if all of them were fixed before the first draw, which "
+            "it does not show; no proven filter keeps them, so nothing can be added. Let whoever answers for the "
             "data raise the budget with top_up."
         )
     return (

@@ -41,7 +41,7 @@ def new_name(what: str, value: str, beside: Iterable[str] = ()) -> str:
     for other in beside:
         if look_alike(name, other):
             raise LedgerError(
-                f"The {what} {name!a} would look like {other!a}, which these books hold already, and have a budget of "
+                f"The {what} {name!a} would look like {other!a}, which this ledger holds already, and have a budget of "
                 "its own. Use that name, or one that differs in more than case or look-alike letters."
             )
     return name
@@ -51,7 +51,7 @@ def line(what: str, value: str) -> str:
     """A short text that is stored as it is."""
     if not isinstance(value, str) or acting(value) or len(value) > LONGEST_TEXT:
         raise LedgerError(
-            f"{what} must be a line of at most {LONGEST_TEXT} printable characters. It stays in the books "
+            f"{what} must be a line of at most {LONGEST_TEXT} printable characters. It stays in the ledger "
             "for ever and is public: shorten it, and put nothing from the records into it."
         )
     return value
@@ -77,7 +77,7 @@ def checked_promise(promise: Promise) -> Promise:
         raise InvalidBudget(f"What is spent is a promise such as PureDP(0.5), but a {type(promise).__name__} came.")
     if promise_from_dict(promise.to_dict()) != promise:
         raise InvalidBudget(
-            f"The promise {promise!r} does not survive being written down, so the books could not be read "
+            f"The promise {promise!r} does not survive being written down, so the ledger could not be read "
             "again. Give it a curve that is registered with its parameters."
         )
     return promise

@@ -142,7 +142,7 @@ def read_chain(rows: Iterable[Row], after: Position = START) -> Iterator[Event]:
 
 def broken(sequence: int, what: str) -> LedgerError:
     return LedgerError(
-        f"The ledger's chain is broken at event {sequence}: {what}. Someone or something changed the books, "
+        f"The ledger's chain is broken at event {sequence}: {what}. Someone or something changed the ledger, "
         "so what was spent is no longer known and nothing more may be released from them. Restore them "
         "from a backup whose head is that of the latest certificate, and find out what happened.",
         sequence=sequence,

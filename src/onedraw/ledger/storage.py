@@ -191,20 +191,20 @@ class Storage(ABC):
     def _nothing_here(self) -> LedgerError:
         return LedgerError(
             f"There is no ledger at {self.name}. A ledger is never made by accident, because a fresh one "
-            "knows of no spends. Check the name; to begin new books pass create=True, or run `onedraw "
+            "knows of no spends. Check the name; to begin a new ledger pass create=True, or run `onedraw "
             "ledger init`."
         )
 
     def _not_a_ledger(self, why: str) -> LedgerError:
         return LedgerError(
             f"{self.name} is not a onedraw ledger: {why}. Nothing was changed in it. Give the ledger's own "
-            "file or URL, or another name for new books."
+            "file or URL, or another name for a new ledger."
         )
 
     def _cannot_write(self, why: object) -> CannotWrite:
         return CannotWrite(
             f"The ledger at {self.name} cannot be written ({why}). A spend must be on disk before the data "
-            "are touched, so nothing was drawn. Make the place writable, free some room, or keep the books "
+            "are touched, so nothing was drawn. Make the place writable, free some space, or keep the ledger "
             "elsewhere."
         )
 
@@ -286,7 +286,7 @@ class SQLiteStorage(Storage):
         if tables and "onedraw_events" not in tables:
             raise self._not_a_ledger("it is another SQLite database")
         if not tables and not create:
-            raise self._not_a_ledger("the file is empty (pass create=True to begin new books in it)")
+            raise self._not_a_ledger("the file is empty (pass create=True to begin a new ledger in it)")
         return bool(tables)
 
     def _make_file(self) -> None:
@@ -427,7 +427,7 @@ def storage_at(place: str | os.PathLike[str]) -> Storage:
 def _absolute(path: str) -> str:
     if path in ("", ":memory:"):
         raise LedgerError(
-            "A ledger needs a file: books kept in memory are forgotten when the process ends, and the "
+            "A ledger needs a file: one kept in memory is forgotten when the process ends, and the "
             "spends with them. Give a path such as books.db."
         )
     return os.path.abspath(path)

@@ -283,8 +283,8 @@ class Direct(_ExponentialFamily):
             delta = request.budget.stated_delta
             known = f"its ε at δ = {text(delta)} is {promise.epsilon(delta):.6g}"
         return PromiseRefused(
-            f"Direct sampling has no number to turn down and does not keep {request.budget}: for one record "
-            f"{known}. Use Diffused() or Concentrated(), or a larger budget."
+            f"Direct sampling adds nothing to a plain posterior draw, which is not private enough for {request.budget}: for one "
+            f"record {known}. Use Diffused() or Concentrated(), or a larger budget."
         )
 
 

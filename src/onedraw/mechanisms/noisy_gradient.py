@@ -116,6 +116,7 @@ class NoisyGradient(Mechanism):
     """
 
     title: ClassVar[str] = "noisy-gradient draw"
+    noun: ClassVar[str] = "estimate"
     requires: ClassVar[str] = "noisy-gradient"
     """The plan *is* an algorithm: the only sampler is last-iterate Langevin with exactly its steps and step size."""
 
@@ -148,7 +149,7 @@ class NoisyGradient(Mechanism):
         return {name: value for name, value in super().to_dict().items() if name not in later or value is not None}
 
     def heading(self, plan: Plan) -> str:
-        return f"{self.title}, time {plan.parameters['time']:.6g}; not a posterior draw"
+        return "noisy gradient steps"
 
     def closed_form(self, model: Any) -> bool:
         return False

@@ -96,8 +96,9 @@ class PerturbedMode(Mechanism):
         object.__setattr__(self, "categories", tuple((int(start), int(stop)) for start, stop in self.categories))
 
     def heading(self, plan: Plan) -> str:
-        stages = "mode" if not plan.parameters["moments_noise"] else "mode in measured coordinates"
-        return f"perturbed {stages}" + (", with standard errors" if plan.parameters["information_noise"] else "")
+        return "noise in the equations it solves" + (
+            ", with standard errors" if plan.parameters["information_noise"] else ""
+        )
 
     def closed_form(self, model: Any) -> bool:
         return False

@@ -156,7 +156,7 @@ class Mechanism(abc.ABC):
 
     title: ClassVar[str]
     noun: ClassVar[str] = "draw"
-    """What a certificate's first line calls one of it."""
+    """What a certificate's first line calls it: this draw, this fit, this estimate."""
     requires: ClassVar[str] = "exact"
     """The least exactness a sampler must have; the door decides what less would cost."""
 

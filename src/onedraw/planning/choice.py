@@ -101,8 +101,8 @@ class Choices:
             return ""
         errors = [design.expected.private for design in self.eligible[0].designs]
         return (
-            f"Expected error per coefficient {min(errors):.3g} to {max(errors):.3g} ({first.words}; to {last.words}), "
-            f"{first.expected.sampling:.3g} without privacy in the first. Predicted before any record was read."
+            f"Expected error per coefficient: {min(errors):.3g} ({first.words}) to {max(errors):.3g} ({last.words}); without "
+            f"privacy {first.expected.sampling:.3g} to {last.expected.sampling:.3g}. Predicted before any record was read."
         )
 
     def __repr__(self) -> str:
@@ -114,7 +114,7 @@ class Choices:
             for choice in self.eligible
             for name, expected in choice.by_design
         ]
-        refused = f"Not eligible: {', '.join(self.refused)}; refused has the reasons." if self.refused else ""
+        refused = f"Not used: {', '.join(self.refused)}; refused has the reasons." if self.refused else ""
         return shown_as_html(self.why, ("mechanism", "expected error", "without privacy"), rows, more=refused)
 
 
@@ -289,7 +289,7 @@ def why_taken(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -
     chains = any(isinstance(choice.plan.mechanism, BetaDivergence) for choice in eligible)  # eligible only if accepted
     word = "proven, or accepted by name," if chains else "proven"
     return (
-        f"{best.name}: {error}, {rank} of {len(eligible)} mechanism(s) {word} for {budget} with n = {n:,}{compared}. "
+        f"{best.name}: {error}, {rank} of {len(eligible)} mechanism{'' if len(eligible) == 1 else 's'} {word} for {budget} with n = {n:,}{compared}. "
         "Decided from public numbers, before any record was read."
     )
 
@@ -297,13 +297,9 @@ def why_taken(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -
 def _why_fit(best: Choice, budget: Promise, *, named: bool) -> str:
     """What a fit measures and gives; what to expect of it is `Choices.expectation`."""
     numbers = best.plan.parameters
-    measures = "measures the columns' moments first" if numbers["moments_noise"] else "takes the columns as declared"
-    stronger = " and keeps pure ε" if numbers["pure"] and isinstance(budget, ApproxDP) else ""
-    interval = (
-        "standard errors follow from the information it measures last"
-        if numbers["information_noise"]
-        else "at this n and ε there are no standard errors"
-    )
+    measures = "first measures how the columns spread" if numbers["moments_noise"] else "takes the columns as declared"
+    stronger = " and needs no δ" if numbers["pure"] and isinstance(budget, ApproxDP) else ""
+    interval = "with standard errors" if numbers["information_noise"] else "without standard errors at this n and ε"
     return (
         f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}; {interval}. "
         "Decided from public numbers, before any record was read."

@@ -180,8 +180,8 @@ SURE = 0.95
 """Confidence of the limit at which they are taken: eight draws show a variance only within a factor of three."""
 
 SLOW = (
-    "the spread of the draws shows that the path may still be near its start, so the estimate may be shifted by more than "
-    "any interval would say. Columns that are rare, or that nearly repeat others, do this"
+    "the spread of the draws shows that they may not have got far from where they started, so the estimate may be shifted by "
+    "more than any interval would say. Columns that are rare, or that nearly repeat others, do this"
 )
 
 
@@ -296,22 +296,25 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
     if isinstance(plan.mechanism, PerturbedMode):
         if plan.parameters["information_noise"]:
             return None
-        return "with this n and ε the information would not stand out of its noise, so it is not measured"
+        return "standard errors would drown in the noise at this n and ε, so none are computed; more records or a larger ε give them"
     if plan.draws < 2:
-        return "one draw does not show its own noise"
+        return "one draw does not show how noisy it is; ask for several (8, say)"
     known = informed(plan, effect=effect, noise=noise)
     if math.isnan(known):
-        return "how its draws spread is not known"
+        return "nothing is proven about how its draws spread"
     if known < LEAST_INFORMED:
-        return f"n·w·λ·s₀² is {known:.3g} for one of {plan.draws} draws, below {LEAST_INFORMED:g}: the prior still pulls too hard"
+        return (
+            f"the records weigh only {known:.3g} times as much as the prior in each of {plan.draws} draws; an interval needs "
+            f"{LEAST_INFORMED:g} times. Use more records, a larger ε or fewer draws"
+        )
     if isinstance(plan.mechanism, NoisyGradient) and not _can_show(plan, design_of(plan, effect=effect, noise=noise)):
-        return f"{plan.draws} draws of a path of this length could not show that it has forgotten its start"
+        return f"{plan.draws} draws could not show that they have left their common starting point behind"
     multiplier = interval_multiplier(plan, level, effect=effect, noise=noise)
     stretch = multiplier / student(level, plan.draws)
     if not stretch <= LARGEST_STRETCH:
         return (
-            f"what is left of the start or of the prior's pull would stretch the interval of {plan.draws} draws "
-            f"{stretch:.2g} times, more than {LARGEST_STRETCH:g}"
+            f"the pull of the prior or of the starting point would make the interval of {plan.draws} draws {stretch:.2g} times as "
+            f"wide as their noise does, more than {LARGEST_STRETCH:g}"
         )
     return None
 

@@ -5,11 +5,12 @@ promise · ``composition`` several together · ``curves`` and ``posterior_curves
 curves · ``conversions`` the table of mathematics.md §1, one function each · ``groups`` from a record to a
 person · ``total_variation`` draws that are only nearly exact · ``pairs``, ``pld``, ``second_opinion`` the
 other accountant · ``guarantee``, ``exactness`` what stands on a certificate · ``rounding``, ``validation``
-numbers.
+numbers · ``attacker`` what a promise leaves the best attacker.
 
 Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
 """
 
+from onedraw.privacy.attacker import Attacker
 from onedraw.privacy.composition import Composed, compose
 from onedraw.privacy.corners import Corner, CornerCurve, CornerDP
 from onedraw.privacy.curves import (
@@ -52,6 +53,7 @@ __all__ = [
     "Assumed",
     "Assumption",
     "AtOrderCurve",
+    "Attacker",
     "BoundedRange",
     "BoundedRangeCurve",
     "Composed",

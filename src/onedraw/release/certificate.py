@@ -3,7 +3,7 @@
 A certificate is one JSON document: the draw, the promise, and every number the promise was derived from, so that
 `verify` can derive it again without the data. Nothing in it depends on the records except the draw: the words, the
 plan, the lattice and the time are all fixed before the records are read. Its first line is a sentence a privacy
-officer can read aloud, and begins with how exact the draw is.
+officer can read aloud: it begins with how exact the draw is and ends in what the promise means for a person.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from onedraw.mechanisms.plan import digest_of
-from onedraw.privacy import ApproxDP, Exactness, Promise, PureDP
+from onedraw.privacy import ApproxDP, Attacker, Exactness, Promise, PureDP
 
 from .display import shown_as_html
 
@@ -35,6 +35,7 @@ LEADING_WORD = {
     "estimated": "ESTIMATED, NOT PROVEN",
     "assumed": "ASSUMED, NOT PROVEN",
 }
+UNPROVEN = ("estimated", "assumed")
 
 
 class _Part(BaseModel):
@@ -157,6 +158,17 @@ class Certificate(_Part):
         ]
         return shown_as_html(self.sentence, ("", ""), figures, more="to_json() has the whole certificate.")
 
+    def may_publish(self, files: str = "this file") -> str:
+        """One line for whoever asks: what may leave the house, and what may not."""
+        if self.sentence.startswith(NEVER_PRIVATE):
+            return "May I publish this? No: it comes from a fixed seed and protects nobody. It is for trials."
+        kept = "No: the records, the ledger, and the curator's notes (what --check and diagnostics show)."
+        if NOT_PROVEN in self.sentence or self.exactness["kind"] in UNPROVEN:
+            return f"May I publish this? Only if you answer for what is not proven: {files}. {kept}"
+        if any(note.provenance == "assumed" for note in self.data.notes):
+            return f"May I publish this? Only if you answer for what the promise does not cover: {files}. {kept}"
+        return f"May I publish this? Yes: {files}. {kept}"
+
     def to_json(self) -> str:
         return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -176,12 +188,22 @@ def round_up(value: float, digits: int = 10) -> float:
     return rounded if rounded >= value else math.nextafter(rounded, math.inf)
 
 
+def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
+    """What the promise means for a person: how often the best guess about their record can be right."""
+    right = math.ceil(round(100.0 * Attacker(promise, delta).right_guesses, 6))
+    theirs = "a person's record has" if unit == 1 else "a person's records have"
+    return (
+        " For a person: whoever sees it and knows everybody else's records guesses right at most "
+        f"{right} times in 100 which of two values {theirs} (a coin: 50){'' if certain else ', if what is not proven holds'}."
+    )
+
+
 def write_sentence(
-    *, budget: Promise, epsilon: float, delta: float, exactness: Exactness, n: int, draws: int, noun: str, mechanism: str,
-    unit: int, proven: bool, seeded: bool, recorded: bool, warnings: Sequence[str] = (),
+    *, budget: Promise, promise: Promise, epsilon: float, delta: float, exactness: Exactness, n: int, draws: int, noun: str,
+    mechanism: str, unit: int, proven: bool, seeded: bool, recorded: bool, warnings: Sequence[str] = (),
 ) -> str:  # fmt: skip
-    """The first line: how exact, what is promised, against whom, by what, and whether it stands in the books."""
-    what = f"this {noun} is" if draws == 1 else f"these {draws} draws together are"
+    """The first line: how exact, what is promised, by what, what that means for a person, and whether a ledger counts it."""
+    what = f"this {noun} is" if draws == 1 else f"these {draws} {noun}s together are"
     who = "one record" if unit == 1 else f"one person's up to {unit} records"
     figures = f"ε = {round_up(epsilon, 5):.6g}" + (f", δ = {round_up(delta, 5):.6g}" if delta > 0 else "")
     native = "" if isinstance(budget, PureDP | ApproxDP) else f", and more precisely keeps {budget}"
@@ -190,6 +212,7 @@ def write_sentence(
         + ("" if proven else NOT_PROVEN)
         + f"{LEADING_WORD[exactness.kind]}: {what} ({figures})-differentially private when {who} among n = {n:,} "
         f"{'is' if unit == 1 else 'are'} replaced (n is public), by {mechanism}{native}."
+        + ("" if seeded else meaning(promise, delta, unit=unit, certain=proven and exactness.kind not in UNPROVEN))
         + ("" if recorded else NOT_RECORDED)
         + "".join(f" {warning[:1].upper()}{warning[1:]}." for warning in warnings)
     )

@@ -522,7 +522,7 @@ class _Words:
         plan, guarantee = self.plan, self.plan.guarantee
         return Certificate(
             sentence=write_sentence(
-                budget=plan.budget, epsilon=self.epsilon, delta=self.delta, exactness=self.exactness, n=plan.n,
+                budget=plan.budget, promise=self.promise, epsilon=self.epsilon, delta=self.delta, exactness=self.exactness, n=plan.n,
                 draws=plan.draws, noun=plan.mechanism.noun, mechanism=plan.heading, proven=plan.mechanism.proven, unit=guarantee.unit.records_per_person,
                 seeded=self.seeded, recorded=reservation is not None,
                 warnings=[note.statement for note in self.data.notes if note.provenance == Provenance.ASSUMED],

@@ -66,15 +66,15 @@ def verify(source: str | os.PathLike[str] | Certificate, *, ledger: Ledger | Non
         check_draw(certificate, plan)
         check_schema(certificate, plan)
     checks = [
-        "the plan's numbers re-derive the theorem's promise",
-        "the stated promise is implied by it, and implies the budget",
-        "every derived sentence and number is as written",
-        f"the draw lies on the lattice {certificate.lattice!r} and has the plan's shape",
+        "the theorem it names gives this promise from its numbers",
+        "the promise is no stronger than the theorem's, and keeps the budget",
+        "every sentence and number that follows from others is as written",
+        f"the released numbers are as many as planned, and rounded to multiples of {certificate.lattice:.3g} as stated",
     ]
     if ledger is None:
         return Verification("consistent", certificate.sentence, tuple(checks))
     check_ledger(certificate, plan, ledger)
-    checks.append("the ledger's chain verifies, was charged with this promise and holds this certificate's digest")
+    checks.append("the ledger is unbroken, was charged for this promise and holds this certificate's fingerprint")
     return Verification("authentic", certificate.sentence, tuple(checks))
 
 

@@ -10,14 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .attacker import Attacker
     from .audited import AuditFinding
     from .coefficients import CoefficientTable, coefficient_table
     from .page import report_html, write_report
 
 # name → the file it lives in
 _NAMES = {
-    "Attacker": "attacker",
     "AuditFinding": "audited",
     "CoefficientTable": "coefficients",
     "coefficient_table": "coefficients",
@@ -25,7 +23,7 @@ _NAMES = {
     "write_report": "page",
 }
 
-__all__ = ["Attacker", "AuditFinding", "CoefficientTable", "coefficient_table", "report_html", "write_report"]
+__all__ = ["AuditFinding", "CoefficientTable", "coefficient_table", "report_html", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

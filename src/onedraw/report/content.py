@@ -12,16 +12,17 @@ from typing import Any
 
 from onedraw.errors import CertificateRejected
 from onedraw.ledger import Ledger
-from onedraw.privacy import ApproxDP, Promise, PureDP, promise_from_dict
+from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP, promise_from_dict
+from onedraw.privacy.attacker import COMMON
 from onedraw.release import Certificate, verify
 from onedraw.release.verification import rebuild_plan
 from onedraw.samplers import SEEDED
 
 from . import pictures
-from .attacker import COMMON, Attacker
 from .audited import AuditFinding
 from .coefficients import CoefficientTable
 from .correlations import correlations, words_of
+from .glossary import WORDS
 from .numerals import lattice_words, shortened, shown, shown_down, shown_up, small
 from .results import kind_of, results_of
 
@@ -76,6 +77,7 @@ def content(
         "proven": proven,
         "standing": STANDING[certificate.exactness["kind"]] if plan.mechanism.proven else "Not proven, as published",
         "verified": verified,
+        "may_publish": certificate.may_publish("this report and release.json"),
         "epsilon": shown_up(certificate.promise.epsilon),
         "delta": small(certificate.promise.delta),
         "results": results_of(certificate, plan, table, why_none=reason),
@@ -88,6 +90,7 @@ def content(
         "model": json.dumps(certificate.plan.get("model"), indent=2, ensure_ascii=False),
         "audit": None if finding is None else audit_words(finding, promise),
         "expected": None if plan_table is None else expected_of(plan_table, replaced=table is not None),
+        "words": WORDS,
         "json": certificate.to_json(),
     }  # fmt: skip
 
@@ -137,7 +140,7 @@ def warnings_of(
         if note.provenance == "assumed"
     ]
     if certificate.ledger is None:
-        found.append(Warned("Not recorded in any ledger", "The books do not know of this release, so other releases of the same records "
+        found.append(Warned("Not recorded in any ledger", "No ledger counts this release, so other releases of the same records "
                             "may add to it unnoticed.", grave=False))  # fmt: skip
     if certificate.data.inferred_from:
         found.append(Warned("The schema was inferred", f"Its ranges and levels were read off {certificate.data.inferred_from}, which must "
@@ -238,7 +241,7 @@ def how_made(certificate: Certificate, plan: Any, promise: Promise) -> list[tupl
     """Facts for a reviewer, in the order in which they are asked for."""
     facts = [
         ("Model", f"{type(plan.model).__name__}: {certificate.draw.quantity}"),
-        ("Mechanism", f"{plan.heading}"),
+        ("Mechanism", f"{type(plan.mechanism).__name__}: {plan.heading}"),
         ("Theorem", certificate.mechanism.theorem),
         ("Promise, in its native form", str(promise)),
         ("Budget it was made for", str(plan.budget)),

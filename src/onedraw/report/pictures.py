@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from .attacker import Attacker
+from onedraw.privacy import Attacker
+
 from .coefficients import Row
 
 ROW_HEIGHT = 26

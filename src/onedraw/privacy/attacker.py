@@ -1,4 +1,4 @@
-"""What the best possible attacker could do: a promise as a trade-off curve and as three sentences.
+"""What the best possible attacker could do: a promise as a trade-off curve and as three figures.
 
 The attacker knows every record but one, knows that this one is A or B, sees the release and guesses. A guess has two
 errors: a false alarm (says B, it is A; rate α) and a miss (says A, it is B). A promise with profile δ(ε) keeps every
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from onedraw.privacy import Promise
+from onedraw.privacy.promises import Promise
 
 GRID = 96
 LARGEST_EXPONENT = 700.0
