@@ -46,7 +46,7 @@ ROOMS = {
     "mechanisms": ("Mechanisms", "Which theorem makes a draw private; `calibrate` takes no data.", ()),
     "release": ("Releasing and verifying", "The one door through which a draw leaves.", ()),
     "ledger": ("The ledger", "What has been spent on a data set.", ()),
-    "privacy": ("Promises", "What is promised; how promises convert and compose.", ()),
+    "privacy": ("Promises", "What is promised; how promises convert and compose.", ("Attacker",)),
     "samplers": (
         "Samplers",
         "How a draw is made, and how exact it is: `od.samplers.…`. The default is chosen from public numbers.",
@@ -57,7 +57,7 @@ ROOMS = {
         "What to expect, from public numbers only: `onedraw.planning.…`.",
         ("Regression", "choose", "expected_error", "smallest_n", "smallest_epsilon", "interval"),
     ),
-    "report": ("The report", "One HTML page per release: `od.report.…`.", ("write_report", "coefficient_table", "Attacker")),
+    "report": ("The report", "One HTML page per release: `od.report.…`.", ("write_report", "coefficient_table")),
     "audit": (
         "Auditing",
         "Attack a mechanism: `od.audit.…`.",

@@ -167,8 +167,8 @@ def lay_out(
     first = geometry.informed(count_weight * float(shares(rounds)[0]))
     if first > FIRST_ROUND * (1.0 + 1e-9):
         raise PromiseRefused(
-            f"With {rounds} rounds the first pick has n·w·λ·s₀² = {first:.3g}, more than {FIRST_ROUND:g}: it would go astray "
-            f"among candidates as wide as the prior, and the later rounds would follow it. Use "
+            f"With {rounds} rounds the records weigh {first:.3g} times as much as the prior in the first pick, more than "
+            f"{FIRST_ROUND:g} times: it would go astray among candidates as wide as the prior, and the later rounds would follow it. Use "
             f"rounds={_rounds_needed(geometry, count_weight)} or more, one round with enough candidates, or leave rounds "
             "out."
         )

@@ -309,5 +309,5 @@ def unfinished(target: Path, found: dict[str, str]) -> CannotWrite:
 def cannot_claim(target: Path, error: OSError) -> CannotWrite:
     return CannotWrite(
         f"The place for {target.name} in {target.parent} cannot be taken ({error.strerror}). Nothing was spent. Free some "
-        "room, or choose another place."
+        "space, or choose another place."
     )
