@@ -25,7 +25,8 @@ import onedraw as od
 from onedraw.planning import choose
 from onedraw.planning.regression_questions import regression_for
 from onedraw.release import release
-from onedraw.release.reading import fit_of, new_rows
+from onedraw.release.predictions import new_rows
+from onedraw.release.reading import fit_of
 
 FOLDER = Path(os.environ.get("ONEDRAW_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SCHEMA = Path(__file__).parent / "schemas" / "adult.yaml"

@@ -17,9 +17,12 @@ TRUTH = {"age": 60.0, "ward=b": 1600.0, "ward=c": -1000.0, "smoker": 2000.0, "in
 """Of the mean cost, in the units of the columns."""
 
 
-def write_patients(path, n, seed=1):
+def write_patients(path, n, seed=1, rare=None):
+    """``rare`` is the share of those on ward c; by default a third."""
     generator = np.random.default_rng(seed)
     age, ward, smoker = generator.uniform(0, 100, n), generator.integers(0, 3, n), generator.random(n) < 0.4
+    if rare is not None:
+        ward = np.where(generator.random(n) < rare, 2, generator.integers(0, 2, n))
     mean = 1000 + 60 * age + 1600 * (ward == 1) - 1000 * (ward == 2) + 2000 * smoker
     cost = np.clip(mean + 1000 * generator.standard_normal(n), 0, 20000)
     ill = generator.random(n) < 1 / (1 + np.exp(-(mean - 5000) / 1500))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_patients import write_patients
 from scipy.special import expit
 
 import onedraw as od
@@ -54,6 +55,29 @@ def test_a_score_for_each_class(run, release):
     values = np.array(document["values"])
     assert values.sum(axis=1) == pytest.approx(np.ones(3))
     assert document["labels"] == [document["classes"][code] for code in values.argmax(axis=1)]
+
+
+def test_intervals_stand_beside_the_predictions_and_are_empty_where_refused(run, release, hospital):
+    write_patients(hospital / "patients.csv", 4000, rare=0.01)
+    code, _, err = release("cost", "linear", epsilon=20)
+    assert code == 0, err
+    (hospital / "rare.csv").write_text("smoker,age,ward\nno,20,a\nyes,80,b\nno,50,c\n")
+    code, out, err = run("predict", "release.json", "rare.csv", "--interval", "0.9")
+    assert code == 0, err
+    head, *lines = [line.split(",") for line in out.splitlines()]
+    assert head == ["cost", "cost low", "cost high"]
+    for mean, low, high in lines[:2]:
+        assert float(low) < float(mean) < float(high) < float(low) + 500
+    assert lines[2][1:] == ["", ""]
+    assert "No interval for 1 of 3 rows" in err
+    assert "'ward=c'" in err
+    document = json.loads(run("predict", "release.json", "rare.csv", "--interval", "0.9", "--json")[1])
+    assert document["low"][2] == [None]
+    assert document["level"] == 0.9
+    release("ill", "logistic", mechanism="gdp", draws=1, out="draw.json")
+    code, _, err = run("predict", "draw.json", "rare.csv", "--interval", "0.9")
+    assert code == 3
+    assert "gives no interval of a prediction" in err
 
 
 def test_new_records_outside_the_declared_range_are_clamped_like_the_private_ones(run, release, hospital):

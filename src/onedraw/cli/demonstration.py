@@ -156,7 +156,7 @@ def share_right(place: Path) -> float:
 
 
 def _predictions(place: Path, source: Path) -> Any:
-    from onedraw.release.reading import predict
+    from onedraw.release.predictions import predict
     from onedraw.release.verification import read_certificate, rebuild_plan
 
     certificate = read_certificate(place / "release.json")

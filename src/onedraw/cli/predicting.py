@@ -21,6 +21,14 @@ def predict(
     schema: Annotated[
         Path | None, typer.Option("--schema", help="The release's schema, where the certificate does not carry it.")
     ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            "--interval",
+            metavar="LEVEL",
+            help="Also an interval at this level, such as 0.95, of each probability or mean.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Where to write the scores (.csv); must not exist. Default: print them."),
@@ -33,7 +41,7 @@ def predict(
     """
     from onedraw.data import Schema
     from onedraw.release import check_writable, verify
-    from onedraw.release.reading import predict as predict_records
+    from onedraw.release.predictions import predict as predict_records
     from onedraw.release.verification import read_certificate, rebuild_plan
 
     if out is not None:
@@ -41,7 +49,11 @@ def predict(
     certificate = read_certificate(release_file)
     verify(certificate)
     found = predict_records(
-        certificate, rebuild_plan(certificate), data, schema=None if schema is None else Schema.load(schema)
+        certificate,
+        rebuild_plan(certificate),
+        data,
+        schema=None if schema is None else Schema.load(schema),
+        level=interval,
     )
     text = as_csv(found)
     if out is not None:
@@ -50,28 +62,45 @@ def predict(
         show_json({
             "release": str(release_file), "sentence": certificate.sentence, "records": len(found.values),
             "out": None if out is None else str(out), "classes": list(found.classes), "columns": list(found.columns),
-            "labels": found.labels, "values": found.values.tolist(),
+            "labels": found.labels, "values": found.values.tolist(), "level": found.level, "low": ends(found.low),
+            "high": ends(found.high), "why_no_interval": found.remark,
         })  # fmt: skip
     elif out is None:
         print(text, end="")
     else:
         show_lines(f"{len(found.values):,} records scored, written to {out}. No private record was read.")
+    if not as_json and found.remark:
+        show_remark(found.remark)
     if not as_json and certificate.exactness.get("kind") in ("estimated", "assumed"):
         show_remark(certificate.sentence)
 
 
 def as_csv(found: Any) -> str:
-    """One line for each record, in the file's order: the class if there is one, then the numbers.
+    """One line for each record, in the file's order: the class if there is one, then the numbers, then the ends of their
+    intervals, empty where there is none.
 
     A label that a spreadsheet would compute (it begins with =, +, - or @ and is no number) has an apostrophe before it.
     """
+    import numpy as np
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     labels = found.labels
-    writer.writerow([*(["class"] if labels or found.classes else []), *map(for_spreadsheet, found.columns)])
-    for index, values in enumerate(found.values):
-        writer.writerow([*(map(for_spreadsheet, labels[index : index + 1])), *(f"{value:.6g}" for value in values)])
+    head = [*map(for_spreadsheet, found.columns)]
+    numbers = found.values
+    if found.level is not None:
+        head += [for_spreadsheet(f"{column} {end}") for column in found.columns for end in ("low", "high")]
+        numbers = np.column_stack([numbers, np.dstack([found.low, found.high]).reshape(len(numbers), -1)])
+    writer.writerow([*(["class"] if labels or found.classes else []), *head])
+    for index, values in enumerate(numbers):
+        written = ("" if np.isnan(value) else f"{value:.6g}" for value in values)
+        writer.writerow([*(map(for_spreadsheet, labels[index : index + 1])), *written])
     return text.getvalue()
+
+
+def ends(values: Any) -> list[list[float | None]] | None:
+    """JSON has no NaN: an end that is refused is null."""
+    return None if values is None else [[None if value != value else value for value in row] for row in values.tolist()]
 
 
 def write_scores(target: Path, text: str) -> None:

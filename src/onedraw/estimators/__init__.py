@@ -7,7 +7,8 @@ public numbers first, then the ledger, then the records. See `fitting`.
 from .classification import DPLinearSVC, DPLogisticRegression
 from .columns import DPHistogram, DPMean, DPProportion, DPRate
 from .counts import DPPoissonRegressor
-from .fitting import FewRecords, NotCovered
+from .fitting import FewRecords, NoInterval, NotCovered
+from .linear import Expected
 from .networks import DPMLPClassifier, DPMLPRegressor
 from .regression import DPLinearRegression, DPQuantileRegressor
 from .summary import Estimate, Summary
@@ -25,7 +26,9 @@ __all__ = [
     "DPQuantileRegressor",
     "DPRate",
     "Estimate",
+    "Expected",
     "FewRecords",
+    "NoInterval",
     "NotCovered",
     "Summary",
 ]

@@ -20,7 +20,7 @@ from onedraw.planning import Regression
 
 from .fitting import all_or_nothing
 from .incoming import Incoming
-from .linear import LinearEstimator
+from .linear import Expected, LinearEstimator
 from .regression_release import regression
 
 Array = NDArray[np.float64]
@@ -144,8 +144,10 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict_proba(self, X: Any) -> Array:
-        """(n, K), in the order of ``classes_``."""
+    def predict_proba(self, X: Any, interval: float | None = None) -> Array | Expected:
+        """(n, K), in the order of ``classes_``; with ``interval=0.95`` also the ends of intervals of them, which are free."""
+        if interval is not None:
+            return self._expected(X, interval)
         scores = self._scores(X)
         if scores.shape[1] == 1:
             positive = special.expit(scores[:, 0])

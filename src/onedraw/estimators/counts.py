@@ -14,11 +14,11 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from onedraw.planning import Regression
-from onedraw.release.reading import expected_counts
+from onedraw.release.predictions import expected_counts
 
 from .fitting import all_or_nothing
 from .incoming import Incoming
-from .linear import LinearEstimator
+from .linear import Expected, LinearEstimator
 from .regression import regressor_tags
 from .regression_release import regression
 
@@ -96,8 +96,10 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
             "poisson", came.features, **self._common(came), intercept=self.fit_intercept, largest=self.largest
         )
 
-    def predict(self, X: Any) -> Array:
-        """The expected count of each row."""
+    def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
+        """The expected count of each row; with ``interval=0.95`` also the ends of an interval of it, which is free."""
+        if interval is not None:
+            return self._expected_number(X, interval)
         return expected_counts(self._scores(X)[:, 0])
 
     def __sklearn_tags__(self) -> Tags:

@@ -47,6 +47,10 @@ class NotCovered(UserWarning):
     """Something around the fit used the private data in a way that no certificate speaks of."""
 
 
+class NoInterval(UserWarning):
+    """Some predictions rest on coefficients about which the records say too little: known from published numbers."""
+
+
 class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-learn has no types
     """A released estimate with its certificate. Constructors only store; everything is checked in `fit`."""
 

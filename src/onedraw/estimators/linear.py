@@ -10,24 +10,36 @@ of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``.
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from onedraw.errors import PromiseRefused
+from onedraw.models import Gaussian
 from onedraw.models.features import read_rows
 from onedraw.models.fit_result import FitResult
 from onedraw.planning import Interval, Regression, interval
 from onedraw.planning.intervals import remembers_start, why_refused
 from onedraw.planning.released import fit_interval
+from onedraw.release.predictions import check_gives_intervals, expected_between, responses, why_not
 
+from .fitting import NoInterval
 from .incoming import Incoming, incoming
 from .regression_release import RegressionEstimator
 from .summary import Estimate
 
 Array = NDArray[np.float64]
+
+
+class Expected(NamedTuple):
+    """What a model expects of new rows, and the ends of an interval of it; NaN where a row is refused one."""
+
+    estimate: Array
+    low: Array
+    high: Array
 
 
 class LinearEstimator(RegressionEstimator):
@@ -88,9 +100,26 @@ class LinearEstimator(RegressionEstimator):
     def _scores(self, X: Any) -> Array:
         """(n, blocks): the linear predictors of new rows, read like those of the fit."""
         check_is_fitted(self)
-        rows = encoded(self, X)
+        return self._scores_of(encoded(self, X))
+
+    def _scores_of(self, rows: Array) -> Array:
         scores: Array = rows @ self._blocks(self._centre).T
         return scores
+
+    def _expected(self, X: Any, level: float) -> Expected:
+        """(n, outputs) each: what the model expects of new rows, with the ends of its intervals; NaN where refused."""
+        check_is_fitted(self)
+        plan, rows = self.choice_.best, encoded(self, X)
+        check_gives_intervals(self.certificate_, plan)
+        estimate = responses(self.certificate_, plan.model, self._scores_of(rows)[np.newaxis])
+        low, high = expected_between(self.certificate_, plan, rows, level)
+        if remark := why_not(low, self.certificate_, plan):
+            warnings.warn(remark, NoInterval, stacklevel=3)
+        return Expected(estimate, low, high)
+
+    def _expected_number(self, X: Any, level: float) -> Expected:
+        """The same for a single output, (n,) each."""
+        return Expected(*(part[:, 0] for part in self._expected(X, level)))
 
     # ── intervals ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -128,10 +157,18 @@ class LinearEstimator(RegressionEstimator):
     def _is_informed(self) -> bool:
         return self._is_fit and self._result().informed
 
-    def posterior(self, size: int, random_state: int | None = None) -> Array:
-        """(size, terms): draws from the normal posterior that was published, for nothing."""
+    def posterior(self, size: int, random_state: int | None = None, *, prior: Gaussian | None = None) -> Array:
+        """(size, terms): draws from the normal posterior that was published, for nothing.
+
+        ``prior``, if any, is chosen now: an `onedraw.Gaussian` on the terms in the order and units of `summary`.
+        """
         self._check_fit()
-        return self._result().posterior(size, np.random.default_rng(random_state))
+        return self._result().posterior(size, np.random.default_rng(random_state), prior=prior)
+
+    def to_arviz(self, size: int = 4000, random_state: int | None = None, *, prior: Gaussian | None = None) -> Any:
+        """The `posterior` as ArviZ has it; needs ArviZ to be installed."""
+        self._check_fit()
+        return self.release_.to_arviz(size, prior=prior, random_state=random_state)
 
     def _check_fit(self) -> None:
         check_is_fitted(self)

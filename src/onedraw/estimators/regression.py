@@ -22,7 +22,7 @@ from onedraw.planning import Regression
 
 from .fitting import all_or_nothing
 from .incoming import Incoming, Measured
-from .linear import LinearEstimator
+from .linear import Expected, LinearEstimator
 from .regression_release import regression
 
 Array = NDArray[np.float64]
@@ -121,8 +121,13 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
             response_bound=half, threshold=self.threshold, variance_floor=self.variance_floor, noise=self.noise,
         )  # fmt: skip
 
-    def predict(self, X: Any) -> Array:
-        """The expected response of each row."""
+    def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
+        """The expected response of each row; with ``interval=0.95`` also the ends of an interval of it, which is free.
+
+        The interval is of the mean at the row, not of a single response.
+        """
+        if interval is not None:
+            return self._expected_number(X, interval)
         scores = self._scores(X)[:, 0]
         return self._middle + scores
 
@@ -195,8 +200,10 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
             response_bound=half, noise=self.noise, quantile=self.quantile,
         )  # fmt: skip
 
-    def predict(self, X: Any) -> Array:
-        """The quantile of each row's response."""
+    def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
+        """The quantile of each row's response; with ``interval=0.95`` also the ends of an interval of it, which is free."""
+        if interval is not None:
+            return self._expected_number(X, interval)
         scores = self._scores(X)[:, 0]
         return self._middle + scores
 

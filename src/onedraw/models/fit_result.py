@@ -28,6 +28,7 @@ from . import fit_constants as constant
 from .fit_published import Coordinates, Published, symmetric
 from .fit_target import FitProblem
 from .noise_law import deviation, drawn, triangle_scale
+from .priors import Gaussian
 
 Array = NDArray[np.float64]
 
@@ -237,12 +238,25 @@ class FitResult:
         statistic = float(values @ np.linalg.solve(self.covariance[np.ix_(chosen, chosen)], values)) / inflation
         return statistic, len(chosen), float(special.chdtrc(len(chosen), statistic))
 
-    def posterior(self, size: int, rng: np.random.Generator | None = None) -> Array:
-        """(size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior. They cost nothing."""
+    def predicted(self, rows: Array, level: float) -> tuple[Array, Array]:
+        """(low, high) of the linear predictors rows @ coefficients; NaN for rows that rest on what the records say too little
+        about. They reach as many standard errors as the interval of the trusted direction that needs most."""
+        self._check_informed()
+        found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
+        directions = FitResult(self.problem, self.published, self._spectrum[1].T, np.zeros(self._width))
+        reach = directions.multiplier(level).max() * np.hypot(found.sampling_errors, found.privacy_errors)
+        return found.estimate - reach, found.estimate + reach
+
+    def posterior(self, size: int, rng: np.random.Generator | None = None, *, prior: Gaussian | None = None) -> Array:
+        """(size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior, or under a Gaussian
+        ``prior`` on these coefficients, chosen now. They cost nothing."""
         self._check_informed()
         generator = np.random.default_rng() if rng is None else rng
-        values, axes = np.linalg.eigh(self.covariance)
-        return np.asarray(self.estimate + (generator.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ axes.T)  # fmt: skip
+        centre, covariance = self.estimate, self.covariance
+        if prior is not None:
+            centre, covariance = _with_prior(centre, covariance, prior)
+        values, axes = np.linalg.eigh(covariance)
+        return np.asarray(centre + (generator.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ axes.T)  # fmt: skip
 
     # ── simulation around what was published ───────────────────────────────────────────────────────────────
 
@@ -309,6 +323,16 @@ def trusted_directions(values: Array, noise: float, *, alike: bool = True) -> ND
     usual = np.median(values, axis=-1, keepdims=True)
     spread = (values >= 0.5 * usual) | (values**2 >= constant.CONCENTRATED * noise * usual)
     return np.asarray(enough & spread)
+
+
+def _with_prior(centre: Array, covariance: Array, prior: Gaussian) -> tuple[Array, Array]:
+    """The normal posterior N(centre, covariance) times an independent normal prior, without inverting either: with P the
+    prior's covariance the gain is covariance·(covariance + P)⁻¹."""
+    if not isinstance(prior, Gaussian) or prior.radius is not None:
+        raise WrongCall("prior must be od.Gaussian(scale=…) or od.Gaussian(scales=[…], mean=…), without a radius.")
+    spread = np.diag(1.0 / prior.precision(len(centre)))
+    gain = np.linalg.solve(covariance + spread, covariance).T
+    return centre + gain @ (prior.location(len(centre)) - centre), covariance - gain @ covariance
 
 
 def _positive(matrix: Array) -> Array:

@@ -14,11 +14,13 @@ from types import ModuleType
 from typing import Any
 
 from .certificate import Certificate
-from .door import Release, promise_of, release
+from .door import promise_of, release
 from .files import check_writable
+from .predictions import Predictions
+from .released import Release
 from .verification import Verification, verify
 
-__all__ = ["Certificate", "Release", "Verification", "check_writable", "promise_of", "release", "verify"]
+__all__ = ["Certificate", "Predictions", "Release", "Verification", "check_writable", "promise_of", "release", "verify"]
 
 
 class _CallableRoom(ModuleType):

@@ -23,9 +23,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
-from importlib import import_module
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.data import Measure, Records, Schema
-from onedraw.errors import CannotWrite, CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
+from onedraw.errors import CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.accounts import QUOTED_DELTA
 from onedraw.mechanisms import Plan
 from onedraw.models import BetaTarget, ConjugateModel
-from onedraw.models.fit_result import FitResult
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables import Table
 from onedraw.plain_text import acting, texts_in
@@ -72,15 +69,11 @@ from .certificate import (
     round_up,
     write_sentence,
 )
-from .display import shown_as_html
-from .files import check_writable, exists_already, write_whole
 from .lattice import snap, spacing_for
 from .payment import Drawn, Payment, in_memory, on_disk
+from .released import Release
 
 ACCEPTABLE = ("estimated", "assumed")
-
-MOST_SHOWN = 60
-"""Numbers in a notebook's table of a release, at most."""
 
 LARGEST_VALUE = 1e200
 """Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
@@ -89,91 +82,6 @@ LONGEST_NUMBER = len(repr(-sys.float_info.max))
 
 INTEGER_SUMS = "float64; records summed exactly, as integers on a public lattice; draw rounded to the lattice below"
 FLOATING_SUMS = "float64 throughout, also in sums over records; draw rounded to the lattice below"
-
-
-@dataclass(frozen=True, repr=False)
-class Release:
-    """What leaves: the draw and its certificate. ``diagnostics`` does not leave; it is for the curator's eyes."""
-
-    certificate: Certificate
-    diagnostics: dict[str, Any] = field(default_factory=dict, compare=False)
-
-    def __reduce__(self) -> tuple[type[Release], tuple[Certificate]]:
-        """Pickled or copied without the diagnostics, which stay where they were made."""
-        return Release, (self.certificate,)
-
-    @property
-    def draws(self) -> NDArray[np.float64]:
-        """All draws, one row each."""
-        return np.array(self.certificate.draw.values, dtype=np.float64)
-
-    @property
-    def draw(self) -> Any:
-        """The first draw: a float where the model has one parameter, otherwise an array."""
-        first = self.draws[0]
-        return float(first[0]) if first.size == 1 else first
-
-    def named(self) -> dict[str, float]:
-        """The estimate by parameter name, in the units of the columns: a fit's, or the mean of the draws, as everywhere it is shown."""
-        from .reading import average, readable_draws
-        from .verification import rebuild_plan
-
-        plan = rebuild_plan(self.certificate)
-        values = average(readable_draws(self.certificate, plan.model), plan)
-        return dict(zip(self.certificate.draw.names, values.tolist(), strict=True))
-
-    def __repr__(self) -> str:
-        drawn = self.certificate.draw
-        return f"<Release of {len(drawn.names)} {drawn.quantity}. {self.certificate.sentence}>"
-
-    def _repr_html_(self) -> str:
-        rows = [(name, f"{value:.6g}") for name, value in islice(self.named().items(), MOST_SHOWN)]
-        left = len(self.certificate.draw.names) - len(rows)
-        more = f"and {left:,} more. " if left else ""
-        head = ("parameter", "released")
-        return shown_as_html(self.certificate.sentence, head, rows, more=f"{more}save(path) writes the certificate.")
-
-    def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
-        """(parameters, 2): intervals for sampling and privacy noise together, in the units of the columns.
-
-        `PromiseRefused` with the reason where none can be vouched for, as for a single draw of a regression.
-        """
-        # Their calibration simulates mechanisms, which is planning's business: looked up by name, for this room is below it.
-        found = import_module("onedraw.planning").release_interval(self, level)
-        return np.column_stack([found.low, found.high])
-
-    @property
-    def fit(self) -> FitResult:
-        """Of a fit: estimate, standard errors, intervals and tests in the units of the columns; free post-processing."""
-        from .reading import fit_of
-        from .verification import rebuild_plan
-
-        return fit_of(self.certificate, rebuild_plan(self.certificate))
-
-    def posterior(self, size: int, *, random_state: int | None = None) -> NDArray[np.float64]:
-        """(size, parameters): draws from the normal posterior a fit published, in the units of the columns. They cost
-        nothing and may be as many as anybody wants: whoever holds the file can make them."""
-        return self.fit.posterior(size, np.random.default_rng(random_state))
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the certificate with its draw as JSON: whole or not at all. Safer still: ``release(…, out=path)``."""
-        target = Path(path)
-        check_writable(target, overwrite=overwrite)
-        try:
-            write_whole(target, self.certificate.to_json(), overwrite=overwrite)
-        except FileExistsError:
-            raise exists_already(target) from None
-        except OSError as error:
-            raise CannotWrite(
-                f"The release could not be written to {target}: {error.strerror}. If a ledger was charged, the spend "
-                "stands. Free the place or choose another, and save again from the same Release object."
-            ) from error
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Release:
-        from .verification import read_certificate
-
-        return cls(read_certificate(path))
 
 
 def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | str = ()) -> Promise:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onedraw.release import Certificate
-from onedraw.release.reading import COUNTS
+from onedraw.release.predictions import COUNTS
 
 from .coefficients import Row
 from .numerals import brief

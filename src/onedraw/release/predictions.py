@@ -1,0 +1,277 @@
+"""Predictions of a released model for new records, with intervals where a fit gives them. They cost nothing.
+
+New records are read as the private ones were, by the schema that the certificate carries. An interval is of what the model
+expects at a row: the probability of a class, the mean of a number, the rate of a count. It covers sampling and privacy noise of
+the coefficients together, not the scatter of single responses; and it is refused, row by row, by the rule that refuses
+coefficients theirs: where directions about which the records say too little carry more than 5 % of its variance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from onedraw.data import Number, Schema, read
+from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.mechanisms import PerturbedMode, Plan
+from onedraw.models.features import LARGEST, Features, column_range, schema_rows
+
+from .certificate import Certificate
+from .reading import average
+
+Array = NDArray[np.float64]
+
+PROBABILITIES = ("Logistic", "Softmax", "BinaryRegression")
+MARGINS = ("Hinge", "HuberisedHinge")
+NUMBERS = (
+    "LogCoshRegression",
+    "LeastSquares",
+    "HuberRegression",
+    "Quantile",
+    "GaussianRegression",
+    "StudentTRegression",
+)
+
+LARGEST_LOG = 700.0
+"""Of a predicted count: beyond, e^u is no number any more."""
+
+COUNTS = ("CountRegression", "PoissonRegression", "NegativeBinomialRegression")
+
+MOST_NAMED = 6
+"""Coefficients named in a sentence, at most."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """One row for each new record: ``values`` by column, and for a classification the likeliest of ``classes``.
+
+    ``low`` and ``high`` are the ends of intervals at ``level``, where they were asked for: NaN for rows that are refused one,
+    and ``remark`` says why. ``numpy.asarray`` takes the values.
+    """
+
+    columns: tuple[str, ...]
+    values: Array
+    classes: tuple[str, ...] = ()
+    low: Array | None = None
+    high: Array | None = None
+    level: float | None = None
+    remark: str = ""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype)
+
+    @property
+    def labels(self) -> list[str]:
+        """The class of each record; empty where a number was predicted."""
+        if not self.classes:
+            return []
+        codes = self.values.argmax(axis=1) if self.values.shape[1] > 1 else (self.values[:, 0] > 0.0).astype(int)
+        return [self.classes[code] for code in codes]
+
+
+def predict(
+    certificate: Certificate, plan: Plan, source: Any, *, schema: Schema | None = None, level: float | None = None
+) -> Predictions:
+    """Predictions of the released model for new records: of the mean of its draws, for a network of each draw, averaged.
+
+    ``source`` is what `onedraw.data.read` takes; the target need not be in it. ``schema`` is needed only for a
+    certificate that carries none but names one by its digest. ``level`` asks for intervals, which only a fit gives.
+    """
+    model = plan.model
+    check_predicts(certificate, model)
+    if level is not None:
+        check_gives_intervals(certificate, plan)
+    rows = new_rows(certificate, model.features, source, schema)
+    values = responses(certificate, model, scores_of(certificate, plan, rows))
+    name, target = type(model).__name__, certificate.data.target
+    classes = class_names(certificate, model) if name in MARGINS or is_classification(model) else ()
+    if is_classification(model):
+        columns = tuple(f"P({label})" for label in classes)
+    else:
+        columns = ("margin" if classes else target or ("count" if name in COUNTS else "value"),)
+    if level is None:
+        return Predictions(columns, values, classes)
+    low, high = expected_between(certificate, plan, rows, level)
+    return Predictions(columns, values, classes, low, high, level, why_not(low, certificate, plan))
+
+
+def is_classification(model: Any) -> bool:
+    return type(model).__name__ in PROBABILITIES or getattr(model, "task", "") == "classification"
+
+
+def responses(certificate: Certificate, model: Any, scores: Array) -> Array:
+    """(n, outputs): what the model expects at linear predictors (draws, n, outputs), draws averaged."""
+    if type(model).__name__ in COUNTS:
+        return expected_counts(scores[0])
+    if type(model).__name__ in MARGINS:
+        return np.asarray(scores[0])
+    if not is_classification(model):
+        return response_values(certificate, model, scores)
+    if scores.shape[2] == 1:
+        positive = special.expit(scores[:, :, 0]).mean(axis=0)
+        return np.column_stack([1.0 - positive, positive])
+    return np.asarray(special.softmax(scores, axis=2).mean(axis=0))
+
+
+# ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_gives_intervals(certificate: Certificate, plan: Plan) -> None:
+    """Refuse before anything is computed: intervals of predictions rest on the information that a fit published."""
+    if certificate.draw.stages is None or not isinstance(plan.mechanism, PerturbedMode):
+        raise PromiseRefused(
+            f"This release is a draw by {certificate.mechanism.name}: it predicts, but gives no interval of a prediction. "
+            "Leave out the interval, or release a fit (mechanism auto)."
+        )
+    if "information" not in certificate.draw.stages:
+        raise PromiseRefused(
+            "This fit has no standard errors, so its predictions have no intervals: with its n and ε the information would "
+            "not stand out of its noise. Leave out the interval."
+        )
+    if plan.model.row_blocks > 1:
+        raise PromiseRefused(
+            "A fit of several classes gives no interval of a probability. Leave out the interval, or fit one class against "
+            "the rest."
+        )
+
+
+def expected_between(certificate: Certificate, plan: Plan, rows: Array, level: float) -> tuple[Array, Array]:
+    """(low, high) of what the model expects at encoded rows; NaN where refused. Its link is monotone, so ends stay ends."""
+    assert isinstance(plan.mechanism, PerturbedMode)
+    assert certificate.draw.stages is not None
+    fit = plan.mechanism.result(plan, certificate.draw.stages)
+    ends = [responses(certificate, plan.model, end[np.newaxis, :, np.newaxis]) for end in fit.predicted(rows, level)]
+    return np.minimum(*ends), np.maximum(*ends)
+
+
+def why_not(low: Array, certificate: Certificate, plan: Plan) -> str:
+    """Which rows have no interval, and what they rest on; empty if all have one."""
+    without = int(np.isnan(low).any(axis=1).sum())
+    if not without:
+        return ""
+    assert isinstance(plan.mechanism, PerturbedMode)
+    given = plan.mechanism.result(plan, certificate.draw.stages or {}).given
+    doubtful = [repr(name) for name, known in zip(certificate.draw.names, given, strict=True) if not known]
+    about = f" ({', '.join(doubtful[:MOST_NAMED])}{', …' if len(doubtful) > MOST_NAMED else ''})" if doubtful else ""
+    return (
+        f"No interval for {without:,} of {len(low):,} rows: they rest on coefficients about which the records say too little"
+        f"{about}."
+    )
+
+
+# ── what a model expects ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def expected_counts(predictors: Array) -> Array:
+    """e^u, and a very large number where it would be none any more."""
+    return np.asarray(np.exp(np.minimum(predictors, LARGEST_LOG)))
+
+
+def check_predicts(certificate: Certificate, model: Any) -> None:
+    """Refuse a release that says nothing about new records, before any file is opened."""
+    name = type(model).__name__
+    if name not in (*PROBABILITIES, *MARGINS, *NUMBERS, *COUNTS, "Network"):
+        raise WrongCall(
+            f"This release is of {name} ({certificate.draw.quantity}), which predicts nothing about a new record. "
+            "Predictions need a regression or a classification, released with --model logistic, linear or svc, say."
+        )
+    data = certificate.data
+    if data.measure is None and any(note.statement.startswith("responses are measured from") for note in data.notes):
+        raise WrongCall(
+            "The certificate says that responses were measured from a public number, but only in words: predictions would be "
+            "off by it. Use the fitted estimator's own predict."
+        )
+
+
+def scores_of(certificate: Certificate, plan: Plan, rows: Array) -> Array:
+    """(draws, n, outputs): the linear predictors of the mean draw (one), or each draw's output of a network."""
+    model, draws = plan.model, np.array(certificate.draw.values, dtype=np.float64)
+    if type(model).__name__ == "Network":
+        outputs = np.stack([np.asarray(model.predictor(draw, rows)) for draw in draws])
+        return outputs.reshape(len(draws), len(rows), -1)
+    width = model.features.width
+    blocks = average(draws, plan)[: model.row_blocks * width].reshape(model.row_blocks, width)
+    scores: Array = (rows @ blocks.T)[np.newaxis]
+    return scores
+
+
+def response_values(certificate: Certificate, model: Any, scores: Array) -> Array:
+    """Predictors as responses, centre and unit given back; a network's stay in the declared range of the target."""
+    data = certificate.data
+    values = scores if data.measure is None else data.measure.centre + data.measure.unit * scores
+    if type(model).__name__ == "Network" and data.declared is not None and data.target is not None:
+        values = np.clip(values, *column_range(Schema.from_dict(data.declared).column(data.target)))
+    means: Array = values.mean(axis=0)
+    return means
+
+
+def class_names(certificate: Certificate, model: Any) -> tuple[str, ...]:
+    if model.classes is not None:
+        return tuple(map(str, model.classes))
+    data = certificate.data
+    if data.declared is not None and data.target is not None:
+        return tuple(getattr(Schema.from_dict(data.declared).column(data.target), "labels", ("0", "1")))
+    return ("0", "1")
+
+
+# ── new records ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def new_rows(certificate: Certificate, features: Features, source: Any, schema: Schema | None) -> Array:
+    """New records as the model reads rows: encoded by the schema, inside the declared bounds, the intercept's 1 last."""
+    records = read(source, feature_schema(certificate, features, schema))
+    encoded = (features.enforce(schema_rows(batch, records.schema, None)) for batch in records.batches())
+    return np.concatenate([np.zeros((0, features.width)), *encoded])
+
+
+def feature_schema(certificate: Certificate, features: Features, schema: Schema | None) -> Schema:
+    """The declared columns without the target: of the certificate, of a schema that it names, or of its numbers."""
+    data = certificate.data
+    if schema is not None:
+        check_same_schema(certificate, schema)
+    elif data.declared is not None:
+        schema = Schema.from_dict(data.declared)
+    elif data.schema_digest is not None:
+        raise WrongCall(
+            "The certificate names the schema its records were read by, but does not carry it: how new records are read is "
+            "not known. Pass that schema with --schema."
+        )
+    else:
+        return numeric_schema(features)
+    return Schema(columns={name: column for name, column in schema.columns.items() if name != data.target})
+
+
+def check_same_schema(certificate: Certificate, schema: Schema) -> None:
+    stated = certificate.data.schema_digest
+    if stated is None:
+        raise WrongCall(
+            "This release was made without a schema, so none can be checked against it. Leave out --schema; the columns are "
+            "read as numbers, by the names in the certificate."
+        )
+    if schema.digest != stated:
+        raise WrongCall(
+            "This is not the schema of the release: the digest in the certificate is another one. Read by other bounds or "
+            "levels, the coefficients would mean something else. Pass the schema the release was made with."
+        )
+
+
+def numeric_schema(features: Features) -> Schema:
+    """For a release made from arrays or frames: numbers by name, what is not one read as the model reads NaN."""
+    names = features.column_names[: features.count]
+    middle = features.enforce(np.full((1, features.count), np.nan))[0, : features.count]
+    if features.scaled:  # what is encoded as 0 (or the nearest to it) is the middle of the range
+        lower, upper = (np.array(end, dtype=np.float64) * np.ones(features.count) for end in features.box or (0.0, 0.0))
+        middle = lower + (upper - lower) / 2 if features.intercept else np.clip(0.0, lower, upper)
+    return Schema(
+        columns={
+            name: Number(lower=-LARGEST, upper=LARGEST, missing=float(value))
+            for name, value in zip(names, middle, strict=True)
+        }
+    )

@@ -1,0 +1,146 @@
+"""What left: a draw or a fit with its certificate, and all that follows from it for nothing.
+
+Whoever holds the file can read it, predict with it, draw from its posterior and write its report: post-processing of published
+numbers, which no record has to be asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from importlib import import_module
+from inspect import signature
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.data import Schema
+from onedraw.errors import CannotWrite, WrongCall
+from onedraw.mechanisms import Plan
+from onedraw.models import Gaussian
+from onedraw.models.fit_result import FitResult
+
+from .certificate import Certificate
+from .display import shown_as_html
+from .files import check_writable, exists_already, write_whole
+from .predictions import Predictions, predict
+from .reading import average, fit_of, readable_draws
+
+MOST_SHOWN = 60
+"""Numbers in a notebook's table of a release, at most."""
+
+
+@dataclass(frozen=True, repr=False)
+class Release:
+    """What leaves: the draw and its certificate. ``diagnostics`` does not leave; it is for the curator's eyes."""
+
+    certificate: Certificate
+    diagnostics: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def __reduce__(self) -> tuple[type[Release], tuple[Certificate]]:
+        """Pickled or copied without the diagnostics, which stay where they were made."""
+        return Release, (self.certificate,)
+
+    @property
+    def draws(self) -> NDArray[np.float64]:
+        """All draws, one row each."""
+        return np.array(self.certificate.draw.values, dtype=np.float64)
+
+    @property
+    def draw(self) -> Any:
+        """The first draw: a float where the model has one parameter, otherwise an array."""
+        first = self.draws[0]
+        return float(first[0]) if first.size == 1 else first
+
+    def named(self) -> dict[str, float]:
+        """The estimate by parameter name, in the units of the columns: a fit's, or the mean of the draws, as everywhere it is shown."""
+        plan = self._plan
+        values = average(readable_draws(self.certificate, plan.model), plan)
+        return dict(zip(self.certificate.draw.names, values.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        drawn = self.certificate.draw
+        return f"<Release of {len(drawn.names)} {drawn.quantity}. {self.certificate.sentence}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, f"{value:.6g}") for name, value in islice(self.named().items(), MOST_SHOWN)]
+        left = len(self.certificate.draw.names) - len(rows)
+        more = f"and {left:,} more. " if left else ""
+        head = ("parameter", "released")
+        return shown_as_html(self.certificate.sentence, head, rows, more=f"{more}save(path) writes the certificate.")
+
+    def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
+        """(parameters, 2): intervals for sampling and privacy noise together, in the units of the columns.
+
+        `PromiseRefused` with the reason where none can be vouched for, as for a single draw of a regression.
+        """
+        # Their calibration simulates mechanisms, which is planning's business: looked up by name, for this room is below it.
+        found = import_module("onedraw.planning").release_interval(self, level)
+        return np.column_stack([found.low, found.high])
+
+    @property
+    def fit(self) -> FitResult:
+        """Of a fit: estimate, standard errors, intervals and tests in the units of the columns; free post-processing."""
+        return fit_of(self.certificate, self._plan)
+
+    def predict(self, source: Any, *, interval: float | None = None, schema: Schema | None = None) -> Predictions:
+        """Probabilities, means or rates for new records: a data frame, a file, or what `onedraw.read` takes.
+
+        ``interval=0.95`` gives each an interval, where the release is a fit with standard errors; NaN for rows that rest on what
+        the records say too little about, and the result's ``remark`` says so. No private record is read.
+        """
+        return predict(self.certificate, self._plan, source, schema=schema, level=interval)
+
+    def posterior(
+        self, size: int, *, prior: Gaussian | None = None, random_state: int | None = None
+    ) -> NDArray[np.float64]:
+        """(size, parameters): draws from the normal posterior a fit published, in the units of the columns. They cost
+        nothing and may be as many as anybody wants: whoever holds the file can make them.
+
+        The prior is flat (but for one that the fit was made with), or a ``prior`` chosen now, in the units of the columns.
+        """
+        return self.fit.posterior(size, np.random.default_rng(random_state), prior=prior)
+
+    def to_arviz(self, size: int = 4000, *, prior: Gaussian | None = None, random_state: int | None = None) -> Any:
+        """The `posterior` as ArviZ has it, one variable for each coefficient; needs ArviZ to be installed."""
+        try:
+            arviz = import_module("arviz")
+        except ImportError:
+            raise WrongCall(
+                "ArviZ is not installed. Install it (pip install arviz), or take the same draws as an array from "
+                "posterior(size)."
+            ) from None
+        draws = self.posterior(size, prior=prior, random_state=random_state)
+        named = {name: draws[np.newaxis, :, place] for place, name in enumerate(self.certificate.draw.names)}
+        if "posterior" in signature(arviz.from_dict).parameters:  # ArviZ before 1.0
+            return arviz.from_dict(posterior=named)
+        return arviz.from_dict({"posterior": named})
+
+    @property
+    def _plan(self) -> Plan:
+        from .verification import rebuild_plan
+
+        return rebuild_plan(self.certificate)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the certificate with its draw as JSON: whole or not at all. Safer still: ``release(…, out=path)``."""
+        target = Path(path)
+        check_writable(target, overwrite=overwrite)
+        try:
+            write_whole(target, self.certificate.to_json(), overwrite=overwrite)
+        except FileExistsError:
+            raise exists_already(target) from None
+        except OSError as error:
+            raise CannotWrite(
+                f"The release could not be written to {target}: {error.strerror}. If a ledger was charged, the spend "
+                "stands. Free the place or choose another, and save again from the same Release object."
+            ) from error
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Release:
+        from .verification import read_certificate
+
+        return cls(read_certificate(path))
