@@ -50,7 +50,7 @@ def test_the_example_of_the_front_page_runs_unchanged():
     assert model.score(X, y) > 0.55
     assert od.verify(model.certificate_).answer == "consistent"
     assert model.guarantee_.promise.implies(od.ApproxDP(1.0, 1e-6))
-    assert model.choice_.why.startswith("fit, which measures the columns' moments first")
+    assert model.choice_.why.startswith("fit, which first measures how the columns spread")
     assert "Not recorded in any ledger" in model.certificate_.sentence
 
 
