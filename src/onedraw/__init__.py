@@ -41,7 +41,7 @@ _NAMES = {
         "privacy",
     ),
     **dict.fromkeys(("Schema", "Records", "read"), "data"),
-    **dict.fromkeys(("Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BetaDivergence", "Candidates", "Plan", "calibrate"), "mechanisms"),
+    **dict.fromkeys(("Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "Measured", "BetaDivergence", "Candidates", "Plan", "calibrate"), "mechanisms"),
     **dict.fromkeys(("Gaussian", "NormalInverseGamma"), "models"),
     **dict.fromkeys(("Ledger",), "ledger"),
     **dict.fromkeys(("release", "Release", "Certificate", "verify"), "release"),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from onedraw.errors import PromiseRefused
+from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
 from onedraw.models.features import read_rows
 from onedraw.models.fit_result import FitResult
@@ -71,7 +72,7 @@ class LinearEstimator(RegressionEstimator):
 
     @property
     def _is_fit(self) -> bool:
-        return self.certificate_.draw.stages is not None
+        return isinstance(self.choice_.best.mechanism, PerturbedMode)
 
     def _result(self) -> FitResult:
         """The fit in the columns' own units, the response's middle included."""

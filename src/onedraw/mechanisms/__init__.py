@@ -7,6 +7,7 @@ from .calibration import calibrate
 from .candidates import Candidates
 from .exponential_family import Concentrated, Diffused, Direct, Scaling, posterior_promise
 from .gibbs import Gibbs
+from .measured_first import Measured
 from .noisy_gradient import NoisyGradient
 from .pac_bayes import HingePacBayes
 from .perturbed_mode import PerturbedMode
@@ -21,6 +22,7 @@ __all__ = [
     "Direct",
     "Gibbs",
     "HingePacBayes",
+    "Measured",
     "Mechanism",
     "NoisyGradient",
     "PerturbedMode",

@@ -178,23 +178,8 @@ class PerturbedMode(Mechanism):
                 "A perturbed mode is published once: its normal posterior gives as many draws as anybody wants, for nothing. "
                 "Leave out draws, and call release.posterior(size)."
             )
-        features = model.features
-        if features.data_norm is None and not features.scaled:
-            raise UnsupportedBudget(
-                "A perturbed mode needs features scaled to their bounds. Pass scaled=True to the model."
-            )
-        layout = Layout(features.count, self.categories, features.intercept, features.data_norm)
-        self._check_categories(layout)
+        layout = layout_of(model, self.categories)
         return Setting(layout, loss, request.n, request.records_per_person, self.intervals is not False)
-
-    def _check_categories(self, layout: Layout) -> None:
-        last = 0
-        for start, stop in self.categories:
-            if not last <= start < stop <= layout.columns:
-                raise WrongCall("categories are (start, stop) of columns, in order and without overlap.")
-            last = stop
-        if self.categories and layout.ball is not None:
-            raise WrongCall("categories need columns with bounds, not rows with a norm. Pass bounds=(lo, hi).")
 
     def _ways(self, request: Request) -> tuple[bool, ...]:
         """Pure, Gaussian, or both to be compared."""
@@ -334,6 +319,22 @@ class PerturbedMode(Mechanism):
         if self.categories:
             found.append(Assumption("columns of one category are at least 0 and of norm at most 1", enforced))
         return tuple(found)
+
+
+def layout_of(model: Any, categories: tuple[tuple[int, int], ...]) -> Layout:
+    """The columns that are measured: scaled to public bounds, or rows of a public norm; ``categories`` are checked."""
+    features, last = model.features, 0
+    if features.data_norm is None and not features.scaled:
+        raise UnsupportedBudget(
+            "Columns are measured by their public ranges, so features must be scaled. Pass scaled=True to the model."
+        )
+    for start, stop in categories:
+        if not last <= start < stop <= features.count:
+            raise WrongCall("categories are (start, stop) of columns, in order and without overlap.")
+        last = stop
+    if categories and features.data_norm is not None:
+        raise WrongCall("categories need columns with bounds, not rows with a norm. Pass bounds=(lo, hi).")
+    return Layout(features.count, categories, features.intercept, features.data_norm)
 
 
 def nominal_epsilon(budget: Promise) -> float:

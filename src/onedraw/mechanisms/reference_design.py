@@ -27,7 +27,8 @@ from scipy import special
 from onedraw.models.convex_classification import SoftmaxLoss
 from onedraw.models.convex_model import ConvexModel
 from onedraw.models.features import Features
-from onedraw.models.losses import CanonicalLoss, LinearLoss, MarginLoss, ResidualLoss
+from onedraw.models.measured_model import WeightedLoss
+from onedraw.models.losses import CanonicalLoss, CappedPoissonLoss, LinearLoss, MarginLoss, ResidualLoss
 
 Array = NDArray[np.float64]
 
@@ -105,10 +106,17 @@ def _(loss: ResidualLoss, predictor: Array, noise: float = NOISE) -> Array:
     return np.full_like(predictor, _MASS @ loss.curvature(noise * _Z, 0.0))
 
 
-@curvature_at.register
-def _(loss: CanonicalLoss, predictor: Array, noise: float = NOISE) -> Array:
+@curvature_at.register(CanonicalLoss)
+@curvature_at.register(CappedPoissonLoss)
+def _(loss: Any, predictor: Array, noise: float = NOISE) -> Array:
     """A''(u) does not depend on the response."""
     return np.asarray(loss.curvature(predictor, 0.0))
+
+
+@curvature_at.register
+def _(loss: WeightedLoss, predictor: Array, noise: float = NOISE) -> Array:
+    """Of a usual row, whose weight is nearly 1."""
+    return curvature_at(loss.of, predictor, noise)
 
 
 def residual_information(loss: ResidualLoss, noise: float) -> tuple[float, float]:

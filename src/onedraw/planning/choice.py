@@ -21,6 +21,7 @@ from onedraw.mechanisms import (
     Concentrated,
     Diffused,
     Direct,
+    Measured,
     NoisyGradient,
     PerturbedMode,
     Plan,
@@ -165,6 +166,8 @@ def choose(
     variants = question.variants() if mechanism == "auto" else (question.variant(mechanism),)
     if mechanism == "auto" and (fit := _fit(question, budget, n, draws, records_per_person)) is not None:
         return Choices((fit,), {}, why_taken([fit], mechanism, budget, n))
+    if mechanism == "auto" and draws > 1:  # asked for because their spread gives an interval
+        variants = tuple(variant for variant in variants if not isinstance(variant.mechanism, Measured))
     found: list[Choice] = []
     refused: dict[str, PromiseRefused | InvalidModel] = {}
     for variant in variants:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc
 
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import PerturbedMode, Plan
+from onedraw.mechanisms import Measured, PerturbedMode, Plan
 from onedraw.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -31,11 +31,15 @@ from onedraw.models import (
     GaussianMean,
     Summary,
 )
+from onedraw.models.features import Features
 from onedraw.models.row_model import RowModel
 from onedraw.samplers import Exact, default_sampler, seeded_generator, seeded_key
 
 from .design import Design, design_of
 from .moments import estimands, moments_of
+
+FILLED = 1.0 / 3.0
+"""The variance of a column that fills [−1, 1] evenly."""
 
 SIMULATIONS = 400
 PUBLIC_SEED = 20170704  # a simulation of public numbers: the seed protects nothing and makes plans reproducible
@@ -72,8 +76,26 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
         from .fit_expectation import expected_fit_error  # which builds on this file
 
         return expected_fit_error(plan, effect=design.effect, noise=design.noise)
+    if isinstance(plan.mechanism, Measured):
+        return _in_measured_coordinates(plan, design)
     found = moments_of(plan, design)
     return UNKNOWN if found is None else Expectation(*found.errors(plan.draws))
+
+
+def _in_measured_coordinates(plan: Plan, design: Design) -> Expectation:
+    """The inner draw's errors where columns fill their ranges evenly: a column's coefficient is then √3 times as large as
+    its direction's, which has variance 1; of numbers both are in units of a residual."""
+    assert isinstance(plan.mechanism, Measured)
+    within, model = plan.mechanism.inner(plan), plan.model
+    unit = design.noise if design.numeric else 1.0
+    variance = 1.0 if plan.parameters["moments_noise"] else FILLED
+    features = Features(model.features.count, math.sqrt(variance * model.features.count), intercept=model.features.intercept)
+    found = moments_of(within, Design(features, design.effect / unit, 1.0, numeric=design.numeric))
+    if found is None:
+        return UNKNOWN
+    columns, one = features.count, float(features.intercept)
+    stretch = unit * math.sqrt((columns * variance / FILLED + one) / (columns + one))
+    return Expectation(*(stretch * error for error in found.errors(plan.draws)))
 
 
 def simulated_error(

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import NoisyGradient, PerturbedMode, Plan
+from onedraw.mechanisms import Measured, NoisyGradient, PerturbedMode, Plan
 from onedraw.mechanisms.plan import digest_of
 from onedraw.mechanisms.reference_design import residual_information, smallest_curvature
 from onedraw.models.likelihoods import Bernoulli
@@ -297,6 +297,8 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
         if plan.parameters["information_noise"]:
             return None
         return "standard errors would drown in the noise at this n and ε, so none are computed; more records or a larger ε give them"
+    if isinstance(plan.mechanism, Measured):
+        return "neither one draw nor several in the same measured coordinates show how noisy they are; a fit has standard errors"
     if plan.draws < 2:
         return "one draw does not show how noisy it is; ask for several (8, say)"
     known = informed(plan, effect=effect, noise=noise)

@@ -31,6 +31,7 @@ from onedraw.mechanisms.reference_design import mean_curvature, second_moments
 from onedraw.models import ConvexModel, Encoded, Gaussian
 from onedraw.models.likelihoods import Bernoulli, GaussianNoise
 from onedraw.models.losses import HuberisedHingeLoss, LogisticLoss, MarginLoss, ResidualLoss, SquaredLoss
+from onedraw.models.measured_model import WeightedLoss
 from onedraw.models.predictors import Linear
 
 from .design import Design
@@ -183,6 +184,7 @@ def _loss_of(plan: Plan) -> Any:
             return _NormalBeta(numbers["beta"], math.sqrt(likelihood.variance))
         return None
     kernel = model.kernel if isinstance(model, ConvexModel) else None
+    kernel = kernel.of if isinstance(kernel, WeightedLoss) else kernel  # a usual row has weight 1
     return kernel if isinstance(kernel, MarginLoss | ResidualLoss) else None
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from scipy import optimize
 
 from onedraw.errors import InvalidModel
-from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, NoisyGradient, PerturbedMode
+from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, PerturbedMode
 from onedraw.mechanisms.beta_design import mean_information
 from onedraw.models import (
     CountRegression,
@@ -234,7 +234,16 @@ class Regression:
             "network-regressor": self._network,
         }
         fit = [] if self.fit is None else [self.fit]
-        return (*fit, *builders[self.kind]())
+        return (*fit, *self._measured(), *builders[self.kind]())
+
+    def _measured(self) -> list[Variant]:
+        """The columns' moments first: for the losses of fits, unless a prior was declared, which is about columns as they are."""
+        if self.fit is None or self.outputs > 1 or self.prior_scale is not None:
+            return []
+        sizes = {} if self.kind in RESIDUALS else self._sizes  # numbers are measured in units of their residuals
+        return [
+            Variant("noisy-gradient measured", self.fit.model, Measured(NoisyGradient(**sizes), categories=self.categories))
+        ]
 
     def variant(self, name: str) -> Variant:
         """The variant of this name."""

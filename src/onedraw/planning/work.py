@@ -34,6 +34,8 @@ def estimated_seconds(plan: Plan, sampler: Any) -> float:
         case "Proximal":
             steps = iterations_of(sampler.gamma, geometry_of(numbers_of_plan(plan, sampler="Proximal")))
             return float(plan.draws * steps * (PROXIMAL_SECONDS + 4.0 * size / NUMBERS_A_SECOND))
+        case "MeasuredFirst":
+            return estimated_seconds(plan.mechanism.inner(plan), sampler.of)  # type: ignore[attr-defined]
         case "Selection":
             return float(plan.draws * plan.n * numbers["rounds"] * numbers["candidates"] / _pairs_a_second(plan.model))
         case _:

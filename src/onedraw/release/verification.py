@@ -237,8 +237,8 @@ def check_stages(certificate: Certificate, plan: Plan) -> None:
     if not sizes:
         return
     with rejecting("its estimate does not follow from its stages"):
-        derived = snap(plan.mechanism.estimate(plan, stages), certificate.lattice)
-    if not np.allclose(certificate.draw.values[0], derived, rtol=1e-6, atol=2.0 * certificate.lattice):
+        derived = snap(plan.mechanism.estimate(plan, stages), certificate.lattice).reshape(plan.draws, -1)
+    if not np.allclose(certificate.draw.values, derived, rtol=1e-6, atol=2.0 * certificate.lattice):
         raise reject("its estimate is not what follows from its stages")
 
 

@@ -8,7 +8,7 @@ with `meetings` and `coupling` (how L-lag couplings on data simulated by `simula
 `hamiltonian_chain` and `coupling_chain` (compiled), `mode` and `landscape` (where they start, in which coordinates),
 `blackjax_kernels` (the one place that meets BlackJAX) and `fits` (many data sets at once); `selection` (one of many candidates, exact
 on whole numbers); `noisy_sums` (plain noise on exact sums); `fit` (a perturbed mode in its stages) with `fit_noise` and `opendp_noise` (the one place that meets
-OpenDP); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
+OpenDP); `measured_first` (the moments of the columns, then another sampler); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
 into ChaCha20, or a seed), `forks` (what a forked child cannot do), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
 Every sampler is a frozen value with `exactness(plan)`, `run(target, randomness, size=…)`, `draw`, `to_dict` and a
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from onedraw.samplers.fits import fits
     from onedraw.samplers.hamiltonian import HMC, NUTS
     from onedraw.samplers.langevin import Langevin, LastIterateLangevin
+    from onedraw.samplers.measured_first import MeasuredFirst
     from onedraw.samplers.noisy_sums import NoisySums
     from onedraw.samplers.proximal import Proximal
     from onedraw.samplers.randomness import (
@@ -56,6 +57,7 @@ __all__ = [
     "Fit",
     "Langevin",
     "LastIterateLangevin",
+    "MeasuredFirst",
     "NoisySums",
     "Proximal",
     "Randomness",
@@ -83,6 +85,7 @@ _HOME = {
     "fits": "fits",
     "Langevin": "langevin",
     "LastIterateLangevin": "langevin",
+    "MeasuredFirst": "measured_first",
     "Proximal": "proximal",
     "Sample": "sample",
     "Selection": "selection",

@@ -21,6 +21,7 @@ from onedraw.samplers.fit import Fit
 from onedraw.samplers.forks import check_fork
 from onedraw.samplers.hamiltonian import HMC, NUTS
 from onedraw.samplers.langevin import LastIterateLangevin
+from onedraw.samplers.measured_first import MeasuredFirst
 from onedraw.samplers.proximal import Proximal, geometry_of, iterations_of
 from onedraw.samplers.public_numbers import numbers_of_plan
 from onedraw.samplers.selection import Selection
@@ -38,6 +39,7 @@ OWN = {
     "candidates": "Selection",
     "noisy-gradient": "LastIterateLangevin",
     "perturbed-mode": "Fit",
+    "measured": "MeasuredFirst",
     "added-noise": "NoisySums",
 }
 """Plans that are algorithms, and the one sampler that carries each of them out."""
@@ -62,6 +64,9 @@ def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[A
         return Selection(), "the plan's own algorithm: exact selection from public candidates"
     if plan.requires == "perturbed-mode":
         return Fit(), "the plan's own algorithm: moments, perturbed mode and information"
+    if plan.requires == "measured":
+        within, why = default_sampler(plan.mechanism.inner(plan), accept=accept)
+        return MeasuredFirst(within), f"the columns' moments, then {why}"
     if plan.requires == "noisy-gradient":
         steps, step_size = int(plan.parameters["steps"]), plan.parameters["step_size"]
         return LastIterateLangevin(steps, step_size), f"the plan's own algorithm: {steps:,} noisy gradient steps"

@@ -15,6 +15,7 @@ _KNOWN = {
     "HMC": "hamiltonian",
     "LastIterateLangevin": "langevin",
     "Langevin": "langevin",
+    "MeasuredFirst": "measured_first",
     "NUTS": "hamiltonian",
     "NoisySums": "noisy_sums",
     "Proximal": "proximal",

@@ -1,0 +1,84 @@
+"""Carrying out `Measured`: the columns' moments with their noise, the records in the coordinates that follow, then the
+inner plan's own sampler on them.
+
+Everything published before the draw is public to it; what one record becomes depends on that record and on published
+numbers alone. The draw is published in measured coordinates, on a public lattice, and mapped back to the columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onedraw import privacy
+from onedraw.errors import ExactnessRefused
+from onedraw.models.fit_published import Published
+from onedraw.models.measured_model import MeasuredTarget, published_draws
+from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.moments import measure
+from onedraw.samplers.randomness import KEY_BYTES
+from onedraw.samplers.sample import Sample
+from onedraw.samplers.stored import sampler_from_dict
+
+LATTICE_BITS = 20
+"""The draw is rounded to about a millionth of its prior's deviation, as every draw that leaves is."""
+
+
+@dataclass(frozen=True)
+class MeasuredFirst:
+    """``of`` is the sampler of the inner plan."""
+
+    randomness: ClassVar[str] = "numpy"
+
+    of: Any
+
+    def __post_init__(self) -> None:
+        if isinstance(self.of, Mapping):
+            object.__setattr__(self, "of", sampler_from_dict(self.of))
+
+    def exactness(self, plan: Any) -> privacy.Exactness:
+        """The inner sampler's; where its own law carries a promise, that one together with the moments'."""
+        if getattr(plan, "requires", "exact") != "measured":
+            raise ExactnessRefused(
+                "MeasuredFirst() carries out a plan of Measured(of=…), and this is not one. Leave the sampler out to have "
+                "one chosen."
+            )
+        found: privacy.Exactness = self.of.exactness(plan.mechanism.inner(plan))
+        if isinstance(found, privacy.LastIterate | privacy.AsRun):
+            return type(found)(plan.mechanism.promise_with(plan, found.promise))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": "MeasuredFirst", "of": self.of.to_dict()}
+
+    def run(self, target: MeasuredTarget, generator: Any, *, size: int = 1) -> Sample:
+        """The draws for encoded rows, and the stages they follow from."""
+        problem = target.problem
+        noise = Noise(generator, pure=problem.pure)
+        mean, moments = measure(target.design.sum, problem.n, problem.moment_columns, problem.numbers, noise)
+        published = Published(np.zeros(0), mean, moments)
+        inner = self.of.run(target.within(problem.coordinates(published)), self._randomness(generator), size=size)
+        draws = _rounded(inner.draws.reshape(size, -1), target.plan.model.prior_scale)
+        found = {"mean": mean, "moments": moments, "draws": draws.ravel()}
+        return Sample(
+            published_draws(problem, published, draws),
+            inner.diagnostics,
+            {name: value.tolist() for name, value in found.items() if value is not None},
+        )
+
+    def _randomness(self, generator: Any) -> Any:
+        """The generator itself, or a JAX key of 256 bits from it: as unknown to anybody as its own."""
+        if self.of.randomness == "numpy":
+            return generator
+        from onedraw.samplers.chacha import chacha_key
+
+        return chacha_key(generator.bytes(KEY_BYTES))
+
+
+def _rounded(draws: Any, scale: float) -> Any:
+    spacing = math.ldexp(1.0, math.floor(math.log2(scale)) - LATTICE_BITS)
+    return np.rint(draws / spacing) * spacing + 0.0
