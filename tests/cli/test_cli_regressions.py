@@ -22,6 +22,8 @@ QUICK = [  # (target, model, mechanism): one exact or quickly compiled mechanism
     ("cost", "linear", "least-squares"),
     ("cost", "huber", "gdp"),
     ("cost", "quantile", "gdp"),
+    ("ill", "logistic", "noisy-gradient measured"),
+    ("cost", "linear", "noisy-gradient measured"),
 ]
 
 
@@ -41,6 +43,8 @@ def test_every_model_is_released_reported_verified_and_predicts(run, release, ho
     code, scores, err = run("predict", "release.json", "new.csv")
     assert code == 0, err
     assert len(scores.splitlines()) == 4
+    if "measured" in mechanism:
+        assert run("audit", "release.json", "--budget", "quick")[0] == 0
 
 
 def test_counts_are_released_reported_audited_and_predicted(run, release, hospital):

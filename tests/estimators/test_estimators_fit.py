@@ -482,3 +482,27 @@ def test_a_network_learns_what_no_linear_predictor_can():
     ).fit(X, 10.0 + product)
     assert regressor.score(X, 10.0 + product) > 0.5
     assert len(regressor.draws_) == 2
+
+
+def test_a_draw_in_measured_coordinates_is_in_the_columns_own_units():
+    """It publishes moments and a draw, no standard errors; coefficients, predictions and summary as of any draw."""
+    generator = np.random.default_rng(2)
+    X = generator.normal([400.0, 0.2], [30.0, 0.05], (500, 2))
+    y = np.clip(100.0 + 0.5 * (X[:, 0] - 400.0) - 200.0 * (X[:, 1] - 0.2) + generator.normal(0, 3, 500), 0, 200)
+    model = od.DPLinearRegression(
+        5.0,
+        delta=1e-5,
+        bounds=([200, 0], [600, 0.5]),
+        response_bound=(0, 200),
+        mechanism="noisy-gradient measured",
+        random_state=1,
+    ).fit(X, y)
+    assert np.abs(model.coef_ - [0.5, -200.0]).max() < 40.0
+    assert model.coef_[0] == pytest.approx(0.5, abs=0.1)
+    assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 0.5 * y.std()
+    assert np.isnan(model.bse_).all()
+    assert "one draw" in str(model.summary())
+    with pytest.raises(PromiseRefused, match="interval"):
+        model.conf_int()
+    with pytest.raises(WrongCall, match="not a fit"):
+        model.release_.fit

@@ -27,6 +27,12 @@ PLANS = {
     "gdp": (od.Gibbs("gdp"), od.models.Logistic(**SHAPE, prior=FREE), BUDGET, "Proven"),
     "bounded": (od.Gibbs("bounded"), od.models.Logistic(**SHAPE, prior=BALL), od.ApproxDP(1.0, 1e-9), "Accounted"),
     "noisy": (od.NoisyGradient(), od.models.Logistic(**SHAPE, loss="exp-linear", prior=FREE), BUDGET, "Proven"),
+    "measured": (
+        od.Measured(share=0.3),
+        od.models.Logistic(**SHAPE, scaled=True, loss="exp-linear", prior=FREE),
+        BUDGET,
+        "Proven",
+    ),
     "least squares": (
         od.Gibbs("bounded"),
         od.models.LeastSquares(**SHAPE, response_bound=1.0, prior=BALL),

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import BetaDivergence, Candidates, NoisyGradient, PerturbedMode, Plan
+from onedraw.mechanisms import BetaDivergence, Candidates, Measured, NoisyGradient, PerturbedMode, Plan
 from onedraw.models import ConjugateModel, ConvexModel
 from onedraw.privacy import Promise, PureDP
 
-from . import conjugate, convex, divergence, finite, fits, gradient
+from . import conjugate, convex, divergence, finite, fits, gradient, measured
 from .case import Case
 
 Builder = Callable[..., list[Any]]
@@ -27,12 +27,12 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     "rate": (conjugate.rate_cases,),
     "duration": (conjugate.duration_cases,),
     "linear": (convex.linear_cases, gradient.linear_path_cases),
-    "logistic": (convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates, finite.two_candidates_on_a_ball, fits.logistic_fits),
+    "logistic": (convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates, finite.two_candidates_on_a_ball, fits.logistic_fits, measured.logistic_cases),
     "hinge": (convex.hinge_cases, fits.hinge_fits),
     "huber": (convex.huber_cases,),
     "least-squares": (convex.least_squares_cases,),
     "gaussian": (divergence.gaussian_cases,),
-    "log-cosh": (fits.log_cosh_fits,),
+    "log-cosh": (fits.log_cosh_fits, measured.log_cosh_cases),
     "quantile": (fits.quantile_fits,),
     "counts": (fits.count_fits,),
     "classes": (fits.class_fits,),
@@ -83,6 +83,8 @@ def case_for(plan: Plan) -> Case:
     one = one_draw(plan)
     if isinstance(plan.mechanism, PerturbedMode):
         return fits.fit_case(one)
+    if isinstance(plan.mechanism, Measured):
+        return measured.measured_case(one)
     if isinstance(plan.mechanism, BetaDivergence):
         return divergence.divergence_case(one)
     if isinstance(plan.mechanism, NoisyGradient):

@@ -79,7 +79,7 @@ class Declared:
         rows = encoded(model, np.asarray(rows_of(self.records), dtype=np.float64))[:, :count]
         if model.features.data_norm is not None:
             return _shortened(rows / model.features.data_norm, 1.0)
-        for start, stop in fit_of(self.plan).categories:
+        for start, stop in self.plan.mechanism.categories:  # type: ignore[attr-defined]
             rows[:, start:stop] = _shortened((np.clip(rows[:, start:stop], -1.0, 1.0) + 1.0) / 2.0, 1.0)
         return np.asarray(np.clip(rows, -1.0, 1.0))
 
@@ -302,7 +302,7 @@ def neighbours(plan: Plan) -> tuple[Any, Any]:
 
 def _coded(plan: Plan) -> Any:
     coded = np.zeros(plan.model.features.count, dtype=bool)
-    for start, stop in fit_of(plan).categories:
+    for start, stop in plan.mechanism.categories:  # type: ignore[attr-defined]
         coded[start:stop] = True
     return coded
 

@@ -44,7 +44,7 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
     classes : list
         All labels there can be; of two the negative one first. Rows with another label count as the first class.
     mechanism : str, default="auto"
-        "auto" (a fit wherever there is one), or one of "fit", "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded",
+        "auto" (a fit wherever there is one), or one of "fit", "noisy-gradient measured", "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded",
         "candidates", "beta-divergence" (the last only with ``accept``).
     prior_scale : float
         Standard deviation of the prior of each coefficient (of columns scaled to [−1, 1]); None: 2/r̃.
@@ -171,7 +171,7 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
     """A linear support vector machine for two classes (hinge loss, its kink rounded), under differential privacy.
 
     Parameters as in `DPLogisticRegression`; ``classes`` are two, the negative one first. mechanism: "auto",
-    "noisy-gradient", "gdp", "bounded" or "candidates". There are no probabilities: the hinge does not estimate any.
+    "noisy-gradient measured", "noisy-gradient", "gdp", "bounded" or "candidates". There are no probabilities: the hinge does not estimate any.
 
     Attributes: ``coef_`` (1, d), ``intercept_`` (1,), ``draws_``, ``classes_``, ``n_features_in_``,
     ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.

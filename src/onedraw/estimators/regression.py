@@ -44,7 +44,7 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     variance_floor : float
         The least variance of the residuals; offers the β-divergence posterior, which estimates the variance too.
     mechanism : str, default="auto"
-        "auto" (a fit where there is a response_bound), or one of "fit", "least-squares", "least-squares gdp", "noisy-gradient" (with response_bound); "noisy-gradient huber",
+        "auto" (a fit where there is a response_bound), or one of "fit", "noisy-gradient measured", "least-squares", "least-squares gdp", "noisy-gradient" (with response_bound); "noisy-gradient huber",
         "gdp huber", "bounded huber"; "candidates", "beta-divergence" (with variance_floor).
     effect, noise : float
         Expected standard deviations of the predictor and of a response about it; bear on accuracy only. None: a quarter
@@ -140,7 +140,7 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
 
     The pinball loss, its kink rounded over a quarter of the noise. ``quantile`` is 0.5, the median, by default; the other
     parameters and the attributes are those of `DPLinearRegression`, ``response_bound`` being optional, and mechanism one
-    of "auto", "noisy-gradient", "gdp", "bounded".
+    of "auto", "noisy-gradient measured", "noisy-gradient", "gdp", "bounded".
 
     Attributes: ``coef_`` (d,), ``intercept_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``,
     ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.

@@ -122,7 +122,9 @@ class Measured(Mechanism):
         setting, total = self._setting(request), gdp_mu(request.exact_budget)
         numbers = self._numbers(setting, total)
         model = self._model(setting, numbers)
-        inner = self.of.calibrate(replace(request, model=model, budget=self._left(request, setting, numbers), gamma=0.0))
+        inner = self.of.calibrate(
+            replace(request, model=model, budget=self._left(request, setting, numbers), gamma=0.0)
+        )
         return self._plan(request, numbers, inner.parameters)
 
     def _numbers(self, setting: Setting, total: float) -> DesignNumbers:
@@ -152,7 +154,9 @@ class Measured(Mechanism):
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         numbers = DesignNumbers.from_dict(parameters)
         if numbers is None:
-            raise PromiseRefused("A draw in measured coordinates needs its noises, radius, r and prior; those stated are not.")
+            raise PromiseRefused(
+                "A draw in measured coordinates needs its noises, radius, r and prior; those stated are not."
+            )
         if self.prior_scale not in (None, numbers.prior_deviation):
             raise PromiseRefused("The prior stated is not the one the mechanism was made with.")
         return self._plan(request, numbers, parameters)
@@ -183,7 +187,8 @@ class Measured(Mechanism):
         within = replace(
             request, model=self._model(setting, numbers), budget=self._left(request, setting, numbers), gamma=0.0
         )
-        return self.of.plan(within, {name: value for name, value in parameters.items() if name not in own})
+        inner: Plan = self.of.plan(within, {name: value for name, value in parameters.items() if name not in own})
+        return inner
 
     def _together(self, setting: Setting, numbers: DesignNumbers, inner: Promise) -> Promise:
         spent = self._design_promise(setting, numbers)
@@ -201,7 +206,11 @@ class Measured(Mechanism):
     @staticmethod
     def _assumptions(numbers: DesignNumbers) -> tuple[Assumption, ...]:
         enforced = Provenance.ENFORCED
-        found = [Assumption(f"prior of deviation {numbers.prior_deviation:.6g} on coefficients of measured columns", enforced)]
+        found = [
+            Assumption(
+                f"prior of deviation {numbers.prior_deviation:.6g} on coefficients of measured columns", enforced
+            )
+        ]
         if numbers.moments_noise:
             found.append(Assumption("moments of the columns are sums of whole numbers on a public lattice", enforced))
         return tuple(found)

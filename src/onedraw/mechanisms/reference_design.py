@@ -27,8 +27,8 @@ from scipy import special
 from onedraw.models.convex_classification import SoftmaxLoss
 from onedraw.models.convex_model import ConvexModel
 from onedraw.models.features import Features
-from onedraw.models.measured_model import WeightedLoss
 from onedraw.models.losses import CanonicalLoss, CappedPoissonLoss, LinearLoss, MarginLoss, ResidualLoss
+from onedraw.models.measured_model import WeightedLoss
 
 Array = NDArray[np.float64]
 

@@ -139,7 +139,8 @@ class MeasuredTarget:
         z = np.asarray(layout.measured(self.encoded.X, where.mean, where.root, where.stretch))
         weights = np.asarray(mallows(z, INSIDE * problem.numbers["row_bound"]))
         responses = (self.encoded.y / problem.response_scale - where.centre) / where.unit
-        return self.plan.target(replace(self.encoded, X=z, y=np.column_stack([responses, weights])))
+        inner = replace(self.encoded, X=z, y=np.column_stack([responses, weights]))
+        return self.plan.mechanism.target(self.plan, inner)
 
 
 def published_draws(problem: FitProblem, published: Published, draws: Array) -> Array:

@@ -89,7 +89,9 @@ def _in_measured_coordinates(plan: Plan, design: Design) -> Expectation:
     within, model = plan.mechanism.inner(plan), plan.model
     unit = design.noise if design.numeric else 1.0
     variance = 1.0 if plan.parameters["moments_noise"] else FILLED
-    features = Features(model.features.count, math.sqrt(variance * model.features.count), intercept=model.features.intercept)
+    features = Features(
+        model.features.count, math.sqrt(variance * model.features.count), intercept=model.features.intercept
+    )
     found = moments_of(within, Design(features, design.effect / unit, 1.0, numeric=design.numeric))
     if found is None:
         return UNKNOWN

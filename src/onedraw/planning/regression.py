@@ -242,7 +242,9 @@ class Regression:
             return []
         sizes = {} if self.kind in RESIDUALS else self._sizes  # numbers are measured in units of their residuals
         return [
-            Variant("noisy-gradient measured", self.fit.model, Measured(NoisyGradient(**sizes), categories=self.categories))
+            Variant(
+                "noisy-gradient measured", self.fit.model, Measured(NoisyGradient(**sizes), categories=self.categories)
+            )
         ]
 
     def variant(self, name: str) -> Variant:

@@ -57,15 +57,13 @@ class MeasuredFirst:
 
     def run(self, target: MeasuredTarget, generator: Any, *, size: int = 1) -> Sample:
         """The draws for encoded rows, and the stages they follow from."""
-        problem = target.problem
-        noise = Noise(generator, pure=problem.pure)
-        mean, moments = measure(target.design.sum, problem.n, problem.moment_columns, problem.numbers, noise)
-        published = Published(np.zeros(0), mean, moments)
-        inner = self.of.run(target.within(problem.coordinates(published)), self._randomness(generator), size=size)
+        published = design(target, Noise(generator, pure=target.problem.pure))
+        law = target.within(target.problem.coordinates(published))
+        inner = self.of.run(law, self._randomness(generator), size=size)
         draws = _rounded(inner.draws.reshape(size, -1), target.plan.model.prior_scale)
-        found = {"mean": mean, "moments": moments, "draws": draws.ravel()}
+        found = {"mean": published.mean, "moments": published.moments, "draws": draws.ravel()}
         return Sample(
-            published_draws(problem, published, draws),
+            published_draws(target.problem, published, draws),
             inner.diagnostics,
             {name: value.tolist() for name, value in found.items() if value is not None},
         )
@@ -77,6 +75,13 @@ class MeasuredFirst:
         from onedraw.samplers.chacha import chacha_key
 
         return chacha_key(generator.bytes(KEY_BYTES))
+
+
+def design(target: MeasuredTarget, noise: Noise) -> Published:
+    """Mean and second moments of the columns as they leave, where the plan measures them."""
+    problem = target.problem
+    mean, moments = measure(target.design.sum, problem.n, problem.moment_columns, problem.numbers, noise)
+    return Published(np.zeros(0), mean, moments)
 
 
 def _rounded(draws: Any, scale: float) -> Any:
