@@ -505,4 +505,4 @@ def test_a_draw_in_measured_coordinates_is_in_the_columns_own_units():
     with pytest.raises(PromiseRefused, match="interval"):
         model.conf_int()
     with pytest.raises(WrongCall, match="not a fit"):
-        model.release_.fit
+        str(model.release_.fit)

@@ -156,13 +156,12 @@ def _departures_of_the_draw(plan: Plan, declared: Declared, target: Any, publish
     """The inner law's gradient at some places, against Σ a·φ'·z; its rows' reach; its numbers, and its sampler's."""
     numbers, where = plan.parameters, target.problem.coordinates(published)
     law = target.within(where)
-    rows, weights = declared.measured(where)
     found = []
     if np.linalg.norm(law.encoded.X * law.encoded.y[:, 1:], axis=1).max() > numbers["row_bound"]:
         found.append("a row is longer than the plan declares")
-    for theta in np.random.default_rng(3).standard_normal((4, rows.shape[1])):
-        slopes, _ = declared.derivatives(rows @ theta, where, None)
-        wanted = numbers["weight"] * rows.T @ (weights * slopes) + theta / numbers["prior_deviation"] ** 2
+    for theta in np.random.default_rng(3).standard_normal((4, law.encoded.X.shape[1])):
+        pulls = declared.pulls(theta, where).sum(axis=0)
+        wanted = numbers["weight"] * pulls + theta / numbers["prior_deviation"] ** 2
         if not np.allclose(law.gradient(theta), wanted, rtol=1e-6, atol=1e-6):
             found.append("the draw follows another gradient than the plan declares")
     sampler = default_sampler(plan)[0].of

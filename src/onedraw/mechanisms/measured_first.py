@@ -252,8 +252,8 @@ class Measured(Mechanism):
 
     def _setting(self, request: Request) -> Setting:
         model: Any = request.model
-        loss: FitLoss | None = getattr(model, "fit_loss", None)
-        if loss is None or model.row_blocks > 1:
+        loss = getattr(model, "fit_loss", None)
+        if not isinstance(loss, FitLoss):
             raise UnsupportedBudget(
                 f"{type(model).__name__} has no loss of one predictor, convex, smooth and of bounded slope, that could be put "
                 "into measured coordinates. Use Logistic, LogCoshRegression, Quantile, HuberisedHinge or CountRegression."
@@ -263,6 +263,7 @@ class Measured(Mechanism):
 
     @staticmethod
     def _model(setting: Setting, numbers: DesignNumbers) -> MeasuredModel:
+        assert isinstance(setting.loss, FitLoss)
         prior = Gaussian(scale=numbers.prior_deviation)
         layout, variance = setting.layout, 1.0 if numbers.moments_noise else constant.LEAST_SPREAD
         return MeasuredModel(setting.loss, layout.columns, layout.intercept, numbers.row_bound, prior, variance)
