@@ -288,7 +288,7 @@ def test_draws_for_an_interval_are_not_made_in_measured_coordinates_unless_named
     found = choose(LOGISTIC, od.GaussianDP(2.0), n=20_000, draws=4)
     assert all("measured" not in choice.name for choice in found.eligible)
     named = choose(LOGISTIC, od.GaussianDP(2.0), n=20_000, draws=4, mechanism="noisy-gradient measured")
-    assert "share what was measured" in why_no_interval(named.best, 0.95)
+    assert "in the same measured coordinates" in why_no_interval(named.best, 0.95)
 
 
 def test_a_declared_prior_is_about_declared_columns_so_nothing_is_measured():
