@@ -41,14 +41,14 @@ _NAMES = {
         "privacy",
     ),
     **dict.fromkeys(("Schema", "Records", "read"), "data"),
-    **dict.fromkeys(("Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "Measured", "BetaDivergence", "Candidates", "Plan", "calibrate"), "mechanisms"),
+    **dict.fromkeys(("Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "Measured", "BetaDivergence", "Candidates", "ExponentialQuantiles", "Plan", "calibrate"), "mechanisms"),
     **dict.fromkeys(("Gaussian", "NormalInverseGamma"), "models"),
     **dict.fromkeys(("Ledger",), "ledger"),
     **dict.fromkeys(("release", "Release", "Certificate", "verify"), "release"),
     **dict.fromkeys(
         (
             "DPLogisticRegression", "DPLinearRegression", "DPQuantileRegressor", "DPLinearSVC", "DPMLPClassifier",
-            "DPMLPRegressor", "DPPoissonRegressor", "DPProportion", "DPHistogram", "DPMean", "DPRate",
+            "DPMLPRegressor", "DPPoissonRegressor", "DPQuantile", "DPProportion", "DPHistogram", "DPMean", "DPRate",
         ),
         "estimators",
     ),

@@ -11,11 +11,19 @@ from dataclasses import replace
 from typing import Any
 
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import BetaDivergence, Candidates, Measured, NoisyGradient, PerturbedMode, Plan
+from onedraw.mechanisms import (
+    BetaDivergence,
+    Candidates,
+    ExponentialQuantiles,
+    Measured,
+    NoisyGradient,
+    PerturbedMode,
+    Plan,
+)
 from onedraw.models import ConjugateModel, ConvexModel
 from onedraw.privacy import Promise, PureDP
 
-from . import conjugate, convex, divergence, finite, fits, gradient, measured
+from . import conjugate, convex, divergence, finite, fits, gradient, measured, quantiles
 from .case import Case
 
 Builder = Callable[..., list[Any]]
@@ -26,6 +34,7 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     "mean": (conjugate.mean_cases,),
     "rate": (conjugate.rate_cases,),
     "duration": (conjugate.duration_cases,),
+    "median": (quantiles.quantile_cases,),
     "linear": (convex.linear_cases, gradient.linear_path_cases),
     "logistic": (convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates, finite.two_candidates_on_a_ball, fits.logistic_fits, measured.logistic_cases),
     "hinge": (convex.hinge_cases, fits.hinge_fits),
@@ -81,6 +90,8 @@ def case_for(plan: Plan) -> Case:
     if isinstance(plan.mechanism, Candidates):
         return finite.candidate_case(plan)
     one = one_draw(plan)
+    if isinstance(plan.mechanism, ExponentialQuantiles):
+        return quantiles.selection_case(one)
     if isinstance(plan.mechanism, PerturbedMode):
         return fits.fit_case(one)
     if isinstance(plan.mechanism, Measured):

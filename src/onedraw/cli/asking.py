@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 LEVEL = 0.95
+
+RANKS = ("median", "quantiles")
+"""Questions about one column that are answered by rank."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Asked:
     regression: Any = None
     measure: Any = None
     prior: Any = None
+    quantiles: Any = None
+    interval: bool = True
 
     @property
     def title(self) -> str:
@@ -43,11 +48,21 @@ class Asked:
         if self.regression is None:
             count = draws or 1
             family = planning.model_for(
-                self.schema, self.target, question=self.model, n=n, budget=budget, prior=self.prior
-            )
+                self.schema, self.target, question=self.model, n=n, budget=budget, prior=self.prior,
+                quantiles=self.quantiles, interval=LEVEL if self.interval else None,
+            )  # fmt: skip
             found = planning.choices(
-                family, budget, n=n, draws=count, records_per_person=people, mechanisms=conjugate_mechanisms(mechanism)
+                family,
+                budget,
+                n=n,
+                draws=count,
+                records_per_person=people,
+                mechanisms=column_mechanisms(self.model, mechanism),
             )
+            if self.model in RANKS:
+                from onedraw.planning.quantile_intervals import why_selected
+
+                return Planned(replace(found, why=why_selected(found.best)), count)
             return Planned(found, count)
         from onedraw.planning.intervals import why_no_interval
         from onedraw.planning.regression_questions import in_response_units
@@ -71,18 +86,30 @@ class Asked:
         return 1.0 if self.measure is None else float(self.measure.unit)
 
 
-def ask(schema: Any, target: str, model: str, *, prior: Any = None, options: Mapping[str, Any] | None = None) -> Asked:
-    """Check the question against the schema alone: no file of records is opened."""
+def ask(
+    schema: Any, target: str, model: str, *, prior: Any = None, quantiles: Any = None, interval: bool = True,
+    options: Mapping[str, Any] | None = None,
+) -> Asked:  # fmt: skip
+    """Check the question against the schema alone: no file of records is opened.
+
+    "quantile" alone is the regression; with a list of quantiles it is the question about one column.
+    """
     from onedraw.errors import WrongCall
     from onedraw.planning.questions import column_for
     from onedraw.planning.regression_questions import is_regression, regression_for
 
+    if model == "quantile" and quantiles is not None:
+        model = "quantiles"
+    if model not in RANKS and (quantiles is not None or not interval):
+        raise WrongCall(
+            f"--quantiles and --no-interval belong to quantiles of one column, not to {model}. Leave them out."
+        )
     given = {name: value for name, value in (options or {}).items() if value is not None}
     if not is_regression(model):
         column_for(schema, target, model)
         if given:
             raise WrongCall(f"{listed(given)} belong to regressions; a {model} of one column has none. Leave them out.")
-        return Asked(schema, target, model, prior=prior)
+        return Asked(schema, target, model, prior=prior, quantiles=quantiles, interval=interval)
     if prior is not None:
         raise WrongCall(f"--prior is for questions about one column; a {model} regression takes --prior-scale.")
     question, measure = regression_for(schema, target, model=model, options=given)
@@ -93,12 +120,14 @@ def listed(options: Mapping[str, Any]) -> str:
     return ", ".join(f"--{name.replace('_', '-')}" for name in options)
 
 
-def conjugate_mechanisms(name: str) -> Any:
-    """The mechanisms a name stands for: all of them for "auto"."""
+def column_mechanisms(question: str, name: str) -> Any:
+    """The mechanisms a name stands for: all of the question's for "auto"."""
     from onedraw.errors import WrongCall
+    from onedraw.mechanisms import ExponentialQuantiles
     from onedraw.planning.choice import CANDIDATES
 
-    known = {type(mechanism).__name__.lower(): (mechanism,) for mechanism in CANDIDATES} | {"auto": CANDIDATES}
+    candidates = (ExponentialQuantiles(),) if question in RANKS else CANDIDATES
+    known = {type(mechanism).__name__.lower(): (mechanism,) for mechanism in candidates} | {"auto": candidates}
     if name not in known:
         raise WrongCall(f"No mechanism is called {name!r}. Choose one of: {', '.join(known)}.")
     return known[name]

@@ -18,7 +18,7 @@ Question = Annotated[
         "--model",
         help="What to release: logistic, softmax, svc, linear, huber, quantile, poisson, negative-binomial, "
         "network-classifier, network-regressor; or "
-        "of one column: proportion, histogram, mean, average, rate, duration.",
+        "of one column: proportion, histogram, mean, average, rate, duration, median, quantiles.",
     ),
 ]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget's ε.")]
@@ -45,6 +45,11 @@ Draws = Annotated[
         help="How many draws share the budget; auto: one fit or draw. 4 or 8 of a named mechanism give an interval.",
     ),
 ]
+
+Quantiles = Annotated[str | None, typer.Option(
+    "--quantiles", help="Of one column: which quantiles, such as 0.25,0.5,0.75 (the default).")]  # fmt: skip
+Interval = Annotated[bool, typer.Option(
+    "--interval/--no-interval", help="Of quantiles: whether part of the budget goes to intervals, or all of it to them.")]  # fmt: skip
 
 REGRESSION = "Regressions"
 PriorScale = Annotated[float | None, typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .asking import Asked, Planned, ask, name_of
+from .asking import RANKS, Asked, Planned, ask, name_of
 from .flags import (
     Accept,
     AsJson,
@@ -18,12 +18,14 @@ from .flags import (
     Effect,
     Epsilon,
     Hidden,
+    Interval,
     Mechanism,
     Noise,
     Order,
     Prior,
     PriorScale,
     Quantile,
+    Quantiles,
     Question,
     Radius,
     ResponseBound,
@@ -68,6 +70,8 @@ def plan(
     quantile: Quantile = None,
     dispersion: Dispersion = None,
     hidden: Hidden = None,
+    quantiles: Quantiles = None,
+    interval: Interval = True,
     accept: Accept = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -78,6 +82,7 @@ def plan(
     declared, budget = Schema.load(schema), budget_from(epsilon, delta, order)
     asked = ask(
         declared, target, model, prior=numbers_from(prior, "--prior", "1,1"),
+        quantiles=numbers_from(quantiles, "--quantiles", "0.25,0.5,0.75"), interval=interval,
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
             "response_bound": response_range_from(response_bound), "variance_floor": variance_floor,
@@ -285,6 +290,8 @@ def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
         if asked.regression is None
         else "for columns scaled to [-1, 1]"
     )
+    if asked.model in RANKS:
+        what = "of ranks, as shares of the records: 0.01 turns the median into the 0.49- or 0.51-quantile"
     if any(row["designs"] for row in eligible):
         what += "; once a release is made its own standard errors count"
     show_lines("", f"Errors are root mean squared per parameter, {what}. No record was read.")

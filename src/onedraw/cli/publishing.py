@@ -22,12 +22,14 @@ from .flags import (
     Effect,
     Epsilon,
     Hidden,
+    Interval,
     Mechanism,
     Noise,
     Order,
     Prior,
     PriorScale,
     Quantile,
+    Quantiles,
     Question,
     Radius,
     ResponseBound,
@@ -71,6 +73,8 @@ def release(
     quantile: Quantile = None,
     dispersion: Dispersion = None,
     hidden: Hidden = None,
+    quantiles: Quantiles = None,
+    interval: Interval = True,
     effect: Effect = None,
     noise: Noise = None,
     accept: Accept = None,
@@ -95,6 +99,7 @@ def release(
     declared, budget, accepted = Schema.load(schema), budget_from(epsilon, delta, order), tuple(accept or ())
     asked = ask(
         declared, target, model, prior=numbers_from(prior, "--prior", "1,1"),
+        quantiles=numbers_from(quantiles, "--quantiles", "0.25,0.5,0.75"), interval=interval,
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
             "response_bound": response_range_from(response_bound), "variance_floor": variance_floor,
@@ -265,7 +270,12 @@ def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
 
 
 def between(row: dict[str, Any]) -> str:
-    return "–" if row["low"] is None or row["high"] is None else f"{row['low']:.4g} to {row['high']:.4g}"
+    return "–" if row["low"] is None or row["high"] is None else f"{readable(row['low'])} to {readable(row['high'])}"
+
+
+def readable(value: float) -> str:
+    """Four digits, and no powers of ten where people count."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def tested_words(row: dict[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from .counts import DPPoissonRegressor
 from .fitting import FewRecords, NoInterval, NotCovered
 from .linear import Expected
 from .networks import DPMLPClassifier, DPMLPRegressor
+from .quantiles import DPQuantile
 from .regression import DPLinearRegression, DPQuantileRegressor
 from .summary import Estimate, Summary
 
@@ -23,6 +24,7 @@ __all__ = [
     "DPMean",
     "DPPoissonRegressor",
     "DPProportion",
+    "DPQuantile",
     "DPQuantileRegressor",
     "DPRate",
     "Estimate",

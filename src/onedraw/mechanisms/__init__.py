@@ -6,6 +6,7 @@ from .beta_divergence import BetaDivergence
 from .calibration import calibrate
 from .candidates import Candidates
 from .exponential_family import Concentrated, Diffused, Direct, Scaling, posterior_promise
+from .exponential_quantiles import ExponentialQuantiles
 from .gibbs import Gibbs
 from .measured_first import Measured
 from .noisy_gradient import NoisyGradient
@@ -20,6 +21,7 @@ __all__ = [
     "Concentrated",
     "Diffused",
     "Direct",
+    "ExponentialQuantiles",
     "Gibbs",
     "HingePacBayes",
     "Measured",

@@ -19,6 +19,7 @@ from .beta_regression import (
 )
 from .beta_target import BetaTarget
 from .category_table import CategoryTable
+from .column_quantiles import ColumnQuantiles
 from .convex_classification import Hinge, HuberisedHinge, Logistic, LogitNormalBernoulli, Softmax
 from .convex_loss import ConvexLoss, register_loss
 from .convex_model import ConvexModel, LinearModel
@@ -55,6 +56,7 @@ __all__ = [
     "Bound",
     "BoundedResidualGLM",
     "CategoryTable",
+    "ColumnQuantiles",
     "ConjugateModel",
     "ConvexLoss",
     "ConvexModel",

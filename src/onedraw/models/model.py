@@ -171,21 +171,27 @@ class ConjugateModel(Model):
 
     def check(self, data: Any) -> None:
         """Refuse data whose *public* description does not fit the model; no record is looked at."""
-        from .reading import check_shape, schema_columns
-
-        dim, columns = getattr(self, "dim", 1), schema_columns(data)
-        check_shape(data, columns, dim=dim)
-        for column in columns or ():
-            if column.kind not in self.kinds:
-                raise InvalidModel(
-                    f"{type(self).__name__} needs a column declared as {' or '.join(self.kinds)}, but the "
-                    f"one given is declared as {column.kind}. Its records would mean something else. Choose "
-                    "another model or target."
-                )
+        for column in check_column(self, data):
             self._check_column(column)
 
     def _check_column(self, column: Any) -> None:  # most models accept any column of their kinds
         """Further public checks of a column of the right kind."""
+
+
+def check_column(model: Any, data: Any) -> tuple[Any, ...]:
+    """Refuse data of another shape, or a column of a kind the model is not about; what a schema declares of it."""
+    from .reading import check_shape, schema_columns
+
+    columns = schema_columns(data)
+    check_shape(data, columns, dim=getattr(model, "dim", 1))
+    for column in columns or ():
+        if column.kind not in model.kinds:
+            raise InvalidModel(
+                f"{type(model).__name__} needs a column declared as {' or '.join(model.kinds)}, but the "
+                f"one given is declared as {column.kind}. Its records would mean something else. Choose "
+                "another model or target."
+            )
+    return columns or ()
 
 
 def register_model(model_class: ModelClass) -> ModelClass:

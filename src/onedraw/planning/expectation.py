@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc
 
+from onedraw import samplers  # whose parts load when they are needed: a question about one column needs no JAX
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import Measured, PerturbedMode, Plan
+from onedraw.mechanisms import ExponentialQuantiles, Measured, PerturbedMode, Plan
 from onedraw.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -33,7 +34,6 @@ from onedraw.models import (
 )
 from onedraw.models.features import Features
 from onedraw.models.row_model import RowModel
-from onedraw.samplers import Exact, default_sampler, seeded_generator, seeded_key
 
 from .design import Design, design_of
 from .moments import estimands, moments_of
@@ -69,6 +69,10 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
     ``effect`` and ``noise`` are the standard deviations of a regression's linear predictor and of a response about it;
     None: those the mechanism declares, or the usual ones.
     """
+    if isinstance(plan.mechanism, ExponentialQuantiles):
+        from .quantile_intervals import expected_quantile_error  # which builds on this file
+
+        return expected_quantile_error(plan)
     if not isinstance(plan.model, RowModel):
         return _by_prior_predictive(plan)
     design = design_of(plan, effect=effect, noise=noise)
@@ -116,7 +120,7 @@ def simulated_error(
         raise WrongCall(
             "No design with categories is simulated: their levels exclude each other. Look at the plan's range."
         )
-    design, sampler = design_of(plan, effect=effect, noise=noise), sampler or default_sampler(plan)[0]
+    design, sampler = design_of(plan, effect=effect, noise=noise), sampler or samplers.default_sampler(plan)[0]
     expected = expected_error(plan, effect=effect, noise=noise)
     if math.isnan(expected.sampling):
         raise WrongCall(f"What {type(plan.model).__name__} would estimate is not known, so no error can be simulated.")
@@ -134,7 +138,7 @@ def simulated_draws(
     """The plan's draws for one simulated data set, as the release would make them, one row each."""
     target = plan.target(design.data_set(theta, plan.n, generator))
     seed = int(generator.integers(2**62))
-    source = seeded_key(seed) if sampler.randomness == "jax" else seeded_generator(seed)
+    source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
     return np.asarray(sampler.run(target, source, size=plan.draws).draws).reshape(plan.draws, -1)
 
 
@@ -145,7 +149,7 @@ def _by_prior_predictive(
     plan: Plan, data_sets: int = SIMULATIONS, generator: np.random.Generator | None = None
 ) -> Expectation:
     """Simulate the release on data the prior predicts."""
-    generator, exact = generator or np.random.default_rng(PUBLIC_SEED), Exact()
+    generator, exact = generator or np.random.default_rng(PUBLIC_SEED), samplers.Exact()
     private, plain = [], []
     for _ in range(data_sets):
         truth, total, estimate = simulate(plan.model, plan.n, generator)

@@ -11,6 +11,7 @@ here is a function of the schema, n and the budget, never of a record.
 | mean | number | Gaussian mean of known variance, on the column's range | one pseudo-record at mid-range |
 | average | number | Beta-sampled statistical query (Geumlek et al., A.3) on the range scaled to [0, 1] | Beta(1, 1) |
 | rate | count | Gamma–Poisson | worth one record at half the cap |
+| median, quantiles | number, count | quantiles by rank, on a lattice of the column's range | none |
 | duration | number from 0 | Gamma–Exponential | worth two records at half the bound |
 """
 
@@ -22,7 +23,14 @@ from typing import Any
 from onedraw.data import Schema
 from onedraw.errors import InvalidModel, InvalidSchema
 from onedraw.mechanisms.plan import record_count
-from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
+from onedraw.models import (
+    BetaBernoulli,
+    ColumnQuantiles,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
+    GaussianMean,
+)
 from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, RenyiDP
 
 # question → the column kinds it can be asked of
@@ -33,6 +41,8 @@ QUESTIONS = {
     "average": ("number",),
     "rate": ("count",),
     "duration": ("number",),
+    "median": ("number", "count"),
+    "quantiles": ("number", "count"),
 }
 
 
@@ -44,6 +54,8 @@ def model_for(
     n: int,
     budget: Promise,
     prior: Sequence[float] | None = None,
+    quantiles: Sequence[float] | None = None,
+    interval: float | None = 0.95,
 ) -> Any:
     """The model that answers ``question`` about column ``target``, with bounds from the schema."""
     column = column_for(schema, target, question)
@@ -59,6 +71,8 @@ def model_for(
             return mean_model(column, n=n, budget=budget, prior=prior)
         case "rate":
             return GammaPoisson(prior=pair(prior, (1.0, 2.0 / column.cap)), cap=column.cap)
+        case "median" | "quantiles":
+            return quantile_model(column, question, quantiles, prior, interval)
         case _:
             if column.lower < 0:
                 raise InvalidSchema(
@@ -66,6 +80,18 @@ def model_for(
                     "Declare lower: 0, or ask for its mean."
                 )
             return GammaExponential(prior=pair(prior, (2.0, column.upper)), cap=column.upper)
+
+
+def quantile_model(column: Any, question: str, levels: Any, prior: Any, interval: float | None) -> ColumnQuantiles:
+    """Quantiles of a column in its declared range; counts on whole numbers."""
+    if prior is not None:
+        raise InvalidModel("Quantiles are selected by rank and have no prior. Leave it out.")
+    if question == "median" and levels is not None and tuple(levels) != (0.5,):
+        raise InvalidModel("The median is one quantile, the 0.5. For others ask for quantiles.")
+    wanted = (0.5,) if question == "median" else (0.25, 0.5, 0.75) if levels is None else tuple(levels)
+    whole = column.kind == "count"
+    lower, upper = (0.0, float(column.cap)) if whole else (column.lower, column.upper)
+    return ColumnQuantiles(wanted, lower, upper, step=1.0 if whole else None, interval=interval)
 
 
 def column_for(schema: Schema, target: str, question: str) -> Any:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from onedraw.mechanisms import PerturbedMode
+from onedraw.mechanisms import ExponentialQuantiles, PerturbedMode
 from onedraw.models.fit_result import FitResult
 from onedraw.release import Certificate, Release
 from onedraw.release.reading import column_units, fit_of
 from onedraw.release.verification import rebuild_plan
 
 from .intervals import Interval, Parts, interval
+from .quantile_intervals import quantile_interval
 
 
 def release_interval(release: Release | Certificate, level: float = 0.95) -> Interval:
     """One entry for each released number; `PromiseRefused` says why where no interval can be vouched for."""
     certificate = release.certificate if isinstance(release, Release) else release
     plan = rebuild_plan(certificate)
+    if isinstance(plan.mechanism, ExponentialQuantiles):
+        return quantile_interval(certificate, plan, level)
     if certificate.draw.stages is not None and isinstance(plan.mechanism, PerturbedMode):
         return fit_interval(fit_of(certificate, plan), level)
     draws = np.array(certificate.draw.values, dtype=np.float64)

@@ -35,7 +35,7 @@ from onedraw.errors import CountMismatch, ExactnessRefused, PromiseRefused, Wron
 from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.accounts import QUOTED_DELTA
 from onedraw.mechanisms import Plan
-from onedraw.models import BetaTarget, ConjugateModel
+from onedraw.models import BetaTarget, ColumnQuantiles, ConjugateModel
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables import Table
 from onedraw.plain_text import acting, texts_in
@@ -250,14 +250,19 @@ def check_unit(plan: Plan, schema: Schema) -> None:
 
 def check_file(plan: Plan, data: Records) -> None:
     """Notice a damaged file before the charge: the columns that will be read can be decoded."""
-    if data.target is None or not isinstance(plan.model, ConjugateModel | Table):
+    if data.target is None or not isinstance(plan.model, ConjugateModel | Table | ColumnQuantiles):
         return data.check_whole()
     data.check_whole([data.target, *getattr(plan.model, "by", ())])
 
 
 def sums_exactly(plan: Plan) -> bool:
     """Whether all that is asked of the records is sums of whole numbers, which no rounding can change."""
-    return isinstance(plan.model, ConjugateModel) or plan.requires in ("candidates", "perturbed-mode", "added-noise")
+    return isinstance(plan.model, ConjugateModel) or plan.requires in (
+        "candidates",
+        "perturbed-mode",
+        "added-noise",
+        "ranks",
+    )
 
 
 def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:

@@ -96,7 +96,7 @@ def coefficient_table(release: Release | Certificate, level: float = 0.95) -> Co
     from onedraw.planning.released import fit_interval
 
     certificate = release.certificate if isinstance(release, Release) else release
-    fit = None if certificate.draw.stages is None else fit_of(certificate, rebuild_plan(certificate))
+    fit = fit_of(certificate, rebuild_plan(certificate)) if certificate.mechanism.name == "PerturbedMode" else None
     found = release_interval(certificate, level) if fit is None else fit_interval(fit, level)
     return CoefficientTable(
         certificate.draw.names,

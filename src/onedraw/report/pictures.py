@@ -91,6 +91,28 @@ def share_plot(rows: Sequence[Row]) -> Plot:
     return Plot(pictures, _axis(scale, percent=True))
 
 
+def quantile_plot(rows: Sequence[Row]) -> Plot:
+    """Dots with intervals on one axis that need not show zero."""
+    scale = _common_scale(rows, around_zero=False)
+    return Plot([_strip(row, scale, scale.ticks, zero=False) for row in rows], _axis(scale))
+
+
+def box_plot(rows: Sequence[Row]) -> Markup | None:
+    """Quartiles as a box, the median as a line in it, the outermost released quantiles as whiskers; on the axis of
+    `quantile_plot`. None where the quartiles or the median were not released."""
+    values = {row.name: row.value for row in rows}
+    parts = [values.get(name) for name in ("lower quartile", "median", "upper quartile")]
+    if None in parts:
+        return None
+    scale = _common_scale(rows, around_zero=False)
+    low, middle, high = (scale.at(float(part)) for part in parts if part is not None)
+    first, last = (scale.at(end(values.values())) for end in (min, max))
+    whisker = Markup('<line class="rail" x1="{}%" x2="{}%" y1="13" y2="13"/>').format(first, last)
+    box = Markup('<rect class="pale" x="{}%" y="4" width="{}%" height="18" rx="2"/>').format(low, round(high - low, 3))
+    line = Markup('<line class="zero" x1="{0}%" x2="{0}%" y1="4" y2="22"/>').format(middle)
+    return _frame(_grid(scale, scale.ticks), whisker, box, line)
+
+
 def tradeoff(attacker: Attacker) -> Markup:
     """Misses against false alarms: blind guessing is the diagonal, the promise keeps every attacker above the curve."""
     points = attacker.curve()

@@ -21,6 +21,7 @@ COLUMNS = {
     "folded": ("Name", "Value"),
     "single": ("Name", "Value"),
     "shares": ("Level", "Share"),
+    "quantiles": ("Quantile", "Value"),
     "coefficients": ("Column", "Coefficient"),
 }
 
@@ -35,6 +36,7 @@ KINDS = {
     "GaussianMean": "Mean",
     "GammaPoisson": "Rate of counts",
     "GammaExponential": "Rate of durations",
+    "ColumnQuantiles": "Quantiles",
     "Logistic": "Logistic regression",
     "BinaryRegression": "Logistic regression",
     "Softmax": "Multiclass logistic regression",
@@ -79,7 +81,9 @@ def results_of(
         "axis": plot.axis,
         "level": None if table is None else f"{100 * table.level:g} %",
         "ratios": ratios,
-        "columns": COLUMNS[form] if hasattr(model, "features") or form == "shares" else ("Name", "Value"),
+        "columns": COLUMNS[form]
+        if hasattr(model, "features") or form in ("shares", "quantiles")
+        else ("Name", "Value"),
         "meaning": meaning(model),
         "uncertainty": uncertainty(plan, table, why_none),
         "expected": expected_error_words(plan, share=share) if table is None else None,
@@ -90,6 +94,8 @@ def results_of(
         "allowance": "" if table is None else allowance_words(plan, rows),
         "allowances": table is not None and plan.draws > 1,
         "tested": table is not None and table.tested,
+        "parts": any(row["sampling"] for row in words),
+        "box": pictures.box_plot(rows) if form == "quantiles" else None,
     }
 
 
@@ -99,7 +105,7 @@ def form_of(certificate: Certificate, model: Any, count: int) -> str:
         return "folded"
     if count == 1:
         return "single"
-    return "shares" if kind_of(model) == "Histogram" else "coefficients"
+    return {"Histogram": "shares", "Quantiles": "quantiles"}.get(kind_of(model), "coefficients")
 
 
 def on_one_axis(rows: list[Row], form: str, names: list[str], model: Any) -> tuple[list[Row], bool]:
@@ -127,6 +133,8 @@ def declared_widths(names: list[str], model: Any) -> dict[str, float]:
 def plot_of(rows: list[Row], form: str, model: Any, *, alike: bool) -> pictures.Plot:
     if form == "shares":
         return pictures.share_plot(rows)
+    if form == "quantiles":
+        return pictures.quantile_plot(rows)
     if form == "single":
         return pictures.single_plot(rows[0], limits=public_range(model), percent=kind_of(model) == "Proportion")
     return pictures.interval_plot(rows, alike=alike)  # effects across whole ranges compare, however small one is
@@ -217,6 +225,8 @@ def meaning(model: Any) -> str:
             return f"The mean of the column, declared to lie between {shown(low)} and {shown(high)}."
         case "GammaPoisson":
             return f"The expected count of a record; counts above {shown(model.cap)} were read as {shown(model.cap)}."
+        case "ColumnQuantiles":
+            return f"Quantiles of the column, declared to lie between {shown(model.lower)} and {shown(model.upper)}: the share of records below each is its level."
         case "GammaExponential":
             return "Events per unit of time; its inverse is the mean duration."
         case "Network":
@@ -242,6 +252,11 @@ def allowance_words(plan: Any, rows: list[Row]) -> str:
 
 def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
+    if table is not None and kind_of(plan.model) == "Quantiles":
+        return (
+            f"Bars are {100 * table.level:g} % intervals for the quantile of the population the records were drawn from, sampling and noise for "
+            "privacy together, whatever the column is like; their ends were released with the quantiles, within the same spend."
+        )
     if table is not None:
         allowance = (
             " The thin ends are an allowance: a few draws show their own noise only roughly, and the records may be unlike the "

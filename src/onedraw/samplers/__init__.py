@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         secure_generator,
         seeded_generator,
     )
+    from onedraw.samplers.rank_selection import RankSelection
     from onedraw.samplers.sample import Sample
     from onedraw.samplers.selection import Selection
     from onedraw.samplers.stored import sampler_from_dict
@@ -61,6 +62,7 @@ __all__ = [
     "NoisySums",
     "Proximal",
     "Randomness",
+    "RankSelection",
     "Sample",
     "Selection",
     "chacha_key",
@@ -87,6 +89,7 @@ _HOME = {
     "LastIterateLangevin": "langevin",
     "MeasuredFirst": "measured_first",
     "Proximal": "proximal",
+    "RankSelection": "rank_selection",
     "Sample": "sample",
     "Selection": "selection",
     "check_sampler": "choice",

@@ -24,6 +24,7 @@ from onedraw.samplers.langevin import LastIterateLangevin
 from onedraw.samplers.measured_first import MeasuredFirst
 from onedraw.samplers.proximal import Proximal, geometry_of, iterations_of
 from onedraw.samplers.public_numbers import numbers_of_plan
+from onedraw.samplers.rank_selection import RankSelection
 from onedraw.samplers.selection import Selection
 
 STEP = 0.5
@@ -41,6 +42,7 @@ OWN = {
     "perturbed-mode": "Fit",
     "measured": "MeasuredFirst",
     "added-noise": "NoisySums",
+    "ranks": "RankSelection",
 }
 """Plans that are algorithms, and the one sampler that carries each of them out."""
 
@@ -62,6 +64,8 @@ def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[A
         return Exact(), "exact: the law has a closed form"
     if plan.requires == "candidates":
         return Selection(), "the plan's own algorithm: exact selection from public candidates"
+    if plan.requires == "ranks":
+        return RankSelection(), "the plan's own algorithm: exact selection by rank"
     if plan.requires == "perturbed-mode":
         return Fit(), "the plan's own algorithm: moments, perturbed mode and information"
     if plan.requires == "measured":

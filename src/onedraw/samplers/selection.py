@@ -85,10 +85,21 @@ def select(costs: Costs, generator: Generator, *, bits: int) -> int:
 
     ``costs`` are int64, of either sign, spread over less than 2^62; only differences count.
     """
+    return select_run(costs, np.ones(costs.shape, dtype=np.int64), generator, bits=bits)[0]
+
+
+def select_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int) -> tuple[int, int]:
+    """Of runs of ``lengths[k]`` candidates each, all of cost ``costs[k]``: which run, and which candidate of it.
+
+    The same law as `select` on all candidates one by one; lengths are at least 1 and add up to less than 2^62.
+    """
     behind = _behind(costs)
     buckets = _buckets(behind, bits)
     order = np.argsort(buckets, kind="stable")
-    counts = np.bincount(buckets, minlength=LAST_BUCKET + 1).tolist()
+    up_to = np.cumsum(lengths[order])
+    last = np.searchsorted(buckets[order], np.arange(LAST_BUCKET + 1), side="right")
+    ends = np.concatenate([[0], up_to])[last].tolist()
+    counts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
     masses = [count << (LAST_BUCKET - bucket) for bucket, count in enumerate(counts)]
     total = sum(masses)
     while True:
@@ -97,9 +108,11 @@ def select(costs: Costs, generator: Generator, *, bits: int) -> int:
             if place < mass:
                 break
             place, first = place - mass, first + counts[bucket]
-        index = int(order[first + (place >> (LAST_BUCKET - bucket))])
+        candidate = first + (place >> (LAST_BUCKET - bucket))
+        at = int(np.searchsorted(up_to, candidate, side="right"))
+        index = int(order[at])
         if accepts(int(behind[index]), bits, bucket, generator):
-            return index
+            return index, candidate - int(up_to[at] - lengths[index])
 
 
 def _behind(costs: Costs) -> Costs:

@@ -19,6 +19,7 @@ _KNOWN = {
     "NUTS": "hamiltonian",
     "NoisySums": "noisy_sums",
     "Proximal": "proximal",
+    "RankSelection": "rank_selection",
     "Selection": "selection",
 }
 

@@ -1,0 +1,204 @@
+"""Quantiles by rank, written down again: exp(−η·distance of the wanted rank), place by place, level by level.
+
+The worst pair of one selection has its mass on places that all lose a rank while a few gain one: ⌊r⌋ records at the low end, two
+at the last place but one, the others at the top, and one moved from end to end. There the whole range 2η is attained, and with
+it the pure ε. Small plans are enumerated whole: every cut, every pick of every level, every end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from onedraw import audit
+from onedraw.mechanisms import ExponentialQuantiles, Plan, calibrate
+from onedraw.mechanisms.quantile_tree import UNITS, Node, quantile_tree
+from onedraw.models import ColumnQuantiles
+from onedraw.privacy import BoundedRange, Promise
+
+from .case import Array, Case, LogDensity, Pair
+
+BITS = 40
+
+
+@dataclass(frozen=True)
+class FirstSelection(Case):
+    """The first selection of a plan, from all records; its promise is its own part of the plan's."""
+
+    @property
+    def promise(self) -> Promise:
+        return BoundedRange(self.plan.parameters["epsilon_1"])
+
+    def faulty(self, factor: float) -> Plan:
+        return with_widths(self.plan, factor)
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        edges = np.unique(np.concatenate([self.edges(pair.first), self.edges(pair.second)]))
+        laws = [special.softmax(self.log_masses(records, edges, factor)) for records in (pair.first, pair.second)]
+        return audit.finite_profile(*laws)
+
+    def edges(self, records: Any) -> Array:
+        """Where the distance may change: at every atom, and after it."""
+        places = np.unique(self.places(records))
+        return np.unique(np.concatenate([[0], places, places + 1, [self.plan.model.steps + 1]]))
+
+    def places(self, records: Any) -> Any:
+        model = self.plan.model
+        return np.rint((np.asarray(records, dtype=np.float64) - model.lower) / model.step).astype(np.int64)
+
+    def log_masses(self, records: Any, edges: Any, factor: float) -> Array:
+        """Of the places from each edge to the next."""
+        return np.asarray(np.log(np.diff(edges)) + self.log_weights(records, edges[:-1], factor))
+
+    def log_weights(self, records: Any, at: Any, factor: float) -> Array:
+        root = quantile_tree(self.plan.model.levels)
+        places, eta = np.sort(self.places(records)), factor * eta_of(self.plan, 0)
+        below, up_to = np.searchsorted(places, at), np.searchsorted(places, at, side="right")
+        wanted = root.share / UNITS * len(places)
+        if root.splits:  # a cut: with ties in any order, the ranks inside an atom lie evenly
+            return _cut_weights(below, up_to, wanted, eta)
+        return np.asarray(-eta * np.maximum(0.0, np.maximum(wanted - up_to, below - wanted)))
+
+    def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
+        model, index = self.plan.model, quantile_tree(self.plan.model.levels).index
+
+        def density(draws: Array) -> Array:
+            places = self.places(np.asarray(draws).reshape(len(draws), -1)[:, index])
+            return self.log_weights(records, np.clip(places, 0, model.steps), factor)
+
+        return density
+
+
+def _cut_weights(below: Any, up_to: Any, wanted: float, eta: float) -> Array:
+    """log of the mean of exp(−η|c − r|) over c = below … up_to, the ranks of the cuts that show as one place."""
+    found = np.empty(len(below))
+    for index, (first, last) in enumerate(zip(below.tolist(), up_to.tolist(), strict=True)):
+        ranks = np.arange(first, last + 1)
+        found[index] = special.logsumexp(-eta * np.abs(ranks - wanted)) - math.log(len(ranks))
+    return found
+
+
+@dataclass(frozen=True)
+class WholeRelease(Case):
+    """Everything a small plan publishes, enumerated: the quantiles of all levels, and the ends of their intervals."""
+
+    def faulty(self, factor: float) -> Plan:
+        return with_widths(self.plan, factor)
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        first, second = (self.law(records, factor) for records in (pair.first, pair.second))
+        outcomes = sorted(first.keys() | second.keys())
+        laws = [np.array([law.get(outcome, 0.0) for outcome in outcomes]) for law in (first, second)]
+        return audit.finite_profile(*laws)
+
+    def law(self, records: Any, factor: float = 1.0) -> dict[tuple[int, ...], float]:
+        """Probability of every outcome: places of the quantiles, then of the ends."""
+        model, n = self.plan.model, len(records)
+        places = np.rint((np.asarray(records, dtype=np.float64) - model.lower) / model.step).astype(int)
+        refined = sorted(int(place) * n + index for index, place in enumerate(places))
+        found: dict[tuple[int, ...], float] = {}
+        ends = self.end_laws(sorted(places.tolist()), factor)
+        for picks, chance in self.tree_law(quantile_tree(model.levels), refined, 0, (model.steps + 1) * n, n, factor):
+            key = tuple(picks[index] for index in sorted(picks))
+            for chosen in itertools.product(*(range(model.steps + 1) for _ in ends)):
+                also = math.prod(law[place] for law, place in zip(ends, chosen, strict=True))
+                found[key + chosen] = found.get(key + chosen, 0.0) + chance * also
+        return found
+
+    def tree_law(
+        self, node: Node | None, part: list[int], low: int, high: int, n: int, factor: float
+    ) -> Iterator[tuple[dict[int, int], float]]:
+        if node is None:
+            yield {}, 1.0
+            return
+        eta, wanted, steps = (
+            factor * eta_of(self.plan, node.depth),
+            node.share / UNITS * len(part),
+            self.plan.model.steps,
+        )
+        if not node.splits:
+            values = range(min(low // n, steps), min(high // n, steps) + 1)
+            for value, chance in zip(values, rank_law([key // n for key in part], values, wanted, eta), strict=True):
+                yield {node.index: value}, chance
+            return
+        cuts = range(low, high + 1)
+        weights = np.array([-eta * abs(sum(key < cut for key in part) - wanted) for cut in cuts])
+        for cut, chance in zip(cuts, special.softmax(weights), strict=True):
+            left, right = [key for key in part if key < cut], [key for key in part if key >= cut]
+            for low_picks, p in self.tree_law(node.left, left, low, cut, n, factor):
+                for high_picks, q in self.tree_law(node.right, right, cut, high, n, factor):
+                    yield {node.index: min(cut // n, steps), **low_picks, **high_picks}, float(chance) * p * q
+
+    def end_laws(self, places: list[int], factor: float) -> list[Array]:
+        numbers, steps, n = self.plan.parameters, self.plan.model.steps, len(places)
+        if "width_ends" not in numbers:
+            return []
+        eta = factor * numbers["width_ends"] * UNITS / 2.0**BITS
+        ranks = [(name, value) for name, value in numbers.items() if "_rank_" in name and value >= 0]
+        wanted = [rank if name.startswith("lower") else n - rank for name, rank in ranks]
+        return [rank_law(places, range(steps + 1), rank, eta) for rank in wanted]
+
+
+def rank_law(places: list[int], values: range, wanted: float, eta: float) -> Array:
+    below = np.array([sum(place < value for place in places) for value in values])
+    up_to = np.array([sum(place <= value for place in places) for value in values])
+    distance = np.maximum(0.0, np.maximum(wanted - up_to, below - wanted))
+    return np.asarray(special.softmax(-eta * distance))
+
+
+def eta_of(plan: Plan, depth: int) -> float:
+    return plan.parameters[f"width_{depth + 1}"] * UNITS / 2.0**BITS
+
+
+def with_widths(plan: Plan, factor: float) -> Plan:
+    """The same promise, every width times the factor."""
+    numbers = {
+        name: math.floor(value * factor) * 1.0 if name.startswith("width") else value for name, value in plan.numbers
+    }
+    return Plan(plan.mechanism, plan.request, tuple(numbers.items()), plan.guarantee)
+
+
+# ── the cases ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def selection_case(plan: Plan) -> FirstSelection:
+    """The first selection of any plan, on its worst pair and on the mirror image."""
+    model, n = plan.model, plan.n
+    wanted = quantile_tree(model.levels).share / UNITS * n
+    worst, mirrored = _worst(model, n, wanted), _worst(model, n, n - wanted, mirrored=True)
+    pairs = worst, mirrored, _worst(model, n, wanted, at=model.steps // 2)
+    reason = "the other records crowd at the ends, so that most places lose a rank while the last ones gain it"
+    sure = model.steps >= 64 and not quantile_tree(model.levels).splits
+    return FirstSelection(plan, pairs, reason, sure)
+
+
+def _worst(model: ColumnQuantiles, n: int, wanted: float, *, at: int | None = None, mirrored: bool = False) -> Pair:
+    """Two records at the last place but one; or ``at`` the middle, where draws are told apart most often."""
+    low, high, last = 0, model.steps, max(model.steps - 1, 0) if at is None else at
+    below = min(max(math.floor(wanted), 1), n)
+    others = ([low] * (below - 1) + [last] * 2 + [high] * n)[: n - 1]
+    places = [[*others, low], [*others, high]]
+    if mirrored:
+        places = [[model.steps - place for place in row] for row in places]
+    values = [[float(model.value(place)) for place in row] for row in places]
+    name = "one record from end to end" + (", mirrored" if mirrored else "" if at is None else ", in two halves")
+    return Pair(name, *values)
+
+
+def quantile_cases(budget: Promise) -> list[Case]:
+    """One selection on a fine lattice; small plans of two levels, and with the ends of an interval, whole."""
+    single = calibrate(ExponentialQuantiles(), ColumnQuantiles((0.5,), 0.0, 1.0, interval=None), budget, n=20)
+    levels = ColumnQuantiles((0.25, 0.5, 0.75), 0.0, 8.0, step=1.0, interval=None)
+    small = calibrate(ExponentialQuantiles(), levels, budget, n=4)
+    pairs = tuple(
+        Pair(f"{crowd} and one from {start} to {end}", [*crowd, start], [*crowd, end])
+        for crowd, start, end in (([3, 3, 8], 0, 8), ([0, 5, 5], 0, 6), ([0, 0, 8], 0, 8))
+    )
+    reason = "no pair is worst for all levels at once, and promises of several selections add up their worst"
+    return [selection_case(single), WholeRelease(small, pairs, reason, False, "two levels")]

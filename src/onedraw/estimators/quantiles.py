@@ -1,0 +1,105 @@
+"""Quantiles of one column, selected by rank: no prior, no draw of a posterior, ties and spikes as they are."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from onedraw.errors import InvalidModel, WrongCall
+from onedraw.mechanisms import ExponentialQuantiles
+from onedraw.models import ColumnQuantiles
+from onedraw.planning import Choices, Interval, choices, release_interval
+from onedraw.planning.quantile_intervals import why_no_ends, why_selected
+from onedraw.privacy import Promise
+
+from .columns import ColumnEstimator, declared_range
+from .fitting import cached
+
+Array = NDArray[np.float64]
+
+
+class DPQuantile(ColumnEstimator):
+    """Quantiles of numbers in declared ``bounds`` = (low, high), under differential privacy.
+
+    ``DPQuantile(epsilon=1.0, quantiles=[0.25, 0.5, 0.75], bounds=(0, 100)).fit(column).quantiles_``
+
+    Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
+    `DPLogisticRegression`; ``quantiles``, one level or several, each between 0 and 1; ``step``, what the column is rounded to
+    (1 for whole numbers), by default a millionth of the range; ``interval``, the level of intervals that are released within
+    the same spend, or None: then all of it goes to the quantiles.
+
+    Attributes: ``quantiles_`` (in the order of ``levels_``), ``levels_``, ``iqr_`` (NaN unless both quartiles were asked for),
+    ``rank_error_`` (expected, from public numbers, as a share of the records), ``draws_``, ``n_features_in_``,
+    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    """
+
+    mechanism = "auto"
+    prior = None
+    n_draws = 1
+
+    def __init__(
+        self,
+        epsilon: Any = None,
+        *,
+        quantiles: Any = (0.5,),
+        delta: Any = 1e-6,
+        bounds: Any = None,
+        step: Any = None,
+        interval: Any = 0.95,
+        accept: Any = (),
+        check: Any = None,
+        ledger: Any = None,
+        dataset: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.quantiles = quantiles
+        self.delta = delta
+        self.bounds = bounds
+        self.step = step
+        self.interval = interval
+        self.accept = accept
+        self.check = check
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def _model(self, n: int, budget: Promise) -> ColumnQuantiles:
+        low, high = declared_range(self)
+        levels: Any = [self.quantiles] if isinstance(self.quantiles, numbers.Real) else self.quantiles
+        if isinstance(levels, str) or not hasattr(levels, "__iter__"):
+            raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], but {self.quantiles!r} came.")
+        return ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval)
+
+    def _planned(self, model: Any, budget: Promise, n: int) -> Choices:
+        self._accepted()
+        found: Choices = cached(choices, model, budget, n=n, mechanisms=(ExponentialQuantiles(),))
+        return replace(found, why=why_selected(found.best))
+
+    def _keep(self, centre: Array) -> None:
+        plan = self.choice_.best
+        self.levels_, self.quantiles_ = np.array(plan.model.levels), centre
+        self.rank_error_ = np.array(plan.mechanism.rank_errors(plan))  # type: ignore[attr-defined]
+        quartiles = [
+            float(centre[self.levels_ == level][0]) if level in self.levels_ else np.nan for level in (0.25, 0.75)
+        ]
+        self.iqr_ = quartiles[1] - quartiles[0]
+
+    @property
+    def interval_reason_(self) -> str:
+        """Why there is no interval; empty if there is one."""
+        check_is_fitted(self)
+        return "" if self.certificate_.draw.stages is not None else why_no_ends(self.choice_.best)
+
+    def _interval(self, level: Any) -> Interval:
+        if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0.0 < float(level) < 1.0:
+            raise WrongCall(f"level is a probability such as 0.95, but {level!r} came.")
+        return release_interval(self.release_, float(level))
+
+    def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
+        return "quantile", names

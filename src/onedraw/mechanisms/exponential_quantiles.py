@@ -1,0 +1,290 @@
+"""Quantiles by the exponential mechanism on whole numbers (A. Smith, STOC 2011; McSherry and Talwar, FOCS 2007).
+
+A place v of the lattice is selected with probability ∝ exp(−η·d(v)), d(v) the distance of the wanted rank from the ranks
+that v has among the records, [#{x < v}, #{x ≤ v}]: 0 for every place that is a quantile of that level, ties or not.
+Replacing a record moves d by at most 1, so the log-ratio has range 2η. Several quantiles share log-many levels
+(quantile_tree.py); the two ends of every interval are selections of their own, at ranks that leave room for the sample's
+error and for the selection's. Statement and proof: exponential_quantiles.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
+from onedraw.models import ColumnQuantiles
+from onedraw.privacy import (
+    ZCDP,
+    ApproxDP,
+    Assumption,
+    BoundedRange,
+    BoundedRangeCurve,
+    Guarantee,
+    Neighbours,
+    Promise,
+    Provenance,
+    PureDP,
+    RenyiDP,
+    compose,
+)
+from onedraw.privacy.curves import add_curves
+from onedraw.privacy.rounding import fraction_up, text
+
+from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
+from .quantile_ends import NO_END, end_ranks, misses
+from .quantile_target import BITS, QuantileTarget
+from .quantile_tree import UNITS, Node, level_costs, quantile_tree, rank_variances
+
+LARGEST_WIDTH = 2**40
+LARGEST, SMALLEST = 2.0**10, 2.0**-60
+PRECISION = 2.0**-24
+MARGIN = 2.0**-23
+"""Taken off what a search finds, so that the last digits of another machine do not matter."""
+
+TOLERATED = 1.05
+"""How many times larger the error of a quantile, sampling included, may become to pay for the interval."""
+
+THEOREM = (
+    "the exponential mechanism on ranks (McSherry and Talwar, FOCS 2007; Smith, STOC 2011): replacing a record moves every rank "
+    "distance by at most 1; levels of halving (Kaplan, Schnapp and Stemmer, ICML 2022) and interval ends add up"
+)
+
+
+@register_mechanism
+@dataclass(frozen=True)
+class ExponentialQuantiles(Mechanism):
+    """Exact selection of lattice places by rank; nothing converges, nothing is assumed."""
+
+    title: ClassVar[str] = "exponential mechanism on ranks"
+    requires: ClassVar[str] = "ranks"
+    """The plan *is* an algorithm: its only sampler is `RankSelection`."""
+
+    def closed_form(self, model: Any) -> bool:
+        return False
+
+    def heading(self, plan: Plan) -> str:
+        levels, ends = len(_widths(plan.parameters)), "width_ends" in plan.parameters
+        steps = "one selection" if levels == 1 else f"{len(plan.model.levels)} quantiles in {levels} levels"
+        return f"{self.title}, {steps}{', and the ends of intervals' if ends else ''}"
+
+    # ── calibration ────────────────────────────────────────────────────────────────────────────────────────
+
+    def calibrate(self, request: Request) -> Plan:
+        _check(request)
+        root = quantile_tree(request.model.levels)  # type: ignore[attr-defined]  # checked above
+        costs = level_costs(root)
+        alone = largest_weights(request, costs, 0, share=0.0)
+        share = _share_of_ends(request, root, alone)
+        weights = largest_weights(request, costs, 2 * len(request.model.levels), share=share) if share else alone  # type: ignore[attr-defined]
+        widths = [math.floor(Fraction(weight) * 2**BITS / UNITS) for weight in weights[: len(costs)]]
+        numbers = {f"width_{depth}": float(width) for depth, width in enumerate(widths, 1)}
+        if share:
+            width = math.floor(Fraction(weights[-1]) * 2**BITS / UNITS)
+            ranks = end_ranks(request.model, request.n, _weight(width))
+            if any(rank != NO_END for rank in ranks):
+                numbers |= {"width_ends": float(width)} | _named(ranks)
+            else:  # no end would lie inside the records: all of it to the quantiles
+                numbers = {
+                    f"width_{d}": float(math.floor(Fraction(w) * 2**BITS / UNITS)) for d, w in enumerate(alone, 1)
+                }
+        return self._plan(request, numbers)
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        _check(request)
+        levels = len(level_costs(quantile_tree(request.model.levels)))  # type: ignore[attr-defined]
+        wanted = [f"width_{depth}" for depth in range(1, levels + 1)]
+        if "width_ends" in parameters:
+            wanted += ["width_ends", *_named([0] * 2 * len(request.model.levels))]  # type: ignore[attr-defined]
+        if not set(wanted) <= set(parameters):
+            raise PromiseRefused("The plan does not state the numbers its levels need.")
+        return self._plan(request, {name: parameters[name] for name in wanted})
+
+    def target(self, plan: Plan, summary: Any) -> QuantileTarget:
+        numbers, model = plan.parameters, plan.model
+        ends = [int(numbers[name]) for name in _named([0] * 2 * len(model.levels))] if "width_ends" in numbers else []
+        return QuantileTarget(
+            model, summary, quantile_tree(model.levels), widths=tuple(_widths(numbers)),
+            width_ends=int(numbers.get("width_ends", 0)), ends=tuple(ends),
+        )  # fmt: skip
+
+    # ── what is published, and what follows ────────────────────────────────────────────────────────────────
+
+    def stage_sizes(self, plan: Plan) -> dict[str, int]:
+        size = len(plan.model.levels)
+        return {"quantiles": size, "lower": size, "upper": size} if "width_ends" in plan.parameters else {}
+
+    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
+        return np.array(stages["quantiles"], dtype=np.float64)
+
+    def rank_errors(self, plan: Plan) -> list[float]:
+        """Of each quantile, the expected error of its rank as a share of the records, where they lie evenly about it."""
+        return _rank_errors(
+            quantile_tree(plan.model.levels), [float(_weight(width)) for width in _widths(plan.parameters)], plan
+        )
+
+    # ── the plan ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _plan(self, request: Request, stated: Mapping[str, float]) -> Plan:
+        widths = {name: _whole(name, value) for name, value in stated.items() if name.startswith("width")}
+        model: Any = request.model
+        if "width_ends" in widths:
+            ranks = [
+                _whole(name, stated[name], least=NO_END, most=request.n) for name in _named([0] * 2 * len(model.levels))
+            ]
+            if misses(model, request.n, _weight(widths["width_ends"]), ranks) > (1.0 - model.interval) * (1.0 + 1e-6):
+                raise PromiseRefused("The ranks stated for the ends of intervals do not give the level stated.")
+        ranges = ranges_of(quantile_tree(model.levels), _widths(widths), widths.get("width_ends", 0))
+        promise = promise_of_ranges(ranges, request.budget, request.records_per_person)
+        spent = {f"epsilon_{depth}": fraction_up(part) for depth, part in enumerate(ranges[: len(_widths(widths))], 1)}
+        if "width_ends" in widths:
+            spent["epsilon_end"] = fraction_up(ranges[-1])
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREM, _assumptions(request))
+        return Plan(self, request, tuple({**stated, **spent}.items()), guarantee)
+
+
+# ── the promise ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ranges_of(root: Node, widths: Sequence[int], width_ends: int) -> list[Fraction]:
+    """The range of the log-ratios of every level, then of every end, for one replaced record."""
+    ranges = [cost * _weight(width) for cost, width in zip(level_costs(root), widths, strict=True)]
+    quantiles = len(list(root.nodes))
+    return ranges + [2 * _weight(width_ends)] * (2 * quantiles if width_ends else 0)
+
+
+def promise_of_ranges(ranges: Sequence[Fraction], budget: Promise, records_per_person: int) -> Promise:
+    """One selection keeps its range; several add up, as a pure ε or, where that is not asked for, as Rényi curves."""
+    parts = [part * records_per_person for part in ranges]
+    if len(parts) == 1:
+        return BoundedRange(fraction_up(parts[0]))
+    if _pure(budget):
+        return PureDP(fraction_up(sum(parts, Fraction(0))))
+    return compose(*(RenyiDP(BoundedRangeCurve(fraction_up(part))) for part in parts))
+
+
+def largest_weights(request: Request, costs: Sequence[Fraction], ends: int, *, share: float) -> list[float]:
+    """η of every level, and last of an end where there are any: the largest that the budget allows.
+
+    ``share`` of the range goes to all ends together; the levels' parts grow with what they cost, as cost^⅔.
+    """
+    whole = sum(float(cost) ** (2 / 3) for cost in costs)
+    parts = [(1.0 - share) * float(cost) ** (2 / 3) / whole for cost in costs] + [share / max(ends, 1)] * ends
+    total = _largest_total(request.budget, tuple(parts), request.records_per_person)
+    levels = [total * part / float(cost) for part, cost in zip(parts, costs, strict=False)]
+    return levels + ([total * parts[-1] / 2.0] if ends else [])
+
+
+@lru_cache(maxsize=256)
+def _largest_total(budget: Promise, parts: tuple[float, ...], records_per_person: int) -> float:
+    """Σ of the ranges, for one record, with which the budget is kept."""
+    if len(parts) == 1 and isinstance(budget, BoundedRange | PureDP):
+        return budget.stated_epsilon / records_per_person
+    if _pure(budget):
+        stated = budget.stated_epsilon / (2.0 if isinstance(budget, BoundedRange) else 1.0)  # type: ignore[attr-defined]
+        return float(stated / records_per_person * (1.0 - MARGIN))
+
+    def keeps(total: float) -> bool:
+        ranges = [total * part * records_per_person for part in parts]
+        if len(ranges) == 1:
+            return BoundedRange(ranges[0]).implies(budget)
+        return RenyiDP(add_curves((BoundedRangeCurve(part), 1) for part in ranges)).implies(budget)
+
+    low, high = SMALLEST, LARGEST
+    if not keeps(low):
+        raise PromiseRefused(
+            f"{budget} leaves a selection a range below {text(low)}: the records would not matter. Use a larger budget."
+        )
+    while high - low > PRECISION * low:
+        middle = (low * high) ** 0.5 if high > 2.0 * low else low + (high - low) / 2.0
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return low * (1.0 - MARGIN)
+
+
+def _pure(budget: Promise) -> bool:
+    return isinstance(budget, PureDP | BoundedRange) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0.0)
+
+
+def _share_of_ends(request: Request, root: Node, alone: Sequence[float]) -> float:
+    """What the ends may have, so that a quantile's error, sampling included, grows by at most the tolerated factor.
+
+    From public numbers: the rank's standard deviation is √(nq(1 − q)) from sampling, and grows as 1/(1 − share) from
+    selecting. Zero where no interval is asked for, or where the ends would be left too little to be of use.
+    """
+    model: Any = request.model
+    if model.interval is None:
+        return 0.0
+    sampling = np.array([request.n * level * (1.0 - level) for level in model.levels])
+    selecting = np.array(rank_variances(root, tuple(alone), len(model.levels)))
+    allowed = ((TOLERATED**2 - 1.0) * sampling / selecting + TOLERATED**2).min()
+    return float(min(1.0 - 1.0 / math.sqrt(allowed), 0.9))
+
+
+def _rank_errors(root: Node, weights: Sequence[float], plan: Plan) -> list[float]:
+    variances = rank_variances(root, tuple(float(weight) for weight in weights), len(plan.model.levels))
+    return [math.sqrt(variance) / plan.n for variance in variances]
+
+
+# ── small questions ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _weight(width: int) -> Fraction:
+    """η: what one record is worth, of a width of so many lattice steps for one unit of rank."""
+    return Fraction(width * UNITS, 2**BITS)
+
+
+def _widths(numbers: Mapping[str, float]) -> list[int]:
+    return [int(value) for name, value in numbers.items() if name.startswith("width_") and name != "width_ends"]
+
+
+def _named(ranks: Sequence[int]) -> dict[str, float]:
+    half = len(ranks) // 2
+    names = [f"{side}_rank_{index}" for side in ("lower", "upper") for index in range(1, half + 1)]
+    return dict(zip(names, map(float, ranks), strict=True))
+
+
+def _whole(name: str, value: float, least: int = 1, most: int = LARGEST_WIDTH) -> int:
+    if not (least <= value <= most and value == int(value)):
+        raise PromiseRefused(
+            f"The plan's {name} is not a whole number from {least} to {most:,}. The budget is too small or too large for this "
+            "mechanism's lattice; use another."
+        )
+    return int(value)
+
+
+def _check(request: Request) -> None:
+    if not isinstance(request.model, ColumnQuantiles):
+        raise InvalidModel(
+            f"ExponentialQuantiles selects quantiles of one column, but a {type(request.model).__name__} came. Use "
+            "models.ColumnQuantiles(levels, lower, upper)."
+        )
+    if not isinstance(request.budget, PureDP | BoundedRange | ZCDP | RenyiDP | ApproxDP):
+        raise UnsupportedBudget(
+            f"The exponential mechanism is calibrated to PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, but {request.budget} "
+            "came. Use PureDP(epsilon), ZCDP(rho) or ApproxDP(epsilon, delta)."
+        )
+    if request.gamma:
+        raise UnsupportedBudget("Quantiles are selected exactly and need no reserve; leave out gamma.")
+    if request.draws != 1:
+        raise PromiseRefused(
+            "Quantiles are released once: further draws of the same ranks would only share the budget. Use draws=1."
+        )
+    if (request.model.steps + 1) * request.n >= 2**61:
+        raise PromiseRefused(
+            f"{request.n:,} records on {request.model.steps:,} lattice steps are more than whole numbers of 64 bits hold. "
+            "Declare a coarser step."
+        )
+
+
+def _assumptions(request: Request) -> tuple[Assumption, ...]:
+    return (
+        *fixed_in_advance(request, "levels, bounds, step"),
+        Assumption("every record is clamped to the range and rounded to the lattice by itself", Provenance.ENFORCED),
+        Assumption("selections are exact, on whole numbers; ties are kept in an order drawn without the records", Provenance.ENFORCED),
+    )  # fmt: skip

@@ -1,0 +1,108 @@
+"""The selections of an `ExponentialQuantiles` plan, once the records are there: what its sampler is handed.
+
+Places of the lattice between two neighbouring records have the same ranks, so they form one *run*: of so many places, with
+one cost. A selection is a choice among at most 2n + 1 runs, however fine the lattice.
+
+A quantile at which the records are cut in two needs ties to be cut too. There the lattice is refined: record i at place k
+becomes k·n + π(i), π an order drawn without the records, and a cut is a place of the refined lattice. All records are then
+different, and which of the tied ones go left changes nothing but who is counted where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from onedraw.models.column_quantiles import ColumnQuantiles, Places
+
+from .quantile_tree import UNITS, Node
+
+BITS = 40
+"""Costs are whole numbers on the lattice 2^−BITS."""
+
+LARGEST_COST = 2**61
+"""Costs are cut here, 2^21 behind the best: cutting moves two of them apart by no more than before."""
+
+Integers = NDArray[np.int64]
+
+
+class Runs(NamedTuple):
+    """Places ``first[j] … first[j] + lengths[j] − 1`` have the cost ``costs[j]``."""
+
+    costs: Integers
+    lengths: Integers
+    first: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileTarget:
+    """One data set's selection problem. As private as the records: never printed or written."""
+
+    model: ColumnQuantiles
+    places: Places
+    root: Node
+    widths: tuple[int, ...]
+    width_ends: int = 0
+    ends: tuple[int, ...] = ()
+    bits: int = BITS
+
+    def __repr__(self) -> str:
+        return f"QuantileTarget(n={self.places.n}, levels={len(self.widths)}, records=<private>)"
+
+    def refined(self, generator: Generator) -> Integers:
+        """The records as different whole numbers, in order."""
+        n = self.places.n
+        if not self.root.splits:
+            return self.places.sorted * n
+        return np.sort(self.places.sorted * n + generator.permutation(n))
+
+    def whole(self) -> tuple[int, int]:
+        """The first and the last cut: before and after every record."""
+        return 0, (self.model.steps + 1) * self.places.n
+
+    def cuts(self, node: Node, records: Integers, low: int, high: int) -> Runs:
+        """Cuts in [low, high] of a part of the refined records, which all lie in [low, high)."""
+        size = len(records)
+        edges = np.concatenate([[low - 1], records, [high]]).astype(np.int64)  # cut z: after records below z
+        behind = np.abs(np.arange(size + 1, dtype=np.int64) * UNITS - node.share * size)
+        return _without_empty(_costs(behind, self.widths[node.depth]), np.diff(edges), edges[:-1] + 1)
+
+    def values(self, node: Node, records: Integers, low: int, high: int) -> Runs:
+        """Lattice places between the two cuts, for a part that is cut no further: ties count as one place."""
+        n = max(self.places.n, 1)
+        first, last = (
+            min(cut // n, self.model.steps) for cut in (low, high)
+        )  # the last cut lies beyond the last place
+        return _by_rank(records // n, first, last, node.share * len(records), self.widths[node.depth])
+
+    def end(self, index: int) -> Runs:
+        """Lattice places by their distance from the rank of an end; upper ends count from the top."""
+        half, n, rank = len(self.ends) // 2, self.places.n, self.ends[index]
+        wanted = rank if index < half else n - rank
+        return _by_rank(self.places.sorted, 0, self.model.steps, wanted * UNITS, self.width_ends)
+
+
+def _by_rank(places: Integers, low: int, high: int, wanted: int, width: int) -> Runs:
+    """Places low … high, by the distance of ``wanted``/UNITS from [#{x < v}, #{x ≤ v}]."""
+    atoms, counts = np.unique(places, return_counts=True)
+    up_to = np.cumsum(counts, dtype=np.int64)
+    # gap before the first atom, atom, gap, atom, …, gap after the last
+    first = np.concatenate([[low], np.column_stack([atoms, atoms + 1]).reshape(-1)]).astype(np.int64)
+    below = np.concatenate([[0], np.column_stack([up_to - counts, up_to]).reshape(-1)]).astype(np.int64)
+    at_most = np.concatenate([[0], np.column_stack([up_to, up_to]).reshape(-1)]).astype(np.int64)
+    lengths = np.diff(np.append(first, high + 1))
+    behind = np.maximum(0, np.maximum(wanted - at_most * UNITS, below * UNITS - wanted))
+    return _without_empty(_costs(behind, width), lengths, first)
+
+
+def _costs(behind: Integers, width: int) -> Integers:
+    return np.minimum(behind, LARGEST_COST // width) * width
+
+
+def _without_empty(costs: Integers, lengths: Integers, first: Integers) -> Runs:
+    kept = lengths > 0
+    return Runs(costs[kept], lengths[kept], first[kept])

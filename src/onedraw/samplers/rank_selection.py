@@ -1,0 +1,86 @@
+"""Quantiles, selected exactly: every choice is `select_run` on whole numbers, level by level, then the ends of intervals.
+
+The order of the selections does not matter: a part's records are fixed by the cuts around it, which have been selected
+before it, and by nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from onedraw import errors, privacy
+from onedraw.samplers.sample import Sample
+from onedraw.samplers.selection import select_run
+
+
+@dataclass(frozen=True)
+class RankSelection:
+    """The sampler of `ExponentialQuantiles`, and of nothing else."""
+
+    randomness: ClassVar[str] = "numpy"
+
+    def exactness(self, plan: Any) -> privacy.Exactness:
+        """Exact, in whole numbers: no assumption about real arithmetic is left."""
+        if getattr(plan, "requires", "exact") != "ranks":
+            raise errors.ExactnessRefused(
+                "RankSelection() selects quantiles by the ranks that an ExponentialQuantiles() plan lays out, and this plan has "
+                "none. Leave the sampler out to have one chosen."
+            )
+        return privacy.Exact()
+
+    def to_dict(self) -> dict[str, object]:
+        return {"name": "RankSelection"}
+
+    def run(self, target: Any, generator: Generator, *, size: int = 1) -> Sample:
+        """``size`` rows of quantiles; the ends of intervals, where there are any, as a stage of the first."""
+        rows = [_quantiles(target, generator) for _ in range(size)]
+        values = target.model.value(np.array(rows))
+        if not target.ends:
+            return Sample(values)
+        lower, upper = _ends(target, generator)
+        stages = {"quantiles": values[0].tolist(), "lower": lower, "upper": upper}
+        return Sample(values, stages=stages)
+
+
+def _quantiles(target: Any, generator: Generator) -> list[int]:
+    """The selected places, in the order of the levels."""
+    found: dict[int, int] = {}
+    records = target.refined(generator)
+
+    def visit(node: Any, part: NDArray[np.int64], low: int, high: int) -> None:
+        if not node.splits:
+            found[node.index] = _chosen(target.values(node, part, low, high), target.bits, generator)
+            return
+        cut = _chosen(target.cuts(node, part, low, high), target.bits, generator)
+        found[node.index] = min(cut // max(target.places.n, 1), target.model.steps)
+        middle = int(np.searchsorted(part, cut))
+        for child, records, ends in ((node.left, part[:middle], (low, cut)), (node.right, part[middle:], (cut, high))):
+            if child is not None:
+                visit(child, records, *ends)
+
+    visit(target.root, records, *target.whole())
+    return [found[index] for index in sorted(found)]
+
+
+def _ends(target: Any, generator: Generator) -> tuple[list[float], list[float]]:
+    """Lower ends, upper ends; the declared bound where no rank is safe enough."""
+    half = len(target.ends) // 2
+    bounds = [target.model.lower] * half + [target.model.upper] * half
+    places = [
+        None if rank < 0 else _chosen(target.end(i), target.bits, generator) for i, rank in enumerate(target.ends)
+    ]
+    values = [
+        bound if place is None else float(target.model.value(place))
+        for bound, place in zip(bounds, places, strict=True)
+    ]
+    return values[:half], values[half:]
+
+
+def _chosen(runs: Any, bits: int, generator: Generator) -> int:
+    run, offset = select_run(runs.costs, runs.lengths, generator, bits=bits)
+    return int(runs.first[run]) + offset

@@ -1,0 +1,289 @@
+"""Quantiles by rank: the law is the one written down, the promise holds on every small pair, planted faults are caught."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import onedraw as od
+from onedraw.casebook import quantiles as casebook
+from onedraw.casebook.examination import examine
+from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget
+from onedraw.mechanisms import ExponentialQuantiles, plan_from_dict
+from onedraw.mechanisms.exponential_quantiles import ranges_of
+from onedraw.mechanisms.quantile_ends import end_ranks, misses
+from onedraw.mechanisms.quantile_target import QuantileTarget
+from onedraw.mechanisms.quantile_tree import level_costs, quantile_tree
+from onedraw.models import ColumnQuantiles
+from onedraw.samplers import seeded_generator
+from onedraw.samplers.rank_selection import RankSelection
+from onedraw.samplers.selection import select_run
+
+ALPHA = 1e-6
+BUDGETS = [
+    od.PureDP(1.0),
+    od.ApproxDP(1.0, 1e-6),
+    od.ApproxDP(1.0, 0.0),
+    od.ZCDP(0.1),
+    od.RenyiDP.at(8.0, 0.5),
+    od.BoundedRange(1.0),
+]
+
+
+def planned(levels, upper, budget, n, *, step=1.0, interval=None):
+    model = ColumnQuantiles(levels, 0.0, upper, step=step, interval=interval)
+    return od.calibrate(ExponentialQuantiles(), model, budget, n=n)
+
+
+def drawn(plan, records, size, seed=0):
+    target = plan.target(plan.model.summarise(records))
+    return RankSelection().run(target, seeded_generator(seed), size=size).draws
+
+
+def largest_log_ratio(case, first, second):
+    one, other = case.law(first), case.law(second)
+    assert one.keys() == other.keys()
+    return max(abs(math.log(one[outcome] / other[outcome])) for outcome in one)
+
+
+# ── the law ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def goodness(plan, records, size=1500):
+    """The p-value of the program's draws against the law written down in the casebook."""
+    law = casebook.WholeRelease(plan, (), "").law(records)
+    outcomes = sorted(law)
+    found = [tuple(row) for row in drawn(plan, records, size).astype(int).tolist()]
+    counts = np.array([found.count(outcome) for outcome in outcomes])
+    expected = np.array([law[outcome] for outcome in outcomes]) * size
+    rare = expected < 5
+    pooled = np.append(counts[~rare], counts[rare].sum()), np.append(expected[~rare], expected[rare].sum())
+    return stats.chisquare(pooled[0][pooled[1] > 0], pooled[1][pooled[1] > 0]).pvalue
+
+
+@pytest.mark.parametrize(
+    ("levels", "records"), [((0.5,), [0, 0, 1, 4, 5, 5]), ((0.25, 0.5, 0.75), [0, 2, 5]), ((0.3,), [5, 5, 5])]
+)
+def test_the_program_draws_from_the_law_that_is_written_down(levels, records):
+    assert goodness(planned(levels, 5.0, od.PureDP(2.0), len(records)), records) > ALPHA
+
+
+def test_a_law_that_forgets_how_many_places_a_run_has_is_told_apart_and_breaks_the_promise(monkeypatch):
+    plan, records = planned((0.5,), 40.0, od.PureDP(1.0), 4), [0, 1, 39, 40]
+    honest = QuantileTarget.values
+
+    def forgetful(self, *arguments):
+        runs = honest(self, *arguments)
+        return runs._replace(lengths=np.ones_like(runs.lengths))
+
+    assert goodness(plan, records) > ALPHA
+    monkeypatch.setattr(QuantileTarget, "values", forgetful)
+    assert goodness(plan, records) < ALPHA
+    # a run that shrinks to one place when a record moves next to it gives that record away
+    chances = [
+        np.bincount(drawn(plan, data, 1000).astype(int).ravel(), minlength=41) for data in (records, [0, 1, 2, 40])
+    ]
+    assert chances[0][3] == 0 < chances[1][3]
+
+
+def test_a_choice_among_runs_is_a_choice_among_their_places():
+    costs, lengths = np.array([3, 0, 2], dtype=np.int64), np.array([5, 1, 4], dtype=np.int64)
+    generator = seeded_generator(1)
+    found = [select_run(costs, lengths, generator, bits=1) for _ in range(2000)]
+    assert all(0 <= offset < lengths[run] for run, offset in found)
+    expected = lengths * np.exp(-costs / 2.0)
+    runs, firsts = (
+        np.bincount([run for run, _ in found], minlength=3),
+        np.bincount([o for r, o in found if r == 0], minlength=5),
+    )
+    assert stats.chisquare(runs, 2000 * expected / expected.sum()).pvalue > ALPHA
+    assert stats.chisquare(firsts).pvalue > ALPHA
+
+
+# ── the promise ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("levels", [(0.5,), (0.2,), (0.25, 0.5, 0.75), (0.6, 0.9)])
+def test_no_pair_of_small_tables_breaks_the_promise(levels):
+    n, upper = (3, 4) if len(levels) == 1 else (3, 2)
+    plan = planned(levels, float(upper), od.PureDP(3.0), n)
+    case, places = casebook.WholeRelease(plan, (), ""), range(upper + 1)
+    worst = max(
+        largest_log_ratio(case, [*crowd, a], [*crowd, b])
+        for crowd in itertools.combinations_with_replacement(places, n - 1) for a in places for b in places if a < b
+    )  # fmt: skip
+    assert 0.3 * 3.0 < worst <= plan.guarantee.promise.pure_epsilon
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_one_selection_attains_its_promise_and_half_the_sensitivity_is_caught(budget):
+    case = casebook.selection_case(planned((0.5,), 1.0, budget, 20, step=None))
+    found = examine(case)
+    assert found.passed
+    assert found.gap == pytest.approx(1.0, abs=1e-6)
+    assert case.profile(found.pair, 2.0).breaks(case.promise) is not None
+
+
+@pytest.mark.parametrize("budget", [od.PureDP(1.0), od.ApproxDP(1.0, 1e-5)], ids=str)
+def test_charging_several_levels_as_one_is_caught(budget):
+    whole = casebook.quantile_cases(budget)[1]
+    assert examine(whole).passed
+    levels = len(level_costs(quantile_tree(whole.plan.model.levels)))
+    assert examine(whole).gap < levels
+    assert any(whole.profile(pair, levels).breaks(whole.promise) is not None for pair in whole.pairs)
+
+
+def test_every_end_is_charged_with_what_it_attains():
+    plan = planned((0.5,), 60.0, od.PureDP(6.0), 40, interval=0.9)
+    numbers, model = plan.parameters, plan.model
+    eta = numbers["width_ends"] * 2**20 / 2.0**40
+    for rank in (numbers["lower_rank_1"], plan.n - numbers["upper_rank_1"]):
+        pair = casebook._worst(model, plan.n, rank)
+        laws = [casebook.rank_law([int(x) for x in data], range(61), rank, eta) for data in (pair.first, pair.second)]
+        assert np.abs(np.log(laws[0] / laws[1])).max() == pytest.approx(numbers["epsilon_end"], rel=0.1)
+    assert plan.guarantee.promise.pure_epsilon == pytest.approx(numbers["epsilon_1"] + 2 * numbers["epsilon_end"])
+    uncharged = dict(plan.numbers)
+    uncharged["width_ends"] *= 1.01
+    with pytest.raises(PromiseRefused):
+        plan.mechanism.plan(plan.request, uncharged)
+
+
+def test_a_cut_in_the_middle_costs_no_more_for_a_record_that_crosses_it():
+    assert [float(cost) for cost in level_costs(quantile_tree((0.25, 0.5, 0.75)))] == [2.0, 2.0]
+    uneven = level_costs(quantile_tree((0.9, 0.95, 0.99)))
+    assert float(uneven[1]) == pytest.approx(2 * (0.9 / 0.95 + 0.8), rel=1e-5)
+
+
+def test_a_record_that_crosses_parts_needs_the_larger_charge():
+    """With quantiles 0.45 and 0.9 below and above a cut the two parts' swings add up to more than one replaced record."""
+    plan = planned((0.05, 0.5, 0.95), 4.0, od.PureDP(4.0), 4)
+    root, widths = quantile_tree(plan.model.levels), [int(plan.parameters[f"width_{depth}"]) for depth in (1, 2)]
+    charged = [float(part) for part in ranges_of(root, widths, 0)]
+    assert charged[1] == pytest.approx(float(2 * 1.8 * widths[1] * 2**20) / 2**40, rel=1e-5)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize(("levels", "interval"), [((0.5,), None), ((0.5,), 0.95), ((0.1, 0.5, 0.9), 0.8)])
+def test_plans_keep_their_budget_and_are_derived_again(budget, levels, interval):
+    plan = planned(levels, 1000.0, budget, 5000, interval=interval)
+    assert plan.guarantee.promise.implies(budget)
+    assert plan_from_dict(plan.to_dict()) == plan
+    stored = plan.to_dict()
+    stored["parameters"] = {**stored["parameters"], "width_1": stored["parameters"]["width_1"] * 2}
+    with pytest.raises((CertificateRejected, PromiseRefused)):
+        plan_from_dict(stored)
+
+
+def test_a_person_with_three_records_gets_a_third_of_the_weight():
+    model = ColumnQuantiles((0.5,), 0.0, 100.0, interval=None)
+    alone, three = (
+        od.calibrate(ExponentialQuantiles(), model, od.PureDP(1.0), n=99, records_per_person=k) for k in (1, 3)
+    )
+    assert three.parameters["epsilon_1"] == pytest.approx(alone.parameters["epsilon_1"] / 3, rel=1e-4)
+    assert three.guarantee.promise.implies(od.PureDP(1.0))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: planned((0.5,), 1.0, od.GaussianDP(1.0), 9), "ZCDP"),
+        (lambda: od.calibrate(ExponentialQuantiles(), ColumnQuantiles((0.5,), 0, 1), od.PureDP(1.0), n=9, draws=2), "draws=1"),
+        (lambda: od.calibrate(ExponentialQuantiles(), od.models.BetaBernoulli(prior=(1, 1)), od.PureDP(1.0), n=9), "ColumnQuantiles"),
+        (lambda: planned((0.0, 0.5), 1.0, od.PureDP(1.0), 9), "strictly between"),
+        (lambda: planned((0.5, 0.5), 1.0, od.PureDP(1.0), 9), "each once"),
+        (lambda: planned((), 1.0, od.PureDP(1.0), 9), "at least 1"),
+        (lambda: planned(0.5, 1.0, od.PureDP(1.0), 9), "a list"),
+        (lambda: planned((0.5,), -1.0, od.PureDP(1.0), 9), "lower below upper"),
+        (lambda: planned((0.5,), 1.0, od.PureDP(1.0), 9, step=0.0), "step"),
+        (lambda: planned((0.5,), 1.0, od.PureDP(1.0), 9, step=1e-12), "step"),
+        (lambda: planned((0.5,), 1.0, od.PureDP(1.0), 9, interval=1.0), "interval"),
+        (lambda: planned((0.5,), 1.0, od.PureDP(1e-12), 9), "too small"),
+        (lambda: planned((0.5,), 1.0, od.PureDP(1.0), 10**15, step=1e-6), "coarser step"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_refused_in_words(call, words):
+    with pytest.raises((InvalidModel, PromiseRefused, UnsupportedBudget), match=words):
+        call()
+
+
+# ── records ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("levels", [(0.5,), (0.1, 0.5, 0.9)])
+def test_no_record_can_make_it_fail_and_every_pick_lies_in_the_range(levels):
+    odd = [None, "x", float("nan"), float("inf"), -float("inf"), 10**400, -5.0, 1e300, True, b"3", [1], "7"]
+    for records in (odd, [2.0] * 12, [0.0] * 12, [9.0] * 12, [9.0] + [0.0] * 11):
+        values = drawn(planned(levels, 9.0, od.PureDP(0.01), 12), records, 30)
+        assert ((values >= 0) & (values <= 9)).all()
+        assert (np.diff(values, axis=1) >= 0).all()
+
+
+def test_a_record_is_clamped_and_rounded_by_itself():
+    model = ColumnQuantiles((0.5,), 0.0, 10.0, step=1.0)
+    assert model.summarise([-3.0, 2.4, 2.6, 99.0, None]).sorted.tolist() == [0, 2, 3, 5, 10]
+    assert "private" in repr(model.summarise([1.0])) + repr(
+        planned((0.5,), 9.0, od.PureDP(1.0), 1).target(model.summarise([1.0]))
+    )
+
+
+def test_ties_do_not_shift_the_quantiles_beyond_them():
+    """Six of ten records are 0: the median is 0, and the upper quartile still that of all records."""
+    records = [0.0] * 600 + list(np.linspace(500, 999, 400))
+    median, quartile = drawn(planned((0.5, 0.75), 1000.0, od.PureDP(20.0), 1000), records, 20).mean(axis=0)
+    assert median == 0.0
+    assert abs(quartile - np.quantile(records, 0.75)) < 20.0
+
+
+# ── intervals and accuracy ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("law", ["skewed", "spike", "whole numbers"])
+def test_intervals_cover_the_population_quantile(law):
+    generator, runs, n, level = np.random.default_rng(5), 300, 400, 0.8
+    draws = {
+        "skewed": (lambda: np.minimum(generator.lognormal(3.0, 1.0, n), 1000.0), math.exp(3.0)),
+        "spike": (lambda: np.where(generator.random(n) < 0.45, 0.0, generator.uniform(0, 1000, n)), 1000 * 0.05 / 0.55),
+        "whole numbers": (lambda: generator.poisson(2.7, n).astype(float), 3.0),
+    }
+    sample, truth = draws[law]
+    step = 1.0 if law == "whole numbers" else 0.25
+    plan = planned((0.5,), 1000.0, od.PureDP(3.0), n, step=step, interval=level)
+    covered = 0
+    for run in range(runs):
+        stages = RankSelection().run(plan.target(plan.model.summarise(sample())), seeded_generator(run)).stages
+        covered += stages["lower"][0] <= truth + step / 2 and truth - step / 2 <= stages["upper"][0]
+    assert stats.binom.cdf(covered, runs, level) > ALPHA
+
+
+def test_ranks_of_ends_use_up_the_level_and_one_rank_more_would_not_do():
+    model = ColumnQuantiles((0.3,), 0.0, 100.0, step=0.01, interval=0.95)
+    ranks = end_ranks(model, 2000, 0.4)
+    assert misses(model, 2000, 0.4, ranks) <= 0.05 < misses(model, 2000, 0.4, [rank + 1 for rank in ranks]) + 0.02
+    assert end_ranks(model, 20, 0.4) == [-1, -1]
+
+
+def test_five_quantiles_for_one_spend_are_nearer_than_five_at_a_fifth_each():
+    generator, n, levels = np.random.default_rng(11), 1000, (0.1, 0.25, 0.5, 0.75, 0.9)
+    records = np.minimum(generator.lognormal(10.6, 0.8, n), 1e6)
+
+    def rank_error(values):
+        return np.abs(np.searchsorted(np.sort(records), values) / n - levels).mean()
+
+    together = planned(levels, 1e6, od.PureDP(1.0), n)
+    single = [planned((level,), 1e6, od.PureDP(0.2), n) for level in levels]
+    ours = np.mean([rank_error(row) for row in drawn(together, records, 150)])
+    each = np.column_stack([drawn(plan, records, 150)[:, 0] for plan in single])
+    assert ours <= 0.8 * np.mean([rank_error(row) for row in each])
+
+
+def test_the_expected_rank_error_is_what_the_draws_show():
+    generator, n = np.random.default_rng(3), 2000
+    records = generator.uniform(0, 1000, n)
+    plan = planned((0.25, 0.5, 0.75), 1000.0, od.PureDP(1.0), n, step=0.001)
+    values = drawn(plan, records, 400)
+    ranks = np.searchsorted(np.sort(records), values) / n - np.array([0.25, 0.5, 0.75])
+    assert np.sqrt((ranks**2).mean(axis=0)) == pytest.approx(plan.mechanism.rank_errors(plan), rel=0.2)
