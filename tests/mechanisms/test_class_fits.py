@@ -12,9 +12,9 @@ from scipy import special
 import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import Encoded, Gaussian, Softmax
-from onedraw.models.exact_sums import exact_sum
+from onedraw.models.exact_sums import Blocks
 from onedraw.models.fit_classes import MOST_PAIRS, Pairs, SoftmaxClasses, class_loss
-from onedraw.models.fit_statistics import NewtonSums, Outer
+from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
 from onedraw.models.measured import Layout
 from onedraw.release import release, verify
 from onedraw.samplers.fit import Stages
@@ -99,15 +99,16 @@ def test_no_record_exceeds_the_bounds_of_its_loss_and_some_come_close(loss: Pair
 def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: Pairs | SoftmaxClasses, of: str) -> None:
     rng, layout, row, steps = np.random.default_rng(5), Layout(3), 2.1, 2.0**12
     root = rng.standard_normal((3, 3))
-    statistic = Outer(layout, loss, of)  # type: ignore[arg-type]
+    statistic = Outer(loss, of)  # type: ignore[arg-type]
     sensitivity, largest = math.sqrt(2.0) * statistic.largest * (row * steps) ** 2, 0.0
     size = loss.blocks * layout.width
     down, across = np.tril_indices(size)
     for _ in range(40):
         X = np.column_stack([rng.choice([-1.0, 1.0, 0.2], (2, 3)), np.ones(2)])
         y, theta = rng.integers(0, loss.classes, 2).astype(float), rng.choice([1e-3, 1.0]) * rng.standard_normal(size)
-        public = (steps, rng.uniform(-1, 1, 3), root, 1.3, row, np.array([0.0, 1.0]), theta)
-        shares = [exact_sum(statistic, X[i : i + 1], y[i : i + 1], *public).astype(float) for i in (0, 1)]
+        where = (rng.uniform(-1, 1, 3), root, 1.3, row, np.array([0.0, 1.0]))
+        records = [Blocks.of(X[i : i + 1], y[i : i + 1]).read_as(Measured(layout), *where) for i in (0, 1)]
+        shares = [one.sum(statistic, steps, row, theta).astype(float) for one in records]
         moved = (shares[0] - shares[1]) * np.where(down == across, 1.0, math.sqrt(2.0))
         largest = max(largest, float(np.linalg.norm(moved)))
     assert 0.1 * sensitivity < largest <= sensitivity
@@ -118,11 +119,13 @@ def test_newtons_sums_are_the_gradient_and_hessian_in_any_order(loss: Pairs | So
     rng, layout, row, coarse = np.random.default_rng(6), Layout(3), 1.5, 2.0**15
     X = np.column_stack([rng.uniform(-1, 1, (200, 3)), np.ones(200)])
     y, theta = rng.integers(0, loss.classes, 200).astype(float), rng.standard_normal(loss.blocks * 4)
-    public = (coarse, np.zeros(3), np.eye(3), 1.0, row, np.array([0.0, 1.0]), theta)
-    statistic = NewtonSums(layout, loss)
-    total = exact_sum(statistic, X, y, *public)
-    assert (exact_sum(statistic, X[::-1], y[::-1], *public) == total).all()
-    gradient, hessian = statistic.split(total, coarse)
+    statistic, where = NewtonSums(loss), (np.zeros(3), np.eye(3), 1.0, row, np.array([0.0, 1.0]))
+    total, again = (
+        Blocks.of(X[order], y[order]).read_as(Measured(layout), *where).sum(statistic, coarse, row, theta)
+        for order in (slice(None), slice(None, None, -1))
+    )
+    assert (total == again).all()
+    gradient, hessian = statistic.split(total, coarse, len(theta))
     a = np.minimum(1.0, row**2 / (X**2).sum(axis=1))
     contrasts = X @ theta.reshape(loss.blocks, 4).T
     factors = loss.factors(contrasts, y, "curvature")

@@ -19,9 +19,9 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.exact_sums import exact_sum
+from onedraw.models.exact_sums import Blocks
 from onedraw.models.fit_result import FitResult
-from onedraw.models.fit_statistics import NewtonSums, Outer
+from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
 from onedraw.models.measured import Layout
 from onedraw.models.moment_sums import ColumnSums, SecondMoments, gram_bits
 from onedraw.models.row_model import Encoded
@@ -132,15 +132,15 @@ def test_replacing_a_record_moves_no_sum_beyond_its_sensitivity(layout: Layout) 
     rng = np.random.default_rng(5)
     loss, radius, row = MODELS["exp-linear"].fit_loss, 0.9, 2.1
     mean, root, stretch = public_of(rng, layout)
-    frame, theta = np.array([0.0, 1.0]), 1e-3 * rng.standard_normal(layout.width)
+    theta, where = 1e-3 * rng.standard_normal(layout.width), (mean, root, stretch, row, np.array([0.0, 1.0]))
     steps = 2.0**14
     cases = [
         (ColumnSums(layout, True), (steps,), math.sqrt(layout.squared_spread + 4.0) * steps, False),
         (SecondMoments(layout, False), (steps, mean, radius), math.sqrt(2.0) * (radius * steps) ** 2, True),
         *(
             (
-                Outer(layout, loss, of),
-                (steps, mean, root, stretch, row, frame, theta),
+                Outer(loss, of),
+                (steps, row, theta),
                 math.sqrt(2.0) * bound * (row * steps) ** 2,
                 True,
             )
@@ -151,7 +151,10 @@ def test_replacing_a_record_moves_no_sum_beyond_its_sensitivity(layout: Layout) 
         largest = 0.0
         for _ in range(60):
             X, y = odd_rows(rng, layout, 2), np.sign(rng.standard_normal(2))
-            shares = [exact_sum(statistic, X[i : i + 1], y[i : i + 1], *public) for i in (0, 1)]
+            records = [Blocks.of(X[i : i + 1], y[i : i + 1]) for i in (0, 1)]
+            if isinstance(statistic, Outer):
+                records = [one.read_as(Measured(layout), *where) for one in records]
+            shares = [one.sum(statistic, *public) for one in records]
             moved = (shares[0] - shares[1]).astype(float)
             if matrix:
                 size = (math.isqrt(8 * len(moved) + 1) - 1) // 2
@@ -166,13 +169,17 @@ def test_sums_do_not_depend_on_the_order_or_the_partition_of_the_records(monkeyp
     rng, layout = np.random.default_rng(7), Layout(3)
     mean, root, stretch = public_of(rng, layout)
     data = data_for("exp-linear", 1000)
-    statistic = NewtonSums(layout, MODELS["exp-linear"].fit_loss)
-    public = (2.0**14, mean, root, stretch, 2.0, np.array([0.0, 1.0, -1.0]), rng.standard_normal(4))
-    whole = exact_sum(statistic, data.X, data.y, *public)
+    statistic, public = NewtonSums(MODELS["exp-linear"].fit_loss), (2.0**14, 2.0, rng.standard_normal(4))
+
+    def total(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        records = Blocks.of(X, y).read_as(Measured(layout), mean, root, stretch, 2.0, np.array([0.0, 1.0]))
+        return records.sum(statistic, *public)
+
+    whole = total(data.X, data.y)
     order = rng.permutation(1000)
-    assert np.array_equal(whole, exact_sum(statistic, data.X[order], data.y[order], *public))
+    assert np.array_equal(whole, total(data.X[order], data.y[order]))
     monkeypatch.setattr("onedraw.models.exact_sums.BLOCK", 96)
-    assert np.array_equal(whole, exact_sum(statistic, data.X, data.y, *public))
+    assert np.array_equal(whole, total(data.X, data.y))
 
 
 def test_products_on_the_lattice_stay_exact_within_a_block() -> None:
@@ -196,7 +203,7 @@ def test_the_mode_that_is_found_has_the_gradient_the_promise_rests_on(name: str)
     problem = stages.problem
     where = problem.coordinates(fitting.Published(np.zeros(0)))
     tilt = np.random.default_rng(1).standard_normal(4) * problem.numbers["mode_noise"]
-    theta = stages._minimum(where, tilt)
+    theta = stages._minimum(where, stages.target.measured(where), tilt)
     X, y = stages.target.encoded.X, stages.target.encoded.y / problem.response_scale
     a = np.minimum(1.0, problem.numbers["row_bound"] ** 2 / (X**2).sum(axis=1))
     slopes = problem.loss.slope(X @ theta, (y - where.centre) / where.unit)
@@ -208,9 +215,10 @@ def test_where_newton_does_not_arrive_public_gradient_steps_do(monkeypatch: pyte
     stages, _ = stages_of("exp-linear", n=200, measured=False)
     where = stages.problem.coordinates(fitting.Published(np.zeros(0)))
     tilt = np.random.default_rng(1).standard_normal(4) * stages.problem.numbers["mode_noise"]
-    by_newton = stages._minimum(where, tilt)
+    records = stages.target.measured(where)
+    by_newton = stages._minimum(where, records, tilt)
     monkeypatch.setattr(fitting, "MOST_PASSES", 0)
-    by_gradient = stages._minimum(where, tilt)
+    by_gradient = stages._minimum(where, records, tilt)
     within = 2.0 * stages.problem.numbers["tolerance"] / stages.problem.numbers["ridge"]
     assert np.linalg.norm(by_newton - by_gradient) <= within
 

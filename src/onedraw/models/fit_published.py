@@ -53,7 +53,7 @@ class Coordinates:
 
     @property
     def frame(self) -> Array:
-        """How a response is read (`fit_statistics.responses`)."""
+        """How a response is read: its centre and unit (`fit_statistics.Measured`)."""
         return np.array([self.centre, self.unit])
 
 

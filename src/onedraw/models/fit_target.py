@@ -88,13 +88,20 @@ class FitTarget:
         return f"FitTarget(n={self.encoded.n}, columns={self.problem.layout.columns}, records=<private>)"
 
     @cached_property
-    def _arrays(self) -> tuple[Any, Any]:
-        from .compute import jnp
+    def _records(self) -> Any:
+        from .exact_sums import Blocks
 
-        return jnp.asarray(self.encoded.X), jnp.asarray(self.encoded.y / self.problem.response_scale)
+        return Blocks.of(self.encoded.X, self.encoded.y / self.problem.response_scale)
 
     def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
         """Σ over the records, in whole numbers: the only way they are read."""
-        from .exact_sums import exact_sum
+        return np.asarray(self._records.sum(statistic, *public))
 
-        return exact_sum(statistic, *self._arrays, *public)
+    def measured(self, where: Coordinates) -> Any:
+        """The records in these coordinates, for as many sums as a fit takes."""
+        from .fit_statistics import Measured
+
+        bound = self.problem.numbers["row_bound"]
+        return self._records.read_as(
+            Measured(self.problem.layout), where.mean, where.root, where.stretch, bound, where.frame
+        )

@@ -69,49 +69,55 @@ class Stages:
         numbers = self.problem.numbers
         mean, moments = measure(self._sum, self.problem.n, self.problem.moment_columns, numbers, self.noise)
         where = self.problem.coordinates(Published(np.zeros(0), mean, moments))
-        mode = self._published_mode(where)
+        records = self._measured(where)
+        mode = self._published_mode(where, records)
         if not numbers["information_noise"]:
             return Published(mode, mean, moments)
         of = "curvature" if self.problem.robust else "information"
-        information = self._outer(of, where, mode, numbers["information_noise"])
+        information = self._outer(of, records, mode, numbers["information_noise"])
         if not numbers["variability_noise"]:
             return Published(mode, mean, moments, information)
-        variability = self._outer("variability", where, mode, numbers["variability_noise"])
+        variability = self._outer("variability", records, mode, numbers["variability_noise"])
         return Published(mode, mean, moments, information, variability)
 
     def _sum(self, statistic: Any, *public: Any) -> Any:
         self.passes += 1
         return self.target.sum(statistic, *public)
 
+    def _measured(self, where: Coordinates) -> Any:
+        """The records in measured coordinates: what stages two and three add up."""
+        self.passes += 1
+        return self.target.measured(where)
+
     # ── stage two ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _published_mode(self, where: Coordinates) -> Array:
+    def _published_mode(self, where: Coordinates, records: Any) -> Array:
         numbers, size = self.problem.numbers, self.problem.size
         tilt = self.noise.real(size, numbers["mode_noise"])
-        mode = self._minimum(where, tilt) + self.noise.real(size, numbers["closing_noise"])
+        mode = self._minimum(where, records, tilt) + self.noise.real(size, numbers["closing_noise"])
         return self.noise.rounded(mode, numbers["closing_noise"])
 
-    def _minimum(self, where: Coordinates, tilt: Array) -> Array:
+    def _minimum(self, where: Coordinates, records: Any, tilt: Array) -> Array:
         """θ̂ with a certified gradient of at most the tolerance, from the public start 0."""
         Q, q = self.problem.penalty(where)
         theta, began = np.zeros(len(tilt)), self.passes
-        gradient, hessian = self._derivatives(where, Q, q + tilt, theta)
+        gradient, hessian = self._derivatives(records, Q, q + tilt, theta)
         while (size := float(np.linalg.norm(gradient))) > self._certified:
             step, moved = np.linalg.solve(hessian, gradient), None
             length = 1.0
             while length >= SHORTEST and self.passes - began < MOST_PASSES:
                 there = theta - length * step
-                gradient, curved = self._derivatives(where, Q, q + tilt, there)
+                gradient, curved = self._derivatives(records, Q, q + tilt, there)
                 if float(np.linalg.norm(gradient)) <= (1.0 - DECREASE * length) * size:
                     moved = there
                     break
                 length /= 2.0
             if moved is None:
-                return self._descended(where, Q, q + tilt, theta)
+                return self._descended(records, Q, q + tilt, theta)
             theta, hessian = moved, curved
         return theta
 
-    def _descended(self, where: Coordinates, Q: Array, q: Array, theta: Array) -> Array:
+    def _descended(self, records: Any, Q: Array, q: Array, theta: Array) -> Array:
         """Accelerated gradient steps with the public constants of the problem, until the certified gradient is small."""
         numbers, loss = self.problem.numbers, self.problem.loss
         least = float(np.linalg.eigvalsh(Q)[0])
@@ -119,7 +125,7 @@ class Stages:
         momentum = (math.sqrt(most) - math.sqrt(least)) / (math.sqrt(most) + math.sqrt(least))
         ahead = theta
         while True:
-            gradient, _ = self._derivatives(where, Q, q, ahead)
+            gradient, _ = self._derivatives(records, Q, q, ahead)
             if float(np.linalg.norm(gradient)) <= self._certified:
                 return ahead
             moved = ahead - gradient / most
@@ -130,24 +136,25 @@ class Stages:
         """Half the tolerance: the other half covers the rounding of the sums, which the plan's numbers leave room for."""
         return self.problem.numbers["tolerance"] / 2.0
 
-    def _derivatives(self, where: Coordinates, Q: Array, q: Array, theta: Array) -> tuple[Array, Array]:
+    def _derivatives(self, records: Any, Q: Array, q: Array, theta: Array) -> tuple[Array, Array]:
         from onedraw.models.fit_statistics import NewtonSums
         from onedraw.models.moment_sums import gram_bits
 
         loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
         coarse = 2.0 ** gram_bits(loss.curvature_bound * row_bound**2)
-        statistic = NewtonSums(self.problem.layout, loss)
-        total = self._sum(statistic, coarse, where.mean, where.root, where.stretch, row_bound, where.frame, theta)
-        gradient, hessian = statistic.split(total, coarse)
+        statistic = NewtonSums(loss)
+        self.passes += 1
+        total = records.sum(statistic, coarse, row_bound, theta)
+        gradient, hessian = statistic.split(total, coarse, self.problem.size)
         return gradient + Q @ theta + q, hessian + Q
 
     # ── stage three ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _outer(self, of: Any, where: Coordinates, mode: Array, noise: float) -> Array:
+    def _outer(self, of: Any, records: Any, mode: Array, noise: float) -> Array:
         from onedraw.models.fit_statistics import Outer
         from onedraw.models.moment_sums import gram_bits
 
-        statistic, row_bound = Outer(self.problem.layout, self.problem.loss, of), self.problem.numbers["row_bound"]
+        statistic, row_bound = Outer(self.problem.loss, of), self.problem.numbers["row_bound"]
         steps = 2.0 ** gram_bits(statistic.largest * row_bound**2)
-        total = self._sum(statistic, steps, where.mean, where.root, where.stretch, row_bound, where.frame, mode)
-        return self.noise.triangle(total, steps**2, noise)
+        self.passes += 1
+        return self.noise.triangle(records.sum(statistic, steps, row_bound, mode), steps**2, noise)
