@@ -23,10 +23,11 @@ class Planned:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question about a column, with everything public about it; ``regression`` is None for a single column's."""
+    """A question about a column, with everything public about it; ``regression`` is None for a single column's, and
+    ``target`` where all columns are described."""
 
     schema: Any
-    target: str
+    target: str | None
     model: str
     regression: Any = None
     measure: Any = None
@@ -36,15 +37,30 @@ class Asked:
 
     @property
     def title(self) -> str:
+        if self.target is None:
+            return f"{self.model} of {', '.join(self.schema.columns)}"
         return f"{self.model} {'regression ' if self.regression is not None else ''}of {self.target}"
+
+    @property
+    def label(self) -> str:
+        """In the ledger."""
+        return f"{self.model} of {self.target or f'{len(self.schema.columns)} columns'}"
 
     def planned(
         self, budget: Any, *, n: int, draws: int | None = None, mechanism: str = "auto", accept: Collection[str] = ()
     ) -> Planned:
         """From public numbers only; ``draws`` None is "auto"."""
         from onedraw import planning
+        from onedraw.errors import WrongCall
 
         people = self.schema.records_per_person
+        if self.target is None:
+            if mechanism != "auto" or (draws or 1) != 1:
+                raise WrongCall(
+                    "A covariance has one mechanism and is published once. Leave out --mechanism and --draws."
+                )
+            family = planning.moments_of_schema(self.schema)
+            return Planned(planning.covariance_choices(*family, budget, n=n, records_per_person=people), 1)
         if self.regression is None:
             count = draws or 1
             family = planning.model_for(
@@ -87,8 +103,8 @@ class Asked:
 
 
 def ask(
-    schema: Any, target: str, model: str, *, prior: Any = None, quantiles: Any = None, interval: bool = True,
-    options: Mapping[str, Any] | None = None,
+    schema: Any, target: str | None, model: str, *, columns: str | None = None, prior: Any = None, quantiles: Any = None,
+    interval: bool = True, options: Mapping[str, Any] | None = None,
 ) -> Asked:  # fmt: skip
     """Check the question against the schema alone: no file of records is opened.
 
@@ -105,7 +121,14 @@ def ask(
             f"--quantiles and --no-interval belong to quantiles of one column, not to {model}. Leave them out."
         )
     given = {name: value for name, value in (options or {}).items() if value is not None}
-    if not is_regression(model):
+    if model == "covariance":
+        return ask_all(schema, target, columns, given, prior)
+    if columns is not None:
+        raise WrongCall(f"--columns belongs to --model covariance; a {model} takes --target. Leave it out.")
+    regression = is_regression(model)
+    if target is None:
+        raise WrongCall(f"A {model} is about one column, and none was named. Pass --target COLUMN.")
+    if not regression:
         column_for(schema, target, model)
         if given:
             raise WrongCall(f"{listed(given)} belong to regressions; a {model} of one column has none. Leave them out.")
@@ -114,6 +137,22 @@ def ask(
         raise WrongCall(f"--prior is for questions about one column; a {model} regression takes --prior-scale.")
     question, measure = regression_for(schema, target, model=model, options=given)
     return Asked(schema, target, model, question, measure)
+
+
+def ask_all(schema: Any, target: str | None, columns: str | None, given: Mapping[str, Any], prior: Any) -> Asked:
+    """The question which columns go together."""
+    from onedraw.errors import WrongCall
+    from onedraw.planning import chosen_columns
+
+    if target is not None:
+        raise WrongCall(
+            "A covariance is about several columns, none before the others. Pass --columns A,B,… for --target."
+        )
+    if given or prior is not None:
+        useless = listed({**given, **({} if prior is None else {"prior": prior})})
+        raise WrongCall(f"{useless} do nothing for a covariance, which has no prior and no response. Leave them out.")
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    return Asked(chosen_columns(schema, names), None, "covariance")
 
 
 def listed(options: Mapping[str, Any]) -> str:

@@ -11,14 +11,25 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document in
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="The schema: what is public about the columns (YAML or JSON).")
 ]
-Target = Annotated[str, typer.Option("--target", help="The column the question is about.")]
+Target = Annotated[
+    str | None, typer.Option("--target", help="The column the question is about; a covariance has none.")
+]
+ColumnList = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="A,B,…",
+        help="Of a covariance: which columns; all numbers and counts of the schema by default.",
+    ),
+]
 Question = Annotated[
     str,
     typer.Option(
         "--model",
         help="What to release: logistic, softmax, svc, linear, huber, quantile, poisson, negative-binomial, "
         "network-classifier, network-regressor; or "
-        "of one column: proportion, histogram, mean, average, rate, duration, median, quantiles.",
+        "of one column: proportion, histogram, mean, average, rate, duration, median, quantiles; or covariance: means, deviations and "
+        "correlations of several.",
     ),
 ]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget's ε.")]

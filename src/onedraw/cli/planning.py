@@ -12,6 +12,7 @@ from .asking import RANKS, Asked, Planned, ask, name_of
 from .flags import (
     Accept,
     AsJson,
+    ColumnList,
     Delta,
     Dispersion,
     Draws,
@@ -47,10 +48,11 @@ Rows = Annotated[int, typer.Option("--rows", help="n, the public number of recor
 
 def plan(
     schema: SchemaFile,
-    target: Target,
     model: Question,
     epsilon: Epsilon,
     rows: Rows,
+    target: Target = None,
+    columns: ColumnList = None,
     delta: Delta = 1e-6,
     order: Order = None,
     mechanism: Mechanism = "auto",
@@ -81,7 +83,7 @@ def plan(
     check_figure(figure, over)
     declared, budget = Schema.load(schema), budget_from(epsilon, delta, order)
     asked = ask(
-        declared, target, model, prior=numbers_from(prior, "--prior", "1,1"),
+        declared, target, model, columns=columns, prior=numbers_from(prior, "--prior", "1,1"),
         quantiles=numbers_from(quantiles, "--quantiles", "0.25,0.5,0.75"), interval=interval,
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
@@ -96,7 +98,7 @@ def plan(
     if simulate:
         add_simulated(eligible, asked, found, simulate)
     document: dict[str, Any] = {
-        "budget": budget.to_dict(), "n": rows, "target": target, "draws": found.draws, "why_no_interval": found.why_no_interval,
+        "budget": budget.to_dict(), "n": rows, "target": target, "columns": list(asked.schema.columns) if target is None else None, "draws": found.draws, "why_no_interval": found.why_no_interval,
         "model": found.choices.best.model.to_dict(), "why": found.choices.why, "expectation": found.choices.expectation,
         "eligible": eligible, "refused": found.choices.refused,
     }  # fmt: skip
@@ -136,6 +138,8 @@ def check_predictable(asked: Asked, *, for_error: float | None, figure: Path | N
             "The error of a network's weights cannot be predicted: single weights mean nothing. Leave out --for-error, "
             "--figure and --simulate."
         )
+    if asked.target is None and simulate:
+        raise WrongCall("--simulate is for mechanisms with a choice; a covariance has one. Leave it out.")
     if for_error is None:
         return
     if not 1e-60 < for_error < 1e60:
@@ -292,6 +296,8 @@ def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
     )
     if asked.model in RANKS:
         what = "of ranks, as shares of the records: 0.01 turns the median into the 0.49- or 0.51-quantile"
+    if asked.target is None:
+        what = "of a correlation, for columns that fill their ranges and do not go together"
     if any(row["designs"] for row in eligible):
         what += "; once a release is made its own standard errors count"
     show_lines("", f"Errors are root mean squared per parameter, {what}. No record was read.")

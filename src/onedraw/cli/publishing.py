@@ -16,6 +16,7 @@ from .asking import LEVEL, Planned, ask
 from .flags import (
     Accept,
     AsJson,
+    ColumnList,
     Delta,
     Dispersion,
     Draws,
@@ -51,11 +52,12 @@ MANY = 60
 def release(
     data: Annotated[Path, typer.Argument(help="The private records: CSV, Parquet or Arrow.")],
     schema: SchemaFile,
-    target: Target,
     model: Question,
     epsilon: Epsilon,
     ledger: Annotated[str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the release; must not exist. Taken before the charge.")],
+    target: Target = None,
+    columns: ColumnList = None,
     dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset's name in the ledger.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")] = None,
     delta: Delta = 1e-6,
@@ -98,7 +100,7 @@ def release(
     check_places(out, report, resumed=resume is not None)
     declared, budget, accepted = Schema.load(schema), budget_from(epsilon, delta, order), tuple(accept or ())
     asked = ask(
-        declared, target, model, prior=numbers_from(prior, "--prior", "1,1"),
+        declared, target, model, columns=columns, prior=numbers_from(prior, "--prior", "1,1"),
         quantiles=numbers_from(quantiles, "--quantiles", "0.25,0.5,0.75"), interval=interval,
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
@@ -107,7 +109,7 @@ def release(
         },
     )  # fmt: skip
     count, books = draws_from(draws), Ledger.open(ledger)
-    records = read(data, declared, target=target).measured(asked.measure)
+    records = read(data, asked.schema, target=target).measured(asked.measure)
     n = records.n if rows is None else rows
     planned = asked.planned(budget, n=n, draws=count, mechanism=mechanism, accept=accepted)
     warn_of_few(planned)
@@ -116,7 +118,7 @@ def release(
     with waiting(f"drawing, {seconds_words(planned)}"), said_if_stopped():
         result = release_draws(
             planned.choices.best, records, ledger=books, dataset=dataset, accept=accepted, random_state=seed,
-            label=f"{model} of {target}", out=out, resume=resume, how_to_resume=command_to_resume(ledger, books.place),
+            label=asked.label, out=out, resume=resume, how_to_resume=command_to_resume(ledger, books.place),
         )  # fmt: skip
     table, reason = intervals(result, planned)
     if report is not None:
@@ -242,10 +244,16 @@ def finite(value: float) -> float | None:
 def show(certificate: Any, numbers: list[dict[str, Any]], reason: str, *, why: str = "", expected: str = "") -> None:
     show_lines(certificate.sentence)
     if len(numbers) > MANY or certificate.draw.quantity == "network weights":
-        show_lines(f"{len(numbers)} {certificate.draw.quantity}; score new records with onedraw predict.")
+        use = (
+            "all of them are in the file"
+            if certificate.data.target is None
+            else "score new records with onedraw predict"
+        )
+        show_lines(f"{len(numbers)} {certificate.draw.quantity}; {use}.")
     else:
         show_estimates(
-            f"{certificate.draw.quantity} of {certificate.data.target}, in the units of the columns", numbers
+            f"{certificate.draw.quantity} of {certificate.data.target or 'the columns'}, in the units of the columns",
+            numbers,
         )
     show_lines(*(f"{head}{words}" for head, words in (("Method: ", why), ("", expected)) if words))
     if reason:
@@ -279,9 +287,10 @@ def readable(value: float) -> str:
 
 
 def tested_words(row: dict[str, Any]) -> list[str]:
+    error = "–" if row["std_err"] is None or row["low"] is None else f"{row['std_err']:.4g}"
     if row["p_value"] is None:
-        return ["–", "–"]
-    return [f"{row['std_err']:.4g}", "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"]
+        return [error, "–"]
+    return [error, "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"]
 
 
 def verify(

@@ -9,6 +9,7 @@ from .exponential_family import Concentrated, Diffused, Direct, Scaling, posteri
 from .exponential_quantiles import ExponentialQuantiles
 from .gibbs import Gibbs
 from .measured_first import Measured
+from .moments import Moments
 from .noisy_gradient import NoisyGradient
 from .pac_bayes import HingePacBayes
 from .perturbed_mode import PerturbedMode
@@ -26,6 +27,7 @@ __all__ = [
     "HingePacBayes",
     "Measured",
     "Mechanism",
+    "Moments",
     "NoisyGradient",
     "PerturbedMode",
     "Plan",

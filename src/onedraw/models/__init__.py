@@ -20,6 +20,7 @@ from .beta_regression import (
 from .beta_target import BetaTarget
 from .category_table import CategoryTable
 from .column_quantiles import ColumnQuantiles
+from .columns import Columns
 from .convex_classification import Hinge, HuberisedHinge, Logistic, LogitNormalBernoulli, Softmax
 from .convex_loss import ConvexLoss, register_loss
 from .convex_model import ConvexModel, LinearModel
@@ -57,6 +58,7 @@ __all__ = [
     "BoundedResidualGLM",
     "CategoryTable",
     "ColumnQuantiles",
+    "Columns",
     "ConjugateModel",
     "ConvexLoss",
     "ConvexModel",

@@ -50,6 +50,14 @@ class Layout:
         return self.columns - sum(stop - start for start, stop in self.categories)
 
     @property
+    def number_places(self) -> NDArray[np.intp]:
+        """Where those columns stand."""
+        coded = np.zeros(self.columns, dtype=bool)
+        for start, stop in self.categories:
+            coded[start:stop] = True
+        return np.flatnonzero(~coded)
+
+    @property
     def scale(self) -> Array:
         """v = scale·x + shift for encoded columns x in [−1, 1]: ½ and ½ where a column is 0 or 1."""
         scale = np.ones(self.columns) / (self.ball or 1.0)

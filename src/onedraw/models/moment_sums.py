@@ -4,6 +4,8 @@
 | --- | --- | --- |
 | ColumnSums | v, and the response | the box |
 | SecondMoments | x̄x̄ᵀ, x̄ the row about m, shortened to R | R² (Frobenius) |
+| PowerSums | v, and v² of columns in [−1, 1] | the parabola (mechanisms/moments.md) |
+| StandardMoments | z̄z̄ᵀ, z̄ the row about m in units of its deviations, to a power, shortened to R | R² (Frobenius) |
 
 Vectors are cut towards zero onto their lattice, which never lengthens them, *before* the product: a share is exactly
 kkᵀ for a whole-number vector k of bounded norm, so the bound on its Frobenius norm is exact, and two such shares differ
@@ -65,6 +67,38 @@ class SecondMoments:
 
     def block(self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, radius: Any) -> Any:
         rows = with_response(self.layout.rows(X), y, self.response) - mean
+        return gram(cut(rows, radius), weight, steps)
+
+
+@dataclass(frozen=True)
+class PowerSums:
+    """Σ v of all columns, then Σ v² of those that are numbers, both in steps of 1/steps².
+
+    v is rounded onto multiples of 1/steps before it is squared, so that (v, v²) lies on the parabola exactly."""
+
+    layout: Layout
+
+    def bound(self, steps: Any) -> float:
+        return float(steps**2)
+
+    def block(self, X: Any, y: Any, weight: Any, steps: Any) -> Any:
+        whole = jnp.rint(self.layout.rows(X) * steps) * weight[:, None]
+        squares = (whole[:, self.layout.number_places] ** 2).sum(axis=0)
+        return jnp.concatenate([whole.sum(axis=0).astype(jnp.int64) * jnp.int64(steps), squares.astype(jnp.int64)])
+
+
+@dataclass(frozen=True)
+class StandardMoments:
+    """Σ z̄z̄ᵀ, z = ((v − mean)·scale)^power shortened to ``radius``."""
+
+    layout: Layout
+    power: int = 1
+
+    def bound(self, steps: Any, mean: Any, scale: Any, radius: Any) -> float:
+        return float((radius * steps) ** 2)
+
+    def block(self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, scale: Any, radius: Any) -> Any:
+        rows = ((self.layout.rows(X) - mean) * scale) ** self.power
         return gram(cut(rows, radius), weight, steps)
 
 

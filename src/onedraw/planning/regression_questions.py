@@ -66,7 +66,9 @@ def is_regression(model: str) -> bool:
     if model in QUESTIONS:
         return False
     if ALIASES.get(model, model) not in KINDS:
-        raise InvalidModel(f"No model is called {model!r}. Choose one of: {', '.join((*QUESTIONS, *KINDS))}.")
+        raise InvalidModel(
+            f"No model is called {model!r}. Choose one of: {', '.join((*QUESTIONS, 'covariance', *KINDS))}."
+        )
     return True
 
 

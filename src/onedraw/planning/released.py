@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from onedraw.mechanisms import ExponentialQuantiles, PerturbedMode
+from onedraw.mechanisms import ExponentialQuantiles, Moments, PerturbedMode
 from onedraw.models.fit_result import FitResult
+from onedraw.models.moments_result import MomentsResult
 from onedraw.release import Certificate, Release
-from onedraw.release.reading import column_units, fit_of
+from onedraw.release.reading import column_units, fit_of, moments_of
 from onedraw.release.verification import rebuild_plan
 
 from .intervals import Interval, Parts, interval
@@ -26,11 +27,19 @@ def release_interval(release: Release | Certificate, level: float = 0.95) -> Int
         return quantile_interval(certificate, plan, level)
     if certificate.draw.stages is not None and isinstance(plan.mechanism, PerturbedMode):
         return fit_interval(fit_of(certificate, plan), level)
+    if isinstance(plan.mechanism, Moments):
+        return moments_interval(moments_of(certificate, plan), level)
     draws = np.array(certificate.draw.values, dtype=np.float64)
     change, scale, shift = column_units(certificate, plan.model)
     found = interval(draws, plan, level, functional=change if hasattr(plan.model, "in_column_units") else None)
     centre, low, high = (shift + scale * np.asarray(part) for part in found[:3])
     return Interval(centre, low, high, Parts(*(scale * np.asarray(part) for part in found.parts)))
+
+
+def moments_interval(moments: MomentsResult, level: float) -> Interval:
+    """Of published moments; NaN for correlations with a column of which noise leaves too little."""
+    ends = moments.conf_int(level)
+    return Interval(moments.values, ends[:, 0], ends[:, 1], Parts(*moments.errors, np.zeros(len(ends))))
 
 
 def fit_interval(fit: FitResult, level: float) -> Interval:

@@ -80,6 +80,8 @@ LARGEST_VALUE = 1e200
 
 LONGEST_NUMBER = len(repr(-sys.float_info.max))
 
+EXACT_SUMS = ("candidates", "perturbed-mode", "added-noise", "ranks", "moments")
+
 INTEGER_SUMS = "float64; records summed exactly, as integers on a public lattice; draw rounded to the lattice below"
 FLOATING_SUMS = "float64 throughout, also in sums over records; draw rounded to the lattice below"
 
@@ -257,12 +259,7 @@ def check_file(plan: Plan, data: Records) -> None:
 
 def sums_exactly(plan: Plan) -> bool:
     """Whether all that is asked of the records is sums of whole numbers, which no rounding can change."""
-    return isinstance(plan.model, ConjugateModel) or plan.requires in (
-        "candidates",
-        "perturbed-mode",
-        "added-noise",
-        "ranks",
-    )
+    return isinstance(plan.model, ConjugateModel) or plan.requires in EXACT_SUMS
 
 
 def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:

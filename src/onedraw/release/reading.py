@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import PerturbedMode, Plan
+from onedraw.mechanisms import Moments, PerturbedMode, Plan
 from onedraw.mechanisms.candidate_plan import shares
+from onedraw.models.columns import Columns
 from onedraw.models.fit_result import FitResult
+from onedraw.models.moments_result import MomentsResult
 from onedraw.models.row_model import RowModel
 
 from .certificate import Certificate
@@ -28,6 +30,8 @@ def column_units(certificate: Certificate, model: Any) -> tuple[Array, Array, Ar
     change, scale, shift = np.eye(size), np.ones(size), np.zeros(size)
     if type(model).__name__ == "BetaBernoulli":  # a share of the range lower … upper
         return change, scale * (model.upper - model.lower), shift + model.lower
+    if isinstance(model, Columns):
+        return change, *model.column_units()
     if not isinstance(model, RowModel):
         return change, scale, shift
     change = model.in_column_units(change).T
@@ -53,6 +57,16 @@ def fit_of(certificate: Certificate, plan: Plan) -> FitResult:
             "its draws, or release with mechanism='fit'."
         )
     return plan.mechanism.result(plan, certificate.draw.stages).in_units(*column_units(certificate, plan.model))
+
+
+def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
+    """Released moments as people read them, with their errors, in the units of the columns. Free post-processing."""
+    if certificate.draw.stages is None or not isinstance(plan.mechanism, Moments):
+        raise WrongCall(
+            f"This release is by {certificate.mechanism.name}, not one of means and correlations. Release with --model "
+            "covariance, or fit a DPCovariance."
+        )
+    return plan.mechanism.result(plan, certificate.draw.stages).in_units(*plan.model.range_units())
 
 
 def average(draws: Array, plan: Plan) -> Array:

@@ -22,12 +22,13 @@ from onedraw.errors import CannotWrite, WrongCall
 from onedraw.mechanisms import Plan
 from onedraw.models import Gaussian
 from onedraw.models.fit_result import FitResult
+from onedraw.models.moments_result import MomentsResult
 
 from .certificate import Certificate
 from .display import shown_as_html
 from .files import check_writable, exists_already, write_whole
 from .predictions import Predictions, predict
-from .reading import average, fit_of, readable_draws
+from .reading import average, fit_of, moments_of, readable_draws
 
 MOST_SHOWN = 60
 """Numbers in a notebook's table of a release, at most."""
@@ -85,6 +86,11 @@ class Release:
     def fit(self) -> FitResult:
         """Of a fit: estimate, standard errors, intervals and tests in the units of the columns; free post-processing."""
         return fit_of(self.certificate, self._plan)
+
+    @property
+    def moments(self) -> MomentsResult:
+        """Of a release of means and correlations: all of them with errors, in the units of the columns; free post-processing."""
+        return moments_of(self.certificate, self._plan)
 
     def predict(self, source: Any, *, interval: float | None = None, schema: Schema | None = None) -> Predictions:
         """Probabilities, means or rates for new records: a data frame, a file, or what `onedraw.read` takes.

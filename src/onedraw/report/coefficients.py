@@ -13,8 +13,9 @@ from statistics import NormalDist
 from typing import Any
 
 from onedraw.errors import WrongCall
+from onedraw.mechanisms import Moments, PerturbedMode
 from onedraw.release import Certificate, Release
-from onedraw.release.reading import average, fit_of, readable_draws
+from onedraw.release.reading import average, fit_of, moments_of, readable_draws
 from onedraw.release.verification import rebuild_plan
 
 NUMBERS = ("centre", "low", "high", "sampling_sd", "privacy_sd", "p_value")
@@ -93,21 +94,32 @@ def coefficient_table(release: Release | Certificate, level: float = 0.95) -> Co
     """
     from onedraw.planning import release_interval
     from onedraw.planning.intervals import why_refused
-    from onedraw.planning.released import fit_interval
+    from onedraw.planning.released import fit_interval, moments_interval
 
     certificate = release.certificate if isinstance(release, Release) else release
-    fit = fit_of(certificate, rebuild_plan(certificate)) if certificate.mechanism.name == "PerturbedMode" else None
-    found = release_interval(certificate, level) if fit is None else fit_interval(fit, level)
+    names, plan = certificate.draw.names, rebuild_plan(certificate)
+    p_values: tuple[float, ...] = ()
+    if isinstance(plan.mechanism, Moments):
+        moments = moments_of(certificate, plan)
+        found, remark = moments_interval(moments, level), moments.refused(plan.model.names)
+        p_values = tuple(moments.p_values)
+    elif isinstance(plan.mechanism, PerturbedMode):
+        fit = fit_of(certificate, plan)
+        found, p_values = fit_interval(fit, level), tuple(fit.p_values)
+        remark = why_refused([math.isnan(end) for end in found.low], names, fit=True)
+    else:
+        found = release_interval(certificate, level)
+        remark = why_refused([math.isnan(end) for end in found.low], names)
     return CoefficientTable(
-        certificate.draw.names,
+        names,
         centre=list(found.centre),
         low=list(found.low),
         high=list(found.high),
         level=level,
         sampling_sd=list(found.parts.sampling),
         privacy_sd=list(found.parts.privacy),
-        remark=why_refused([math.isnan(end) for end in found.low], certificate.draw.names, fit=fit is not None),
-        p_value=() if fit is None else tuple(fit.p_values),
+        remark=remark,
+        p_value=p_values,
     )
 
 

@@ -7,8 +7,9 @@ exactly it draws. The files: `exact` (closed-form laws) with `gaussian` and `bal
 with `meetings` and `coupling` (how L-lag couplings on data simulated by `simulated` estimate what is missing),
 `hamiltonian_chain` and `coupling_chain` (compiled), `mode` and `landscape` (where they start, in which coordinates),
 `blackjax_kernels` (the one place that meets BlackJAX) and `fits` (many data sets at once); `selection` (one of many candidates, exact
-on whole numbers); `noisy_sums` (plain noise on exact sums); `fit` (a perturbed mode in its stages) with `fit_noise` and `opendp_noise` (the one place that meets
-OpenDP); `measured_first` (the moments of the columns, then another sampler); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
+on whole numbers); `noisy_sums` (plain noise on exact sums); `fit` (a perturbed mode in its stages) and `moments` (means and second
+moments) with `fit_noise` and `opendp_noise` (the one place that meets OpenDP); `measured_first` (the moments of the columns, then
+another sampler); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
 into ChaCha20, or a seed), `forks` (what a forked child cannot do), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
 Every sampler is a frozen value with `exactness(plan)`, `run(target, randomness, size=…)`, `draw`, `to_dict` and a
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from onedraw.samplers.hamiltonian import HMC, NUTS
     from onedraw.samplers.langevin import Langevin, LastIterateLangevin
     from onedraw.samplers.measured_first import MeasuredFirst
+    from onedraw.samplers.moments import Measure
     from onedraw.samplers.noisy_sums import NoisySums
     from onedraw.samplers.proximal import Proximal
     from onedraw.samplers.randomness import (
@@ -58,6 +60,7 @@ __all__ = [
     "Fit",
     "Langevin",
     "LastIterateLangevin",
+    "Measure",
     "MeasuredFirst",
     "NoisySums",
     "Proximal",
@@ -88,6 +91,7 @@ _HOME = {
     "Langevin": "langevin",
     "LastIterateLangevin": "langevin",
     "MeasuredFirst": "measured_first",
+    "Measure": "moments",
     "Proximal": "proximal",
     "RankSelection": "rank_selection",
     "Sample": "sample",

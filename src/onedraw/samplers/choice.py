@@ -22,6 +22,7 @@ from onedraw.samplers.forks import check_fork
 from onedraw.samplers.hamiltonian import HMC, NUTS
 from onedraw.samplers.langevin import LastIterateLangevin
 from onedraw.samplers.measured_first import MeasuredFirst
+from onedraw.samplers.moments import Measure
 from onedraw.samplers.proximal import Proximal, geometry_of, iterations_of
 from onedraw.samplers.public_numbers import numbers_of_plan
 from onedraw.samplers.rank_selection import RankSelection
@@ -43,6 +44,7 @@ OWN = {
     "measured": "MeasuredFirst",
     "added-noise": "NoisySums",
     "ranks": "RankSelection",
+    "moments": "Measure",
 }
 """Plans that are algorithms, and the one sampler that carries each of them out."""
 
@@ -71,6 +73,8 @@ def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[A
     if plan.requires == "measured":
         within, why = default_sampler(plan.mechanism.inner(plan), accept=accept)
         return MeasuredFirst(within), f"the columns' moments, then {why}"
+    if plan.requires == "moments":
+        return Measure(), "the plan's own algorithm: means and squares, then standardised products"
     if plan.requires == "noisy-gradient":
         steps, step_size = int(plan.parameters["steps"]), plan.parameters["step_size"]
         return LastIterateLangevin(steps, step_size), f"the plan's own algorithm: {steps:,} noisy gradient steps"

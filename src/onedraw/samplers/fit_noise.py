@@ -24,21 +24,19 @@ class Noise:
         self.generator, self.pure = generator, pure
         self.secure = type(generator.bit_generator).__name__ == "SecureChaCha"
 
-    def vector(self, sums: NDArray[np.int64], steps: float, noise: float) -> Array:
-        """Sums in whole steps, with noise of this size in their own unit."""
+    def vector(self, sums: NDArray[np.int64], steps: float, noise: float, each: Array | None = None) -> Array:
+        """Sums in whole steps, with noise of this size in their own unit; ``each`` multiplies that of single entries."""
+        sizes = np.ones(len(sums)) if each is None else each
         if self.pure:
-            return self._on_lattice(sums + steps * self.real(len(sums), noise)) / steps
-        return self._whole(sums, noise * steps) / steps
+            return self._on_lattice(sums + steps * self.real(len(sums), noise) * sizes) / steps
+        total = np.empty(len(sums))
+        for size in np.unique(sizes):
+            total[sizes == size] = self._whole(sums[sizes == size], noise * steps * float(size))
+        return total / steps
 
     def triangle(self, sums: NDArray[np.int64], steps: float, noise: float) -> Array:
         """A symmetric matrix by its lower triangle: off the diagonal an entry counts twice, so its noise is √½ as large."""
-        scale = triangle_scale(_size(len(sums)))
-        if self.pure:
-            return self._on_lattice(sums + steps * scale * self.real(len(sums), noise)) / steps
-        total = np.empty(len(sums))
-        for part in np.unique(scale):
-            total[scale == part] = self._whole(sums[scale == part], noise * steps * part)
-        return total / steps
+        return self.vector(sums, steps, noise, triangle_scale(_size(len(sums))))
 
     def real(self, size: int, noise: float) -> Array:
         """A real vector of this law."""

@@ -16,6 +16,7 @@ _KNOWN = {
     "LastIterateLangevin": "langevin",
     "Langevin": "langevin",
     "MeasuredFirst": "measured_first",
+    "Measure": "moments",
     "NUTS": "hamiltonian",
     "NoisySums": "noisy_sums",
     "Proximal": "proximal",

@@ -1,0 +1,237 @@
+"""Means, variances and correlations of declared columns as a release of their own, with errors.
+
+Three stages, each adaptive on what was published before, with noise on exact sums:
+
+    sums      Σ (x, b·x²), b = φ^{5/2}/2: squares cost nothing beside the means        moves by at most S, the box's diagonal
+    moments   Σ z̄z̄ᵀ, z the columns standardised by what was published, shortened to R      √2·R² (Frobenius)
+    fourth    Σ z̄²z̄²ᵀ, squares shortened to U: for the errors of the others               √2·U²
+
+Together GaussianDP(√Σ ratio²) or PureDP(Σ ratio). Proofs: moments.md; why these numbers: `models.moment_constants`; what
+follows from them: `models.moments_result`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.models import Columns
+from onedraw.models import moment_constants as constant
+from onedraw.models.measured import Layout
+from onedraw.models.moments import MomentColumns, MomentsProblem, MomentsTarget
+from onedraw.models.moments_result import MomentsResult
+from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance, PureDP
+from onedraw.privacy.rounding import root_up, sum_up, up
+
+from .moments_stage import ROOT_TWO, Spending
+from .perturbed_mode import MARGIN, largest_total
+from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
+
+
+@dataclass(frozen=True)
+class MomentsNumbers:
+    """What runs: noises as standard deviations, or under a pure promise the scales of e^{−‖v‖/scale}; 0 for no such stage."""
+
+    sums_noise: float
+    moments_noise: float
+    moments_radius: float
+    fourth_noise: float
+    fourth_radius: float
+
+    def ratios(self, columns: MomentColumns, records: int) -> list[float]:
+        """Sensitivity over noise of each stage, for a person's records, rounded up."""
+        stages = [
+            (up(columns.spread), self.sums_noise),
+            (ROOT_TWO * self.moments_radius**2, self.moments_noise),
+            (ROOT_TWO * self.fourth_radius**2, self.fourth_noise),
+        ]
+        return [up(records * sensitivity / noise) for sensitivity, noise in stages if noise]
+
+    def promise(self, columns: MomentColumns, records: int, *, pure: bool) -> Promise:
+        ratios = self.ratios(columns, records)
+        if pure:
+            return PureDP(sum_up(ratios))
+        return GaussianDP(root_up(sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))))
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, float]) -> MomentsNumbers | None:
+        """None unless every number is there, finite and not negative, and every stage that runs has its noise and radius."""
+        values = {field.name: stored.get(field.name, math.nan) for field in fields(cls)}
+        if not all(0.0 <= value < 1e150 for value in values.values()):
+            return None
+        found = cls(**values)
+        pairs = ((found.moments_radius, found.moments_noise), (found.fourth_radius, found.fourth_noise))
+        stages = all((radius > 1e-150 and noise > 1e-150) or radius == noise == 0.0 for radius, noise in pairs)
+        return found if found.sums_noise > 1e-150 and found.fourth_noise and stages else None
+
+
+@register_mechanism
+@dataclass(frozen=True)
+class Moments(Mechanism):
+    """Means, standard deviations and the correlation matrix of declared columns for one spend.
+
+    ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1. ``pure`` spends a
+    budget (ε, δ) as pure ε; None where none of its noises is larger.
+    """
+
+    title: ClassVar[str] = "private moments"
+    requires: ClassVar[str] = "moments"
+    """The plan *is* an algorithm: only `samplers.Measure` carries it out."""
+
+    categories: tuple[tuple[int, int], ...] = ()
+    pure: bool | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "categories", tuple((int(start), int(stop)) for start, stop in self.categories))
+
+    def heading(self, plan: Plan) -> str:
+        if plan.model.features.count == 1:
+            return "private mean and variance, with errors"
+        return "private means, variances and correlations, with errors"
+
+    def closed_form(self, model: Any) -> bool:
+        return False
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "categories": [list(pair) for pair in self.categories]}
+
+    # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
+
+    def calibrate(self, request: Request) -> Plan:
+        columns = self.columns(request)
+        found = {pure: total for pure in self._ways(request) if (total := self._total(request, pure)) is not None}
+        if not found:
+            raise PromiseRefused(
+                f"No noise keeps {request.budget} with n = {request.n:,} and {request.records_per_person} record(s) per "
+                "person. Use a larger budget."
+            )
+        spending = [Spending(total, pure) for pure, total in found.items()]
+        best = spending[0] if len(spending) == 1 or no_larger(columns, *spending) else spending[1]
+        numbers = numbers_for(columns, best, request.n, request.records_per_person)
+        return self._plan(request, columns, numbers, best.pure)
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        numbers, pure = MomentsNumbers.from_dict(parameters), parameters.get("pure")
+        if numbers is None or pure not in (0.0, 1.0):
+            raise PromiseRefused("Private moments need their noises and radii; those stated are not.")
+        return self._plan(request, self.columns(request), numbers, bool(pure))
+
+    def target(self, plan: Plan, summary: Any) -> MomentsTarget:
+        return MomentsTarget(self.problem(plan), summary)
+
+    def problem(self, plan: Plan) -> MomentsProblem:
+        """Everything public, from the plan alone."""
+        return MomentsProblem(
+            plan.n, self.columns(plan.request), plan.parameters, pure=bool(plan.parameters["pure"])
+        )  # fmt: skip
+
+    def stage_sizes(self, plan: Plan) -> dict[str, int]:
+        columns = self.columns(plan.request)
+        sizes = {
+            "mean": columns.count,
+            "squares": columns.numbers,
+            "moments": columns.entries if plan.parameters["moments_noise"] else 0,
+            "fourth": columns.entries,
+        }
+        return {name: size for name, size in sizes.items() if size}
+
+    def result(self, plan: Plan, stages: Mapping[str, Any]) -> MomentsResult:
+        """All that follows from what was published, for encoded rows."""
+        return MomentsResult.of(self.problem(plan), stages).encoded
+
+    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
+        return self.result(plan, stages).values
+
+    def columns(self, request: Request) -> MomentColumns:
+        """The columns of a request; what has no moments to measure is refused."""
+        if not isinstance(request.model, Columns):
+            raise UnsupportedBudget(
+                f"Moments are of columns with bounds, but a {type(request.model).__name__} came. Pass "
+                "models.Columns(features, bounds=(lo, hi))."
+            )
+        if request.draws != 1:
+            raise UnsupportedBudget("Moments are published once: they have errors of their own. Leave out draws.")
+        layout = Layout(request.model.features.count, self.categories)
+        last = 0
+        for start, stop in self.categories:
+            if not last <= start < stop <= layout.columns:
+                raise WrongCall("categories are (start, stop) of columns, in order and without overlap.")
+            last = stop
+        return MomentColumns(layout)
+
+    def _ways(self, request: Request) -> tuple[bool, ...]:
+        budget = request.exact_budget
+        if isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0.0):
+            return (True,)
+        if not isinstance(budget, ApproxDP):
+            return (False,)
+        return (True, False) if self.pure is None else (self.pure,)
+
+    def _total(self, request: Request, pure: bool) -> float | None:
+        """The ε or μ that the budget allows; None if there is none."""
+        budget = request.exact_budget
+        if not pure:
+            return largest_total(lambda mu: GaussianDP(mu).implies(budget))
+        assert isinstance(budget, PureDP | ApproxDP)
+        return budget.stated_epsilon * MARGIN
+
+    # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
+
+    def _plan(self, request: Request, columns: MomentColumns, numbers: MomentsNumbers, pure: bool) -> Plan:
+        return Plan(
+            self,
+            request,
+            (*((field.name, getattr(numbers, field.name)) for field in fields(numbers)), ("pure", float(pure))),
+            Guarantee(
+                numbers.promise(columns, request.records_per_person, pure=pure),
+                Neighbours.REPLACE_ONE,
+                request.unit,
+                "noise of density ∝ e^{−‖v‖/s} on exact sums of bounded rows (moments.md)"
+                if pure
+                else "Gaussian noise on exact sums of bounded rows (moments.md)",
+                (
+                    *fixed_in_advance(request, "the columns, their bounds"),
+                    Assumption("rows are clamped to their bounds and shortened to R and U", Provenance.ENFORCED),
+                    Assumption("sums over records are whole numbers on a public lattice", Provenance.ENFORCED),
+                ),
+            ),
+        )
+
+
+def shares_of(columns: MomentColumns, *, pure: bool) -> tuple[float, float, float]:
+    """(sums, moments, fourth)."""
+    return (constant.ALONE if columns.count == 1 else constant.SHARES)[pure]
+
+
+def numbers_for(columns: MomentColumns, spending: Spending, n: int, records: int) -> MomentsNumbers:
+    """Noises and radii for a total, from public numbers alone."""
+    sums, moments, fourth = shares_of(columns, pure=spending.pure)
+
+    def of(share: float, least: float, noise: float) -> tuple[float, float]:
+        """(noise, radius): the radius grows from ``least`` until the noise per record is ``noise``."""
+        if not share:
+            return 0.0, 0.0
+        one = spending.noise(share, records * ROOT_TWO)
+        square = max(least * columns.count, noise * n / spending.deviation(one, columns.entries))
+        return one * square * (1.0 + 1e-12), math.sqrt(square)
+
+    return MomentsNumbers(
+        spending.noise(sums, records * columns.spread) * (1.0 + 1e-12),
+        *of(moments, constant.REACH, constant.QUIET / math.sqrt(n)),
+        *of(fourth, constant.FOURTH_REACH, constant.FOURTH_NOISE),
+    )
+
+
+def no_larger(columns: MomentColumns, pure: Spending, gaussian: Spending) -> bool:
+    """Whether pure noise is nowhere larger than Gaussian noise at the same budget: a stronger promise for nothing."""
+    entries = (columns.powers, columns.entries, columns.entries)
+    noises = [
+        [spending.deviation(spending.noise(share, 1.0), size) for share, size in zip(shares, entries, strict=True) if share]
+        for spending in (pure, gaussian)
+        for shares in [shares_of(columns, pure=spending.pure)]
+    ]  # fmt: skip
+    return all(one <= other for one, other in zip(*noises, strict=True))

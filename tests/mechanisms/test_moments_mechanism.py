@@ -1,0 +1,282 @@
+"""Private moments: the promise follows from what runs, sums move no further than claimed, no table makes one fail."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import onedraw as od
+from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.mechanisms import Moments, calibrate, plan_from_dict
+from onedraw.mechanisms.moments import MomentsNumbers
+from onedraw.models import Columns, Gaussian, Logistic
+from onedraw.models.exact_sums import Blocks
+from onedraw.models.measured import Layout
+from onedraw.models.moment_sums import PowerSums, StandardMoments
+from onedraw.models.moments import SQUARE, MomentColumns
+from onedraw.models.moments_result import MomentsResult, nearest_correlation, normal_quantile, pure_quantile
+from onedraw.release import verify
+from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.moments import measure_all
+
+BUDGETS = (
+    od.PureDP(1.0),
+    od.ApproxDP(1.0, 1e-6),
+    od.ZCDP(0.05),
+    od.GaussianDP(0.4),
+    od.RenyiDP.at(8.0, 0.5),
+)
+THREE = Columns(3, bounds=([0, -5, -2], [100, 5, 8]), feature_names=["age", "dose", "risk"])
+
+
+def rows(n: int = 2000, seed: int = 0) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    age, dose = generator.normal(50, 15, n), generator.normal(0, 2, n)
+    return np.column_stack([age, dose, 0.05 * age + generator.normal(0, 1.0, n)])
+
+
+def published(plan, X, *, seed: int = 1) -> MomentsResult:
+    """What a seeded run of the program gives, without the door."""
+    problem = plan.mechanism.problem(plan)
+    target = plan.target(plan.model.summarise(X))
+    stages = measure_all(target.sum, problem, Noise(np.random.default_rng(seed), pure=problem.pure))
+    return plan.mechanism.result(plan, stages).in_units(*plan.model.range_units())
+
+
+# ── the theorem ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_number_with_its_square_moves_no_further_than_the_number_alone() -> None:
+    grid = np.linspace(-1.0, 1.0, 801)
+    x, other = np.meshgrid(grid, grid)
+    moved = (x - other) ** 2 + SQUARE**2 * (x**2 - other**2) ** 2
+    assert moved.max() <= 4.0
+    at = math.sqrt(5.0) - 1.0  # the golden section, where the lemma is sharp
+    assert at**2 * (1.0 + SQUARE**2 * (2.0 - at) ** 2) == pytest.approx(4.0, rel=1e-12)
+    larger = (x - other) ** 2 + (1.01 * SQUARE) ** 2 * (x**2 - other**2) ** 2
+    assert larger.max() > 4.0  # no larger factor will do
+
+
+def test_random_pairs_of_records_never_move_a_sum_further_than_its_sensitivity() -> None:
+    generator = np.random.default_rng(3)
+    layout = Layout(5, ((3, 5),))
+    columns = MomentColumns(layout)
+    radius, steps = 1.7, 2.0**17
+    statistics = {
+        "sums": (PowerSums(layout), (steps,), columns.spread),
+        "moments": (StandardMoments(layout), (steps, np.full(5, 0.2), np.array([1.0, 30.0, 3.0, 2.0, 9.0]), radius), math.sqrt(2.0) * radius**2),
+        "fourth": (StandardMoments(layout, 2), (steps, np.zeros(5), np.full(5, 4.0), radius), math.sqrt(2.0) * radius**2),
+    }  # fmt: skip
+    weights = {
+        "sums": np.concatenate([np.ones(5), np.full(3, SQUARE)]),
+        "moments": np.where(np.equal(*np.tril_indices(5)), 1.0, math.sqrt(2.0)),
+    }
+    for name, (statistic, public, largest) in statistics.items():
+        seen = 0.0
+        for trial in range(60):
+            pair = generator.uniform(-1.0, 1.0, (2, 1, 6))
+            if trial % 2:
+                pair = np.sign(pair)
+            if trial % 5 == 0:
+                pair[1, 0, :3] = -pair[0, 0, :3]
+            one, two = (Blocks.of(row, np.zeros(1)).sum(statistic, *public) for row in pair)
+            moved = np.linalg.norm(weights.get(name, weights["moments"]) * (one - two)) / steps**2
+            assert moved <= largest * (1.0 + 1e-12)
+            seen = max(seen, moved / largest)
+        assert seen > 0.5, name
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_the_promise_follows_from_the_noise_and_survives_being_written_down(budget: od.privacy.Promise) -> None:
+    plan = calibrate(Moments(), THREE, budget, n=2000)
+    assert plan.guarantee.promise.implies(budget)
+    assert plan_from_dict(plan.to_dict()) == plan
+    numbers = dict(plan.parameters)
+    ratios = [
+        math.sqrt(12.0) / numbers["sums_noise"],
+        math.sqrt(2.0) * numbers["moments_radius"] ** 2 / numbers["moments_noise"],
+        math.sqrt(2.0) * numbers["fourth_radius"] ** 2 / numbers["fourth_noise"],
+    ]
+    together = sum(ratios) if numbers["pure"] else math.sqrt(sum(ratio**2 for ratio in ratios))
+    assert (plan.guarantee.promise.epsilon(0.0) if numbers["pure"] else plan.guarantee.promise.mu) == pytest.approx(
+        together, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", ["sums_noise", "moments_noise", "fourth_noise"])
+def test_less_noise_than_the_promise_needs_is_refused(name: str) -> None:
+    plan = calibrate(Moments(), THREE, od.ApproxDP(1.0, 1e-6), n=2000)
+    with pytest.raises(PromiseRefused, match="not proven to imply"):
+        plan.mechanism.plan(plan.request, {**plan.parameters, name: 0.9 * plan.parameters[name]})
+    stored = plan.to_dict()
+    stored["parameters"][name] *= 1.1
+    with pytest.raises((CertificateRejected, PromiseRefused)):
+        plan_from_dict(stored)
+
+
+def test_a_person_with_k_records_costs_k_times_the_noise() -> None:
+    one, five = (
+        calibrate(Moments(), THREE, od.GaussianDP(0.5), n=100, records_per_person=k).parameters for k in (1, 5)
+    )
+    assert five["sums_noise"] == pytest.approx(5.0 * one["sums_noise"], rel=1e-9)
+    assert five["moments_noise"] / five["moments_radius"] ** 2 == pytest.approx(
+        5.0 * one["moments_noise"] / one["moments_radius"] ** 2, rel=1e-9
+    )
+
+
+def test_few_columns_keep_pure_epsilon_for_nothing_and_many_do_not() -> None:
+    budget = od.ApproxDP(1.0, 1e-6)
+    one = calibrate(Moments(), Columns(1, bounds=(0, 1)), budget, n=1000)
+    many = calibrate(Moments(), Columns(9, bounds=(0, 1)), budget, n=1000)
+    assert one.parameters["pure"] == 1.0
+    assert isinstance(one.guarantee.promise, od.PureDP)
+    assert many.parameters["pure"] == 0.0
+    assert calibrate(Moments(pure=False), Columns(1, bounds=(0, 1)), budget, n=1000).parameters["pure"] == 0.0
+
+
+# ── what follows from it ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_with_little_noise_moments_are_those_of_the_clamped_records() -> None:
+    X = rows()
+    clamped = np.clip(X, *np.array([[0, -5, -2], [100, 5, 8]]))
+    found = published(calibrate(Moments(), THREE, od.GaussianDP(300.0), n=len(X)), X)
+    assert found.location == pytest.approx(clamped.mean(axis=0), abs=2e-3)
+    assert found.deviation == pytest.approx(clamped.std(axis=0), rel=1e-3)
+    assert found.correlation == pytest.approx(
+        np.corrcoef(clamped.T), abs=4 * 0.5 / math.sqrt(len(X))
+    )  # noise is half of sampling
+    assert found.covariance == pytest.approx(np.cov(clamped.T, bias=True), rel=0.03, abs=1.5)
+    usual = clamped.std(axis=0) / math.sqrt(len(X))
+    assert found.location_errors[0] == pytest.approx(usual, rel=1e-2)
+    assert found.correlation_errors[0][2, 0] == pytest.approx((1 - 0.6**2) / math.sqrt(len(X)), rel=0.35)
+
+
+def test_a_matrix_that_is_none_becomes_the_nearest_correlation_matrix() -> None:
+    impossible = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
+    found = nearest_correlation(impossible)
+    assert np.linalg.eigvalsh(found)[0] >= -1e-12
+    assert np.all(np.diag(found) == 1.0)
+    for _ in range(200):  # no correlation matrix is nearer, among many that are not far
+        factor = np.linalg.cholesky(found + 1e-9 * np.eye(3)) + np.random.default_rng(_).normal(0, 0.05, (3, 3))
+        other = factor @ factor.T
+        other /= np.sqrt(np.outer(np.diag(other), np.diag(other)))
+        assert np.linalg.norm(found - impossible) <= np.linalg.norm(other - impossible) + 1e-6
+    valid = np.array([[1.0, 0.3], [0.3, 1.0]])
+    assert np.array_equal(nearest_correlation(valid), valid)
+
+
+def test_intervals_of_pure_noise_are_a_little_wider_than_normal_ones() -> None:
+    assert pure_quantile(1, 0.95) == pytest.approx(2.118, abs=1e-3)  # Laplace
+    assert normal_quantile(0.95) < pure_quantile(10, 0.95) < pure_quantile(2, 0.95) < pure_quantile(1, 0.95)
+    generator = np.random.default_rng(0)
+    noise = Noise(generator, pure=True)
+    first = np.array([noise.real(4, 1.0)[0] for _ in range(20_000)]) / math.sqrt(5.0)
+    assert np.mean(np.abs(first) <= pure_quantile(4, 0.95)) == pytest.approx(0.95, abs=0.006)
+
+
+def test_what_noise_drowns_is_refused_in_a_sentence_and_nothing_else_is() -> None:
+    X = rows(300)
+    drowned = published(calibrate(Moments(), THREE, od.ApproxDP(0.1, 1e-6), n=300), X)
+    assert not drowned.known.any()
+    assert np.isnan(drowned.conf_int()[6:]).all()
+    assert np.isfinite(drowned.conf_int()[:6]).all()
+    assert "any column" in drowned.refused(THREE.names)
+    narrow = X.copy()
+    narrow[:, 1] *= 0.001
+    found = published(calibrate(Moments(), THREE, od.ApproxDP(5.0, 1e-6), n=300), np.tile(narrow, (1, 1)))
+    assert found.known.tolist() == [True, False, True]
+    assert "'dose'" in found.refused(THREE.names)
+    assert "'age'" not in found.refused(THREE.names)
+    assert found.correlation[1].tolist() == [0.0, 1.0, 0.0]
+    assert found.variance_interval()[1, 0] == 0.0
+
+
+def test_shorter_far_rows_are_given_back_and_allowed_for() -> None:
+    """Two columns that go together only through a common heavy tail: cut rows alone would say too little."""
+    generator = np.random.default_rng(5)
+    n = 20_000
+    tail = np.where(generator.uniform(size=n) < 0.01, generator.exponential(8.0, n), 0.0)
+    X = np.clip((tail[:, None] + generator.normal(0, 1, (n, 2))) / 20.0, -1, 1)
+    truth = np.corrcoef(X.T)[1, 0]
+    plan = calibrate(Moments(), Columns(2, bounds=(-1, 1)), od.ApproxDP(2.0, 1e-6), n=n)
+    found = published(plan, X)
+    kept = found.products[1, 0] / math.sqrt(found.products[0, 0] * found.products[1, 1])
+    low, high = (end[1, 0] for end in found.correlation_interval())
+    assert kept < truth - 0.2  # what cutting took
+    assert low <= truth <= high
+    assert abs(found.correlation[1, 0] - truth) < abs(kept - truth)
+    assert found.allowance[1, 0] > 0.01
+
+
+# ── bad input: a result or a message, never one that depends on a record ─────────────────────────────────────────
+
+
+@pytest.mark.parametrize("cell", [math.nan, None, math.inf, -1e300, "text", [1, 2], {}, True, b"\xff", 10**400])
+def test_an_odd_cell_is_read_like_any_other(cell: object) -> None:
+    table = [[50.0, 0.0, 1.0] for _ in range(30)]
+    table[7][1] = cell
+    table[9] = cell  # type: ignore[call-overload]
+    plan = calibrate(Moments(), THREE, od.ApproxDP(1.0, 1e-6), n=30)
+    assert verify(od.release(plan, table).certificate).answer == "consistent"
+
+
+@pytest.mark.parametrize("n", [1, 2, 50])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_the_fewest_records_and_columns_give_a_result(n: int, columns: int) -> None:
+    plan = calibrate(Moments(), Columns(columns, bounds=(0, 1)), od.ApproxDP(1.0, 1e-6), n=n)
+    found = od.release(plan, np.full((n, columns), 0.5))
+    assert np.isfinite(found.draws).all()
+    assert np.isfinite(found.conf_int()[: 2 * columns]).all()
+
+
+def test_constant_and_duplicated_columns_give_a_valid_matrix() -> None:
+    X = np.column_stack([rows()[:, 0], rows()[:, 0], np.full(2000, 7.0), np.full(2000, 3.0)])
+    model = Columns(4, bounds=([0, 0, 0, 3], [100, 100, 100, 3]))
+    found = published(calibrate(Moments(), model, od.ApproxDP(3.0, 1e-6), n=2000), X)
+    assert np.linalg.eigvalsh(found.correlation)[0] >= -1e-9
+    assert found.correlation[1, 0] > 0.9
+    assert found.known.tolist() == [True, True, False, False]
+    assert found.deviation[3] == 0.0
+    assert found.location[3] == 3.0
+
+
+def test_a_category_is_described_by_its_shares() -> None:
+    generator = np.random.default_rng(2)
+    levels = generator.choice(3, 4000, p=[0.6, 0.3, 0.1])
+    X = np.column_stack([levels == 1, levels == 2, 0.5 * levels + generator.normal(0, 1, 4000)])
+    model = Columns(3, bounds=([0, 0, -4], [1, 1, 6]))
+    plan = calibrate(Moments(categories=((0, 2),)), model, od.ApproxDP(5.0, 1e-6), n=4000)
+    assert plan.mechanism.stage_sizes(plan)["squares"] == 1
+    found = published(plan, X)
+    assert found.location == pytest.approx(X.mean(axis=0), abs=0.02)
+    assert found.deviation == pytest.approx(X.std(axis=0), abs=0.02)
+    assert found.correlation == pytest.approx(np.corrcoef(X.T), abs=0.06)
+
+
+def test_what_cannot_be_described_is_refused_in_words() -> None:
+    budget = od.ApproxDP(1.0, 1e-6)
+    with pytest.raises(UnsupportedBudget, match=r"models\.Columns"):
+        calibrate(Moments(), Logistic(features=2, bounds=(-1, 1), scaled=True, prior=Gaussian(1.0)), budget, n=10)
+    with pytest.raises(UnsupportedBudget, match="published once"):
+        calibrate(Moments(), THREE, budget, n=10, draws=4)
+    with pytest.raises(WrongCall, match="without overlap"):
+        calibrate(Moments(categories=((0, 2), (1, 3))), THREE, budget, n=10)
+    with pytest.raises(InvalidModel, match="at most 500"):
+        Columns(501, bounds=(0, 1))
+    with pytest.raises(InvalidModel, match="public bound"):
+        Columns(2)
+    with pytest.raises(InvalidModel, match="rows of norm"):
+        Columns(2, bounds=(3, 3))
+    assert MomentsNumbers.from_dict({"sums_noise": 1.0}) is None
+
+
+def test_two_hundred_columns_take_seconds_and_give_a_valid_matrix() -> None:
+    X = np.random.default_rng(0).uniform(0, 1, (400, 200))
+    plan = calibrate(Moments(), Columns(200, bounds=(0, 1)), od.ApproxDP(1.0, 1e-6), n=400)
+    found = published(plan, X)
+    assert not found.known.any()
+    assert np.array_equal(found.correlation, np.eye(200))
+    assert len(plan.model.parameter_names) == 200 + 200 + 19_900
