@@ -115,7 +115,7 @@ def test_the_summary_is_a_table_with_and_without_intervals():
     single = od.DPLinearRegression(5.0, **fit, mechanism="least-squares", n_draws=1).fit(X, y)
     assert "No interval: one draw" in str(single.summary())
     assert math.isnan(single.summary()[0].low)
-    with pytest.raises(PromiseRefused, match="one draw does not show its own noise"):
+    with pytest.raises(PromiseRefused, match="one draw does not show how noisy it is"):
         single.conf_int()
 
 
