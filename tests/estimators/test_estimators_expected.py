@@ -81,6 +81,18 @@ def test_what_is_not_a_fit_with_standard_errors_has_no_interval(people):
         od.DPLogisticRegression(2.0, bounds=BOUNDS, classes=[0, 1]).fit(X, y).predict_proba(NEW, interval=95)
 
 
+def test_probabilities_of_several_classes_have_intervals(people):
+    X, score, generator = people
+    scores = np.column_stack([0.0 * score, score, 0.02 * (X[:, 0] - 50)])
+    y = np.argmax(scores + generator.gumbel(size=scores.shape), axis=1)
+    model = od.DPLogisticRegression(8.0, bounds=([18, 0], [98, 1]), classes=[0, 1, 2], random_state=0).fit(X[:, :2], y)
+    found = model.predict_proba(NEW[:, :2], interval=0.9999)
+    truth = special.softmax(np.column_stack([0 * NEW[:, 0], NEW @ TRUTH + BASE, 0.02 * (NEW[:, 0] - 50)]), axis=1)
+    assert ((found.low < truth) & (truth < found.high)).all()
+    assert (found.high - found.low < 0.3).all()
+    assert found.estimate.sum(axis=1) == pytest.approx(1.0)
+
+
 def test_a_prior_is_added_afterwards_as_bayes_says(classifier):
     fit = classifier.release_.fit
     prior = od.Gaussian(scales=[0.01, 0.2, 0.5, 3.0], mean=0.1)

@@ -238,14 +238,13 @@ class FitResult:
         statistic = float(values @ np.linalg.solve(self.covariance[np.ix_(chosen, chosen)], values)) / inflation
         return statistic, len(chosen), float(special.chdtrc(len(chosen), statistic))
 
-    def predicted(self, rows: Array, level: float) -> tuple[Array, Array]:
-        """(low, high) of the linear predictors rows @ coefficients; NaN for rows that rest on what the records say too little
-        about. They reach as many standard errors as the interval of the trusted direction that needs most."""
+    def reach(self, rows: Array, level: float) -> Array:
+        """How far the intervals of rows @ coefficients reach to each side; NaN for rows that rest on what the records say too
+        little about. As many standard errors as for the trusted direction that needs most."""
         self._check_informed()
         found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
         directions = FitResult(self.problem, self.published, self._spectrum[1].T, np.zeros(self._width))
-        reach = directions.multiplier(level).max() * np.hypot(found.sampling_errors, found.privacy_errors)
-        return found.estimate - reach, found.estimate + reach
+        return np.asarray(directions.multiplier(level).max() * np.hypot(found.sampling_errors, found.privacy_errors))
 
     def posterior(self, size: int, rng: np.random.Generator | None = None, *, prior: Gaussian | None = None) -> Array:
         """(size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior, or under a Gaussian

@@ -19,6 +19,7 @@ from onedraw.data import Number, Schema, read
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models.features import LARGEST, Features, column_range, schema_rows
+from onedraw.models.fit_result import FitResult
 
 from .certificate import Certificate
 from .reading import average
@@ -135,20 +136,30 @@ def check_gives_intervals(certificate: Certificate, plan: Plan) -> None:
             "This fit has no standard errors, so its predictions have no intervals: with its n and ε the information would "
             "not stand out of its noise. Leave out the interval."
         )
-    if plan.model.row_blocks > 1:
-        raise PromiseRefused(
-            "A fit of several classes gives no interval of a probability. Leave out the interval, or fit one class against "
-            "the rest."
-        )
 
 
 def expected_between(certificate: Certificate, plan: Plan, rows: Array, level: float) -> tuple[Array, Array]:
     """(low, high) of what the model expects at encoded rows; NaN where refused. Its link is monotone, so ends stay ends."""
     assert isinstance(plan.mechanism, PerturbedMode)
     assert certificate.draw.stages is not None
-    fit = plan.mechanism.result(plan, certificate.draw.stages)
-    ends = [responses(certificate, plan.model, end[np.newaxis, :, np.newaxis]) for end in fit.predicted(rows, level)]
+    fit, scores = plan.mechanism.result(plan, certificate.draw.stages), scores_of(certificate, plan, rows)
+    if plan.model.row_blocks > 1:
+        return classes_between(fit, rows, scores[0], level)
+    reach = fit.reach(rows, level)[np.newaxis, :, np.newaxis]
+    ends = [responses(certificate, plan.model, end) for end in (scores - reach, scores + reach)]
     return np.minimum(*ends), np.maximum(*ends)
+
+
+def classes_between(fit: FitResult, rows: Array, scores: Array, level: float) -> tuple[Array, Array]:
+    """(low, high) of each class's probability, by the slope of its log-odds: ∂ log(p_k/(1−p_k))/∂ score_j = (δ_jk − p_j)/(1−p_k)."""
+    shares = np.clip(special.softmax(scores, axis=1), 1e-12, 1.0 - 1e-12)
+    low, high = np.empty_like(shares), np.empty_like(shares)
+    for k in range(shares.shape[1]):
+        slopes = (np.eye(shares.shape[1])[k] - shares) / (1.0 - shares[:, [k]])
+        reach = fit.reach((slopes[:, :, np.newaxis] * rows[:, np.newaxis, :]).reshape(len(rows), -1), level)
+        odds = special.logit(shares[:, k])
+        low[:, k], high[:, k] = special.expit(odds - reach), special.expit(odds + reach)
+    return low, high
 
 
 def why_not(low: Array, certificate: Certificate, plan: Plan) -> str:
