@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 from cli_patients import TRUTH, write_patients
 
+import onedraw as od
 from onedraw.release.verification import read_certificate, rebuild_plan
 from onedraw.report.coefficients import rows_of
 
@@ -147,6 +148,36 @@ def test_a_fit_is_the_default_and_shows_standard_errors_and_tests(run, release, 
     assert "< 0.001" in out
     assert "xpected error" not in out  # the plan's figure describes no release that was made
     assert "xpected error" not in (hospital / "again.html").read_text()
+
+
+def test_a_category_is_tested_as_a_whole_in_output_report_and_summary(release, hospital):
+    write_patients(hospital / "patients.csv", 4000)
+    code, out, err = release("cost", "linear", epsilon=5, report="report.html", robust=True)
+    assert code == 0, err
+    assert "ward, all 3 levels together: χ² = " in out
+    assert "on 2 degrees of freedom, p < 0.001" in out
+    page = (hospital / "report.html").read_text()
+    assert "Categories as a whole" in page
+    found = od.Release.load(hospital / "release.json")
+    summary = found.summary()
+    assert [(row.term, row.degrees) for row in summary.joint] == [("ward", 2)]
+    assert summary.joint[0].statistic == pytest.approx(found.fit.wald([1, 2])[0])
+    assert [row.term for row in summary] == [*list(TRUTH)]
+    assert str(summary.joint[0]) in str(summary)
+    assert np.allclose([[row.low, row.high] for row in summary], found.conf_int())
+    assert found.certificate.plan["mechanism"]["robust"] is True
+    code, _, err = release("cost", "linear", mechanism="gdp huber", robust=True, out="other.json")
+    assert code == 2
+    assert "robust=True is about the standard errors of a fit" in err
+
+
+def test_a_category_with_a_refused_level_has_no_test(release, hospital):
+    write_patients(hospital / "patients.csv", 4000, rare=0.003)
+    code, out, err = release("cost", "linear", epsilon=20, json=True)
+    assert code == 0, err
+    assert json.loads(out)["categories"] == [
+        {"term": "ward", "label": "", "statistic": None, "degrees": 2, "p_value": None}
+    ]
 
 
 def test_a_fit_without_standard_errors_says_so_and_what_was_expected(release):

@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 import onedraw as od
-from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.estimators import NoInterval
 
 BOUNDS = ([18, 0, 0], [98, 1, 1])
@@ -91,6 +91,19 @@ def test_probabilities_of_several_classes_have_intervals(people):
     assert ((found.low < truth) & (truth < found.high)).all()
     assert (found.high - found.low < 0.3).all()
     assert found.estimate.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_robust_standard_errors_hold_where_counts_scatter_more_than_the_model_says():
+    generator = np.random.default_rng(2)
+    X = generator.uniform(0, 1, (20_000, 2))
+    y = generator.negative_binomial(0.5, 0.5 / (0.5 + np.exp(X[:, 0] - 0.5)))
+    fit = {"bounds": (0, 1), "largest": 5, "random_state": 0}
+    plain, robust = (od.DPPoissonRegressor(8.0, **fit, robust=robust).fit(X, y) for robust in (False, True))
+    assert robust.certificate_.plan["mechanism"]["robust"] is True
+    assert "variability" in robust.certificate_.draw.stages
+    assert (robust.bse_ > 1.1 * plain.bse_).all()
+    with pytest.raises(InvalidModel, match="robust must be True or False"):
+        od.DPPoissonRegressor(8.0, **fit, robust="yes").fit(X, y)
 
 
 def test_a_prior_is_added_afterwards_as_bayes_says(classifier):

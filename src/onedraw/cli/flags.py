@@ -78,6 +78,8 @@ Quantile = Annotated[float | None, typer.Option(
     "--quantile", help="Which quantile; 0.5, the median, by default.", rich_help_panel=REGRESSION)]  # fmt: skip
 Dispersion = Annotated[float | None, typer.Option(
     "--dispersion", help="Of negative-binomial: counts of mean m have the variance m + m²/dispersion.", rich_help_panel=REGRESSION)]  # fmt: skip
+Robust = Annotated[bool | None, typer.Option(
+    "--robust", help="Standard errors of a fit that hold where the model does not, at some cost of width.", rich_help_panel=REGRESSION)]  # fmt: skip
 Hidden = Annotated[int | None, typer.Option(
     "--hidden", help="Hidden units of a network; 10 by default.", rich_help_panel=REGRESSION)]  # fmt: skip
 Effect = Annotated[float | None, typer.Option(

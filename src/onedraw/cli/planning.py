@@ -30,6 +30,7 @@ from .flags import (
     Question,
     Radius,
     ResponseBound,
+    Robust,
     SchemaFile,
     Target,
     Threshold,
@@ -71,6 +72,7 @@ def plan(
     threshold: Threshold = None,
     quantile: Quantile = None,
     dispersion: Dispersion = None,
+    robust: Robust = None,
     hidden: Hidden = None,
     quantiles: Quantiles = None,
     interval: Interval = True,
@@ -88,7 +90,7 @@ def plan(
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
             "response_bound": response_range_from(response_bound), "variance_floor": variance_floor,
-            "threshold": threshold, "quantile": quantile, "dispersion": dispersion, "hidden": hidden,
+            "threshold": threshold, "quantile": quantile, "dispersion": dispersion, "robust": robust, "hidden": hidden,
         },
     )  # fmt: skip
     check_predictable(asked, for_error=for_error, figure=figure, simulate=simulate)

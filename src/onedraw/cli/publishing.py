@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,6 +34,7 @@ from .flags import (
     Question,
     Radius,
     ResponseBound,
+    Robust,
     SchemaFile,
     Target,
     Threshold,
@@ -74,6 +75,7 @@ def release(
     threshold: Threshold = None,
     quantile: Quantile = None,
     dispersion: Dispersion = None,
+    robust: Robust = None,
     hidden: Hidden = None,
     quantiles: Quantiles = None,
     interval: Interval = True,
@@ -105,7 +107,7 @@ def release(
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
             "response_bound": response_range_from(response_bound), "variance_floor": variance_floor,
-            "threshold": threshold, "quantile": quantile, "dispersion": dispersion, "hidden": hidden,
+            "threshold": threshold, "quantile": quantile, "dispersion": dispersion, "robust": robust, "hidden": hidden,
         },
     )  # fmt: skip
     count, books = draws_from(draws), Ledger.open(ledger)
@@ -128,16 +130,19 @@ def release(
             result, report, ledger=books, interval=table or reason or None, plan_table=planned.choices
         )  # fmt: skip
     numbers = coefficients(result, table)
+    joint = result.joint if table is not None and table.tested else ()
     if as_json:
         show_json(result.certificate.model_dump(mode="json") | {
             "out": str(out), "report": None if report is None else str(report), "why": planned.choices.why,
-            "estimates": numbers, "level": LEVEL, "why_no_interval": reason,
+            "estimates": numbers, "categories": [dict(row._asdict(), statistic=finite(row.statistic), p_value=finite(row.p_value)) for row in joint],
+            "level": LEVEL, "why_no_interval": reason,
         })  # fmt: skip
         return
     show(
         result.certificate,
         numbers,
         reason,
+        joint=[str(row) for row in joint],
         why=planned.choices.why,
         expected="" if table else planned.choices.expectation,
     )
@@ -241,7 +246,10 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def show(certificate: Any, numbers: list[dict[str, Any]], reason: str, *, why: str = "", expected: str = "") -> None:
+def show(
+    certificate: Any, numbers: list[dict[str, Any]], reason: str, *, joint: Sequence[str] = (), why: str = "",
+    expected: str = "",
+) -> None:  # fmt: skip
     show_lines(certificate.sentence)
     if len(numbers) > MANY or certificate.draw.quantity == "network weights":
         use = (
@@ -255,6 +263,7 @@ def show(certificate: Any, numbers: list[dict[str, Any]], reason: str, *, why: s
             f"{certificate.draw.quantity} of {certificate.data.target or 'the columns'}, in the units of the columns",
             numbers,
         )
+    show_lines(*joint)
     show_lines(*(f"{head}{words}" for head, words in (("Method: ", why), ("", expected)) if words))
     if reason:
         show_lines(f"No interval: {reason.rstrip('.')}.")

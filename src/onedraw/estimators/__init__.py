@@ -4,6 +4,8 @@
 public numbers first, then the ledger, then the records. See `fitting`.
 """
 
+from onedraw.release.summary import Estimate, Summary
+
 from .classification import DPLinearSVC, DPLogisticRegression
 from .columns import DPHistogram, DPMean, DPProportion, DPRate
 from .counts import DPPoissonRegressor
@@ -12,7 +14,6 @@ from .linear import Expected
 from .networks import DPMLPClassifier, DPMLPRegressor
 from .quantiles import DPQuantile
 from .regression import DPLinearRegression, DPQuantileRegressor
-from .summary import Estimate, Summary
 
 __all__ = [
     "DPHistogram",

@@ -53,6 +53,8 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
     effect : float
         How far the linear predictor is expected to vary (its standard deviation); bears on accuracy only. None: 1.
     fit_intercept : bool, default=True
+    robust : bool, default=False
+        Standard errors of a fit that hold where the model does not, at some cost of width.
     n_draws : "auto" or int, default="auto"
         "auto": one fit, or one draw of full weight. 4 or 8 draws of a named mechanism share its budget, so that their
         spread gives an interval.
@@ -99,6 +101,7 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         radius: Any = None,
         effect: Any = None,
         fit_intercept: Any = True,
+        robust: Any = False,
         n_draws: Any = "auto",
         accept: Any = (),
         check: Any = None,
@@ -116,6 +119,7 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         self.radius = radius
         self.effect = effect
         self.fit_intercept = fit_intercept
+        self.robust = robust
         self.n_draws = n_draws
         self.accept = accept
         self.check = check
@@ -136,7 +140,13 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         labels = declared_classes(self).tolist()
         kind = "logistic" if len(labels) == 2 else "softmax"
         return regression(
-            kind, came.features, **self._common(came), classes=labels, intercept=self.fit_intercept, radius=self.radius
+            kind,
+            came.features,
+            **self._common(came),
+            classes=labels,
+            intercept=self.fit_intercept,
+            robust=self.robust,
+            radius=self.radius,
         )
 
     def decision_function(self, X: Any) -> Array:
@@ -192,6 +202,7 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
         radius: Any = None,
         effect: Any = None,
         fit_intercept: Any = True,
+        robust: Any = False,
         n_draws: Any = "auto",
         accept: Any = (),
         check: Any = None,
@@ -209,6 +220,7 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
         self.radius = radius
         self.effect = effect
         self.fit_intercept = fit_intercept
+        self.robust = robust
         self.n_draws = n_draws
         self.accept = accept
         self.check = check
@@ -233,7 +245,13 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
                 f"{len(labels)} classes are declared. Use DPLogisticRegression for more than two."
             )
         return regression(
-            "svc", came.features, **self._common(came), classes=labels, intercept=self.fit_intercept, radius=self.radius
+            "svc",
+            came.features,
+            **self._common(came),
+            classes=labels,
+            intercept=self.fit_intercept,
+            robust=self.robust,
+            radius=self.radius,
         )
 
     def decision_function(self, X: Any) -> Array:

@@ -33,11 +33,11 @@ from onedraw.models.reading import column_chunks
 from onedraw.planning import Choices, Interval, choices, interval
 from onedraw.planning.questions import mean_model, pair
 from onedraw.privacy import Promise
+from onedraw.release.summary import Estimate
 
 from .classification import declared_classes
 from .fitting import PrivateEstimator, all_or_nothing, cached
 from .incoming import LabelCodes, as_it_came, one_column
-from .summary import Estimate
 
 Array = NDArray[np.float64]
 

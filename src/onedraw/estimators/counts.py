@@ -32,7 +32,7 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta, bounds, data_norm, prior_scale, effect, fit_intercept, n_draws, accept, check, ledger, dataset, random_state
+    epsilon, delta, bounds, data_norm, prior_scale, effect, fit_intercept, robust, n_draws, accept, check, ledger, dataset, random_state
         As in `DPLogisticRegression`; ``effect`` is the standard deviation of the logarithm of the rates.
     largest : int
         The largest count that is to matter; larger ones are read as it. One record moves the fit by as much, so the noise
@@ -60,6 +60,7 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         prior_scale: Any = None,
         effect: Any = None,
         fit_intercept: Any = True,
+        robust: Any = False,
         n_draws: Any = "auto",
         accept: Any = (),
         check: Any = None,
@@ -76,6 +77,7 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.prior_scale = prior_scale
         self.effect = effect
         self.fit_intercept = fit_intercept
+        self.robust = robust
         self.n_draws = n_draws
         self.accept = accept
         self.check = check
@@ -93,7 +95,12 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     def _question(self, came: Incoming) -> Regression:
         return regression(
-            "poisson", came.features, **self._common(came), intercept=self.fit_intercept, largest=self.largest
+            "poisson",
+            came.features,
+            **self._common(came),
+            intercept=self.fit_intercept,
+            robust=self.robust,
+            largest=self.largest,
         )
 
     def predict(self, X: Any, interval: float | None = None) -> Array | Expected:

@@ -31,8 +31,8 @@ from onedraw.planning import Choices
 from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, PureDP, promise_from_dict
 from onedraw.release import Certificate, Release, release
 from onedraw.release.door import accepted_words
+from onedraw.release.summary import Estimate, Joint, Summary, no_interval
 
-from .summary import Estimate, Summary
 from .surroundings import not_covered
 
 Call = ParamSpec("Call")
@@ -180,8 +180,12 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         rows, reason = self._estimates(level)
         remarks = [self.certificate_.sentence]
         if reason:
-            remarks.append(f"No interval: {reason.rstrip('.')}.")
-        return Summary(rows, level=level, remarks=remarks)
+            remarks.append(no_interval(reason))
+        return Summary(rows, level=level, joint=self._joint(), remarks=remarks)
+
+    def _joint(self) -> tuple[Joint, ...]:
+        """Tests of whole categories, where there are any."""
+        return ()
 
 
 def all_or_nothing(fit: Callable[Call, Self]) -> Callable[Call, Self]:

@@ -26,11 +26,11 @@ from onedraw.planning import Interval, Regression, interval
 from onedraw.planning.intervals import remembers_start, why_refused
 from onedraw.planning.released import fit_interval
 from onedraw.release.predictions import check_gives_intervals, expected_between, responses, why_not
+from onedraw.release.summary import Estimate, Joint, joint_tests, terms_of
 
 from .fitting import NoInterval
 from .incoming import Incoming, incoming
 from .regression_release import RegressionEstimator
-from .summary import Estimate
 
 Array = NDArray[np.float64]
 
@@ -197,16 +197,17 @@ class LinearEstimator(RegressionEstimator):
         whole: Array = model.in_column_units(np.eye(len(model.parameter_names))).T
         return whole[: model.row_blocks * model.features.width]
 
+    def _joint(self) -> tuple[Joint, ...]:
+        return joint_tests(self._result(), self.certificate_, self.choice_.best) if self._is_informed else ()
+
     def _estimates(self, level: float) -> tuple[list[Estimate], str]:
-        model = self.choice_.best.model
         values = self._blocks(self.draws_.mean(axis=0)).reshape(-1)
         unknown = np.full(len(values), np.nan)
         low, high, sampling, privacy = (unknown,) * 4
         if self._given.any():
             found = self._interval(level)
             low, high, sampling, privacy = found.low, found.high, found.parts.sampling, found.parts.privacy
-        labels = [""] if model.row_blocks == 1 else [str(label) for label in model.classes]
-        terms = [(name, label) for label in labels for name in model.features.column_names]
+        terms = terms_of(self.certificate_, self.choice_.best)[: len(values)]
         tested = self._result().p_values if self._is_informed else unknown
         rows = [
             Estimate(name, label, *(float(column[index]) for column in (values, low, high, sampling, privacy, tested)))

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw.data import Measure
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.planning import Regression
+from onedraw.release.summary import Estimate
 
 from .classification import classifier_tags, declared_classes, two_declared
 from .fitting import all_or_nothing
@@ -29,7 +30,6 @@ from .incoming import Incoming, Measured
 from .linear import encoded
 from .regression import regressor_tags, response_range
 from .regression_release import RegressionEstimator, regression
-from .summary import Estimate
 
 Array = NDArray[np.float64]
 

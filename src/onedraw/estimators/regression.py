@@ -35,7 +35,7 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta, bounds, data_norm, prior_scale, radius, fit_intercept, n_draws, accept, check, ledger, dataset, random_state
+    epsilon, delta, bounds, data_norm, prior_scale, radius, fit_intercept, robust, n_draws, accept, check, ledger, dataset, random_state
         As in `DPLogisticRegression`.
     response_bound : Y or (low, high)
         Responses are clamped to [−Y, Y] or [low, high]. Needed for least squares.
@@ -76,6 +76,7 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         effect: Any = None,
         noise: Any = None,
         fit_intercept: Any = True,
+        robust: Any = False,
         n_draws: Any = "auto",
         accept: Any = (),
         check: Any = None,
@@ -96,6 +97,7 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.effect = effect
         self.noise = noise
         self.fit_intercept = fit_intercept
+        self.robust = robust
         self.n_draws = n_draws
         self.accept = accept
         self.check = check
@@ -117,7 +119,7 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     def _question(self, came: Incoming) -> Regression:
         _, half = response_range(self)
         return regression(
-            "linear", came.features, **self._common(came), intercept=self.fit_intercept, radius=self.radius,
+            "linear", came.features, **self._common(came), intercept=self.fit_intercept, robust=self.robust, radius=self.radius,
             response_bound=half, threshold=self.threshold, variance_floor=self.variance_floor, noise=self.noise,
         )  # fmt: skip
 
@@ -161,6 +163,7 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
         effect: Any = None,
         noise: Any = None,
         fit_intercept: Any = True,
+        robust: Any = False,
         n_draws: Any = "auto",
         accept: Any = (),
         check: Any = None,
@@ -180,6 +183,7 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
         self.effect = effect
         self.noise = noise
         self.fit_intercept = fit_intercept
+        self.robust = robust
         self.n_draws = n_draws
         self.accept = accept
         self.check = check
@@ -196,7 +200,7 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
     def _question(self, came: Incoming) -> Regression:
         _, half = response_range(self)
         return regression(
-            "quantile", came.features, **self._common(came), intercept=self.fit_intercept, radius=self.radius,
+            "quantile", came.features, **self._common(came), intercept=self.fit_intercept, robust=self.robust, radius=self.radius,
             response_bound=half, noise=self.noise, quantile=self.quantile,
         )  # fmt: skip
 

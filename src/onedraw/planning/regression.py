@@ -81,7 +81,8 @@ class Regression:
 
     ``bounds`` = (lo, hi), numbers or one each per column, or ``data_norm``: exactly one of the two. ``classes`` are the
     labels of a classification, the negative one first. ``response_bound`` Y clamps responses to [−Y, Y]. ``largest`` is the
-    largest count that is to matter; ``dispersion`` r makes the variance of a count of mean m equal to m + m²/r.
+    largest count that is to matter; ``dispersion`` r makes the variance of a count of mean m equal to m + m²/r. ``robust``
+    standard errors of a fit hold where the model does not.
     """
 
     kind: str
@@ -99,6 +100,7 @@ class Regression:
     quantile: float | None = None
     largest: int | None = None
     dispersion: float | None = None
+    robust: bool = False
     hidden: int = 10
     effect: float | None = None
     noise: float | None = None
@@ -127,6 +129,8 @@ class Regression:
                     f"{name} must be a positive finite number, between {1.0 / LARGEST:g} and {LARGEST:g}, or None, but {value!r} came."
                 )
         self._check_classes()
+        if not isinstance(self.robust, bool):
+            raise InvalidModel(f"robust must be True or False, but {self.robust!r} came.")
         if self.kind == "linear" and self.response_bound is None and self.threshold is None:
             raise InvalidModel(
                 "A linear regression needs response_bound=Y, the public size beyond which responses are clamped, or "
@@ -214,7 +218,7 @@ class Regression:
         }
         if self.kind not in models:
             return None
-        mechanism = PerturbedMode(categories=self.categories, prior=self.prior_scale is not None)
+        mechanism = PerturbedMode(categories=self.categories, prior=self.prior_scale is not None, robust=self.robust)
         return Variant("fit", models[self.kind](), mechanism)
 
     def variants(self) -> tuple[Variant, ...]:
@@ -250,6 +254,10 @@ class Regression:
     def variant(self, name: str) -> Variant:
         """The variant of this name."""
         found = {variant.name: variant for variant in self.variants()}
+        if self.robust and name in found and name != "fit":
+            raise InvalidModel(
+                f"robust=True is about the standard errors of a fit, and {name!r} is none: it would do nothing. Leave one of them out."
+            )
         if name not in found:
             raise InvalidModel(
                 f"No mechanism for a {self.kind} regression is called {name!r}. Choose 'auto' or one of: {', '.join(found)}."

@@ -45,6 +45,7 @@ USES = {
     "variance_floor": ("linear", "network-regressor"),
     "threshold": ("linear", "huber"),
     "quantile": ("quantile",),
+    "robust": ("logistic", "softmax", "svc", "linear", "quantile", "poisson"),
     "dispersion": ("negative-binomial",),
     "hidden": ("network-classifier", "network-regressor"),
 }

@@ -6,6 +6,7 @@ numbers, which no record has to be asked for.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -18,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.data import Schema
-from onedraw.errors import CannotWrite, WrongCall
-from onedraw.mechanisms import Plan
+from onedraw.errors import CannotWrite, PromiseRefused, WrongCall
+from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models import Gaussian
 from onedraw.models.fit_result import FitResult
 from onedraw.models.moments_result import MomentsResult
@@ -29,6 +30,7 @@ from .display import shown_as_html
 from .files import check_writable, exists_already, write_whole
 from .predictions import Predictions, predict
 from .reading import average, fit_of, moments_of, readable_draws
+from .summary import Estimate, Joint, Summary, joint_tests, no_interval, terms_of
 
 MOST_SHOWN = 60
 """Numbers in a notebook's table of a release, at most."""
@@ -58,9 +60,13 @@ class Release:
 
     def named(self) -> dict[str, float]:
         """The estimate by parameter name, in the units of the columns: a fit's, or the mean of the draws, as everywhere it is shown."""
+        return dict(zip(self.certificate.draw.names, self._values, strict=True))
+
+    @property
+    def _values(self) -> list[float]:
         plan = self._plan
-        values = average(readable_draws(self.certificate, plan.model), plan)
-        return dict(zip(self.certificate.draw.names, values.tolist(), strict=True))
+        values: list[float] = average(readable_draws(self.certificate, plan.model), plan).tolist()
+        return values
 
     def __repr__(self) -> str:
         drawn = self.certificate.draw
@@ -91,6 +97,27 @@ class Release:
     def moments(self) -> MomentsResult:
         """Of a release of means and correlations: all of them with errors, in the units of the columns; free post-processing."""
         return moments_of(self.certificate, self._plan)
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """Estimates with intervals, standard errors and tests where the release gives them, in the units of the columns, and
+        the test of each category as a whole; ``pandas.DataFrame`` takes it."""
+        terms = terms_of(self.certificate, self._plan)
+        try:
+            table = import_module("onedraw.report").coefficient_table(self, level)
+        except PromiseRefused as refused:
+            rows = [Estimate(*term, value, *[math.nan] * 4) for term, value in zip(terms, self._values, strict=True)]
+            return Summary(rows, level=level, remarks=[self.certificate.sentence, no_interval(str(refused))])
+        columns = (table.centre, table.low, table.high, table.sampling_sd, table.privacy_sd, table.p_value)
+        rows = [Estimate(*term, *numbers) for term, *numbers in zip(terms, *columns, strict=True)]
+        remarks = [self.certificate.sentence, *([no_interval(table.remark)] if table.remark else [])]
+        return Summary(rows, level=level, joint=self.joint, remarks=remarks)
+
+    @property
+    def joint(self) -> tuple[Joint, ...]:
+        """Of a fit by a schema, the test of each category as a whole; empty where there is nothing to test."""
+        if self.certificate.mechanism.name != PerturbedMode.__name__:
+            return ()
+        return joint_tests(self.fit, self.certificate, self._plan)
 
     def predict(self, source: Any, *, interval: float | None = None, schema: Schema | None = None) -> Predictions:
         """Probabilities, means or rates for new records: a data frame, a file, or what `onedraw.read` takes.

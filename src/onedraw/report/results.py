@@ -8,6 +8,8 @@ from typing import Any
 
 from onedraw.mechanisms import PerturbedMode
 from onedraw.release import Certificate
+from onedraw.release.reading import fit_of
+from onedraw.release.summary import joint_tests
 
 from . import pictures
 from .coefficients import CoefficientTable, Row, publishes_picks, rows_of
@@ -96,7 +98,26 @@ def results_of(
         "tested": table is not None and table.tested,
         "parts": any(row["sampling"] for row in words),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
+        "joint": joint_words(certificate, plan) if table is not None and table.tested else [],
     }
+
+
+def joint_words(certificate: Certificate, plan: Any) -> list[dict[str, str]]:
+    """Each category as a whole, where a fit can test it."""
+    tests = joint_tests(fit_of(certificate, plan), certificate, plan)
+    return [
+        {
+            "name": f"{row.label}: {row.term}" if row.label else row.term,
+            "statistic": "none" if math.isnan(row.statistic) else brief(row.statistic),
+            "degrees": str(row.degrees),
+            "p": "–" if math.isnan(row.p_value) else p_words(row.p_value),
+        }
+        for row in tests
+    ]
+
+
+def p_words(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def form_of(certificate: Certificate, model: Any, count: int) -> str:
@@ -173,7 +194,7 @@ def row_words(row: Row, *, share: bool, ratios: Ratios | None) -> dict[str, Any]
         "privacy": None if not math.isfinite(row.privacy_sd) else write(row.privacy_sd),
         "allowance": None if not math.isfinite(row.allowance) else write(row.allowance),
         "error": None if not math.isfinite(row.p_value) else write(math.hypot(row.sampling_sd, row.privacy_sd)),
-        "p": None if not math.isfinite(row.p_value) else "< 0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}",
+        "p": None if not math.isfinite(row.p_value) else p_words(row.p_value),
         "ratio": ("", "") if ratios is None else ratios.words(row),
     }
 
