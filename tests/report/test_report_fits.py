@@ -46,7 +46,7 @@ def test_the_bars_are_those_of_the_fit(fits):
 
 def test_what_the_interval_is_for_is_said(pages):
     text = Page(pages["linear"]).text
-    assert "coefficients that make the fit's own weighted loss smallest" in text
+    assert "model that fit best, as the fit weighs the records" in text
     assert "centre" in text  # of the responses, not their mean
 
 

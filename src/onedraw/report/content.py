@@ -27,7 +27,7 @@ from .numerals import lattice_words, shortened, shown, shown_down, shown_up, sma
 from .results import kind_of, results_of
 
 STANDING = {
-    "exact": "Exact draw",
+    "exact": "Exact",
     "last-iterate": "Proven",
     "as-run": "Proven",
     "within-tv": "Accounted for",
@@ -77,7 +77,7 @@ def content(
         "proven": proven,
         "standing": STANDING[certificate.exactness["kind"]] if plan.mechanism.proven else "Not proven, as published",
         "verified": verified,
-        "may_publish": certificate.may_publish("this report and release.json"),
+        "may_publish": certificate.may_publish("this report and release.json").split("?", 1),
         "epsilon": shown_up(certificate.promise.epsilon),
         "delta": small(certificate.promise.delta),
         "results": results_of(certificate, plan, table, why_none=reason),
@@ -85,7 +85,8 @@ def content(
         "attacker": attacker_words(attacker, plan),
         "assumptions": assumptions_of(certificate),
         "budget": None if ledger is None or certificate.ledger is None else budget_of(ledger, certificate.ledger.dataset),
-        "made": how_made(certificate, plan, promise),
+        "made": how_made(certificate, plan),
+        "made_besides": made_besides(certificate, plan, promise),
         "numbers": [(name.replace("_", " "), shown(value)) for name, value in certificate.mechanism.parameters.items()],
         "model": json.dumps(certificate.plan.get("model"), indent=2, ensure_ascii=False),
         "audit": None if finding is None else audit_words(finding, promise),
@@ -237,29 +238,34 @@ def budget_epsilon(budget: Promise, delta: float) -> float:
     return budget.stated_epsilon if isinstance(budget, PureDP | ApproxDP) else budget.epsilon(delta)
 
 
-def how_made(certificate: Certificate, plan: Any, promise: Promise) -> list[tuple[str, str]]:
-    """Facts for a reviewer, in the order in which they are asked for."""
+def how_made(certificate: Certificate, plan: Any) -> list[tuple[str, str]]:
+    """What everybody may ask."""
     facts = [
         ("Model", f"{type(plan.model).__name__}: {certificate.draw.quantity}"),
         ("Mechanism", f"{type(plan.mechanism).__name__}: {plan.heading}"),
         ("Theorem", certificate.mechanism.theorem),
-        ("Promise, in its native form", str(promise)),
         ("Budget it was made for", str(plan.budget)),
         ("Neighbours", certificate.neighbours),
-        ("Who is protected", certificate.unit),
-        ("Records", f"{certificate.n:,} (public)"),
+        ("Randomness", certificate.randomness),
+        ("Prepared at", certificate.prepared_at),
+        ("Software", ", ".join(f"{name} {version}" for name, version in certificate.software.items())),
+    ]
+    return [(name, shortened(value)) for name, value in facts]
+
+
+def made_besides(certificate: Certificate, plan: Any, promise: Promise) -> list[tuple[str, str]]:
+    """What a reviewer asks besides, in that order; folded away."""
+    facts = [
+        ("Promise, in its native form", str(promise)),
         ("Draws", f"{plan.draws}"),
         ("Sampler", sampler_words(certificate.sampler)),
         ("Why this sampler", certificate.sampler_choice),
         ("Exactness", certificate.exactness_cost),
-        ("Randomness", certificate.randomness),
         ("Arithmetic", certificate.numeric_model),
         ("Lattice of the draw", f"multiples of {lattice_words(certificate.lattice)}"),
         ("Second opinion", certificate.second_opinion),
         ("Schema", certificate.data.schema_digest or ""),
         ("Column of persons", certificate.data.person or ""),
-        ("Prepared at", certificate.prepared_at),
-        ("Software", ", ".join(f"{name} {version}" for name, version in certificate.software.items())),
         ("Plan digest", certificate.plan_digest),
         ("Ledger entry", certificate.ledger.entry if certificate.ledger else ""),
         ("Certificate digest", certificate.digest),

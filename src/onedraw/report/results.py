@@ -28,8 +28,8 @@ COLUMNS = {
 }
 
 FIT_WORDS = (
-    " They rest on the information that the release measured, not on a guess about the design. If the model is wrong, they are "
-    "about the coefficients that make the fit's own weighted loss smallest."
+    " They are computed from what the release itself measured. If the model is wrong, they are about the coefficients of that kind of "
+    "model that fit best, as the fit weighs the records."
 )
 
 KINDS = {
