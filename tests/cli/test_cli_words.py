@@ -68,7 +68,8 @@ def first_hour(run, release, hospital):
 
 
 def plain(page):
-    return html.unescape(re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<style.*?</style>|<details.*?</details>", " ", page)))
+    text = re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<style.*?</style>|<details.*?</details>", " ", page))
+    return " ".join(html.unescape(text).split())
 
 
 def test_the_first_hour_is_in_plain_words_and_says_what_may_be_published(first_hour, hospital):
