@@ -98,7 +98,7 @@ def measured_case(plan: Plan, *, label: str = "") -> MeasuredCase:
     """The case of any plan of noisy gradients in measured coordinates."""
     slope_of(plan.model)
     if not isinstance(getattr(plan.mechanism, "of", None), NoisyGradient):
-        raise WrongCall(f"The casebook follows noisy gradients in measured coordinates, not {plan.heading}.")
+        raise WrongCall(f"The audit follows noisy gradients in measured coordinates, not {plan.heading}.")
     return MeasuredCase(plan, PAIRS, AR1, True, label)
 
 

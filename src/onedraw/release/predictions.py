@@ -133,8 +133,8 @@ def check_gives_intervals(certificate: Certificate, plan: Plan) -> None:
         )
     if "information" not in certificate.draw.stages:
         raise PromiseRefused(
-            "This fit has no standard errors, so its predictions have no intervals: with its n and ε the information would "
-            "not stand out of its noise. Leave out the interval."
+            "This fit has no standard errors, so its predictions have no intervals: at its n and ε they would drown in the "
+            "noise. Leave out the interval."
         )
 
 
