@@ -20,7 +20,7 @@ from onedraw import audit
 from onedraw.mechanisms import ExponentialQuantiles, Plan, calibrate
 from onedraw.mechanisms.quantile_tree import UNITS, Node, quantile_tree
 from onedraw.models import ColumnQuantiles
-from onedraw.privacy import BoundedRange, Promise
+from onedraw.privacy import BoundedRange, Promise, PureDP
 
 from .case import Array, Case, LogDensity, Pair
 
@@ -33,15 +33,17 @@ class FirstSelection(Case):
 
     @property
     def promise(self) -> Promise:
-        return BoundedRange(self.plan.parameters["epsilon_1"])
+        epsilon = self.plan.parameters["epsilon_1"]
+        return PureDP(epsilon) if flips(self.plan) else BoundedRange(epsilon)
 
     def faulty(self, factor: float) -> Plan:
         return with_widths(self.plan, factor)
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         edges = np.unique(np.concatenate([self.edges(pair.first), self.edges(pair.second)]))
-        laws = [special.softmax(self.log_masses(records, edges, factor)) for records in (pair.first, pair.second)]
-        return audit.finite_profile(*laws)
+        weights = [self.log_weights(records, edges[:-1], factor) for records in (pair.first, pair.second)]
+        flip = flips(self.plan) and not quantile_tree(self.plan.model.levels).splits
+        return audit.finite_profile(*(selection_law(one, np.diff(edges), flip=flip) for one in weights))
 
     def edges(self, records: Any) -> Array:
         """Where the distance may change: at every atom, and after it."""
@@ -51,10 +53,6 @@ class FirstSelection(Case):
     def places(self, records: Any) -> Any:
         model = self.plan.model
         return np.rint((np.asarray(records, dtype=np.float64) - model.lower) / model.step).astype(np.int64)
-
-    def log_masses(self, records: Any, edges: Any, factor: float) -> Array:
-        """Of the places from each edge to the next."""
-        return np.asarray(np.log(np.diff(edges)) + self.log_weights(records, edges[:-1], factor))
 
     def log_weights(self, records: Any, at: Any, factor: float) -> Array:
         root = quantile_tree(self.plan.model.levels)
@@ -73,6 +71,32 @@ class FirstSelection(Case):
             return self.log_weights(records, np.clip(places, 0, model.steps), factor)
 
         return density
+
+
+def flips(plan: Plan) -> bool:
+    return "flip" in plan.parameters
+
+
+NODES, MASSES = np.polynomial.legendre.leggauss(16)
+PANELS = np.linspace(-48.0, 0.0, 65)
+
+
+def selection_law(weights: Array, lengths: Any, *, flip: bool) -> Array:
+    """Of runs of so many places with these log-weights: exp(weight) of each place, normalised; or permute and flip.
+
+    There a place with heads is the first of them to arrive, at a uniform time t: P = ∫ p·Π(1 − p_i·t) dt over the others, with
+    t = e^y integrated by Gauss and Legendre over panels of y.
+    """
+    if not flip:
+        return np.asarray(special.softmax(np.log(lengths) + weights))
+    log_p = weights - weights.max()
+    p, counts = np.exp(log_p), np.asarray(lengths, dtype=np.float64)
+    half = np.diff(PANELS) / 2.0
+    y = (PANELS[:-1] + half)[:, None] + half[:, None] * NODES
+    log_mass = (np.log(half[:, None] * MASSES) + y).reshape(-1)
+    missed = np.log1p(-p[:, None] * np.exp(y.reshape(-1)))  # (runs, nodes)
+    together = counts @ missed + log_mass
+    return np.asarray(np.exp(np.log(counts) + log_p + special.logsumexp(together - missed, axis=1)))
 
 
 def _cut_weights(below: Any, up_to: Any, wanted: float, eta: float) -> Array:
@@ -124,7 +148,8 @@ class WholeRelease(Case):
         )
         if not node.splits:
             values = range(min(low // n, steps), min(high // n, steps) + 1)
-            for value, chance in zip(values, rank_law([key // n for key in part], values, wanted, eta), strict=True):
+            law = rank_law([key // n for key in part], values, wanted, eta, flip=flips(self.plan))
+            for value, chance in zip(values, law, strict=True):
                 yield {node.index: value}, chance
             return
         cuts = range(low, high + 1)
@@ -142,14 +167,14 @@ class WholeRelease(Case):
         eta = factor * numbers["width_ends"] * UNITS / 2.0**BITS
         ranks = [(name, value) for name, value in numbers.items() if "_rank_" in name and value >= 0]
         wanted = [rank if name.startswith("lower") else n - rank for name, rank in ranks]
-        return [rank_law(places, range(steps + 1), rank, eta) for rank in wanted]
+        return [rank_law(places, range(steps + 1), rank, eta, flip=flips(self.plan)) for rank in wanted]
 
 
-def rank_law(places: list[int], values: range, wanted: float, eta: float) -> Array:
+def rank_law(places: list[int], values: range, wanted: float, eta: float, *, flip: bool = False) -> Array:
     below = np.array([sum(place < value for place in places) for value in values])
     up_to = np.array([sum(place <= value for place in places) for value in values])
     distance = np.maximum(0.0, np.maximum(wanted - up_to, below - wanted))
-    return np.asarray(special.softmax(-eta * distance))
+    return selection_law(-eta * distance, np.ones(len(distance)), flip=flip)
 
 
 def eta_of(plan: Plan, depth: int) -> float:

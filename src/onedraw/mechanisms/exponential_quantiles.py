@@ -48,12 +48,18 @@ PRECISION = 2.0**-24
 MARGIN = 2.0**-23
 """Taken off what a search finds, so that the last digits of another machine do not matter."""
 
+MOST_FLIPPED = 2**24
+"""Places up to which permute and flip is used: it takes a random bit for each place that is near enough to count."""
+
+FORGONE = 1.15
+"""How many times more might be spent under a weaker promise before permute and flip is given up for it."""
+
 TOLERATED = 1.05
 """How many times larger the error of a quantile, sampling included, may become to pay for the interval."""
 
 THEOREM = (
-    "the exponential mechanism on ranks (McSherry and Talwar, FOCS 2007; Smith, STOC 2011): replacing a record moves every rank "
-    "distance by at most 1; levels of halving (Kaplan, Schnapp and Stemmer, ICML 2022) and interval ends add up"
+    "the exponential mechanism on ranks (McSherry and Talwar, FOCS 2007; Smith, STOC 2011), for a pure ε by permute and flip "
+    "(McKenna and Sheldon, NeurIPS 2020): replacing a record moves every rank distance by at most 1; levels of halving (Kaplan, Schnapp and Stemmer, ICML 2022) and interval ends add up"
 )
 
 
@@ -72,29 +78,25 @@ class ExponentialQuantiles(Mechanism):
     def heading(self, plan: Plan) -> str:
         levels, ends = len(_widths(plan.parameters)), "width_ends" in plan.parameters
         steps = "one selection" if levels == 1 else f"{len(plan.model.levels)} quantiles in {levels} levels"
-        return f"{self.title}, {steps}{', and the ends of intervals' if ends else ''}"
+        flip = " by permute and flip" if "flip" in plan.parameters else ""
+        return f"{self.title}{flip}, {steps}{', and the ends of intervals' if ends else ''}"
 
     # ── calibration ────────────────────────────────────────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
         _check(request)
-        root = quantile_tree(request.model.levels)  # type: ignore[attr-defined]  # checked above
+        model: Any = request.model
+        root, flip = quantile_tree(model.levels), _flips(request)
         costs = level_costs(root)
-        alone = largest_weights(request, costs, 0, share=0.0)
+        alone = largest_weights(request, costs, 0, share=0.0, flip=flip)
         share = _share_of_ends(request, root, alone)
-        weights = largest_weights(request, costs, 2 * len(request.model.levels), share=share) if share else alone  # type: ignore[attr-defined]
-        widths = [math.floor(Fraction(weight) * 2**BITS / UNITS) for weight in weights[: len(costs)]]
-        numbers = {f"width_{depth}": float(width) for depth, width in enumerate(widths, 1)}
+        numbers = _level_widths(alone)
         if share:
-            width = math.floor(Fraction(weights[-1]) * 2**BITS / UNITS)
-            ranks = end_ranks(request.model, request.n, _weight(width))
-            if any(rank != NO_END for rank in ranks):
-                numbers |= {"width_ends": float(width)} | _named(ranks)
-            else:  # no end would lie inside the records: all of it to the quantiles
-                numbers = {
-                    f"width_{d}": float(math.floor(Fraction(w) * 2**BITS / UNITS)) for d, w in enumerate(alone, 1)
-                }
-        return self._plan(request, numbers)
+            *levels, end = largest_weights(request, costs, 2 * len(model.levels), share=share, flip=flip)
+            ranks = end_ranks(model, request.n, _weight(_width(end)))
+            if any(rank != NO_END for rank in ranks):  # otherwise all of it to the quantiles
+                numbers = _level_widths(levels) | {"width_ends": float(_width(end))} | _named(ranks)
+        return self._plan(request, numbers | ({"flip": 1.0} if flip else {}))
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         _check(request)
@@ -102,8 +104,9 @@ class ExponentialQuantiles(Mechanism):
         wanted = [f"width_{depth}" for depth in range(1, levels + 1)]
         if "width_ends" in parameters:
             wanted += ["width_ends", *_named([0] * 2 * len(request.model.levels))]  # type: ignore[attr-defined]
-        if not set(wanted) <= set(parameters):
+        if not set(wanted) <= set(parameters) or parameters.get("flip", 1.0) != 1.0:
             raise PromiseRefused("The plan does not state the numbers its levels need.")
+        wanted += ["flip"] if "flip" in parameters else []
         return self._plan(request, {name: parameters[name] for name in wanted})
 
     def target(self, plan: Plan, summary: Any) -> QuantileTarget:
@@ -111,7 +114,7 @@ class ExponentialQuantiles(Mechanism):
         ends = [int(numbers[name]) for name in _named([0] * 2 * len(model.levels))] if "width_ends" in numbers else []
         return QuantileTarget(
             model, summary, quantile_tree(model.levels), widths=tuple(_widths(numbers)),
-            width_ends=int(numbers.get("width_ends", 0)), ends=tuple(ends),
+            width_ends=int(numbers.get("width_ends", 0)), ends=tuple(ends), flip="flip" in numbers,
         )  # fmt: skip
 
     # ── what is published, and what follows ────────────────────────────────────────────────────────────────
@@ -141,7 +144,7 @@ class ExponentialQuantiles(Mechanism):
             if misses(model, request.n, _weight(widths["width_ends"]), ranks) > (1.0 - model.interval) * (1.0 + 1e-6):
                 raise PromiseRefused("The ranks stated for the ends of intervals do not give the level stated.")
         ranges = ranges_of(quantile_tree(model.levels), _widths(widths), widths.get("width_ends", 0))
-        promise = promise_of_ranges(ranges, request.budget, request.records_per_person)
+        promise = promise_of_ranges(ranges, request.budget, request.records_per_person, flip="flip" in stated)
         spent = {f"epsilon_{depth}": fraction_up(part) for depth, part in enumerate(ranges[: len(_widths(widths))], 1)}
         if "width_ends" in widths:
             spent["epsilon_end"] = fraction_up(ranges[-1])
@@ -159,34 +162,35 @@ def ranges_of(root: Node, widths: Sequence[int], width_ends: int) -> list[Fracti
     return ranges + [2 * _weight(width_ends)] * (2 * quantiles if width_ends else 0)
 
 
-def promise_of_ranges(ranges: Sequence[Fraction], budget: Promise, records_per_person: int) -> Promise:
-    """One selection keeps its range; several add up, as a pure ε or, where that is not asked for, as Rényi curves."""
+def promise_of_ranges(ranges: Sequence[Fraction], budget: Promise, records_per_person: int, *, flip: bool) -> Promise:
+    """One selection keeps its range; several add up, as a pure ε or, where that is not asked for, as Rényi curves.
+    Permute and flip keeps a pure ε and nothing more."""
     parts = [part * records_per_person for part in ranges]
-    if len(parts) == 1:
+    if len(parts) == 1 and not flip:
         return BoundedRange(fraction_up(parts[0]))
-    if _pure(budget):
+    if flip or _pure(budget):
         return PureDP(fraction_up(sum(parts, Fraction(0))))
     return compose(*(RenyiDP(BoundedRangeCurve(fraction_up(part))) for part in parts))
 
 
-def largest_weights(request: Request, costs: Sequence[Fraction], ends: int, *, share: float) -> list[float]:
+def largest_weights(request: Request, costs: Sequence[Fraction], ends: int, *, share: float, flip: bool) -> list[float]:
     """η of every level, and last of an end where there are any: the largest that the budget allows.
 
     ``share`` of the range goes to all ends together; the levels' parts grow with what they cost, as cost^⅔.
     """
     whole = sum(float(cost) ** (2 / 3) for cost in costs)
     parts = [(1.0 - share) * float(cost) ** (2 / 3) / whole for cost in costs] + [share / max(ends, 1)] * ends
-    total = _largest_total(request.budget, tuple(parts), request.records_per_person)
+    total = _largest_total(request.budget, tuple(parts), request.records_per_person, flip)
     levels = [total * part / float(cost) for part, cost in zip(parts, costs, strict=False)]
     return levels + ([total * parts[-1] / 2.0] if ends else [])
 
 
 @lru_cache(maxsize=256)
-def _largest_total(budget: Promise, parts: tuple[float, ...], records_per_person: int) -> float:
+def _largest_total(budget: Promise, parts: tuple[float, ...], records_per_person: int, flip: bool) -> float:
     """Σ of the ranges, for one record, with which the budget is kept."""
     if len(parts) == 1 and isinstance(budget, BoundedRange | PureDP):
         return budget.stated_epsilon / records_per_person
-    if _pure(budget):
+    if flip or _pure(budget):
         stated = budget.stated_epsilon / (2.0 if isinstance(budget, BoundedRange) else 1.0)  # type: ignore[attr-defined]
         return float(stated / records_per_person * (1.0 - MARGIN))
 
@@ -205,6 +209,28 @@ def _largest_total(budget: Promise, parts: tuple[float, ...], records_per_person
         middle = (low * high) ** 0.5 if high > 2.0 * low else low + (high - low) / 2.0
         low, high = (middle, high) if keeps(middle) else (low, middle)
     return low * (1.0 - MARGIN)
+
+
+def _flips(request: Request) -> bool:
+    """Whether permute and flip is used: where a pure ε is asked for, or hardly more could be spent on something weaker.
+
+    It is up to twice as near where places are few, and the same on a fine lattice; but it keeps a pure ε only.
+    """
+    model: Any = request.model
+    if model.steps >= MOST_FLIPPED or not isinstance(request.budget, PureDP | ApproxDP):
+        return False
+    count = len(model.levels) * (3 if model.interval else 1)
+    parts = (1.0 / count,) * count
+    weaker = _largest_total(request.budget, parts, request.records_per_person, False)
+    return bool(weaker <= FORGONE * _largest_total(request.budget, parts, request.records_per_person, True))
+
+
+def _level_widths(weights: Sequence[float]) -> dict[str, float]:
+    return {f"width_{depth}": float(_width(weight)) for depth, weight in enumerate(weights, 1)}
+
+
+def _width(weight: float) -> int:
+    return int(Fraction(weight) * 2**BITS / UNITS)
 
 
 def _pure(budget: Promise) -> bool:

@@ -2,7 +2,7 @@
 
 Records are independent draws from some law on the lattice, ξ its q-quantile. Let N = #{x ≤ ξ}, which is at least
 Binomial(n, q). A lower end above ξ has all N of them below it, so its rank distance from the wanted rank r is at least N − r;
-some place has distance 0, and there are at most K + 1 places:
+some place has distance 0, and there are at most K + 1 places, none of which is selected with more than exp(−η·distance):
 
     P(lower end > ξ) ≤ E min(1, (K + 1)·exp(−η·(N − r)⁺)),        the larger r, the larger this is.
 

@@ -49,6 +49,8 @@ class QuantileTarget:
     width_ends: int = 0
     ends: tuple[int, ...] = ()
     bits: int = BITS
+    flip: bool = False
+    """Whether values and ends are selected by permute and flip; cuts, whose lattice is too fine for it to help, never are."""
 
     def __repr__(self) -> str:
         return f"QuantileTarget(n={self.places.n}, levels={len(self.widths)}, records=<private>)"

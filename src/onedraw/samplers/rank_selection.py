@@ -1,4 +1,4 @@
-"""Quantiles, selected exactly: every choice is `select_run` on whole numbers, level by level, then the ends of intervals.
+"""Quantiles, selected exactly: every choice is `select_run` or `flip_run` on whole numbers, level by level, then the ends of intervals.
 
 The order of the selections does not matter: a part's records are fixed by the cuts around it, which have been selected
 before it, and by nothing else.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from onedraw import errors, privacy
 from onedraw.samplers.sample import Sample
-from onedraw.samplers.selection import select_run
+from onedraw.samplers.selection import flip_run, select_run
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _quantiles(target: Any, generator: Generator) -> list[int]:
 
     def visit(node: Any, part: NDArray[np.int64], low: int, high: int) -> None:
         if not node.splits:
-            found[node.index] = _chosen(target.values(node, part, low, high), target.bits, generator)
+            found[node.index] = _chosen(target.values(node, part, low, high), target.bits, generator, flip=target.flip)
             return
         cut = _chosen(target.cuts(node, part, low, high), target.bits, generator)
         found[node.index] = min(cut // max(target.places.n, 1), target.model.steps)
@@ -72,7 +72,8 @@ def _ends(target: Any, generator: Generator) -> tuple[list[float], list[float]]:
     half = len(target.ends) // 2
     bounds = [target.model.lower] * half + [target.model.upper] * half
     places = [
-        None if rank < 0 else _chosen(target.end(i), target.bits, generator) for i, rank in enumerate(target.ends)
+        None if rank < 0 else _chosen(target.end(i), target.bits, generator, flip=target.flip)
+        for i, rank in enumerate(target.ends)
     ]
     values = [
         bound if place is None else float(target.model.value(place))
@@ -81,6 +82,6 @@ def _ends(target: Any, generator: Generator) -> tuple[list[float], list[float]]:
     return values[:half], values[half:]
 
 
-def _chosen(runs: Any, bits: int, generator: Generator) -> int:
-    run, offset = select_run(runs.costs, runs.lengths, generator, bits=bits)
+def _chosen(runs: Any, bits: int, generator: Generator, *, flip: bool = False) -> int:
+    run, offset = (flip_run if flip else select_run)(runs.costs, runs.lengths, generator, bits=bits)
     return int(runs.first[run]) + offset

@@ -115,6 +115,55 @@ def select_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int)
             return index, candidate - int(up_to[at] - lengths[index])
 
 
+def flip_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int) -> tuple[int, int]:
+    """Permute and flip (McKenna and Sheldon, NeurIPS 2020): every candidate has a coin that shows heads with probability
+    exp(−γ), γ its distance behind the best, and one of those with heads is taken, all alike. Exactly.
+
+    Never further behind than `select_run` on average, and as private where what is promised is a pure ε. A coin is two:
+    j fair ones, which all have to show heads, and one of probability 2^j·exp(−γ), tossed only for who is looked at. How
+    many candidates of a bucket pass the fair ones is a binomial, drawn for the bucket as a whole.
+    """
+    behind = _behind(costs)
+    buckets = _buckets(behind, bits)
+    order = np.argsort(buckets, kind="stable")
+    up_to = np.cumsum(lengths[order])
+    last = np.searchsorted(buckets[order], np.arange(LAST_BUCKET + 1), side="right")
+    ends = np.concatenate([[0], up_to])[last].tolist()
+    counts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    passed = [_thinned(count, bucket, generator) for bucket, count in enumerate(counts)]
+    seen: set[int] = set()
+    while True:  # the best candidate passes and is accepted for sure, so this ends
+        place, bucket = uniform_below(sum(passed), generator), 0
+        while place >= passed[bucket]:
+            place, bucket = place - passed[bucket], bucket + 1
+        candidate = ends[bucket] - counts[bucket] + uniform_below(counts[bucket], generator)
+        if candidate in seen:  # who passed is a set that nobody chose: any of those not looked at yet is as likely
+            continue
+        at = int(np.searchsorted(up_to, candidate, side="right"))
+        index = int(order[at])
+        if accepts(int(behind[index]), bits, bucket, generator):
+            return index, candidate - int(up_to[at] - lengths[index])
+        seen.add(candidate)
+        passed[bucket] -= 1
+
+
+def _thinned(count: int, halvings: int, generator: Generator) -> int:
+    """How many of ``count`` pass so many fair coins each: a binomial of probability 2^−halvings, exactly.
+
+    While more than one is expected to pass, heads are counted, and tossed again. Then somebody is *named* with probability
+    2^−halvings each, nobody otherwise; the others pass as they do, s of them with the named one, who is kept with probability
+    1/s: any set A of passers then has |A| ways to come about, each kept once in |A|, and all else is nobody.
+    """
+    while halvings and count > 1 << halvings:
+        count, halvings = random_bits(count, generator).bit_count(), halvings - 1
+    if not halvings or not count:
+        return count
+    if random_bits(halvings, generator) >= count:
+        return 0
+    passed = 1 + _thinned(count - 1, halvings, generator)
+    return passed if uniform_below(passed, generator) == 0 else 0
+
+
 def _behind(costs: Costs) -> Costs:
     if costs.ndim != 1 or costs.size == 0 or costs.dtype != np.int64:
         raise errors.WrongCall(
