@@ -1,0 +1,321 @@
+"""Intervals of plain-noise releases: from the noisy sums that were published, so they cost nothing.
+
+| published | interval | is about |
+| --- | --- | --- |
+| counts, sums | exact quantiles of the noise | these records |
+| shares | exact inversion of binomial and noise, conservative where discrete | the population they are a sample of |
+| means, variances | normal sampling error with the private variance that came with them, and the noise's own law | the population |
+| shares and means of private groups | the same, inverted as a quotient of two noisy sums (Fieller) | the population |
+
+**Small samples.** A variance from few records says little, and sums of bounded records are skewed by at most their range: a
+record's third central moment lies in [−σ²t, σ²(1 − t)], t the mean's place in the range. So the variance is raised by that of
+two records at an end, as Agresti and Coull raise a count (Am. Stat. 52, 1998), and by one deviation of its own noise, it never
+exceeds what the range allows near the mean, and the ends are moved out by the largest Edgeworth shift (1 + 2z²)/6n times t and 1 − t.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from onedraw.mechanisms import Plan
+from onedraw.mechanisms.added_noise import noisy_sums
+from onedraw.models import CategoryTable, NumberTable
+from onedraw.models.number_table import STEPS
+
+from .noise_laws import NoiseLaw, law_of
+
+Array = NDArray[np.float64]
+Ends = tuple[float, float, float, float]
+"""Low, high, and the standard errors from sampling and from the noise."""
+
+DEVIATIONS = 8.0
+MOST_NODES = 4001
+MANY = 200
+"""More shares than this are inverted with a normal sampling error: exact inversion takes 20 ms each."""
+
+GRID = np.linspace(0.0, 1.0, 2001)
+
+
+def table_interval(
+    plan: Plan, stages: Mapping[str, Any], level: float, *, of: str = ""
+) -> tuple[Array, Array, Array, Array]:
+    """Low, high, and standard errors from sampling and from noise, one of each for every published number.
+
+    ``of`` "population" makes the interval of counts one for n times the share, "records" the one of shares about these
+    records; empty: as in the table above.
+    """
+    noisy, law = noisy_sums(plan, stages), law_of(plan)
+    rows = (_categories if isinstance(plan.model, CategoryTable) else _numbers)(plan, noisy, law, level, of)
+    low, high, sampling, privacy = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+    return low, high, sampling, privacy
+
+
+def exact_quantiles(plan: Plan, level: float = 0.95) -> float:
+    """How far the noise takes one count, at most, with this probability: whole, exact, the same for every data set."""
+    return law_of(plan).reach(level)
+
+
+# ── counts and shares ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) -> list[Ends]:
+    table, n = plan.model, plan.n
+    sizes = table.group_sizes(n)
+    records = (of or ("records" if table.show == "counts" else "population")) == "records"
+    rows: list[Ends] = []
+    for group, sums in enumerate(noisy):
+        size = None if sizes is None else float(sizes[group])
+        counts = _both(table, sums, size)
+        for place, value in counts:
+            others = float(sum(sums)) - value
+            if records:
+                rows.append(_count(value, law, level, n if size is None else size))
+            elif size is None:
+                rows.append(_quotient(value, others, len(sums) - 1, law, level))
+            elif len(noisy) * len(counts) > MANY:
+                rows.append(_share_of_many(value, size, law, level))
+            else:
+                rows.append(_share(value, size, law, level))
+            rows[-1] = _in_units(rows[-1], table, records, n if size is None else size, max(float(sum(sums)), 1.0))
+            del place
+    return rows
+
+
+def _both(table: CategoryTable, sums: Array, size: float | None) -> list[tuple[int, float]]:
+    """(level, noisy count) of every published number of a group: where one of two was kept, the other is the rest."""
+    if not table.rest_is_known:
+        counts = list(enumerate(map(float, sums)))
+    else:
+        assert size is not None
+        kept = 1 if table.only is None else table.levels.index(table.only)
+        known = {kept: float(sums[0]), 1 - kept: size - float(sums[0])}
+        counts = sorted(known.items())
+    if table.only is None:
+        return counts
+    return [counts[table.levels.index(table.only)]]
+
+
+def _in_units(row: Ends, table: CategoryTable, records: bool, size: float, noisy_size: float) -> Ends:
+    """Counts as counts, shares as shares: an interval for the other is multiplied or divided by the number of records."""
+    if records == (table.show == "counts"):
+        return row
+    total = size if table.sizes is not None or table.cells == 1 else noisy_size
+    factor = 1.0 / max(total, 1.0) if records else total
+    low, high, sampling, privacy = (part * factor for part in row)
+    return (max(low, 0.0), min(high, 1.0), sampling, privacy) if records else (low, high, sampling, privacy)
+
+
+def _count(value: float, law: NoiseLaw, level: float, most: float) -> Ends:
+    """The number in these records: value ± q, exact and conservative, cut to what a count can be."""
+    q = law.reach(level)
+    return min(max(value - q, 0.0), most), max(min(value + q, most), 0.0), 0.0, law.deviation([1.0])
+
+
+def _share(value: float, size: float, law: NoiseLaw, level: float) -> Ends:
+    """p with P(C + Z ≥ value; p) and P(C + Z ≤ value; p) above α/2, C binomial: exact, conservative where discrete."""
+    n, tail = int(size), (1.0 - level) / 2.0
+    if n == 0:
+        return 0.0, 1.0, 0.5, law.deviation([1.0])
+
+    def at_least(p: float) -> float:
+        counts, masses = binomial(n, p)
+        return float(masses @ (1.0 - law.at_most(value - counts - 1.0))) - tail
+
+    def at_most(p: float) -> float:
+        counts, masses = binomial(n, p)
+        return tail - float(masses @ law.at_most(value - counts))
+
+    low = _root(at_least, 0.0, 1.0)
+    high = _root(at_most, 0.0, 1.0)
+    p = min(max(value / n, 0.0), 1.0)
+    return low, high, math.sqrt(p * (1.0 - p) / n), law.deviation([1.0]) / n
+
+
+def _root(increasing: Callable[[float], float], low: float, high: float) -> float:
+    """Where an increasing function changes its sign; an end, if it does not."""
+    if increasing(low) >= 0.0:
+        return low
+    if increasing(high) <= 0.0:
+        return high
+    return float(optimize.brentq(increasing, low, high, xtol=1e-12))
+
+
+def binomial(n: int, p: float) -> tuple[Array, Array]:
+    """Counts and their probabilities, those of less than 1e-15 in all left out; of very many every few only."""
+    spread = DEVIATIONS * math.sqrt(n * p * (1.0 - p)) + 20.0
+    first, last = max(0, math.floor(n * p - spread)), min(n, math.ceil(n * p + spread))
+    counts = np.arange(first, last + 1, max(1, (last - first) // MOST_NODES), dtype=np.float64)
+    logs = (
+        special.gammaln(n + 1.0) - special.gammaln(counts + 1.0) - special.gammaln(n - counts + 1.0)
+        + special.xlogy(counts, p) + special.xlog1py(n - counts, -p)
+    )  # fmt: skip
+    masses = np.exp(logs)
+    return counts, masses / masses.sum()
+
+
+def _share_of_many(value: float, size: float, law: NoiseLaw, level: float) -> Ends:
+    """With a normal sampling error, as a quotient whose denominator is known."""
+    return _inverted(
+        lambda p: value - p * size,
+        lambda p: (np.sqrt(size * p * (1.0 - p)), [np.ones_like(p)]),
+        lambda p: (p + 0.5, 1.5 - p),
+        law, level, value / max(size, 1.0), max(size, 1.0),
+    )  # fmt: skip
+
+
+def _quotient(value: float, others: float, count: int, law: NoiseLaw, level: float) -> Ends:
+    """A share of a private group: (1 − p)·C − p·(rest) has mean zero at the truth, whatever the group's size."""
+    size = max(value + others + law.deviation([1.0] * (count + 1)), 1.0)
+    return _inverted(
+        lambda p: (1.0 - p) * value - p * others,
+        lambda p: (np.sqrt(size * p * (1.0 - p)), [1.0 - p, *([p] * count)]),
+        lambda p: (p + 0.5, 1.5 - p),
+        law, level, value / max(value + others, 1.0), max(value + others, 1.0),
+    )  # fmt: skip
+
+
+# ── means, sums, variances ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _numbers(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) -> list[Ends]:
+    table = plan.model
+    sizes, shares, spreads = table.moments(noisy, plan.n)
+    one = _of_private_group if table.moves_between_cells else _of_known_size
+    rows = [
+        one(table, sums, float(size), float(share), float(spread), law, level)
+        for sums, size, share, spread in zip(noisy, sizes, shares, spreads, strict=True)
+    ]
+    if not table.moves_between_cells:
+        return rows
+    steps = law.quantile(level, [1.0, 1.0, 1.0], 0.0) / STEPS
+    totals = noisy.sum(axis=1) / STEPS
+    error = law.deviation([1.0, 1.0, 1.0]) / STEPS
+    return [*rows, *((max(float(t) - steps, 0.0), min(float(t) + steps, float(plan.n)), 0.0, error) for t in totals)]
+
+
+def _of_known_size(
+    table: NumberTable, sums: Array, size: float, share: float, spread: float, law: NoiseLaw, level: float
+) -> Ends:
+    """In a group of public size: place t = (1 + v)/2, its variance Var v/4."""
+    del sums
+    first, second = (1.0 / weight for weight in table.weights(law.law))
+    n = max(size, 1.0)
+    place = first / (2.0 * n * STEPS)
+    if table.show == "sum":
+        q = law.quantile(level, [place], 0.0)
+        ends = [table.lower + table.width * min(max(share + sign * q, 0.0), 1.0) for sign in (-1, 1)]
+        return size * ends[0], size * ends[1], 0.0, size * table.width * law.deviation([place])
+    t = min(max(share, 0.0), 1.0)
+    squared = [second / (4.0 * n * STEPS), abs(2.0 * t - 1.0) * first / (2.0 * n * STEPS)]
+    if table.show == "variance":
+        return _variance(table, t, spread, n, squared, [place], law, level)
+    bound = largest_variance(share, law.quantile(level, [place], 0.0) + 4.0 / n)
+    variance = raised(spread, law.deviation(squared), n, bound)
+    q = law.quantile(level, [place], math.sqrt(variance / n))
+    z = -float(special.ndtri((1.0 - level) / 2.0))
+    skewed = (1.0 + 2.0 * z * z) / (6.0 * n)
+    low, high = share - q - skewed * t, share + q + skewed * (1.0 - t)
+    best = math.sqrt(min(max(spread, 0.0), t * (1.0 - t)) / n)
+    return (
+        table.lower + table.width * min(max(low, 0.0), 1.0),
+        table.lower + table.width * min(max(high, 0.0), 1.0),
+        table.width * best,
+        table.width * law.deviation([place]),
+    )
+
+
+def raised(spread: float, noise: float, n: float, bound: float) -> float:
+    """The variance an interval is built with: the private one, raised for few records and for its own noise."""
+    return min(max(spread, 0.0) + noise + 2.0 / n, bound)
+
+
+def largest_variance(share: float, q: float) -> float:
+    """The largest t(1 − t), the variance of records at the two ends, within q of where the mean was found."""
+    nearest = min(max(0.5, share - q), share + q)
+    return max(nearest * (1.0 - nearest), 0.0) if 0.0 <= nearest <= 1.0 else 0.0
+
+
+def _variance(
+    table: NumberTable, t: float, spread: float, n: float, factors: list[float], mean: list[float], law: NoiseLaw, level: float,
+) -> Ends:  # fmt: skip
+    """Var (x − m)² ≤ V·R² − V², R the farthest a record can be from the mean; the noise of the mean enters once linearly,
+    and once squared."""
+    noise, farthest = law.deviation(factors), max(t, 1.0 - t)
+    likely = min(max(spread, 0.0) + noise + 2.0 / n, 0.25)
+    sampling = math.sqrt(max(likely * (farthest**2 - likely), 0.0) / n)
+    q = law.quantile(level, factors, sampling)
+    z = -float(special.ndtri((1.0 - level) / 2.0))
+    skewed = (1.0 + 2.0 * z * z) / (6.0 * n) * farthest**2
+    skewed += law.quantile(level, mean, 0.0) ** 2
+    low, high = spread - q - skewed, spread + q + skewed
+    most, square = 0.25 * n / max(n - 1.0, 1.0), table.width**2
+    return square * min(max(low, 0.0), most), square * max(min(high, most), 0.0), square * sampling, square * noise
+
+
+def _of_private_group(
+    table: NumberTable, sums: Array, size: float, share: float, spread: float, law: NoiseLaw, level: float
+) -> Ends:
+    """Three cells at t_j = 0, ½, 1: Σ (t_j − t)·c_j has mean zero at the truth, whatever the group's size."""
+    del size
+    cells, places = sums / STEPS, np.array([0.0, 0.5, 1.0])
+    records = float(cells.sum())
+    n = max(records, 1.0)
+    if table.show == "sum":
+        factors = (table.lower + table.width * places) / STEPS
+        value, q = float(cells @ (table.lower + table.width * places)), law.quantile(level, factors.tolist(), 0.0)
+        return value - q, value + q, 0.0, law.deviation(factors.tolist())
+    t = min(max(share, 0.0), 1.0)
+    squared = ((places - t) ** 2 - max(spread, 0.0) + np.array([0.0, -0.25, 0.0])) / (n * STEPS)
+    if table.show == "variance":
+        return _variance(table, t, spread, n, squared.tolist(), ((places - t) / (n * STEPS)).tolist(), law, level)
+    grown = n + law.deviation([1.0, 1.0, 1.0]) / STEPS
+    private = max(spread, 0.0) + law.deviation(squared.tolist()) + 2.0 / n
+    z = -float(special.ndtri((1.0 - level) / 2.0))
+    skewed = (1.0 + 2.0 * z * z) / 6.0
+    low, high, sampling, privacy = _inverted(
+        lambda p: float(cells @ places) - p * records,
+        lambda p: (np.sqrt(grown * np.minimum(private, p * (1.0 - p))), [(p - place) / STEPS for place in places]),
+        lambda p: (skewed * max(p, 1.0 - p),) * 2,
+        law, level, share, n,
+    )  # fmt: skip
+    return (
+        table.lower + table.width * low,
+        table.lower + table.width * high,
+        table.width * sampling,
+        table.width * privacy,
+    )
+
+
+def _inverted(
+    score: Callable[[Any], Any], error: Callable[[Any], Any], skew: Callable[[Any], Any], law: NoiseLaw, level: float,
+    share: float, size: float,
+) -> Ends:  # fmt: skip
+    """The p in [0, 1] whose score lies within its error: ``score`` falls in p, and is about size·(share − p)."""
+
+    def inside(p: float, sign: float) -> float:
+        sampling, factors = error(np.float64(p))
+        q = law.quantile(level, [float(factor) for factor in factors], float(sampling))
+        below, above = skew(p)
+        return float(score(p)) * sign - q - (below if sign < 0 else above)
+
+    def end(sign: float) -> float:
+        """The outermost p on this side that is not refused."""
+        found = [p for p in (GRID[::40] if sign > 0 else GRID[::-40]) if inside(float(p), sign * 1.0) <= 0.0]
+        if not found:
+            return 1.0 if sign > 0 else 0.0
+        inner = float(found[0])
+        outer = inner - sign * 40 / (len(GRID) - 1)
+        if not 0.0 <= outer <= 1.0:
+            return inner
+        return float(optimize.brentq(lambda p: inside(p, sign), min(inner, outer), max(inner, outer), xtol=1e-10))
+
+    low, high = end(1.0), end(-1.0)
+    p = min(max(share, 0.0), 1.0)
+    sampling, factors = error(np.float64(p))
+    return low, high, float(sampling) / size, law.deviation([float(factor) for factor in factors]) / size
