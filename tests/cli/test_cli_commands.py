@@ -65,7 +65,7 @@ def test_the_readme_walk_through(run, place):
 
 @pytest.mark.parametrize(
     ("question", "target", "parameters"),
-    [("proportion", "outcome", 1), ("histogram", "ward", 3), ("mean", "age", 1), ("average", "age", 1),
+    [("proportion", "outcome", 1), ("histogram", "ward", 3), ("mean", "age", 1), ("sum", "age", 1), ("variance", "age", 1), ("count", "ward", 3),
      ("rate", "visits", 1), ("duration", "age", 1)],
 )  # fmt: skip
 def test_every_question_is_released_from_csv_and_parquet(run, place, question, target, parameters):

@@ -230,7 +230,7 @@ def test_tables_that_make_no_sense_are_refused():
     for make in (
         lambda: CategoryTable(("a",)),
         lambda: CategoryTable(("a", "a")),
-        lambda: CategoryTable(("a", "b", "c"), only="a"),
+        lambda: CategoryTable(("a", "b", "c"), only="d"),
         lambda: CategoryTable(("a", "b"), missing=2),
         lambda: CategoryTable(("a", "b"), by=("x", "y", "z"), groups=(("1",),) * 3),
         lambda: CategoryTable(("a", "b"), **SEXES, sizes=(1,)),

@@ -24,7 +24,6 @@ BUDGET = od.ApproxDP(1.0, 1e-6)
     [
         ("proportion", "outcome", od.models.BetaBernoulli(prior=(1, 1))),
         ("histogram", "ward", od.models.DirichletCategorical(prior=(1, 1, 1), levels=("a", "b", "c"))),
-        ("average", "age", od.models.BetaBernoulli(prior=(1, 1), lower=20, upper=120)),
         ("rate", "visits", od.models.GammaPoisson(prior=(1, 0.1), cap=20)),
         ("duration", "stay", od.models.GammaExponential(prior=(2, 30), cap=30)),
     ],
@@ -50,7 +49,7 @@ def test_a_duration_that_can_be_negative_is_refused():
 
 
 def test_the_wrong_kind_of_column_is_refused_and_the_right_question_offered():
-    with pytest.raises(errors.InvalidSchema, match="Ask for its mean or average"):
+    with pytest.raises(errors.InvalidSchema, match="Ask for its mean or sum or variance"):
         model_for(SCHEMA, "age", question="proportion", n=10, budget=BUDGET)
 
 

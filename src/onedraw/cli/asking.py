@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,12 +34,47 @@ class Asked:
     prior: Any = None
     quantiles: Any = None
     interval: bool = True
+    table: Any = None
+    """Of a question about one column, what plain noise would be put on."""
 
     @property
     def title(self) -> str:
         if self.target is None:
             return f"{self.model} of {', '.join(self.schema.columns)}"
-        return f"{self.model} {'regression ' if self.regression is not None else ''}of {self.target}"
+        by = f" by {' and '.join(self.by)}" if self.by else ""
+        return f"{self.model} {'regression ' if self.regression is not None else ''}of {self.target}{by}"
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns whose groups are asked about."""
+        return () if self.table is None else tuple(self.table.by)
+
+    def _posterior(self, n: int, budget: Any) -> Any:
+        """What makes the conjugate model, where there is one for the question."""
+        from onedraw.planning.questions import POSTERIOR, model_for
+
+        target = self.target
+        if self.model not in POSTERIOR or self.by or target is None:
+            return None
+        return lambda: model_for(self.schema, target, question=self.model, n=n, budget=budget, prior=self.prior)
+
+    def _of_ranks(self, budget: Any, n: int, draws: int, people: int, mechanism: str) -> Any:
+        """Quantiles, by the one mechanism there is for them."""
+        from onedraw import planning
+        from onedraw.errors import WrongCall
+        from onedraw.mechanisms import ExponentialQuantiles
+        from onedraw.planning.quantile_intervals import why_selected
+
+        if mechanism not in ("auto", "exponentialquantiles"):
+            raise WrongCall(f"No mechanism is called {mechanism!r}. Choose one of: exponentialquantiles, auto.")
+        family = planning.model_for(
+            self.schema, self.target or "", question=self.model, n=n, budget=budget, prior=self.prior,
+            quantiles=self.quantiles, interval=LEVEL if self.interval else None,
+        )  # fmt: skip
+        found = planning.choices(
+            family, budget, n=n, draws=draws, records_per_person=people, mechanisms=(ExponentialQuantiles(),)
+        )
+        return replace(found, why=why_selected(found.best))
 
     @property
     def label(self) -> str:
@@ -47,9 +82,10 @@ class Asked:
         return f"{self.model} of {self.target or f'{len(self.schema.columns)} columns'}"
 
     def planned(
-        self, budget: Any, *, n: int, draws: int | None = None, mechanism: str = "auto", accept: Collection[str] = ()
-    ) -> Planned:
-        """From public numbers only; ``draws`` None is "auto"."""
+        self, budget: Any, *, n: int, draws: int | None = None, mechanism: str = "auto", accept: Collection[str] = (),
+        compare: bool = False,
+    ) -> Planned:  # fmt: skip
+        """From public numbers only; ``draws`` None is "auto". ``compare`` weighs all mechanisms of a column."""
         from onedraw import planning
         from onedraw.errors import WrongCall
 
@@ -63,22 +99,12 @@ class Asked:
             return Planned(planning.covariance_choices(*family, budget, n=n, records_per_person=people), 1)
         if self.regression is None:
             count = draws or 1
-            family = planning.model_for(
-                self.schema, self.target, question=self.model, n=n, budget=budget, prior=self.prior,
-                quantiles=self.quantiles, interval=LEVEL if self.interval else None,
-            )  # fmt: skip
-            found = planning.choices(
-                family,
-                budget,
-                n=n,
-                draws=count,
-                records_per_person=people,
-                mechanisms=column_mechanisms(self.model, mechanism),
-            )
             if self.model in RANKS:
-                from onedraw.planning.quantile_intervals import why_selected
-
-                return Planned(replace(found, why=why_selected(found.best)), count)
+                return Planned(self._of_ranks(budget, n, count, people, mechanism), count)
+            found = planning.column_choices(
+                self.table if self.prior is None else None, self._posterior(n, budget), budget, n=n, draws=count, records_per_person=people,
+                mechanism=mechanism, compare=compare,
+            )  # fmt: skip
             return Planned(found, count)
         from onedraw.planning.intervals import why_no_interval
         from onedraw.planning.regression_questions import in_response_units
@@ -104,14 +130,14 @@ class Asked:
 
 def ask(
     schema: Any, target: str | None, model: str, *, columns: str | None = None, prior: Any = None, quantiles: Any = None,
-    interval: bool = True, options: Mapping[str, Any] | None = None,
+    interval: bool = True, options: Mapping[str, Any] | None = None, by: Sequence[str] = (), level: str | None = None,
 ) -> Asked:  # fmt: skip
     """Check the question against the schema alone: no file of records is opened.
 
     "quantile" alone is the regression; with a list of quantiles it is the question about one column.
     """
     from onedraw.errors import WrongCall
-    from onedraw.planning.questions import column_for
+    from onedraw.planning.questions import POSTERIOR, table_for
     from onedraw.planning.regression_questions import is_regression, regression_for
 
     if model == "quantile" and quantiles is not None:
@@ -129,10 +155,16 @@ def ask(
     if target is None:
         raise WrongCall(f"A {model} is about one column, and none was named. Pass --target COLUMN.")
     if not regression:
-        column_for(schema, target, model)
+        table = table_for(schema, target, question=model, by=by, level=level)
+        if prior is not None and (by or model not in (*POSTERIOR, *RANKS)):
+            raise WrongCall(
+                f"--prior is for draws from a posterior; a {model}{' by groups' if by else ''} has none. Leave it out."
+            )
         if given:
             raise WrongCall(f"{listed(given)} belong to regressions; a {model} of one column has none. Leave them out.")
-        return Asked(schema, target, model, prior=prior, quantiles=quantiles, interval=interval)
+        return Asked(schema, target, model, prior=prior, quantiles=quantiles, interval=interval, table=table)
+    if by or level is not None:
+        raise WrongCall(f"--by and --level are for questions about one column; a {model} regression has none.")
     if prior is not None:
         raise WrongCall(f"--prior is for questions about one column; a {model} regression takes --prior-scale.")
     question, measure = regression_for(schema, target, model=model, options=given)
@@ -157,19 +189,6 @@ def ask_all(schema: Any, target: str | None, columns: str | None, given: Mapping
 
 def listed(options: Mapping[str, Any]) -> str:
     return ", ".join(f"--{name.replace('_', '-')}" for name in options)
-
-
-def column_mechanisms(question: str, name: str) -> Any:
-    """The mechanisms a name stands for: all of the question's for "auto"."""
-    from onedraw.errors import WrongCall
-    from onedraw.mechanisms import ExponentialQuantiles
-    from onedraw.planning.choice import CANDIDATES
-
-    candidates = (ExponentialQuantiles(),) if question in RANKS else CANDIDATES
-    known = {type(mechanism).__name__.lower(): (mechanism,) for mechanism in candidates} | {"auto": candidates}
-    if name not in known:
-        raise WrongCall(f"No mechanism is called {name!r}. Choose one of: {', '.join(known)}.")
-    return known[name]
 
 
 def name_of(choice: Any) -> str:

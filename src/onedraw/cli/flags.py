@@ -28,8 +28,8 @@ Question = Annotated[
         "--model",
         help="What to release: logistic, softmax, svc, linear, huber, quantile, poisson, negative-binomial, "
         "network-classifier, network-regressor; or "
-        "of one column: proportion, histogram, mean, average, rate, duration, median, quantiles; or covariance: means, deviations and "
-        "correlations of several.",
+        "of one column: proportion, histogram, count, mean, sum, variance, rate, duration, median, quantiles; or covariance: means, "
+        "deviations and correlations of several.",
     ),
 ]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget's ε.")]
@@ -48,6 +48,11 @@ Mechanism = Annotated[
 Prior = Annotated[
     str | None, typer.Option("--prior", help="Of one column: the public prior's numbers, comma-separated.")
 ]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="COLUMN[,COLUMN]", help="Of one column: within the groups of one or two categories."),
+]
+Level = Annotated[str | None, typer.Option("--level", help="Of a count: the level that is counted.")]
 Draws = Annotated[
     str,
     typer.Option(
@@ -122,6 +127,11 @@ def response_range_from(text: str | None) -> tuple[float, float] | None:
     if len(given) > 2:
         raise WrongCall(f"--response-bound takes LOW,HIGH or one number, got {len(given)} numbers.")
     return (-given[0], given[0]) if len(given) == 1 else (given[0], given[1])
+
+
+def names_from(text: str | None) -> tuple[str, ...]:
+    """Column names separated by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
 
 
 def draws_from(text: str) -> int | None:

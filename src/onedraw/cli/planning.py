@@ -12,6 +12,7 @@ from .asking import RANKS, Asked, Planned, ask, name_of
 from .flags import (
     Accept,
     AsJson,
+    By,
     ColumnList,
     Delta,
     Dispersion,
@@ -20,6 +21,7 @@ from .flags import (
     Epsilon,
     Hidden,
     Interval,
+    Level,
     Mechanism,
     Noise,
     Order,
@@ -37,6 +39,7 @@ from .flags import (
     VarianceFloor,
     budget_from,
     draws_from,
+    names_from,
     numbers_from,
     response_range_from,
 )
@@ -58,6 +61,8 @@ def plan(
     order: Order = None,
     mechanism: Mechanism = "auto",
     prior: Prior = None,
+    by: By = None,
+    level: Level = None,
     draws: Draws = "auto",
     simulate: Annotated[int, typer.Option("--simulate", metavar="SETS", min=0, help="Also run every mechanism on so many simulated data sets, to check the prediction.")] = 0,
     for_error: Annotated[float | None, typer.Option("--for-error", metavar="ERROR", help="Also the smallest n, and the smallest ε, that reach this error.")] = None,
@@ -85,7 +90,7 @@ def plan(
     check_figure(figure, over)
     declared, budget = Schema.load(schema), budget_from(epsilon, delta, order)
     asked = ask(
-        declared, target, model, columns=columns, prior=numbers_from(prior, "--prior", "1,1"),
+        declared, target, model, columns=columns, prior=numbers_from(prior, "--prior", "1,1"), by=names_from(by), level=level,
         quantiles=numbers_from(quantiles, "--quantiles", "0.25,0.5,0.75"), interval=interval,
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
@@ -95,7 +100,7 @@ def plan(
     )  # fmt: skip
     check_predictable(asked, for_error=for_error, figure=figure, simulate=simulate)
     options: dict[str, Any] = {"mechanism": mechanism, "accept": tuple(accept or ())}
-    found = asked.planned(budget, n=rows, draws=draws_from(draws), **options)
+    found = asked.planned(budget, n=rows, draws=draws_from(draws), compare=True, **options)
     eligible = [described(choice) for choice in found.choices.eligible]
     if simulate:
         add_simulated(eligible, asked, found, simulate)

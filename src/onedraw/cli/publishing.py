@@ -16,6 +16,7 @@ from .asking import LEVEL, Planned, ask
 from .flags import (
     Accept,
     AsJson,
+    By,
     ColumnList,
     Delta,
     Dispersion,
@@ -24,6 +25,7 @@ from .flags import (
     Epsilon,
     Hidden,
     Interval,
+    Level,
     Mechanism,
     Noise,
     Order,
@@ -41,6 +43,7 @@ from .flags import (
     VarianceFloor,
     budget_from,
     draws_from,
+    names_from,
     numbers_from,
     response_range_from,
 )
@@ -65,6 +68,8 @@ def release(
     order: Order = None,
     mechanism: Mechanism = "auto",
     prior: Prior = None,
+    by: By = None,
+    level: Level = None,
     draws: Draws = "auto",
     rows: Annotated[int | None, typer.Option("--rows", help="n, if you want it checked against the file's.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same.")] = None,
@@ -102,7 +107,7 @@ def release(
     check_places(out, report, resumed=resume is not None)
     declared, budget, accepted = Schema.load(schema), budget_from(epsilon, delta, order), tuple(accept or ())
     asked = ask(
-        declared, target, model, columns=columns, prior=numbers_from(prior, "--prior", "1,1"),
+        declared, target, model, columns=columns, prior=numbers_from(prior, "--prior", "1,1"), by=names_from(by), level=level,
         quantiles=numbers_from(quantiles, "--quantiles", "0.25,0.5,0.75"), interval=interval,
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,

@@ -26,7 +26,7 @@ SHOWN = ("counts", "shares")
 @register_model
 @dataclass(frozen=True)
 class CategoryTable(Table):
-    """Counts or ``show="shares"`` of ``levels``; ``only`` one of two levels, as for a proportion.
+    """Counts or ``show="shares"`` of ``levels``; ``only`` one of them against the rest, as for a proportion.
 
     | record | counts as |
     | --- | --- |
@@ -52,8 +52,8 @@ class CategoryTable(Table):
             raise InvalidModel(f"levels must be at least two different names, but {len(set(levels))} came.")
         if self.show not in SHOWN:
             raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} came.")
-        if self.only is not None and (len(levels) != 2 or str(self.only) not in levels):
-            raise InvalidModel(f"only names one of two levels, but {self.only!r} of {', '.join(levels)} came.")
+        if self.only is not None and str(self.only) not in levels:
+            raise InvalidModel(f"only names one of the levels {', '.join(levels)}, but {self.only!r} came.")
         missing = count("missing", self.missing)
         if missing >= len(levels):
             raise InvalidModel(f"missing must be one of the codes 0 to {len(levels) - 1}, but {missing} came.")
@@ -79,9 +79,14 @@ class CategoryTable(Table):
         return 2.0**20 if self.show == "counts" else 2.0**-10
 
     @property
+    def kept(self) -> int:
+        """Levels that are told apart: all of them, or the rest and the one of ``only``."""
+        return len(self.levels) if self.only is None else 2
+
+    @property
     def rest_is_known(self) -> bool:
-        """Whether one of two levels is published alone: the other is the rest of a group of public size."""
-        return len(self.levels) == 2 and not self.moves_between_cells
+        """Whether one of two is published alone: the other is the rest of a group of public size."""
+        return self.kept == 2 and not self.moves_between_cells
 
     @property
     def _bounds(self) -> dict[str, Bound]:
@@ -103,7 +108,7 @@ class CategoryTable(Table):
 
     @property
     def block(self) -> int:
-        return 1 if self.rest_is_known else len(self.levels)
+        return 1 if self.rest_is_known else self.kept
 
     @property
     def largest(self) -> int:
@@ -115,17 +120,13 @@ class CategoryTable(Table):
     def reach(self, law: str) -> int:
         return 1 if self.rest_is_known else 2
 
-    @property
-    def _counted(self) -> int:
-        """The level that is published where the other is the rest."""
-        return 1 if self.only is None else self.levels.index(self.only)
-
     def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
-        size = len(self.levels)
-        codes = known_codes(values, size, missing=self.missing)
-        place = codes if group is None else group * size + codes
-        counts = np.bincount(place, minlength=self.cells * size).reshape(self.cells, size)
-        sums += counts[:, [self._counted]] if self.rest_is_known else counts
+        codes = known_codes(values, len(self.levels), missing=self.missing)
+        if self.only is not None:
+            codes = (codes == self.levels.index(self.only)).astype(np.int64)
+        place = codes if group is None else group * self.kept + codes
+        counts = np.bincount(place, minlength=self.cells * self.kept).reshape(self.cells, self.kept)
+        sums += counts[:, 1:] if self.rest_is_known else counts
 
     # ── what is published ──────────────────────────────────────────────────────────────────────────────────
 
@@ -134,20 +135,23 @@ class CategoryTable(Table):
         counts = self.whole_table(noisy, n)
         if self.show == "shares":
             counts = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-        return (counts if self.only is None else counts[:, [self.levels.index(self.only)]]).reshape(-1)
+        return (counts if self.only is None else counts[:, 1:]).reshape(-1)
 
     def noise_error(self, spread: Array, n: int) -> float:
         return float(spread[0]) / (1.0 if self.show == "counts" else max(n / self.cells, 1.0))
 
+    def sampling_error(self, n: int) -> float:
+        if self.show == "counts":
+            return 0.0
+        return float(np.sqrt((self.kept - 1.0) / (self.kept * (self.kept + 1.0)) / max(n / self.cells, 1.0)))
+
     def whole_table(self, noisy: Array, n: int) -> Array:
-        """(groups, levels): the nearest table to the noisy one that could be a table of n records."""
+        """(groups, levels kept): the nearest table to the noisy one that could be a table of n records."""
         sizes = self.group_sizes(n)
         if self.rest_is_known:
             assert sizes is not None
             known = np.clip(noisy[:, 0], 0.0, sizes)
-            table = np.empty((self.cells, 2))
-            table[:, self._counted], table[:, 1 - self._counted] = known, sizes - known
-            return table
+            return np.column_stack([sizes - known, known])
         if sizes is None:
             flat = noisy.reshape(-1)
             return whole(proportional(flat, float(n)), n).reshape(noisy.shape)

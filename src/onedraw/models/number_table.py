@@ -185,6 +185,13 @@ class NumberTable(Table):
             return self.width**2 * square
         return self.width * place * (records if self.show == "sum" else 1.0)
 
+    def sampling_error(self, n: int) -> float:
+        """For records that spread over half of their range: a standard deviation of a quarter of it."""
+        records = max(n / self.cells, 1.0)
+        if self.show == "sum":
+            return 0.0
+        return (self.width**2 / 16.0 if self.show == "variance" else self.width / 4.0) / float(np.sqrt(records))
+
     def moments(self, noisy: Array, n: int) -> tuple[Array, Array, Array]:
         """Of each group: the number of records, and mean and variance of a record's place in [0, 1]; not yet cut off."""
         known = self.group_sizes(n)

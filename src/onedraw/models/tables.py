@@ -104,6 +104,11 @@ class Table(Model):
     def noise_error(self, spread: Array, n: int) -> float:
         """The standard error of a typical published number where a block's sums have noise of these deviations."""
 
+    @abc.abstractmethod
+    def sampling_error(self, n: int) -> float:
+        """The standard error of a typical published number without any noise, by a public guess; 0 for counts and sums,
+        which are about these records."""
+
     @property
     def cells(self) -> int:
         return math.prod(len(levels) for levels in self.groups)

@@ -1,13 +1,23 @@
-"""Which model, which mechanism, how good will it be? Answered from public numbers only, before any record is read."""
+"""Which model, which mechanism, how good will it be? Answered from public numbers only, before any record is read.
 
-from .choice import Choice, Choices, choices, choose
-from .covariance import chosen_columns, covariance_choices, moments_of_schema
-from .expectation import Expectation, expected_error, simulated_error
-from .intervals import Interval, interval, interval_multiplier
-from .precision import smallest_epsilon, smallest_n
-from .questions import QUESTIONS, model_for
-from .regression import KINDS, Regression, Variant
-from .released import release_interval
+Names are looked up on first use: a question about one column loads nothing that regressions need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .choice import Choice, Choices, choices, choose
+    from .column_choice import column_choices
+    from .covariance import chosen_columns, covariance_choices, moments_of_schema
+    from .expectation import Expectation, expected_error, simulated_error
+    from .intervals import Interval, interval, interval_multiplier
+    from .precision import smallest_epsilon, smallest_n
+    from .questions import QUESTIONS, model_for, table_for
+    from .regression import KINDS, Regression, Variant
+    from .released import release_interval
 
 __all__ = [
     "KINDS",
@@ -21,6 +31,7 @@ __all__ = [
     "choices",
     "choose",
     "chosen_columns",
+    "column_choices",
     "covariance_choices",
     "expected_error",
     "interval",
@@ -31,4 +42,29 @@ __all__ = [
     "simulated_error",
     "smallest_epsilon",
     "smallest_n",
+    "table_for",
 ]
+
+_HOME = {
+    **dict.fromkeys(("Choice", "Choices", "choices", "choose"), "choice"),
+    **dict.fromkeys(("Expectation", "expected_error", "simulated_error"), "expectation"),
+    **dict.fromkeys(("Interval", "interval", "interval_multiplier"), "intervals"),
+    **dict.fromkeys(("smallest_epsilon", "smallest_n"), "precision"),
+    **dict.fromkeys(("QUESTIONS", "model_for", "table_for"), "questions"),
+    **dict.fromkeys(("KINDS", "Regression", "Variant"), "regression"),
+    **dict.fromkeys(("chosen_columns", "covariance_choices", "moments_of_schema"), "covariance"),
+    "column_choices": "column_choice",
+    "release_interval": "released",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

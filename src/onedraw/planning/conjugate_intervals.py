@@ -20,19 +20,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import Plan
 from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
 
+from .table_intervals import binomial
+
 Array = NDArray[np.float64]
 Found = tuple[Array, Array, Array, Array, Array]
 
-DEVIATIONS = 8.0
-"""Sums farther than this from their mean are left out: they have a probability of 1e-15."""
-
-MOST_NODES = 4001
 _NORMAL, _MASS = np.polynomial.hermite_e.hermegauss(41)
 _MASS = _MASS / _MASS.sum()
 
@@ -93,21 +91,12 @@ def _proportion(value: float, plan: Plan, level: float, a: float, b: float) -> t
     (r, m), n = _scaling(plan), plan.n
 
     def covered(truth: float, value: float) -> float:
-        counts, masses = _binomial(n, truth)
+        counts, masses = binomial(n, truth)
         return float(masses @ special.betainc(a / m + r * counts, b / m + r * (n - counts), value))
 
     low, high = _inverted(covered, value, level, (0.0, 1.0))
     variance = value * (1.0 - value)
     return low, high, math.sqrt(variance / n), math.sqrt(variance / (r * n + (a + b) / m + 1.0))
-
-
-def _binomial(n: int, truth: float) -> tuple[Array, Array]:
-    spread = DEVIATIONS * math.sqrt(n * truth * (1.0 - truth)) + 20.0
-    first, last = max(0, math.floor(n * truth - spread)), min(n, math.ceil(n * truth + spread))
-    step = max(1, (last - first) // MOST_NODES)  # neighbouring counts have nearly the same probability
-    counts = np.arange(first, last + 1, step, dtype=np.float64)
-    masses = stats.binom.pmf(counts, n, truth)
-    return counts, masses / masses.sum()
 
 
 # ── rates and durations ──────────────────────────────────────────────────────────────────────────────────────
@@ -159,7 +148,7 @@ def _mean(draw: Array, plan: Plan, level: float, noise: float | None) -> Found:
     centres = np.broadcast_to(np.asarray(model.centre, dtype=np.float64), draw.shape)
     pulls = np.broadcast_to(np.asarray(model.prior_mean, dtype=np.float64), draw.shape)
     privacy = math.sqrt(model.variance / records)
-    z = stats.norm.ppf(0.5 + level / 2.0)
+    z = float(special.ndtri(0.5 + level / 2.0))
     unbiased = ((draw - centres) * records - prior_records * pulls) / (r * n)
     own = privacy * records / (r * n)
     if noise is not None:

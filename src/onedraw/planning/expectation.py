@@ -23,7 +23,8 @@ from scipy.special import gammainc, gammaincc
 
 from onedraw import samplers  # whose parts load when they are needed: a question about one column needs no JAX
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import ExponentialQuantiles, Measured, PerturbedMode, Plan
+from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Measured, PerturbedMode, Plan
+from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -73,6 +74,9 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
         from .quantile_intervals import expected_quantile_error  # which builds on this file
 
         return expected_quantile_error(plan)
+    if isinstance(plan.mechanism, AddedNoise):
+        noise, sampling = expected_noise(plan), plan.model.sampling_error(plan.n)
+        return Expectation(math.hypot(noise, sampling), sampling, 0.0)
     if not isinstance(plan.model, RowModel):
         return _by_prior_predictive(plan)
     design = design_of(plan, effect=effect, noise=noise)

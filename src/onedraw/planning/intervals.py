@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import Measured, NoisyGradient, PerturbedMode, Plan
@@ -147,7 +147,7 @@ def expected_half_width(
 
 def student(level: float, draws: int) -> float:
     """The two-sided quantile of Student's t with J − 1 degrees of freedom."""
-    return float(stats.t.ppf(0.5 + level / 2.0, draws - 1))
+    return float(special.stdtrit(draws - 1, 0.5 + level / 2.0))
 
 
 def largest_ratio(plan: Plan, design: Design) -> float:
@@ -253,7 +253,7 @@ def _directions(rows: Array, plan: Plan) -> Array:
 
 def _uncertainty(draws: int) -> float:
     """How many times its estimate a variance may be, at the confidence `SURE`."""
-    return float((draws - 1) / stats.chi2.ppf(1.0 - SURE, draws - 1))
+    return float((draws - 1) / special.chdtri(draws - 1, SURE))
 
 
 def _shares(draws: Array, plan: Plan) -> Array:

@@ -1,18 +1,20 @@
-"""From a person's question to a model with public bounds.
+"""From a person's question to a table or a model with public bounds.
 
-An analyst asks for a proportion, a histogram, a mean or a rate of a column. The schema has already said what is
-public about that column; this file turns the two into a conjugate model with a weak, public prior. Every default
-here is a function of the schema, n and the budget, never of a record.
+An analyst asks for a proportion, a count, a histogram, a mean, a sum, a variance or a rate of a column, perhaps by groups. The
+schema has already said what is public about that column; this file turns the two into a table for plain noise (`table_for`),
+and where there is one into a conjugate model with a weak, public prior (`model_for`). Every default here is a function of the
+schema, n and the budget, never of a record.
 
-| question | column | model | default prior |
+| question | column | table | model and default prior |
 | --- | --- | --- | --- |
-| proportion | binary | Beta–Bernoulli | Beta(1, 1), uniform |
-| histogram | category, binary | Dirichlet–Categorical | one pseudo-record per level |
-| mean | number | Gaussian mean of known variance, on the column's range | one pseudo-record at mid-range |
-| average | number | Beta-sampled statistical query (Geumlek et al., A.3) on the range scaled to [0, 1] | Beta(1, 1) |
-| rate | count | Gamma–Poisson | worth one record at half the cap |
-| median, quantiles | number, count | quantiles by rank, on a lattice of the column's range | none |
-| duration | number from 0 | Gamma–Exponential | worth two records at half the bound |
+| proportion | binary | share of the second level | Beta–Bernoulli, Beta(1, 1), uniform |
+| histogram | category, binary | shares of all levels | Dirichlet–Categorical, one pseudo-record per level |
+| count | category, binary | counts of all levels, of the second, or of ``level`` | none |
+| mean | number | mean, with a second moment for its interval | Gaussian mean of known variance, one pseudo-record at mid-range |
+| sum, variance | number, count | sum, variance | none |
+| rate | count | mean | Gamma–Poisson, worth one record at half the cap |
+| median, quantiles | number, count | none | quantiles by rank, on a lattice of the column's range |
+| duration | number from 0 | none | Gamma–Exponential, worth two records at half the bound |
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ from onedraw.errors import InvalidModel, InvalidSchema
 from onedraw.mechanisms.plan import record_count
 from onedraw.models import (
     BetaBernoulli,
+    CategoryTable,
     ColumnQuantiles,
     DirichletCategorical,
     GammaExponential,
     GammaPoisson,
     GaussianMean,
+    NumberTable,
 )
 from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, RenyiDP
 
@@ -37,13 +41,67 @@ from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, R
 QUESTIONS = {
     "proportion": ("binary",),
     "histogram": ("category", "binary"),
+    "count": ("category", "binary"),
     "mean": ("number",),
-    "average": ("number",),
+    "sum": ("number", "count"),
+    "variance": ("number", "count"),
     "rate": ("count",),
     "duration": ("number",),
     "median": ("number", "count"),
     "quantiles": ("number", "count"),
 }
+
+POSTERIOR = ("proportion", "histogram", "mean", "rate", "duration")
+"""Questions that a conjugate posterior answers; all but the last are answered by a table too."""
+
+RANKS = ("median", "quantiles")
+"""Answered by selection."""
+
+GROUPED = ("count", "histogram", "proportion", "mean", "sum", "variance", "rate")
+
+
+def table_for(
+    schema: Schema, target: str, *, question: str, by: Sequence[str] = (), level: str | None = None
+) -> CategoryTable | NumberTable | None:
+    """The table that answers ``question`` about column ``target``, in the groups of the columns ``by``; None for durations and ranks."""
+    column = column_for(schema, target, question)
+    groups = grouping(schema, target, by, question)
+    if level is not None and question != "count":
+        raise InvalidModel(f"level is for a count of one level; a {question} has none. Leave it out.")
+    match question:
+        case "proportion" | "histogram" | "count":
+            labels = tuple(map(str, column.labels))
+            only = (
+                level
+                if level is not None
+                else labels[1]
+                if column.kind == "binary" and question != "histogram"
+                else None
+            )
+            return CategoryTable(labels, show="counts" if question == "count" else "shares", only=only, **groups)
+        case "duration" | "median" | "quantiles":
+            return None
+        case _:
+            lower, upper = (0.0, float(column.cap)) if column.kind == "count" else (column.lower, column.upper)
+            return NumberTable(lower, upper, show=question, **groups)
+
+
+def grouping(schema: Schema, target: str, by: Sequence[str], question: str) -> dict[str, Any]:
+    """The declared groups: levels of one or two category or binary columns."""
+    if not by:
+        return {}
+    if question not in GROUPED:
+        raise InvalidModel(f"A {question} is not given by groups. Ask for a {', '.join(GROUPED)}.")
+    levels = []
+    for name in by:
+        column: Any = schema.column(name)
+        if column.kind not in ("category", "binary") or name == target:
+            raise InvalidSchema(
+                f"Groups are the levels of a category or binary column other than the target, but {name!r} is "
+                f"{'the target' if name == target else f'declared as {column.kind}'}. Choose another column for by."
+            )
+        levels.append(tuple(map(str, column.labels)))
+    return {"by": tuple(by), "groups": tuple(levels)}
 
 
 def model_for(
@@ -57,13 +115,13 @@ def model_for(
     quantiles: Sequence[float] | None = None,
     interval: float | None = 0.95,
 ) -> Any:
-    """The model that answers ``question`` about column ``target``, with bounds from the schema."""
+    """The model that answers ``question`` about column ``target``, with bounds from the schema: conjugate, or of ranks."""
     column = column_for(schema, target, question)
+    if question not in (*POSTERIOR, *RANKS):
+        raise InvalidModel(f"No posterior is known for a {question}: it is released with plain noise.")
     match question:
         case "proportion":
             return BetaBernoulli(prior=pair(prior, (1.0, 1.0)))
-        case "average":
-            return BetaBernoulli(prior=pair(prior, (1.0, 1.0)), lower=column.lower, upper=column.upper)
         case "histogram":
             strengths = tuple(prior) if prior else (1.0,) * len(column.labels)
             return DirichletCategorical(prior=strengths, levels=column.labels)

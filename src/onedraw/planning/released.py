@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onedraw.mechanisms import ExponentialQuantiles, Moments, PerturbedMode
+from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, PerturbedMode
 from onedraw.models.fit_result import FitResult
 from onedraw.models.moments_result import MomentsResult
 from onedraw.release import Certificate, Release
@@ -17,6 +17,7 @@ from onedraw.release.verification import rebuild_plan
 
 from .intervals import Interval, Parts, interval
 from .quantile_intervals import quantile_interval
+from .table_intervals import table_interval
 
 
 def release_interval(release: Release | Certificate, level: float = 0.95) -> Interval:
@@ -25,10 +26,13 @@ def release_interval(release: Release | Certificate, level: float = 0.95) -> Int
     plan = rebuild_plan(certificate)
     if isinstance(plan.mechanism, ExponentialQuantiles):
         return quantile_interval(certificate, plan, level)
-    if certificate.draw.stages is not None and isinstance(plan.mechanism, PerturbedMode):
+    if isinstance(plan.mechanism, PerturbedMode):
         return fit_interval(fit_of(certificate, plan), level)
     if isinstance(plan.mechanism, Moments):
         return moments_interval(moments_of(certificate, plan), level)
+    if isinstance(plan.mechanism, AddedNoise):
+        low, high, sampling, privacy = table_interval(plan, certificate.draw.stages or {}, level)
+        return Interval(np.array(certificate.draw.values[0]), low, high, Parts(sampling, privacy, np.zeros(len(low))))
     draws = np.array(certificate.draw.values, dtype=np.float64)
     change, scale, shift = column_units(certificate, plan.model)
     found = interval(draws, plan, level, functional=change if hasattr(plan.model, "in_column_units") else None)

@@ -72,7 +72,7 @@ def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) 
     for group, sums in enumerate(noisy):
         size = None if sizes is None else float(sizes[group])
         counts = _both(table, sums, size)
-        for place, value in counts:
+        for value in counts:
             others = float(sum(sums)) - value
             if records:
                 rows.append(_count(value, law, level, n if size is None else size))
@@ -83,22 +83,16 @@ def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) 
             else:
                 rows.append(_share(value, size, law, level))
             rows[-1] = _in_units(rows[-1], table, records, n if size is None else size, max(float(sum(sums)), 1.0))
-            del place
     return rows
 
 
-def _both(table: CategoryTable, sums: Array, size: float | None) -> list[tuple[int, float]]:
-    """(level, noisy count) of every published number of a group: where one of two was kept, the other is the rest."""
-    if not table.rest_is_known:
-        counts = list(enumerate(map(float, sums)))
-    else:
+def _both(table: CategoryTable, sums: Array, size: float | None) -> list[float]:
+    """The noisy count of every published number of a group: where one of two was kept, the other is the rest."""
+    counts = [float(value) for value in sums]
+    if table.rest_is_known:
         assert size is not None
-        kept = 1 if table.only is None else table.levels.index(table.only)
-        known = {kept: float(sums[0]), 1 - kept: size - float(sums[0])}
-        counts = sorted(known.items())
-    if table.only is None:
-        return counts
-    return [counts[table.levels.index(table.only)]]
+        counts = [size - counts[0], counts[0]]
+    return counts if table.only is None else counts[1:]
 
 
 def _in_units(row: Ends, table: CategoryTable, records: bool, size: float, noisy_size: float) -> Ends:
@@ -302,7 +296,7 @@ def _inverted(
         sampling, factors = error(np.float64(p))
         q = law.quantile(level, [float(factor) for factor in factors], float(sampling))
         below, above = skew(p)
-        return float(score(p)) * sign - q - (below if sign < 0 else above)
+        return float(float(score(p)) * sign - q - (below if sign < 0 else above))
 
     def end(sign: float) -> float:
         """The outermost p on this side that is not refused."""
