@@ -22,9 +22,9 @@ Every command answers `--help`, and `--json` prints one JSON document instead of
 completion to your shell. This page is written from the commands themselves by `make reference`.
 """
 
-NAMES = """# Python names
+NAMES = """# Python
 
-What `import onedraw as od` offers, room by room; the parts of a room that are not listed here are reached as
+What `import onedraw as od` offers, by package; the parts of a package that are not listed here are reached as
 `od.models.…`, `od.samplers.…` and so on. This page is written from the docstrings by `make reference`.
 """
 

@@ -235,7 +235,7 @@ def verify(
 ) -> None:
     """Recompute the whole chain; a changed, missing or inserted event is an error.
 
-    An older copy of the books is a whole chain too: only a head or a release from outside shows that it was put back.
+    An older copy of the ledger is a whole chain too: only a head or a release from outside shows that it was put back.
     """
     from onedraw.ledger import Ledger
 

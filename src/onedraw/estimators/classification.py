@@ -63,7 +63,7 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
     check : "curator"
         Show, before the charge and on a terminal only, how many cells of each private column are not as declared.
     ledger, dataset : path, URL or Ledger; str
-        The books that are charged before a row is read, and the name of the budget in them.
+        The ledger that is charged before a row is read, and the name of the budget in it.
     random_state : int
         None: fresh entropy. A number makes the draw reproducible, and the certificate says that it is not private.
 

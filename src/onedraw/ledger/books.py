@@ -106,7 +106,7 @@ class Ledger:
 
     @classmethod
     def open(cls, place: str | os.PathLike[str], create: bool = False) -> Ledger:
-        """Open the books in a file or at a ``postgresql://`` URL; ``create=True`` begins new ones.
+        """Open the ledger in a file or at a ``postgresql://`` URL; ``create=True`` begins a new one.
 
         | situation | what happens |
         | --- | --- |
@@ -203,7 +203,7 @@ class Ledger:
         self, dataset: str, promise: Promise, *, gamma: float = 0.0, part: str | None = None,
         seeded: bool = False, label: str = "", plan_digest: str = "", entry: str | None = None,
     ) -> Reservation:  # fmt: skip
-        """Spend: write the promise into the books before any record is read, or raise `BudgetSpent`.
+        """Spend: write the promise into the ledger before any record is read, or raise `BudgetSpent`.
 
         **Guarantee.** When this returns the event is on disk, and everything ever reserved from the dataset,
         settled or not, seeded or not, is proven to imply its budget, even though promises were chosen in view of
@@ -315,7 +315,7 @@ class Ledger:
         return tuple(event for event in events if event.dataset == name)
 
     def certificate_digest(self, entry: str) -> str | None:
-        """The digest an entry was settled with; None if it is not settled, or not in these books."""
+        """The digest an entry was settled with; None if it is not settled, or not in this ledger."""
         found = self._current().entries.get(entry)
         return None if found is None else found.certificate
 

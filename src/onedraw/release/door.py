@@ -157,7 +157,7 @@ def release(
     | ``random_state`` given | charged like any other, marked "not private" |
     | ``ledger=None`` | allowed from Python only; the first line says so |
     | ``notes`` given | they stand among the assumptions; those that are assumed also in the first line |
-    | ``out`` exists, is claimed by another release, or has no room | `CannotWrite`, nothing spent |
+    | ``out`` exists, is claimed by another release, or has no space | `CannotWrite`, nothing spent |
     | a crash after the charge | the spend stands, nothing left; the same call with ``resume=entry`` finishes it |
     | ``resume`` of another plan, promise, dataset, part, label or seed | `LedgerError`, nothing drawn |
     | ``resume`` of an entry that is settled | the certificate that left, if it is at ``out``; otherwise `LedgerError` |
