@@ -48,47 +48,54 @@ class Reading(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Records in blocks of one size, each a tuple of arrays, last the weight: 1, or 0 where a block was filled up."""
+    """Records in blocks of one size: arrays whose first axis counts the blocks, last the weight, 1, or 0 where a block was
+    filled up."""
 
     n: int
-    blocks: tuple[tuple[Any, ...], ...]
+    arrays: tuple[Any, ...]
 
     @classmethod
     def of(cls, X: Any, y: Any) -> Blocks:
         """Rows and responses; blocks of one size, so that one compilation serves all."""
         n = len(X)
-        size = math.ceil(n / max(1, math.ceil(n / BLOCK)))
-        starts = range(0, max(n, 1), max(size, 1))
-        return cls(n, tuple(_padded(X[start : start + size], y[start : start + size], size) for start in starts))
+        count = max(1, math.ceil(n / BLOCK))
+        size = math.ceil(n / count)
+        return cls(n, (_split(X, count, size), _split(y, count, size), _split(np.ones(n), count, size)))
 
     def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
-        """Σ over all records; refused where a sum could leave int64, which public numbers decide."""
-        if not self.n * statistic.bound(*public) < 2.0**62:
-            raise InvalidModel(
-                f"The sums of {self.n:,} records could exceed 64-bit whole numbers on this lattice. Use fewer records or columns."
-            )
-        parts = [_summed(statistic, block, *public) for block in self.blocks]
-        return np.asarray(sum(parts[1:], parts[0]))
+        """Σ over all records, which public numbers must have shown to stay within int64."""
+        check_room(self.n, statistic, *public)
+        return np.asarray(_total(statistic, self.arrays, *public))
 
     def read_as(self, reading: Any, *public: Any) -> Blocks:
         """The same records, rewritten."""
-        return Blocks(self.n, tuple(_read(reading, block, *public) for block in self.blocks))
+        return Blocks(self.n, _read(reading, self.arrays, *public))
 
 
-def _padded(X: Any, y: Any, size: int) -> tuple[Any, Any, Any]:
-    """A block of exactly ``size`` records, those added having weight 0."""
-    missing = size - len(X)
-    weight = jnp.concatenate([jnp.ones(len(X)), jnp.zeros(missing)])
-    return jnp.pad(jnp.asarray(X), ((0, missing), (0, 0))), jnp.pad(jnp.asarray(y), (0, missing)), weight
+def check_room(n: int, statistic: Any, *public: Any) -> None:
+    """Refused where a sum could leave int64."""
+    if not n * statistic.bound(*public) < 2.0**62:
+        raise InvalidModel(
+            f"The sums of {n:,} records could exceed 64-bit whole numbers on this lattice. Use fewer records or columns."
+        )
 
 
-def sum_of_block(statistic: Any, block: tuple[Any, ...], *public: Any) -> Any:
-    return statistic.block(*block, *public).astype(jnp.int64)
+def _split(values: Any, count: int, size: int) -> Any:
+    """(blocks, records, …); those added at the end are zeros."""
+    values = np.asarray(values)
+    missing = [(0, count * size - len(values))] + [(0, 0)] * (values.ndim - 1)
+    return jnp.asarray(np.pad(values, missing).reshape(count, size, *values.shape[1:]))
 
 
-def block_read(reading: Any, block: tuple[Any, ...], *public: Any) -> tuple[Any, ...]:
-    return (*reading.block(*block, *public), block[-1])
+def total(statistic: Any, arrays: tuple[Any, ...], *public: Any) -> Any:
+    """Σ over blocks, block by block: to be compiled."""
+    return jax.lax.map(lambda block: statistic.block(*block, *public).astype(jnp.int64), arrays).sum(axis=0)
 
 
-_summed = partial(jax.jit, static_argnums=0)(sum_of_block)
-_read = partial(jax.jit, static_argnums=0)(block_read)
+def rewritten(reading: Any, arrays: tuple[Any, ...], *public: Any) -> tuple[Any, ...]:
+    """All blocks read in another way: to be compiled."""
+    return (*jax.lax.map(lambda block: reading.block(*block, *public), arrays), arrays[-1])
+
+
+_total = partial(jax.jit, static_argnums=0)(total)
+_read = partial(jax.jit, static_argnums=0)(rewritten)

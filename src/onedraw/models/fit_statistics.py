@@ -21,7 +21,6 @@ import numpy as np
 from .compute import jnp
 from .fit_classes import ClassLoss
 from .fit_losses import FitLoss
-from .fit_published import symmetric
 from .measured import INSIDE, Layout, mallows
 
 LIMB, LIMB_BELOW = 2.0**20, 2.0**50
@@ -64,10 +63,13 @@ class NewtonSums:
         low = jnp.trunc((pulls - high / LIMB) * LIMB_BELOW)
         return jnp.concatenate([high @ weight, low @ weight, curved])
 
-    def split(self, total: Any, coarse: float, size: int) -> tuple[Any, Any]:
+    def split(self, total: Any, coarse: Any, size: int) -> tuple[Any, Any]:
         """Gradient and Hessian of the sum, as floating-point numbers rounded once."""
         gradient = total[:size] / LIMB + total[size : 2 * size] / LIMB_BELOW
-        return gradient, symmetric(total[2 * size :] / coarse**2, size)
+        down, across = np.tril_indices(size)
+        entries = total[2 * size :] / coarse**2
+        lower = jnp.zeros((size, size)).at[down, across].set(entries)
+        return gradient, lower.at[across, down].set(entries)
 
 
 @dataclass(frozen=True)

@@ -88,20 +88,22 @@ class FitTarget:
         return f"FitTarget(n={self.encoded.n}, columns={self.problem.layout.columns}, records=<private>)"
 
     @cached_property
-    def _records(self) -> Any:
+    def records(self) -> Any:
         from .exact_sums import Blocks
 
         return Blocks.of(self.encoded.X, self.encoded.y / self.problem.response_scale)
 
     def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
         """Σ over the records, in whole numbers: the only way they are read."""
-        return np.asarray(self._records.sum(statistic, *public))
+        return np.asarray(self.records.sum(statistic, *public))
 
     def measured(self, where: Coordinates) -> Any:
         """The records in these coordinates, for as many sums as a fit takes."""
+        from .fit_minimum import MeasuredBlocks
         from .fit_statistics import Measured
 
         bound = self.problem.numbers["row_bound"]
-        return self._records.read_as(
+        found = self.records.read_as(
             Measured(self.problem.layout), where.mean, where.root, where.stretch, bound, where.frame
         )
+        return MeasuredBlocks(found.n, found.arrays)

@@ -7,9 +7,9 @@ exactly it draws. The files: `exact` (closed-form laws) with `gaussian` and `bal
 with `meetings` and `coupling` (how L-lag couplings on data simulated by `simulated` estimate what is missing),
 `hamiltonian_chain` and `coupling_chain` (compiled), `mode` and `landscape` (where they start, in which coordinates),
 `blackjax_kernels` (the one place that meets BlackJAX) and `fits` (many data sets at once); `selection` (one of many candidates, exact
-on whole numbers); `noisy_sums` (plain noise on exact sums); `fit` (a perturbed mode in its stages) and `moments` (means and second
-moments) with `fit_noise` and `opendp_noise` (the one place that meets OpenDP); `measured_first` (the moments of the columns, then
-another sampler); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
+on whole numbers); `noisy_sums` (plain noise on exact sums); `fit` (a perturbed mode in its stages), `fit_many` (the same on many
+simulated data sets) and `moments` (means and second moments) with `fit_noise` and `opendp_noise` (the one place that meets OpenDP);
+`measured_first` (the moments of the columns, then another sampler); `choice` (the default); `stored` (samplers on certificates); `randomness` (operating-system entropy
 into ChaCha20, or a seed), `forks` (what a forked child cannot do), `numpy_chacha` (the one place that meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
 Every sampler is a frozen value with `exactness(plan)`, `run(target, randomness, size=…)`, `draw`, `to_dict` and a
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from onedraw.samplers.coupling import curator_coupling
     from onedraw.samplers.exact import Exact
     from onedraw.samplers.fit import Fit
+    from onedraw.samplers.fit_many import fit_many
     from onedraw.samplers.fits import fits
     from onedraw.samplers.hamiltonian import HMC, NUTS
     from onedraw.samplers.langevin import Langevin, LastIterateLangevin
@@ -72,6 +73,7 @@ __all__ = [
     "check_sampler",
     "curator_coupling",
     "default_sampler",
+    "fit_many",
     "fits",
     "sampler_from_dict",
     "secure_generator",
@@ -87,6 +89,7 @@ _HOME = {
     "NUTS": "hamiltonian",
     "NoisySums": "noisy_sums",
     "curator_coupling": "coupling",
+    "fit_many": "fit_many",
     "fits": "fits",
     "Langevin": "langevin",
     "LastIterateLangevin": "langevin",

@@ -1,14 +1,12 @@
 """Carrying out a perturbed mode: moments, mode and information, in this order, each with the noise its plan says.
 
-The records are read through exact sums alone (`FitTarget.sum`). Newton's method runs until the certified gradient is
-below the plan's tolerance; where it has not arrived after 100 passes, accelerated gradient steps with public constants
-arrive for every data set (Nesterov 2004, §2.2): no failure depends on the records, and how many passes were made is for
-the curator alone. Statement and proof: mathematics-3 §2, "What runs".
+The records are read through exact sums alone (`FitTarget.sum`). The minimum is found until the certified gradient is
+below the plan's tolerance, for every data set (`models.fit_minimum`); how many passes that took is for the curator alone.
+Statement and proof: mathematics-3 §2, "What runs".
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -26,11 +24,7 @@ from onedraw.samplers.sample import Sample
 Array = NDArray[np.float64]
 
 MOST_PASSES = 100
-SHORTEST = 2.0**-10
-"""The shortest damped Newton step that is tried before the gradient method takes over."""
-
-DECREASE = 0.1
-"""A Newton step of length s must shorten the gradient by this share of s: along it ‖g‖ falls at rate ‖g‖."""
+"""Of Newton's method, before the gradient method takes over."""
 
 
 @dataclass(frozen=True)
@@ -98,55 +92,27 @@ class Stages:
         return self.noise.rounded(mode, numbers["closing_noise"])
 
     def _minimum(self, where: Coordinates, records: Any, tilt: Array) -> Array:
-        """θ̂ with a certified gradient of at most the tolerance, from the public start 0."""
-        Q, q = self.problem.penalty(where)
-        theta, began = np.zeros(len(tilt)), self.passes
-        gradient, hessian = self._derivatives(records, Q, q + tilt, theta)
-        while (size := float(np.linalg.norm(gradient))) > self._certified:
-            step, moved = np.linalg.solve(hessian, gradient), None
-            length = 1.0
-            while length >= SHORTEST and self.passes - began < MOST_PASSES:
-                there = theta - length * step
-                gradient, curved = self._derivatives(records, Q, q + tilt, there)
-                if float(np.linalg.norm(gradient)) <= (1.0 - DECREASE * length) * size:
-                    moved = there
-                    break
-                length /= 2.0
-            if moved is None:
-                return self._descended(records, Q, q + tilt, theta)
-            theta, hessian = moved, curved
-        return theta
+        """θ̂ with a certified gradient of at most the tolerance."""
+        found, passes = records.minimum(self.problem.loss, self._objective(where, tilt))
+        self.passes += int(passes)
+        return np.asarray(found)
 
-    def _descended(self, records: Any, Q: Array, q: Array, theta: Array) -> Array:
-        """Accelerated gradient steps with the public constants of the problem, until the certified gradient is small."""
-        numbers, loss = self.problem.numbers, self.problem.loss
-        least = float(np.linalg.eigvalsh(Q)[0])
-        most = self.problem.n * loss.curvature_bound * numbers["row_bound"] ** 2 + float(np.linalg.eigvalsh(Q)[-1])
-        momentum = (math.sqrt(most) - math.sqrt(least)) / (math.sqrt(most) + math.sqrt(least))
-        ahead = theta
-        while True:
-            gradient, _ = self._derivatives(records, Q, q, ahead)
-            if float(np.linalg.norm(gradient)) <= self._certified:
-                return ahead
-            moved = ahead - gradient / most
-            ahead, theta = moved + momentum * (moved - theta), moved
+    def _objective(self, where: Coordinates, tilt: Array) -> Any:
+        from onedraw.models.fit_minimum import Objective
+        from onedraw.models.moment_sums import gram_bits
+
+        loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
+        bent = loss.curvature_bound * row_bound**2
+        Q, q = self.problem.penalty(where)
+        least, *_, most = np.linalg.eigvalsh(Q) if len(Q) > 1 else np.repeat(Q, 2)
+        return Objective(
+            Q, q + tilt, 2.0 ** gram_bits(bent), row_bound, self._certified, least, self.problem.n * bent + most, MOST_PASSES
+        )  # fmt: skip
 
     @property
     def _certified(self) -> float:
         """Half the tolerance: the other half covers the rounding of the sums, which the plan's numbers leave room for."""
-        return self.problem.numbers["tolerance"] / 2.0
-
-    def _derivatives(self, records: Any, Q: Array, q: Array, theta: Array) -> tuple[Array, Array]:
-        from onedraw.models.fit_statistics import NewtonSums
-        from onedraw.models.moment_sums import gram_bits
-
-        loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
-        coarse = 2.0 ** gram_bits(loss.curvature_bound * row_bound**2)
-        statistic = NewtonSums(loss)
-        self.passes += 1
-        total = records.sum(statistic, coarse, row_bound, theta)
-        gradient, hessian = statistic.split(total, coarse, self.problem.size)
-        return gradient + Q @ theta + q, hessian + Q
+        return float(self.problem.numbers["tolerance"] / 2.0)
 
     # ── stage three ────────────────────────────────────────────────────────────────────────────────────────
 
