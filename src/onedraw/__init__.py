@@ -44,7 +44,7 @@ _NAMES = {
     **dict.fromkeys(("Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "Measured", "BetaDivergence", "Candidates", "ExponentialQuantiles", "Plan", "calibrate"), "mechanisms"),
     **dict.fromkeys(("Gaussian", "NormalInverseGamma"), "models"),
     **dict.fromkeys(("Ledger",), "ledger"),
-    **dict.fromkeys(("release", "Release", "Certificate", "verify"), "release"),
+    **dict.fromkeys(("release", "Release", "Certificate", "load", "verify"), "release"),
     **dict.fromkeys(
         (
             "DPLogisticRegression", "DPLinearRegression", "DPQuantileRegressor", "DPLinearSVC", "DPMLPClassifier",

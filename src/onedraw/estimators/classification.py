@@ -18,6 +18,7 @@ from onedraw.errors import InvalidModel
 from onedraw.models.responses import class_labels
 from onedraw.planning import Regression
 
+from .by_schema import declared_schema, schema_classes
 from .fitting import all_or_nothing
 from .incoming import Incoming
 from .linear import Expected, LinearEstimator
@@ -37,6 +38,11 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         How much this fit may spend. There is no default.
     delta : float, default=1e-6
         0 means pure ε-differential privacy.
+    schema : Schema, file name or dictionary
+        Instead of bounds and classes: what is public about every column, categories and missing cells included. Frames are
+        read by the names of their columns, and a category has a coefficient for each level but the first.
+    target : str
+        With a schema: the column that is explained; None: what the series y is called. y may be left out where X has it.
     bounds : (low, high), numbers or one each per column
         The public range of the features; values outside are clamped. Never read from the data.
     data_norm : float
@@ -87,12 +93,15 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
     """
 
     classes_: NDArray[Any]
+    kind = "logistic"
 
     def __init__(
         self,
         epsilon: Any = None,
         *,
         delta: Any = 1e-6,
+        schema: Any = None,
+        target: Any = None,
         bounds: Any = None,
         data_norm: Any = None,
         classes: Any = None,
@@ -111,6 +120,8 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.schema = schema
+        self.target = target
         self.bounds = bounds
         self.data_norm = data_norm
         self.classes = classes
@@ -128,12 +139,12 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> DPLogisticRegression:
+    def fit(self, X: Any, y: Any = None) -> DPLogisticRegression:
         """Charge the ledger, read the records once, and keep what was released."""
-        came = self._incoming(X, y)
-        labels = declared_classes(self)
-        self._fit_linear(came, self._question(came), came.y)
-        self.classes_ = labels
+        if self.schema is None:
+            declared_classes(self)
+        self._fit_linear(X, y)
+        self.classes_ = labels_of(self)
         return self
 
     def _question(self, came: Incoming) -> Regression:
@@ -148,6 +159,9 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
             robust=self.robust,
             radius=self.radius,
         )
+
+    def _asked_options(self) -> dict[str, Any]:
+        return shared_options(self)
 
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class, (n,); for more than two classes one score each, (n, K)."""
@@ -188,12 +202,15 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
     """
 
     classes_: NDArray[Any]
+    kind = "svc"
 
     def __init__(
         self,
         epsilon: Any = None,
         *,
         delta: Any = 1e-6,
+        schema: Any = None,
+        target: Any = None,
         bounds: Any = None,
         data_norm: Any = None,
         classes: Any = None,
@@ -212,6 +229,8 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.schema = schema
+        self.target = target
         self.bounds = bounds
         self.data_norm = data_norm
         self.classes = classes
@@ -229,12 +248,12 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> DPLinearSVC:
+    def fit(self, X: Any, y: Any = None) -> DPLinearSVC:
         """Charge the ledger, read the records once, and keep what was released."""
-        came = self._incoming(X, y)
-        labels = declared_classes(self)
-        self._fit_linear(came, self._question(came), came.y)
-        self.classes_ = labels
+        if self.schema is None:
+            declared_classes(self)
+        self._fit_linear(X, y)
+        self.classes_ = labels_of(self)
         return self
 
     def _question(self, came: Incoming) -> Regression:
@@ -254,6 +273,9 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
             radius=self.radius,
         )
 
+    def _asked_options(self) -> dict[str, Any]:
+        return shared_options(self)
+
     def decision_function(self, X: Any) -> Array:
         """The margin on the side of the second class, (n,)."""
         return self._scores(X)[:, 0]
@@ -267,6 +289,18 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
         tags = classifier_tags(super().__sklearn_tags__())
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def shared_options(estimator: Any) -> dict[str, Any]:
+    """What a classification by a schema is given besides the columns."""
+    return {name: getattr(estimator, name) for name in ("prior_scale", "radius", "effect", "robust")}
+
+
+def labels_of(estimator: Any) -> NDArray[Any]:
+    """The classes as predictions give them, declared or of the schema's target."""
+    if estimator.schema is None:
+        return declared_classes(estimator)
+    return schema_classes(estimator, declared_schema(estimator), estimator.certificate_.data.target)
 
 
 def declared_classes(estimator: Any, name: str = "classes") -> NDArray[Any]:

@@ -14,7 +14,6 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from onedraw.planning import Regression
-from onedraw.release.predictions import expected_counts
 
 from .fitting import all_or_nothing
 from .incoming import Incoming
@@ -32,7 +31,7 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta, bounds, data_norm, prior_scale, effect, fit_intercept, robust, n_draws, accept, check, ledger, dataset, random_state
+    epsilon, delta, schema, target, bounds, data_norm, prior_scale, effect, fit_intercept, robust, n_draws, accept, check, ledger, dataset, random_state
         As in `DPLogisticRegression`; ``effect`` is the standard deviation of the logarithm of the rates.
     largest : int
         The largest count that is to matter; larger ones are read as it. One record moves the fit by as much, so the noise
@@ -48,11 +47,15 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         As in `DPLogisticRegression`.
     """
 
+    kind = "poisson"
+
     def __init__(
         self,
         epsilon: Any = None,
         *,
         delta: Any = 1e-6,
+        schema: Any = None,
+        target: Any = None,
         bounds: Any = None,
         data_norm: Any = None,
         largest: Any = None,
@@ -70,6 +73,8 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.schema = schema
+        self.target = target
         self.bounds = bounds
         self.data_norm = data_norm
         self.largest = largest
@@ -86,10 +91,9 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> DPPoissonRegressor:
+    def fit(self, X: Any, y: Any = None) -> DPPoissonRegressor:
         """Charge the ledger, read the records once, and keep what was released."""
-        came = self._incoming(X, y)
-        self._fit_linear(came, self._question(came), came.y)
+        self._fit_linear(X, y)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         return self
 
@@ -103,11 +107,12 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
             largest=self.largest,
         )
 
+    def _asked_options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("prior_scale", "effect", "robust")}
+
     def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
         """The expected count of each row; with ``interval=0.95`` also the ends of an interval of it, which is free."""
-        if interval is not None:
-            return self._expected_number(X, interval)
-        return expected_counts(self._scores(X)[:, 0])
+        return self._expected_at(X)[:, 0] if interval is None else self._expected_number(X, interval)
 
     def __sklearn_tags__(self) -> Tags:
         tags = regressor_tags(super().__sklearn_tags__())

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import lru_cache, wraps
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -183,6 +184,16 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
             remarks.append(no_interval(reason))
         return Summary(rows, level=level, joint=self._joint(), remarks=remarks)
 
+    def report(self, path: Any, level: float = 0.95, *, ledger: Any = None, overwrite: bool = False) -> Path:
+        """Write what was released and promised as one HTML page; ``ledger`` adds what is spent and left."""
+        check_is_fitted(self)
+        return self.release_.report(path, level=level, ledger=ledger, overwrite=overwrite)
+
+    def plot(self, level: float = 0.95, *, ax: Any = None) -> Any:
+        """Draw the estimates with their intervals on matplotlib's axes, and return these."""
+        check_is_fitted(self)
+        return self.release_.plot(level=level, ax=ax)
+
     def _joint(self) -> tuple[Joint, ...]:
         """Tests of whole categories, where there are any."""
         return ()
@@ -194,6 +205,7 @@ def all_or_nothing(fit: Callable[Call, Self]) -> Callable[Call, Self]:
     @wraps(fit)
     def whole(*arguments: Call.args, **options: Call.kwargs) -> Self:
         estimator: Any = arguments[0]
+        _refuse_weights(options)
         before = dict(vars(estimator))
         try:
             return fit(*arguments, **options)
@@ -203,6 +215,15 @@ def all_or_nothing(fit: Callable[Call, Self]) -> Callable[Call, Self]:
             raise
 
     return whole
+
+
+def _refuse_weights(options: dict[str, Any]) -> None:
+    """No parameter of `fit`, so that scikit-learn does not take it for one that works; but refused with the reason."""
+    if options.pop("sample_weight", None) is not None:
+        raise WrongCall(
+            "sample_weight is not taken: a record of weight 10 can move the fit ten times as far, and the promise is about "
+            "records that count once. Leave it out; to count some groups more, fit them apart and combine the estimates."
+        )
 
 
 @lru_cache(maxsize=256)

@@ -10,8 +10,10 @@ of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``.
 
 from __future__ import annotations
 
+import abc
+import os
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +25,16 @@ from onedraw.models import Gaussian
 from onedraw.models.features import read_rows
 from onedraw.models.fit_result import FitResult
 from onedraw.planning import Interval, Regression, interval
-from onedraw.planning.intervals import remembers_start, why_refused
+from onedraw.planning.intervals import Parts, remembers_start, why_refused
+from onedraw.planning.regression_questions import regression_for
 from onedraw.planning.released import fit_interval
-from onedraw.release.predictions import check_gives_intervals, expected_between, responses, why_not
+from onedraw.release.predictions import check_gives_intervals, expected_between, new_rows, responses, why_not
+from onedraw.release.reading import column_units, readable_draws
 from onedraw.release.summary import Estimate, Joint, joint_tests, terms_of
 
+from .by_schema import by_name, declared_schema, records_of, target_of
 from .fitting import NoInterval
-from .incoming import Incoming, incoming
+from .incoming import incoming
 from .regression_release import RegressionEstimator
 
 Array = NDArray[np.float64]
@@ -49,17 +54,26 @@ class LinearEstimator(RegressionEstimator):
     coef_: Array
     intercept_: Any
     _centre: Array
-    _middle: float
+    schema: Any
+    target: Any
+    robust: Any
+    fit_intercept: Any
+    kind: ClassVar[str]
+    """What `planning` calls the question."""
     _given: NDArray[np.bool_]
     _fit_result: FitResult
     _public_question: Regression
 
-    def _fit_linear(self, came: Incoming, question: Regression, y: Any, *, middle: float = 0.0) -> None:
+    @abc.abstractmethod
+    def _asked_options(self) -> dict[str, Any]:
+        """What the question is given besides the columns: by name, as `planning.Regression` calls it."""
+
+    def _fit_linear(self, X: Any, y: Any) -> None:
         self.__dict__.pop("_fit_result", None)  # of an earlier fit
-        draws = self._release_regression(came, question, y)
+        draws = self._fitted_arrays(X, y) if self.schema is None else self._fitted_by_schema(X, y)
         model = self.choice_.best.model
-        self._centre, self._middle = draws.mean(axis=0), middle
-        self.draws_ = self._readable(model.in_column_units(draws))
+        self._centre = draws.mean(axis=0)
+        self.draws_ = readable_draws(self.certificate_, model)
         blocks = self._blocks(self.draws_.mean(axis=0))
         features = model.features
         self.coef_ = blocks[:, : features.count]
@@ -69,6 +83,27 @@ class LinearEstimator(RegressionEstimator):
             refused = self._refused(draws)
             self._given = ~refused
             self.interval_reason_ = why_refused(refused, model.parameter_names[: blocks.size], fit=self._is_fit)
+
+    def _fitted_arrays(self, X: Any, y: Any) -> Array:
+        came = self._incoming(X, y)
+        return self._release_regression(came, self._question(came), self._responses(came.y))
+
+    def _responses(self, y: Any) -> Any:
+        """Responses as the question measures them."""
+        return y
+
+    def _fitted_by_schema(self, X: Any, y: Any) -> Array:
+        schema = declared_schema(self)
+        target = target_of(self, schema, y)
+        options = {
+            name: value for name, value in self._asked_options().items() if value is not None and value is not False
+        }
+        question, measure = regression_for(schema, target, model=self.kind, options=options)
+        records = records_of(schema, target, X, y).measured(measure)
+        draws = self._answered(question, records, records.n, people=schema.records_per_person)
+        names = [name for name in schema.columns if name != target]
+        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        return draws
 
     @property
     def _is_fit(self) -> bool:
@@ -86,13 +121,6 @@ class LinearEstimator(RegressionEstimator):
             return ~self._result().given
         return remembers_start(draws, self.choice_.best, self._to_column_units())
 
-    def _readable(self, rows: Array) -> Array:
-        """Draws in column units, with the response's public middle in the intercept."""
-        features = self.choice_.best.model.features
-        if features.intercept and self._middle:
-            rows[:, features.count] += self._middle
-        return rows
-
     def _blocks(self, parameters: Array) -> Array:
         """One row of coefficients for each class; a variance at the end is left out."""
         model = self.choice_.best.model
@@ -102,6 +130,11 @@ class LinearEstimator(RegressionEstimator):
         """(n, blocks): the linear predictors of new rows, read like those of the fit."""
         check_is_fitted(self)
         return self._scores_of(encoded(self, X))
+
+    def _expected_at(self, X: Any) -> Array:
+        """(n, outputs): what the model expects of new rows, in the response's own units."""
+        scores = self._scores(X)
+        return responses(self.certificate_, self.choice_.best.model, scores[np.newaxis])
 
     def _scores_of(self, rows: Array) -> Array:
         scores: Array = rows @ self._blocks(self._centre).T
@@ -181,15 +214,13 @@ class LinearEstimator(RegressionEstimator):
         if self._is_fit:
             return fit_interval(self._result(), level)
         plan, question = self.choice_.best, self._public_question
-        model, change = plan.model, self._to_column_units()
+        change = self._to_column_units()
         found = interval(
             self.release_.draws, plan, level, functional=change, effect=question.expected_effect, noise=question.unit
         )
-        if not model.features.intercept or not self._middle:
-            return found
-        shift = np.zeros(len(change))
-        shift[model.features.count] = self._middle
-        return found._replace(centre=found.centre + shift, low=found.low + shift, high=found.high + shift)
+        scale, shift = (part[: len(change)] for part in column_units(self.certificate_, plan.model)[1:])
+        centre, low, high = (shift + scale * np.asarray(part) for part in found[:3])
+        return Interval(centre, low, high, Parts(*(scale * np.asarray(part) for part in found.parts)))
 
     def _to_column_units(self) -> Array:
         """(terms, parameters): the coefficients of the original columns as functionals of a draw."""
@@ -218,6 +249,10 @@ class LinearEstimator(RegressionEstimator):
 
 def encoded(estimator: Any, X: Any) -> Array:
     """New rows as the model reads rows: inside the declared bounds, the intercept's 1 last."""
+    if estimator.certificate_.data.declared is not None:
+        features = estimator.choice_.best.model.features
+        source = X if isinstance(X, str | os.PathLike) else by_name(X, list(estimator.feature_names_in_))
+        return new_rows(estimator.certificate_, features, source, None)
     came = incoming(estimator, X, reset=False)
     features = estimator.choice_.best.model.features
     return np.concatenate(list(read_rows(came.X, features)))

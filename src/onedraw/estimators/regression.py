@@ -28,14 +28,39 @@ from .regression_release import regression
 Array = NDArray[np.float64]
 
 
-class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class NumberEstimator(LinearEstimator):
+    """Coefficients of a number: responses are measured from the public middle of their range, and coef_ is a vector."""
+
+    response_bound: Any
+
+    def _fit_number(self, X: Any, y: Any) -> None:
+        self._fit_linear(X, y)
+        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+
+    def _responses(self, y: Any) -> Any:
+        middle, _ = response_range(self)
+        if middle and not self.fit_intercept:
+            raise InvalidModel(
+                "A response_bound (low, high) whose middle is not 0 needs an intercept to take the middle up. Leave "
+                "fit_intercept=True, or give response_bound as one number."
+            )
+        return Measured(y, Measure(middle, 1.0)) if middle else y
+
+    def _asked_options(self) -> dict[str, Any]:
+        middle, half = response_range(self)
+        own = ("prior_scale", "radius", "effect", "noise", "robust", "threshold", "variance_floor", "quantile")
+        found = {name: getattr(self, name) for name in own if hasattr(self, name)}
+        return {**found, "response_bound": None if half is None else (middle - half, middle + half)}
+
+
+class DPLinearRegression(RegressorMixin, NumberEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Linear regression, released under differential privacy.
 
     ``DPLinearRegression(epsilon=1.0, bounds=(0, 1), response_bound=(0, 100)).fit(X, y)``
 
     Parameters
     ----------
-    epsilon, delta, bounds, data_norm, prior_scale, radius, fit_intercept, robust, n_draws, accept, check, ledger, dataset, random_state
+    epsilon, delta, schema, target, bounds, data_norm, prior_scale, radius, fit_intercept, robust, n_draws, accept, check, ledger, dataset, random_state
         As in `DPLogisticRegression`.
     response_bound : Y or (low, high)
         Responses are clamped to [−Y, Y] or [low, high]. Needed for least squares.
@@ -60,11 +85,15 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         As in `DPLogisticRegression`.
     """
 
+    kind = "linear"
+
     def __init__(
         self,
         epsilon: Any = None,
         *,
         delta: Any = 1e-6,
+        schema: Any = None,
+        target: Any = None,
         bounds: Any = None,
         data_norm: Any = None,
         response_bound: Any = None,
@@ -86,6 +115,8 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.schema = schema
+        self.target = target
         self.bounds = bounds
         self.data_norm = data_norm
         self.response_bound = response_bound
@@ -106,10 +137,9 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> DPLinearRegression:
+    def fit(self, X: Any, y: Any = None) -> DPLinearRegression:
         """Charge the ledger, read the records once, and keep what was released."""
-        came = self._incoming(X, y)
-        fit_numbers(self, came)
+        self._fit_number(X, y)
         if "variance" in self.certificate_.draw.names:
             self.variance_ = float(self.draws_[:, -1].mean())
         elif hasattr(self, "variance_"):  # of an earlier fit
@@ -128,16 +158,13 @@ class DPLinearRegression(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
         The interval is of the mean at the row, not of a single response.
         """
-        if interval is not None:
-            return self._expected_number(X, interval)
-        scores = self._scores(X)[:, 0]
-        return self._middle + scores
+        return self._expected_at(X)[:, 0] if interval is None else self._expected_number(X, interval)
 
     def __sklearn_tags__(self) -> Tags:
         return regressor_tags(super().__sklearn_tags__())
 
 
-class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class DPQuantileRegressor(RegressorMixin, NumberEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A quantile of the response as a linear function of the features, under differential privacy.
 
     The pinball loss, its kink rounded over a quarter of the noise. ``quantile`` is 0.5, the median, by default; the other
@@ -148,12 +175,16 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
     ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
+    kind = "quantile"
+
     def __init__(
         self,
         epsilon: Any = None,
         *,
         quantile: Any = 0.5,
         delta: Any = 1e-6,
+        schema: Any = None,
+        target: Any = None,
         bounds: Any = None,
         data_norm: Any = None,
         response_bound: Any = None,
@@ -174,6 +205,8 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
         self.epsilon = epsilon
         self.quantile = quantile
         self.delta = delta
+        self.schema = schema
+        self.target = target
         self.bounds = bounds
         self.data_norm = data_norm
         self.response_bound = response_bound
@@ -192,9 +225,9 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> DPQuantileRegressor:
+    def fit(self, X: Any, y: Any = None) -> DPQuantileRegressor:
         """Charge the ledger, read the records once, and keep what was released."""
-        fit_numbers(self, self._incoming(X, y))
+        self._fit_number(X, y)
         return self
 
     def _question(self, came: Incoming) -> Regression:
@@ -206,27 +239,10 @@ class DPQuantileRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc
 
     def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
         """The quantile of each row's response; with ``interval=0.95`` also the ends of an interval of it, which is free."""
-        if interval is not None:
-            return self._expected_number(X, interval)
-        scores = self._scores(X)[:, 0]
-        return self._middle + scores
+        return self._expected_at(X)[:, 0] if interval is None else self._expected_number(X, interval)
 
     def __sklearn_tags__(self) -> Tags:
         return regressor_tags(super().__sklearn_tags__())
-
-
-def fit_numbers(estimator: Any, came: Incoming) -> None:
-    """Fit responses measured from the public middle of their range; one response, so coef_ is a vector."""
-    middle, _ = response_range(estimator)
-    question = estimator._question(came)
-    if middle and not estimator.fit_intercept:
-        raise InvalidModel(
-            "A response_bound (low, high) whose middle is not 0 needs an intercept to take the middle up. Leave "
-            "fit_intercept=True, or give response_bound as one number."
-        )
-    y = Measured(came.y, Measure(middle, 1.0)) if middle else came.y
-    estimator._fit_linear(came, question, y, middle=middle)
-    estimator.coef_, estimator.intercept_ = estimator.coef_[0], float(estimator.intercept_[0])
 
 
 def response_range(estimator: Any) -> tuple[float, float | None]:

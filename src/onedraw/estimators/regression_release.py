@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data import Measure
-from onedraw.data.curator import Declared
+from onedraw.data import Measure, Records
+from onedraw.data.curator import Declared, columns_of
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import Plan
 from onedraw.models.reading import column_chunks
@@ -52,22 +52,27 @@ class RegressionEstimator(PrivateEstimator):
 
     def _release_regression(self, came: Incoming, question: Regression, y: Any) -> NDArray[np.float64]:
         """Plan from public numbers, then release; the draws as drawn, one row each."""
-        choice, reason = self._planned(question, came.n)
-        draws = self._leave(choice, (came.X, y))
+        return self._answered(question, (came.X, y), came.n)
+
+    def _answered(self, question: Regression, data: Any, n: int, *, people: int = 1) -> NDArray[np.float64]:
+        choice, reason = self._planned(question, n, people)
+        draws = self._leave(choice, data)
         self._public_question, self.interval_reason_ = question, reason
         return draws
 
-    def _planned(self, question: Regression, n: int) -> tuple[Choices, str]:
+    def _planned(self, question: Regression, n: int, people: int) -> tuple[Choices, str]:
         """The choice, and why it gives no interval (empty if it does)."""
         budget, accepted = self._budget(), self._accepted()
         if not isinstance(self.mechanism, str):
             raise InvalidModel(f"mechanism must be 'auto' or a mechanism's name, but {self.mechanism!r} came.")
-        options = {"n": n, "mechanism": self.mechanism, "accept": accepted}
+        options = {"n": n, "mechanism": self.mechanism, "accept": accepted, "records_per_person": people}
         choice = cached(choose, question, budget, draws=self._draws(), **options)
         reason = why_no_interval(choice.best, LEVEL, effect=question.expected_effect, noise=question.unit)
         return choice, reason or ""
 
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
+        if isinstance(data, Records):
+            return columns_of(data)
         X, y = data
         features: Any = plan.model.features
         lower, upper = np.broadcast_arrays(*(features.box or (-np.inf, np.inf)), np.zeros(features.count))[:2]

@@ -59,12 +59,34 @@ def _fitted_before(module: str, caller: Any) -> list[str]:
         steps = [caller.transformer_]
     else:
         return []
-    return [type(step).__name__ for step in steps if step is not None and not isinstance(step, str) and _learns(step)]
+    return [type(part).__name__ for step in steps for part in _parts(step) if _learns(part)]
+
+
+def _parts(step: Any) -> Iterator[Any]:
+    """A step, or the steps inside it: of a pipeline, a union or a column transformer; words such as "passthrough" are none."""
+    inner = [
+        each[1] for name in ("steps", "transformers", "transformer_list") for each in getattr(step, name, None) or ()
+    ]
+    if inner:
+        rest = getattr(step, "remainder", None)
+        for part in (*inner, rest):
+            yield from _parts(part)
+    elif step is not None and not isinstance(step, str):
+        yield step
 
 
 def _learns(step: Any) -> bool:
     """Whether fitting it looks at the records; one that does not say is taken to."""
+    if type(step).__module__ == "sklearn.preprocessing._encoders":
+        return not _declared(step)
     try:
         return bool(get_tags(step).requires_fit)
     except (AttributeError, TypeError):
         return True
+
+
+def _declared(encoder: Any) -> bool:
+    """Whether an encoder's levels are declared, all of them kept, and a record with another one does not stop the program."""
+    listed = isinstance(encoder.categories, list | tuple)
+    kept = getattr(encoder, "min_frequency", None) is None and getattr(encoder, "max_categories", None) is None
+    return listed and kept and encoder.handle_unknown != "error"

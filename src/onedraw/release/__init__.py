@@ -17,10 +17,20 @@ from .certificate import Certificate
 from .door import promise_of, release
 from .files import check_writable
 from .predictions import Predictions
-from .released import Release
+from .released import Release, load
 from .verification import Verification, verify
 
-__all__ = ["Certificate", "Predictions", "Release", "Verification", "check_writable", "promise_of", "release", "verify"]
+__all__ = [
+    "Certificate",
+    "Predictions",
+    "Release",
+    "Verification",
+    "check_writable",
+    "load",
+    "promise_of",
+    "release",
+    "verify",
+]
 
 
 class _CallableRoom(ModuleType):

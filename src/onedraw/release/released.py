@@ -101,16 +101,36 @@ class Release:
     def summary(self, level: float = 0.95) -> Summary:
         """Estimates with intervals, standard errors and tests where the release gives them, in the units of the columns, and
         the test of each category as a whole; ``pandas.DataFrame`` takes it."""
-        terms = terms_of(self.certificate, self._plan)
+        terms, (table, reason) = terms_of(self.certificate, self._plan), self._table(level)
+        if table is None:
+            rows = [Estimate(*term, value, *[math.nan] * 4) for term, value in zip(terms, self._values, strict=True)]
+            return Summary(rows, level=level, remarks=[self.certificate.sentence, no_interval(reason)])
+        columns = (table.centre, table.low, table.high, table.sampling_sd, table.privacy_sd, table.p_value)
+        rows = [Estimate(*term, *numbers) for term, *numbers in zip(terms, *columns, strict=True)]
+        remarks = [self.certificate.sentence, *([no_interval(reason)] if reason else [])]
+        return Summary(rows, level=level, joint=self.joint, remarks=remarks)
+
+    def _table(self, level: float) -> tuple[Any, str]:
+        """The table of intervals, or None, and why there is none for some or for all."""
         try:
             table = import_module("onedraw.report").coefficient_table(self, level)
         except PromiseRefused as refused:
-            rows = [Estimate(*term, value, *[math.nan] * 4) for term, value in zip(terms, self._values, strict=True)]
-            return Summary(rows, level=level, remarks=[self.certificate.sentence, no_interval(str(refused))])
-        columns = (table.centre, table.low, table.high, table.sampling_sd, table.privacy_sd, table.p_value)
-        rows = [Estimate(*term, *numbers) for term, *numbers in zip(terms, *columns, strict=True)]
-        remarks = [self.certificate.sentence, *([no_interval(table.remark)] if table.remark else [])]
-        return Summary(rows, level=level, joint=self.joint, remarks=remarks)
+            return None, str(refused)
+        return table, table.remark
+
+    def report(
+        self, path: str | os.PathLike[str], *, level: float = 0.95, ledger: Any = None, overwrite: bool = False
+    ) -> Path:
+        """Write the report, one HTML page, with all the intervals the release gives; ``ledger`` adds what is spent and left."""
+        table, reason = self._table(level)
+        written: Path = import_module("onedraw.report").write_report(
+            self, path, interval=reason if table is None else table, ledger=ledger, overwrite=overwrite
+        )
+        return written
+
+    def plot(self, *, level: float = 0.95, ax: Any = None) -> Any:
+        """Draw the released numbers with their intervals on matplotlib's axes, and return these."""
+        return import_module("onedraw.report").forest(self, self._table(level)[0], ax=ax)
 
     @property
     def joint(self) -> tuple[Joint, ...]:
@@ -177,3 +197,12 @@ class Release:
         from .verification import read_certificate
 
         return cls(read_certificate(path))
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """A release from its file, verified: numbers that do not imply its promise are a `CertificateRejected`."""
+    from .verification import read_certificate, verify
+
+    certificate = read_certificate(path)
+    verify(certificate)
+    return Release(certificate)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .audited import AuditFinding
     from .coefficients import CoefficientTable, coefficient_table
+    from .forest import forest
     from .page import report_html, write_report
 
 # name → the file it lives in
@@ -19,11 +20,12 @@ _NAMES = {
     "AuditFinding": "audited",
     "CoefficientTable": "coefficients",
     "coefficient_table": "coefficients",
+    "forest": "forest",
     "report_html": "page",
     "write_report": "page",
 }
 
-__all__ = ["AuditFinding", "CoefficientTable", "coefficient_table", "report_html", "write_report"]
+__all__ = ["AuditFinding", "CoefficientTable", "coefficient_table", "forest", "report_html", "write_report"]
 
 
 def __getattr__(name: str) -> Any:
