@@ -16,6 +16,7 @@ from onedraw.mechanisms import (
     Candidates,
     ExponentialQuantiles,
     Measured,
+    Moments,
     NoisyGradient,
     PerturbedMode,
     Plan,
@@ -23,7 +24,7 @@ from onedraw.mechanisms import (
 from onedraw.models import ConjugateModel, ConvexModel
 from onedraw.privacy import Promise, PureDP
 
-from . import conjugate, convex, divergence, finite, fits, gradient, measured, quantiles
+from . import conjugate, convex, divergence, finite, fits, gradient, measured, moments, quantiles
 from .case import Case
 
 Builder = Callable[..., list[Any]]
@@ -35,6 +36,7 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     "rate": (conjugate.rate_cases,),
     "duration": (conjugate.duration_cases,),
     "median": (quantiles.quantile_cases,),
+    "covariance": (moments.covariance_cases,),
     "linear": (convex.linear_cases, gradient.linear_path_cases),
     "logistic": (convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates, finite.two_candidates_on_a_ball, fits.logistic_fits, measured.logistic_cases),
     "hinge": (convex.hinge_cases, fits.hinge_fits),
@@ -94,6 +96,8 @@ def case_for(plan: Plan) -> Case:
         return quantiles.selection_case(one)
     if isinstance(plan.mechanism, PerturbedMode):
         return fits.fit_case(one)
+    if isinstance(plan.mechanism, Moments):
+        return moments.moments_case(one)
     if isinstance(plan.mechanism, Measured):
         return measured.measured_case(one)
     if isinstance(plan.mechanism, BetaDivergence):

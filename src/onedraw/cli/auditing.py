@@ -17,7 +17,7 @@ def audit(
     release_file: Annotated[
         Path | None, typer.Argument(metavar="[RELEASE]", help="A release file: its own mechanism and numbers are attacked.")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Or a model: proportion, histogram, mean, rate, duration, linear, logistic, hinge, huber, least-squares, gaussian, log-cosh, quantile, counts, classes.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Or a model: proportion, histogram, mean, rate, duration, covariance, linear, logistic, hinge, huber, least-squares, gaussian, log-cosh, quantile, counts, classes.")] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="The promise's ε.")] = None,
     delta: Annotated[float, typer.Option("--delta", help="The promise's δ; 0 means pure.")] = 1e-5,
     mechanism: Annotated[str | None, typer.Option("--mechanism", help="Only mechanisms whose name begins so, e.g. gibbs-gdp.")] = None,
