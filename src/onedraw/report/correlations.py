@@ -1,6 +1,6 @@
-"""Which columns go together: correlations read off the second moments that a fit published on its way. They are free.
+"""Which columns go together: correlations that were released, or read off the second moments that a fit published on its way.
 
-The moments are Σ x̄x̄ᵀ about the published mean, a lower triangle row by row, the response last where it was measured, with
+A release of moments has a correlation matrix with an interval for each entry. A fit's are free: its moments are Σ x̄x̄ᵀ about the published mean, a lower triangle row by row, the response last where it was measured, with
 noise on every entry (mathematics-3 §1). A correlation is a quotient of them: clipped to [−1, 1], and not known where noise
 has left a column no variance.
 """
@@ -13,8 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from onedraw.mechanisms import Moments, PerturbedMode
 from onedraw.models.fit_published import symmetric
+from onedraw.models.moments_result import MomentsResult
 from onedraw.release import Certificate
+from onedraw.release.reading import moments_of
+
+LEVEL = 0.95
 
 MOST_COLUMNS = 24
 """More columns than this make a picture that nobody can read; the certificate has the moments."""
@@ -22,17 +27,21 @@ MOST_COLUMNS = 24
 
 @dataclass(frozen=True)
 class Correlations:
-    """Names in order; ``values`` row by row below the diagonal, NaN where not known; ``noise`` a typical one's deviation."""
+    """Names in order; ``values`` row by row below the diagonal, NaN where not known; ``noise`` a typical one's deviation.
+    ``intervals``, where there are any, are ends of each in the same order."""
 
     names: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     noise: float
+    intervals: tuple[tuple[tuple[float, float], ...], ...] = ()
 
 
 def correlations(certificate: Certificate, plan: Any) -> Correlations | None:
-    """Of the columns of a fit that measured them; None where it did not, or where there are too few or too many."""
+    """Of a release of moments, or of a fit that measured them; None where none did, or with too few columns or too many."""
+    if isinstance(plan.mechanism, Moments):
+        return released_correlations(moments_of(certificate, plan), plan.model.names)
     moments = (certificate.draw.stages or {}).get("moments")
-    if moments is None:
+    if moments is None or not isinstance(plan.mechanism, PerturbedMode):
         return None
     problem = plan.mechanism.problem(plan)
     response = [certificate.data.target or "response"] if problem.measuring.response else []
@@ -47,6 +56,22 @@ def correlations(certificate: Certificate, plan: Any) -> Correlations | None:
         math.sqrt(0.5) * noise / float(np.nanmedian(sizes[below])) if np.isfinite(sizes[below]).any() else math.nan
     )
     return Correlations(names, tuple(tuple(map(float, row[:k])) for k, row in enumerate(found)), typical)
+
+
+def released_correlations(moments: MomentsResult, names: tuple[str, ...]) -> Correlations | None:
+    """With their intervals at LEVEL; not known where noise leaves too little of a column."""
+    if not 2 <= len(names) <= MOST_COLUMNS:
+        return None
+    low, high = moments.correlation_interval(LEVEL)
+    given = np.where(np.isfinite(low), moments.correlation, np.nan)
+    errors = np.hypot(*moments.correlation_errors)[np.tril_indices(len(names), -1)]
+    typical = float(np.nanmedian(errors)) if np.isfinite(errors).any() else math.nan
+    return Correlations(
+        names,
+        tuple(tuple(map(float, row[:k])) for k, row in enumerate(given)),
+        typical,
+        tuple(tuple((float(low[k, j]), float(high[k, j])) for j in range(k)) for k in range(len(names))),
+    )
 
 
 def quotients(second: Any) -> tuple[Any, Any]:
@@ -67,14 +92,25 @@ def words_of(found: Correlations | None) -> dict[str, Any] | None:
     last = len(found.names) - 1
     return {
         "lines": [
-            {"number": k + 1, "name": name, "picture": strips[k - 1] if k else None, "values": [signed(value) for value in found.values[k]]}
+            {"number": k + 1, "name": name, "picture": strips[k - 1] if k else None, "values": cells(found, k)}
             for k, name in enumerate(found.names)
         ],
+        "level": f"{100 * LEVEL:g} %" if found.intervals else None,
         "axis": pictures.heat_axis(last),
         "last": last,
         "noise": None if math.isnan(found.noise) else f"{found.noise:.1g}",
         "strongest": strongest(found),
     }  # fmt: skip
+
+
+def cells(found: Correlations, row: int) -> list[str]:
+    """A row of the table: a number, and its interval where there is one."""
+    if not found.intervals:
+        return [signed(value) for value in found.values[row]]
+    return [
+        signed(value) if math.isnan(value) else f"{signed(value)} ({signed(low)} to {signed(high)})"
+        for value, (low, high) in zip(found.values[row], found.intervals[row], strict=True)
+    ]
 
 
 def strongest(found: Correlations) -> str:

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from onedraw.mechanisms import PerturbedMode
+from onedraw.mechanisms import Moments, PerturbedMode
 from onedraw.release import Certificate
 from onedraw.release.reading import fit_of
 from onedraw.release.summary import joint_tests
@@ -59,6 +59,7 @@ KINDS = {
     "ConvexLoss": "Minimiser of a convex loss",
     "Predictor": "Regression with a predictor of one's own",
     "Network": "Neural network",
+    "Columns": "Means and correlations",
 }
 
 
@@ -67,6 +68,8 @@ def results_of(
 ) -> dict[str, Any]:
     """The rows, how they are drawn, and what is said of their uncertainty."""
     model, rows = plan.model, rows_of(certificate, plan, table)
+    if describes(plan):  # correlations have a picture of their own
+        rows = rows[: 2 * model.features.count]
     share = kind_of(model) in ("Histogram", "Proportion")
     form = form_of(certificate, model, len(rows))
     kept = [index for index, row in enumerate(rows) if form != "coefficients" or not is_intercept(row.name)]
@@ -95,10 +98,10 @@ def results_of(
         "several": table is None and plan.draws > 1,
         "allowance": "" if table is None else allowance_words(plan, rows),
         "allowances": table is not None and plan.draws > 1,
-        "tested": table is not None and table.tested,
+        "tested": table is not None and table.tested and not describes(plan),
         "parts": any(row["sampling"] for row in words),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
-        "joint": joint_words(certificate, plan) if table is not None and table.tested else [],
+        "joint": joint_words(certificate, plan) if table is not None and table.tested and is_fit(plan) else [],
     }
 
 
@@ -122,7 +125,7 @@ def p_words(value: float) -> str:
 
 def form_of(certificate: Certificate, model: Any, count: int) -> str:
     """How the numbers are laid out: folded away, one large number, bars of shares, or coefficients beside zero."""
-    if count > MANY or certificate.draw.quantity == "network weights":
+    if count > MANY or certificate.draw.quantity in ("network weights", "moments"):
         return "folded"
     if count == 1:
         return "single"
@@ -250,12 +253,21 @@ def meaning(model: Any) -> str:
             return f"Quantiles of the column, declared to lie between {shown(model.lower)} and {shown(model.upper)}: the share of records below each is its level."
         case "GammaExponential":
             return "Events per unit of time; its inverse is the mean duration."
+        case "Columns":
+            return (
+                "The mean and the standard deviation of each column, its values clamped to the declared range, in the column's own "
+                "units; a level of a category counts as 0 or 1."
+            )
         case "Network":
             return (
                 "Single weights of a network mean nothing by themselves: use the release to predict (onedraw predict)."
             )
         case _:
             return "The released numbers, by name."
+
+
+def describes(plan: Any) -> bool:
+    return isinstance(plan.mechanism, Moments)
 
 
 def is_fit(plan: Any) -> bool:
@@ -277,6 +289,11 @@ def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str
         return (
             f"Bars are {100 * table.level:g} % intervals for the quantile of the population the records were drawn from, sampling and noise for "
             "privacy together, whatever the column is like; their ends were released with the quantiles, within the same spend."
+        )
+    if table is not None and describes(plan):
+        return (
+            f"Intervals ({100 * table.level:g} %) allow for sampling and for the noise for privacy together; both standard deviations "
+            f"are beside them. They are about the records clamped to their declared ranges.{no_interval(table)}"
         )
     if table is not None:
         allowance = (
