@@ -48,7 +48,7 @@ _NAMES = {
     **dict.fromkeys(
         (
             "DPLogisticRegression", "DPLinearRegression", "DPQuantileRegressor", "DPLinearSVC", "DPMLPClassifier",
-            "DPMLPRegressor", "DPPoissonRegressor", "DPQuantile", "DPProportion", "DPHistogram", "DPMean", "DPRate",
+            "DPMLPRegressor", "DPPoissonRegressor", "DPQuantile", "DPProportion", "DPCovariance", "DPHistogram", "DPMean", "DPRate",
         ),
         "estimators",
     ),

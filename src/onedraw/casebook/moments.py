@@ -40,7 +40,7 @@ EACH = (
 )
 FEWER = "one column has no orthogonal rows, and a 0/1 column moves by 1 where √2 is allowed for"
 
-ROWS, PROVOKED = 24, 40
+ROWS, PROVOKED = 24, 20
 """Records of the tables replayed, and pairs of tables the program is provoked with."""
 
 GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0

@@ -199,7 +199,7 @@ def warn_of_few(planned: Planned) -> None:
     """From public numbers alone; the release goes on."""
     plan = planned.choices.best
     parameters = len(plan.model.parameter_names)
-    if parameters > plan.n:
+    if parameters > plan.n and plan.requires != "moments":  # which have no prior
         show_remark(f"n = {plan.n} records for {parameters} parameters: the result will say little about the records.")
 
 

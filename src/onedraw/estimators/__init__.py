@@ -9,6 +9,7 @@ from onedraw.release.summary import Estimate, Summary
 from .classification import DPLinearSVC, DPLogisticRegression
 from .columns import DPHistogram, DPMean, DPProportion, DPRate
 from .counts import DPPoissonRegressor
+from .covariance import DPCovariance
 from .fitting import FewRecords, NoInterval, NotCovered
 from .linear import Expected
 from .networks import DPMLPClassifier, DPMLPRegressor
@@ -16,6 +17,7 @@ from .quantiles import DPQuantile
 from .regression import DPLinearRegression, DPQuantileRegressor
 
 __all__ = [
+    "DPCovariance",
     "DPHistogram",
     "DPLinearRegression",
     "DPLinearSVC",

@@ -27,7 +27,7 @@ from onedraw.data.curator import CURATOR, Declared, check_terminal, look
 from onedraw.errors import InvalidBudget, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.ledger.places import shown_place
-from onedraw.mechanisms import Plan
+from onedraw.mechanisms import Moments, Plan
 from onedraw.planning import Choices
 from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, PureDP, promise_from_dict
 from onedraw.release import Certificate, Release, release
@@ -148,7 +148,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         """Release by the chosen plan, remember what left, and return the draws as drawn."""
         plan, notes = choice.best, not_covered()
         words = tuple(Assumption(sentence, Provenance.ASSUMED) for sentence in notes)
-        if len(plan.model.parameter_names) > plan.n:
+        if len(plan.model.parameter_names) > plan.n and not isinstance(plan.mechanism, Moments):  # which have no prior
             warnings.warn(
                 f"n = {plan.n} records for {len(plan.model.parameter_names)} parameters: the draw will say more about the "
                 "prior than about the records.",

@@ -46,7 +46,7 @@ def incoming(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Incoming:
     checked = np.empty((0, features)) if is_rows(X) else X  # a row is a record: its length is not looked at
     if reset:
         validate_data(estimator, checked, y, skip_check_array=True)
-        y = _responses(y, n)
+        y = None if y is None else _responses(y, n)
     else:
         validate_data(estimator, checked, reset=False, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)

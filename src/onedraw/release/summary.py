@@ -89,9 +89,10 @@ class Summary(tuple[Estimate, ...]):
 
 
 def _test(row: Estimate) -> list[str]:
+    error = math.hypot(row.sampling_error, row.privacy_error)
     if math.isnan(row.p_value):
-        return ["–", "–"]
-    return [_shown(math.hypot(row.sampling_error, row.privacy_error)), _p_words(row.p_value).removeprefix("= ")]
+        return ["–" if math.isnan(row.low) or math.isnan(error) else _shown(error), "–"]
+    return [_shown(error), _p_words(row.p_value).removeprefix("= ")]
 
 
 def _p_words(value: float) -> str:

@@ -1,0 +1,163 @@
+"""Means, deviations, covariances and correlations of several columns at once, with errors, like `sklearn.covariance`.
+
+One release by `mechanisms.Moments`: noise on exact sums, and everything else follows from it (`models.moments_result`). What is
+estimated are the moments of the records clamped to their declared bounds, with divisor n as in scikit-learn.
+
+| a record that is | counts as |
+| --- | --- |
+| outside the declared bounds | the nearest bound |
+| NaN, ±inf or not a number | the middle of the range; by a schema the value declared as ``missing`` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from onedraw.data import Records, Schema, read
+from onedraw.data.curator import Declared, columns_of
+from onedraw.errors import InvalidModel, WrongCall
+from onedraw.mechanisms import Moments, Plan
+from onedraw.models import Columns
+from onedraw.models.moments_result import MomentsResult
+from onedraw.models.reading import column_chunks
+from onedraw.planning import chosen_columns, covariance_choices, moments_of_schema
+from onedraw.release.summary import Estimate
+
+from .fitting import PrivateEstimator, all_or_nothing, cached
+from .incoming import incoming
+
+Array = NDArray[np.float64]
+
+
+class DPCovariance(PrivateEstimator):
+    """Means, covariance and correlation matrix of columns in declared ``bounds``, under differential privacy, with errors.
+
+    ``DPCovariance(epsilon=1.0, bounds=([0, 0], [100, 50])).fit(X).correlation_``
+
+    Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
+    `DPLogisticRegression`; ``bounds`` = (low, high), numbers or one for each column; or ``schema``, a `Schema` or the path of
+    one, by which a data frame or a file is read, and ``columns``, which of its columns (all numbers and counts by default;
+    categories are coded as 0 and 1, one for each level but the first).
+
+    Attributes: ``location_``, ``covariance_``, ``correlation_`` (positive, 1 on its diagonal; 0 where nothing is known),
+    ``precision_`` (the pseudo-inverse of the covariance), ``location_errors_``, ``covariance_errors_``,
+    ``correlation_errors_`` (standard errors, sampling and privacy together; NaN where a correlation is not given),
+    ``column_names_``, ``interval_reason_`` (what is not given, and why), ``n_features_in_``, ``feature_names_in_``,
+    ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``notes_``.
+    """
+
+    def __init__(
+        self,
+        epsilon: Any = None,
+        *,
+        delta: Any = 1e-6,
+        bounds: Any = None,
+        schema: Any = None,
+        columns: Any = None,
+        accept: Any = (),
+        check: Any = None,
+        ledger: Any = None,
+        dataset: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.schema = schema
+        self.columns = columns
+        self.accept = accept
+        self.check = check
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    n_features_in_: int
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> DPCovariance:
+        """Charge the ledger, read the records, and keep what was released; ``y`` is not used."""
+        mechanism, model, data, n, people = self._by_schema(X) if self.schema is not None else self._by_bounds(X)
+        choice = cached(covariance_choices, mechanism, model, self._budget(), n=n, records_per_person=people)
+        self._leave(choice, data)
+        found = self.release_.moments
+        self.column_names_ = np.array(model.names, dtype=object)
+        self.location_, self.covariance_, self.correlation_ = found.location, found.covariance, found.correlation
+        self.precision_ = linalg.pinvh(found.covariance, check_finite=False)
+        self.location_errors_ = np.hypot(*found.location_errors)
+        self.covariance_errors_ = np.hypot(*found.covariance_errors)
+        self.correlation_errors_ = np.hypot(*found.correlation_errors)
+        self.interval_reason_ = found.refused(model.names)
+        return self
+
+    def _by_bounds(self, X: Any) -> tuple[Moments, Columns, Any, int, int]:
+        if self.columns is not None:
+            raise WrongCall(
+                "columns chooses among those of a schema. Pass schema=…, or X with the columns that are meant."
+            )
+        if self.bounds is None:
+            raise InvalidModel(
+                "DPCovariance needs bounds=(low, high), the public range of each column, or a schema; values outside are "
+                "clamped. It is never read from the records, whose extremes belong to single persons."
+            )
+        came = incoming(self, X, reset=True)
+        return Moments(), Columns(came.features, bounds=self.bounds, feature_names=came.names), came.X, came.n, 1
+
+    def _by_schema(self, X: Any) -> tuple[Moments, Columns, Any, int, int]:
+        if self.bounds is not None:
+            raise WrongCall("bounds and schema both say what is public about the columns. Pass one of them.")
+        declared = self.schema if isinstance(self.schema, Schema) else Schema.load(self.schema)
+        if isinstance(self.columns, str):
+            raise WrongCall(f"columns is a list of names, but the text {self.columns!r} came. Pass [{self.columns!r}].")
+        declared = chosen_columns(declared, None if self.columns is None else list(self.columns))
+        records = read(X, declared)
+        mechanism, model = moments_of_schema(declared)
+        self.n_features_in_ = len(declared.columns)
+        self.feature_names_in_ = np.array(list(declared.columns), dtype=object)
+        return mechanism, model, records, records.n, declared.records_per_person
+
+    def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
+        if isinstance(data, Records):
+            return columns_of(data)
+        features: Any = plan.model.features
+        chunks = column_chunks(data, dim=features.count)
+        ends = zip(*features.ends, strict=True)
+        return {
+            name: (Declared(*pair), column) for name, pair, column in zip(plan.model.names, ends, chunks, strict=True)
+        }
+
+    # ── reading the result ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _moments(self) -> MomentsResult:
+        check_is_fitted(self)
+        return self.release_.moments
+
+    def conf_int(self, level: float = 0.95) -> Array:
+        """(numbers, 2): of the means, the standard deviations and the correlations below the diagonal, row by row, for
+        sampling and privacy noise together; NaN where a correlation is not given."""
+        check_is_fitted(self)
+        return self.release_.conf_int(level)
+
+    def correlation_interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """(low, high), matrices like ``correlation_``; NaN where a correlation is not given."""
+        return self._moments.correlation_interval(level)
+
+    def get_precision(self) -> Array:
+        """As in scikit-learn: the pseudo-inverse of the covariance. It has no errors: small eigenvalues are mostly noise."""
+        check_is_fitted(self)
+        return np.asarray(self.precision_)
+
+    def _estimates(self, level: float) -> tuple[list[Estimate], str]:
+        return list(self.release_.summary(level)), self.interval_reason_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
