@@ -20,6 +20,7 @@ from onedraw.models import (
     Softmax,
 )
 from onedraw.models.exact_sums import Blocks
+from onedraw.models.fit_aside import Aside
 from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
 from onedraw.models.measured import Layout
@@ -294,3 +295,51 @@ def test_one_charge_pays_for_all_stages(tmp_path: object) -> None:
     data = data_for("exp-linear", 4000)
     release(plan, (data.X[:, :3], (data.y > 0).astype(int)), ledger=ledger, dataset="d")
     assert 0.9 < ledger.spent("d").epsilon(1e-6) <= 1.0
+
+
+def categories_fit(shares: list[float], seed: int, n: int = 20_000) -> tuple[FitResult, np.ndarray]:
+    """A fit of a number and a category with these shares of its levels, in the columns' own units, and the truth."""
+    rng, levels = np.random.default_rng(seed), len(shares) - 1
+    chosen = rng.choice(levels + 1, size=n, p=shares)
+    X = np.column_stack([rng.uniform(-1, 1, n), *(2.0 * (chosen == k) - 1.0 for k in range(1, levels + 1)), np.ones(n)])
+    own = np.diag([1.0, *(2.0,) * levels, 1.0])
+    own[-1, 1:-1] = -1.0
+    truth = np.array([1.0, *np.linspace(-0.5, 0.5, levels), 0.3])
+    y = np.where(rng.uniform(size=n) < 1 / (1 + np.exp(-X @ np.linalg.solve(own, truth))), 1.0, -1.0)
+    model = Logistic(**{**ROWS, "features": levels + 1}, loss="exp-linear")
+    plan = calibrate(PerturbedMode(categories=((1, levels + 1),)), model, od.ApproxDP(2.0, 1e-5), n=n)
+    target = plan.target(Encoded(n, X, y))
+    published = Stages(target, Noise(rng, pure=target.problem.pure)).run()
+    fit = FitResult.of(target.problem, published)
+    return fit.in_units(own, np.ones(levels + 2), np.zeros(levels + 2)), truth
+
+
+@pytest.mark.parametrize(
+    ("shares", "refused"), [([0.4, 0.3, 0.3, 0.0], [3]), ([0.4, 0.0, 0.6, 0.0], [1, 3]), ([0.0, 0.4, 0.3, 0.3], [1, 2, 3, 4])]
+)  # fmt: skip
+def test_a_level_without_records_is_left_out_and_costs_the_others_nothing(
+    shares: list[float], refused: list[int]
+) -> None:
+    for seed in range(4):
+        fit, truth = categories_fit(shares, seed)
+        assert [place for place in range(5) if not fit.given[place]] == refused
+        assert np.all(np.abs(fit.estimate) <= 3.5)
+        known = fit.given
+        assert np.all(np.abs(fit.estimate - truth)[known] <= 4.5 * fit.standard_errors[known])
+        assert np.all(fit.multiplier(0.95) <= 2.2)
+        assert np.all(fit.standard_errors[known] <= 0.1)
+
+
+def test_setting_a_level_aside_changes_no_other_level_s_prediction() -> None:
+    layout = Layout(4, ((1, 4),))
+    rng = np.random.default_rng(3)
+    root = rng.standard_normal((4, 4))
+    change = layout.encoded_coefficients(np.array([0.1, 0.5, 0.5, 0.0]), root @ root.T, 1.2)
+    aside = Aside.of(layout, np.array([0.1, 0.5, 0.5, 0.0]), 0.001, change, 1)
+    assert aside.moved.shape == (5, 2)  # the last level, and the first, which has no column
+    coefficients = change @ (20.0 * rng.standard_normal(5))
+    left = coefficients - aside.implausible(coefficients, 3.0)
+    there = np.array([[0.3, 1.0, -1.0, -1.0, 1.0], [-0.7, -1.0, 1.0, -1.0, 1.0]])  # rows of the two levels with records
+    assert there @ left == pytest.approx(there @ coefficients)
+    assert not aside.touched(there @ change).any()
+    assert aside.touched(np.array([[0.0, -1.0, -1.0, 1.0, 1.0], [0.0, -1.0, -1.0, -1.0, 1.0]]) @ change).all()

@@ -74,6 +74,13 @@ far below the others' has it from few rows, whose curvature moves with the estim
 UNINFORMED_SHARE = 0.05
 """… and for a coefficient if the other directions carry at most this share of its variance."""
 
+SET_ASIDE = 3.0
+"""Levels whose published count is at most this many deviations of its noise are set aside: there may be no record of them."""
+
+LARGEST_COEFFICIENT = 3.0
+"""Log-odds or log-rate of a level that is counted on where nothing is known: odds of 20 to 1. For numbers it is the
+half-range of the responses."""
+
 EDGES, PLANNED_EDGES = 2.0, 3.0
 """… and at least this many times √(2p)·s, to which the noise of a p×p matrix alone reaches: three times for a plan to count on
 it, whose expected information is that of a usual direction, not of the weakest."""

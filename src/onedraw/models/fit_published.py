@@ -102,3 +102,9 @@ def symmetric(entries: Array, size: int) -> Array:
     matrix[..., rows, columns] = entries
     matrix[..., columns, rows] = entries
     return matrix
+
+
+def positive(matrix: Array) -> Array:
+    """The nearest positive semidefinite matrix, or matrices."""
+    values, axes = np.linalg.eigh(matrix)
+    return np.asarray((axes * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(axes, -1, -2))

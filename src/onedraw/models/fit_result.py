@@ -9,13 +9,17 @@ noise ω known from the plan:
 mapped to the columns by the published coordinates. Multipliers come from simulating this very construction around what
 was published, noise of Ĥ and K̂ included. A coefficient is refused an interval where directions about which the records
 say too little carry more than 5 % of its variance. A declared prior stays: only the ridge is taken back.
+
+Levels of a category whose published count may be 0 are *set aside*: their coefficients stay as the mode has them, or are
+left out if they are not plausible, and the rest is as if they were known. Records that are not there, or a few, say nothing about the other
+coefficients; without this the noise of Ĥ along a level without records would refuse all of them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +29,8 @@ from scipy import special
 from onedraw.errors import PromiseRefused, WrongCall
 
 from . import fit_constants as constant
-from .fit_published import Coordinates, Published, symmetric
+from .fit_aside import Aside
+from .fit_published import Coordinates, Published, positive, symmetric
 from .fit_target import FitProblem
 from .noise_law import deviation, drawn, triangle_scale
 from .priors import Gaussian
@@ -55,7 +60,8 @@ class FitResult:
     def of(cls, problem: FitProblem, published: Published) -> FitResult:
         """In the coordinates of encoded rows, responses in their declared unit."""
         where = problem.coordinates(published)
-        return cls(problem, published, problem.encoded_coefficients(where), problem.encoded_shift(where))
+        found = cls(problem, published, problem.encoded_coefficients(where), problem.encoded_shift(where))
+        return replace(found, shift=found.shift - found._held_back)
 
     def in_units(self, change: Array, scale: Array, shift: Array) -> FitResult:
         """The same for scale·(change @ θ) + shift."""
@@ -81,11 +87,14 @@ class FitResult:
         return Q - ridge * np.eye(len(Q)), ridge
 
     @cached_property
+    def _aside(self) -> Aside:
+        return self.problem.set_aside(self.published)
+
+    @cached_property
     def _spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues and vectors of the published information (and the prior's)."""
+        """Eigenvalues and vectors of the published information (and the prior's), without what is set aside."""
         assert self.published.information is not None
-        values, axes = np.linalg.eigh(symmetric(self.published.information, self._width) + self._pulls[0])
-        return values, axes
+        return self._aside.spectrum(symmetric(self.published.information, self._width) + self._pulls[0])
 
     @property
     def _width(self) -> int:
@@ -114,8 +123,7 @@ class FitResult:
 
     def _taken_back(self, modes: Array, values: Array, axes: Array, trusted: NDArray[np.bool_]) -> Array:
         """θ̃ + ΛĤ⁻¹θ̃ along the directions that are trusted."""
-        along = modes @ axes
-        return np.asarray((along * (1.0 + np.where(trusted, self._pulls[1] / values, 0.0))) @ axes.T)
+        return np.asarray(modes + (modes @ axes * np.where(trusted, self._pulls[1] / values, 0.0)) @ axes.T)
 
     @cached_property
     def _mode(self) -> Array:
@@ -137,7 +145,7 @@ class FitResult:
         """K̂; where it was not measured Ĥ, which is at least as large under the model."""
         if self.published.variability is None:
             return np.asarray((self._spectrum[1] * self._bounded) @ self._spectrum[1].T)
-        return _positive(symmetric(self.published.variability, self._width))
+        return positive(symmetric(self.published.variability, self._width))
 
     @cached_property
     def _parts(self) -> tuple[Array, Array]:
@@ -149,6 +157,14 @@ class FitResult:
             inverse @ (self._mode_noise**2 * np.eye(self._width) + self._closing_noise**2 * curved @ curved) @ inverse
         )
         return sampling, privacy
+
+    # ── levels about which nothing is known ────────────────────────────────────────────────────────────────
+
+    @property
+    def _held_back(self) -> Array:
+        """What is taken off the encoded coefficients of levels that are set aside: all of one beyond what is plausible, which
+        is the mode's noise divided by next to nothing. Rows of other levels are predicted as before."""
+        return self._aside.implausible(self.change @ self._mode + self.shift, self.problem.largest_coefficient)
 
     # ── what people read ───────────────────────────────────────────────────────────────────────────────────
 
@@ -190,7 +206,7 @@ class FitResult:
         carried = (self.change @ self._spectrum[1]) ** 2 / self._bounded**2
         doubtful = carried[:, ~self._trusted].sum(axis=1)
         found = np.asarray(doubtful <= constant.UNINFORMED_SHARE * np.maximum(carried.sum(axis=1), 1e-300))
-        return np.asarray(found & (np.abs(self.change).sum(axis=1) > 0.0))
+        return np.asarray(found & (np.abs(self.change).sum(axis=1) > 0.0) & ~self._aside.touched(self.change))
 
     def _check_informed(self) -> None:
         if not self.informed:
@@ -243,7 +259,8 @@ class FitResult:
         little about. As many standard errors as for the trusted direction that needs most."""
         self._check_informed()
         found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
-        directions = FitResult(self.problem, self.published, self._spectrum[1].T, np.zeros(self._width))
+        axes = self._spectrum[1].T
+        directions = FitResult(self.problem, self.published, axes, np.zeros(len(axes)))
         return np.asarray(directions.multiplier(level).max() * np.hypot(found.sampling_errors, found.privacy_errors))
 
     def posterior(self, size: int, rng: np.random.Generator | None = None, *, prior: Gaussian | None = None) -> Array:
@@ -266,7 +283,7 @@ class FitResult:
         rounds = int(np.clip(MOST_NUMBERS / p**2, 400, SIMULATIONS))
         generator = np.random.default_rng(SEED)
         values, axes = self._bounded, self._spectrum[1]
-        information = (axes * values) @ axes.T
+        information = self._aside.within((axes * values) @ axes.T)
         variability = self._variability
         ridge = self._pulls[1]
         truth = self._taken_back(self.published.mode, values, axes, self._trusted)
@@ -275,24 +292,23 @@ class FitResult:
         modes = modes + self._drawn(generator, rounds, "closing_noise")
         noisy = information + self._drawn_matrices(generator, rounds, "information_noise")
         if self.published.variability is None:
-            again = _positive(noisy)
+            again = positive(noisy)
         else:
-            again = _positive(variability + self._drawn_matrices(generator, rounds, "variability_noise"))
+            again = positive(variability + self._drawn_matrices(generator, rounds, "variability_noise"))
         return self._pivot(change, modes, truth, noisy, again)
 
     def _pivot(self, change: Array, modes: Array, truth: Array, information: Array, variability: Array) -> Array:
         """(estimate − truth)/standard error of many simulated fits at once."""
-        found, axes = np.linalg.eigh(information)
+        found, axes = self._aside.spectrum(information)
         values = np.maximum(found, max(self.information_noise, 1e-12))
         trusted = self._are_trusted(found)
         ridge = self._pulls[1]
-        along = np.einsum("si,sij->sj", modes, axes) * (1.0 + np.where(trusted, ridge / values, 0.0))
-        estimates = np.einsum("sj,sij->si", along, axes)
+        along = np.einsum("si,sij->sj", modes, axes) * np.where(trusted, ridge / values, 0.0)
+        estimates = modes + np.einsum("sj,sij->si", along, axes)
         scaled = np.einsum("ci,sij->scj", change, axes) / values[:, None, :]
         inner = np.swapaxes(axes, 1, 2) @ variability @ axes
-        inner[:, range(self._width), range(self._width)] += (
-            self._mode_noise**2 + (self._closing_noise * (values + ridge)) ** 2
-        )
+        places = range(axes.shape[-1])
+        inner[:, places, places] += self._mode_noise**2 + (self._closing_noise * (values + ridge)) ** 2
         errors = np.sqrt(np.maximum(np.einsum("scj,sjk,sck->sc", scaled, inner, scaled, optimize=True), 1e-300))
         return np.asarray((estimates - truth) @ change.T / errors)
 
@@ -332,12 +348,6 @@ def _with_prior(centre: Array, covariance: Array, prior: Gaussian) -> tuple[Arra
     spread = np.diag(1.0 / prior.precision(len(centre)))
     gain = np.linalg.solve(covariance + spread, covariance).T
     return centre + gain @ (prior.location(len(centre)) - centre), covariance - gain @ covariance
-
-
-def _positive(matrix: Array) -> Array:
-    """The nearest positive semidefinite matrix, or matrices."""
-    values, axes = np.linalg.eigh(matrix)
-    return np.asarray((axes * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(axes, -1, -2))
 
 
 def _root(matrix: Array) -> Array:

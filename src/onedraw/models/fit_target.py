@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import fit_constants as constant
+from .fit_aside import Aside
 from .fit_classes import ClassLoss
 from .fit_losses import FitLoss
 from .fit_published import Coordinates, Measuring, Published, coordinates
 from .measured import Layout
 from .moments import MomentColumns
+from .noise_law import deviation
 from .row_model import Encoded
 
 Array = NDArray[np.float64]
@@ -65,6 +68,18 @@ class FitProblem:
         if self.loss.unit == "measured" and self.layout.intercept:
             shift[-1] = where.centre * self.response_scale
         return shift
+
+    def set_aside(self, published: Published) -> Aside:
+        """Levels whose published count is within its noise of 0, in the coordinates of the mode."""
+        where = self.coordinates(published)
+        noise = deviation(self.numbers["mean_noise"], self.moment_columns.count, pure=self.pure) / self.n
+        change = self.layout.encoded_coefficients(where.mean, where.root, where.stretch)
+        return Aside.of(self.layout, published.mean, noise, change, self.loss.blocks)
+
+    @property
+    def largest_coefficient(self) -> float:
+        """Of a level, where nothing is known: of log-odds and log-rates, or the half-range of the responses."""
+        return self.response_scale if self.loss.unit == "measured" else constant.LARGEST_COEFFICIENT
 
     def penalty(self, where: Coordinates) -> tuple[Array, Array]:
         """(Q, q): the quadratic ½θᵀQθ + qᵀθ that ridge and prior add in the mode's coordinates; Q ⪰ Λ."""
