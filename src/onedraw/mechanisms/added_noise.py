@@ -74,6 +74,7 @@ class AddedNoise(Mechanism):
     """Noise on exact sums; ``law`` is "laplace", "gaussian", or None for the one whose error is smaller."""
 
     title: ClassVar[str] = "Added noise"
+    noun: ClassVar[str] = "estimate"
     requires: ClassVar[str] = "added-noise"
 
     law: str | None = None

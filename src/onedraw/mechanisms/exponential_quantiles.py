@@ -69,6 +69,7 @@ class ExponentialQuantiles(Mechanism):
     """Exact selection of lattice places by rank; nothing converges, nothing is assumed."""
 
     title: ClassVar[str] = "exponential mechanism on ranks"
+    noun: ClassVar[str] = "estimate"
     requires: ClassVar[str] = "ranks"
     """The plan *is* an algorithm: its only sampler is `RankSelection`."""
 

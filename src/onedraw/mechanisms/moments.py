@@ -79,6 +79,7 @@ class Moments(Mechanism):
     """
 
     title: ClassVar[str] = "private moments"
+    noun: ClassVar[str] = "estimate"
     requires: ClassVar[str] = "moments"
     """The plan *is* an algorithm: only `samplers.Measure` carries it out."""
 
