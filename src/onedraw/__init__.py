@@ -41,7 +41,7 @@ _NAMES = {
         "privacy",
     ),
     **dict.fromkeys(("Schema", "Records", "read"), "data"),
-    **dict.fromkeys(("Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "Measured", "BetaDivergence", "Candidates", "ExponentialQuantiles", "Plan", "calibrate"), "mechanisms"),
+    **dict.fromkeys(("AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "Measured", "BetaDivergence", "Candidates", "ExponentialQuantiles", "Plan", "calibrate"), "mechanisms"),
     **dict.fromkeys(("Gaussian", "NormalInverseGamma"), "models"),
     **dict.fromkeys(("Ledger",), "ledger"),
     **dict.fromkeys(("release", "Release", "Certificate", "load", "verify"), "release"),
@@ -49,6 +49,7 @@ _NAMES = {
         (
             "DPLogisticRegression", "DPLinearRegression", "DPQuantileRegressor", "DPLinearSVC", "DPMLPClassifier",
             "DPMLPRegressor", "DPPoissonRegressor", "DPQuantile", "DPProportion", "DPCovariance", "DPHistogram", "DPMean", "DPRate",
+            "DPCount", "DPSum", "DPVariance",
         ),
         "estimators",
     ),

@@ -7,7 +7,7 @@ public numbers first, then the ledger, then the records. See `fitting`.
 from onedraw.release.summary import Estimate, Summary
 
 from .classification import DPLinearSVC, DPLogisticRegression
-from .columns import DPHistogram, DPMean, DPProportion, DPRate
+from .columns import DPCount, DPHistogram, DPMean, DPProportion, DPRate, DPSum, DPVariance
 from .counts import DPPoissonRegressor
 from .covariance import DPCovariance
 from .fitting import FewRecords, NoInterval, NotCovered
@@ -17,6 +17,7 @@ from .quantiles import DPQuantile
 from .regression import DPLinearRegression, DPQuantileRegressor
 
 __all__ = [
+    "DPCount",
     "DPCovariance",
     "DPHistogram",
     "DPLinearRegression",
@@ -30,6 +31,8 @@ __all__ = [
     "DPQuantile",
     "DPQuantileRegressor",
     "DPRate",
+    "DPSum",
+    "DPVariance",
     "Estimate",
     "Expected",
     "FewRecords",

@@ -1,13 +1,14 @@
-"""One column at a time: a proportion, a histogram, a mean, a rate, released as one posterior draw of a conjugate model.
+"""One column at a time: a proportion, a count, a histogram, a mean, a sum, a variance, a rate; as a whole or within groups.
 
-The draw's law is known exactly, so one draw gives an interval (`planning.conjugate_intervals`), with no replicates and no
-regime. These estimators take one column, (n,) or (n, 1), like scikit-learn's LabelEncoder.
+Each is released with plain noise on exact sums, or as one draw from a conjugate posterior, whichever is expected to be off by
+less (`planning.column_choice`); both have a known law, so one release gives an interval. These estimators take one column,
+(n,) or (n, 1), like scikit-learn's LabelEncoder; with ``by`` a table of the column and its groups.
 
 | a record that is | counts as |
 | --- | --- |
 | outside the declared bounds | the nearest bound |
-| an undeclared class or level | the first one declared |
-| NaN, ±inf or not a number | the first class; for a mean the middle of the range; for a rate 0 |
+| an undeclared class, level or group | the first one declared |
+| NaN, ±inf or not a number | the first class; for a mean, sum or variance the middle of the range; for a rate 0 |
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import abc
 import math
 import numbers
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,44 +28,78 @@ from sklearn.utils.validation import check_is_fitted
 
 from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
-from onedraw.mechanisms import Concentrated, Diffused, Direct, Plan
-from onedraw.models import BetaBernoulli, DirichletCategorical, GammaPoisson
+from onedraw.mechanisms import AddedNoise, Plan
+from onedraw.models import (
+    BetaBernoulli,
+    CategoryTable,
+    DirichletCategorical,
+    GammaPoisson,
+    Grouped,
+    NumberTable,
+    Table,
+)
 from onedraw.models.reading import column_chunks
-from onedraw.planning import Choices, Interval, choices, interval
+from onedraw.planning import Choices, Interval, column_choices, interval, release_interval
 from onedraw.planning.questions import mean_model, pair
+from onedraw.planning.table_intervals import table_interval
 from onedraw.privacy import Promise
 from onedraw.release.summary import Estimate
 
 from .classification import declared_classes
 from .fitting import PrivateEstimator, all_or_nothing, cached
-from .incoming import LabelCodes, as_it_came, one_column
+from .incoming import LabelCodes, as_it_came, grouped_columns, one_column
 
 Array = NDArray[np.float64]
 
-MECHANISMS = {"direct": Direct(), "diffused": Diffused(), "concentrated": Concentrated()}
+
+@dataclass(frozen=True)
+class Known:
+    """A model that is already made, where a maker of one is asked for; equal models are one."""
+
+    model: Any
+
+    def __call__(self) -> Any:
+        return self.model
 
 
 class ColumnEstimator(PrivateEstimator):
-    """A draw from the posterior of one column's parameter."""
+    """What is released about one column."""
 
-    prior: Any
-    n_draws: Any
+    by: Any = None
+    group_sizes: Any = None
+    prior: Any = None
+    mechanism: Any = "auto"
+    n_draws: Any = 1
     n_features_in_: int
+    groups_: list[str]
+
+    posterior: ClassVar[bool] = True
+    """Whether a conjugate posterior answers the question too."""
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Any:
         """Charge the ledger, read the column once, and keep what was released; ``y`` is not used."""
-        column, n = one_column(self, X)
-        budget = self._budget()
-        model = self._model(n, budget)
-        choice = self._planned(model, budget, n)
-        self.draws_ = self._leave(choice, self._records(column))
+        column, codes = self._incoming(X)
+        n, budget = len(column), self._budget()
+        choice = self._planned(budget, n)
+        records = self._records(column)
+        self.draws_ = self._leave(choice, Grouped(records, codes) if codes else records)
+        self.groups_ = list(getattr(choice.best.model, "group_names", ())) if codes else []
         self._keep(self.draws_.mean(axis=0))
         return self
 
-    @abc.abstractmethod
+    def _incoming(self, X: Any) -> tuple[Any, tuple[Any, ...]]:
+        """The column, and the codes of its groups."""
+        by = declared_by(self)
+        return grouped_columns(self, X, by) if by else (one_column(self, X)[0], ())
+
+    def _table(self, groups: dict[str, Any]) -> Table:
+        """What plain noise is put on, from public parameters."""
+        raise NotImplementedError
+
     def _model(self, n: int, budget: Promise) -> Any:
         """The conjugate model, from public parameters."""
+        raise NotImplementedError
 
     @abc.abstractmethod
     def _keep(self, centre: Array) -> None:
@@ -74,23 +109,38 @@ class ColumnEstimator(PrivateEstimator):
         return column
 
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
-        if isinstance(data, LabelCodes):
-            declared = Declared.levels(data.labels)
-        else:
-            declared = Declared(*declared_range(self))
-        return {"column": (declared, column_chunks(as_it_came(data), dim=1)[0])}
+        columns = {"column": data}
+        if isinstance(data, Grouped):
+            columns = {"column": data.values, **dict(zip(plan.model.by, data.codes, strict=True))}
+        return {
+            name: (self._declared_of(one), column_chunks(as_it_came(one), dim=1)[0]) for name, one in columns.items()
+        }
 
-    def _planned(self, model: Any, budget: Promise, n: int) -> Choices:
-        if self.mechanism != "auto" and self.mechanism not in MECHANISMS:
-            raise InvalidModel(
-                f"No mechanism for one column is called {self.mechanism!r}. Choose 'auto' or one of: {', '.join(MECHANISMS)}."
-            )
+    def _declared_of(self, column: Any) -> Declared:
+        return Declared.levels(column.labels) if isinstance(column, LabelCodes) else Declared(*declared_range(self))
+
+    def _planned(self, budget: Promise, n: int) -> Choices:
         if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, numbers.Integral) or self.n_draws < 1:
             raise WrongCall(f"n_draws must be a whole number of at least 1, but {self.n_draws!r} came.")
         self._accepted()
-        chosen = tuple(MECHANISMS.values()) if self.mechanism == "auto" else (MECHANISMS[self.mechanism],)
-        found: Choices = cached(choices, model, budget, n=n, draws=int(self.n_draws), mechanisms=chosen)
-        return found if found.why else replace(found, why=_why(found, self.mechanism, budget, n))
+        table = None if self.prior is not None else self._table(declared_groups_of(self))
+        found: Choices = cached(
+            column_choices, table, self._posterior(budget, n), budget, n=n, draws=int(self.n_draws), mechanism=self.mechanism
+        )  # fmt: skip
+        return found
+
+    def _posterior(self, budget: Promise, n: int) -> Known | None:
+        """None where there is no posterior for the question, the groups or this budget."""
+        if not self.posterior or self.by is not None:
+            if self.prior is not None:
+                raise InvalidModel("A prior is for draws from a posterior, and there is none here. Leave out prior.")
+            return None
+        try:
+            return Known(self._model(n, budget))
+        except InvalidModel:
+            if self.prior is not None or self.mechanism not in ("auto", "laplace", "gaussian"):
+                raise
+            return None
 
     # ── intervals ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -101,13 +151,16 @@ class ColumnEstimator(PrivateEstimator):
         return "" if self.choice_.best.draws == 1 else "the closed form is about one draw. Fit with n_draws=1."
 
     def conf_int(self, level: float = 0.95) -> Array:
-        """(terms, 2): the interval of each published number, for sampling and privacy noise together."""
+        """(terms, 2): the interval of each published number, for sampling and privacy noise together; of counts and sums,
+        which are about these records, for the noise."""
         if self.interval_reason_:
             raise PromiseRefused(f"This release gives no interval: {self.interval_reason_}")
         found = self._interval(level)
         return np.column_stack([found.low, found.high])
 
     def _interval(self, level: float) -> Interval:
+        if isinstance(self.choice_.best.mechanism, AddedNoise):
+            return release_interval(self.release_, level)
         return interval(self.release_.draws, self.choice_.best, level)
 
     def _estimates(self, level: float) -> tuple[list[Estimate], str]:
@@ -125,7 +178,7 @@ class ColumnEstimator(PrivateEstimator):
         return rows, self.interval_reason_
 
     def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
-        return names[0], [""]
+        return (names[0], [""]) if not self.groups_ else (self.certificate_.draw.quantity, names)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -133,18 +186,33 @@ class ColumnEstimator(PrivateEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
+    # ── published numbers of groups ────────────────────────────────────────────────────────────────────────
+
+    def _of_groups(self, centre: Array) -> Any:
+        """One number, or one for each group; the numbers of records of private groups are kept beside."""
+        if not self.groups_:
+            return float(centre[0])
+        if len(centre) > len(self.groups_):
+            self.records_ = centre[len(self.groups_) :]
+        return centre[: len(self.groups_)]
+
 
 class DPProportion(ColumnEstimator):
     """The share of records in the second of two ``classes``, under differential privacy.
 
     ``DPProportion(epsilon=1.0, classes=["no", "yes"]).fit(column).proportion_``
 
-    Parameters: ``epsilon``, ``delta``, ``mechanism`` ("auto", "direct", "diffused", "concentrated"), ``n_draws``, ``accept``, ``check``,
-    ``ledger``, ``dataset``, ``random_state`` as in `DPLogisticRegression`; ``classes``, the second of which is counted;
-    ``prior`` = (a, b) of the Beta prior, (1, 1) by default.
+    Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
+    `DPLogisticRegression`; ``classes``, the second of which is counted; ``mechanism``: "auto" takes plain noise ("laplace",
+    "gaussian") or a draw from a posterior ("direct", "diffused", "concentrated"), whichever is expected to be off by less;
+    ``prior`` = (a, b) of a Beta prior, which asks for a draw from the posterior; ``n_draws`` of it.
 
-    Attributes: ``proportion_``, ``draws_``, ``n_features_in_``, ``feature_names_in_`` (of a frame of one column),
-    ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    ``by`` = {"sex": ["F", "M"]} gives one number for each group, of one or two columns with declared levels; then `fit` takes a
+    frame with these columns and one more, or rows (value, group, …). Who belongs to which group is private, and the groups'
+    numbers of records are released too, unless ``group_sizes`` declares them (in the order of ``groups_``) as public.
+
+    Attributes: ``proportion_`` (with ``by`` an array, in the order of ``groups_``), ``draws_``, ``n_features_in_``,
+    ``feature_names_in_`` (of a frame), ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
     def __init__(
@@ -156,6 +224,8 @@ class DPProportion(ColumnEstimator):
         prior: Any = None,
         mechanism: Any = "auto",
         n_draws: Any = 1,
+        by: Any = None,
+        group_sizes: Any = None,
         accept: Any = (),
         check: Any = None,
         ledger: Any = None,
@@ -168,6 +238,8 @@ class DPProportion(ColumnEstimator):
         self.prior = prior
         self.mechanism = mechanism
         self.n_draws = n_draws
+        self.by = by
+        self.group_sizes = group_sizes
         self.accept = accept
         self.check = check
         self.ledger = ledger
@@ -180,6 +252,10 @@ class DPProportion(ColumnEstimator):
             raise InvalidModel(f"A proportion is of two classes, but {len(labels)} came. Use DPHistogram for more.")
         return labels
 
+    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        labels = tuple(map(str, self._labels()))
+        return CategoryTable(labels, show="shares", only=labels[1], **groups)
+
     def _model(self, n: int, budget: Promise) -> BetaBernoulli:
         self._labels()
         return BetaBernoulli(prior=pair(self.prior, (1.0, 1.0)))
@@ -188,21 +264,43 @@ class DPProportion(ColumnEstimator):
         return LabelCodes(column, self._labels())
 
     def _keep(self, centre: Array) -> None:
-        self.proportion_ = float(centre[0])
+        self.proportion_ = self._of_groups(centre)
 
     def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
-        return names[0], [str(self._labels()[1])]
+        return "proportion", names if self.groups_ else [str(self._labels()[1])]
 
 
-class DPHistogram(ColumnEstimator):
-    """The shares of declared ``levels``, under differential privacy.
+class _OfLevels(ColumnEstimator):
+    """What counts and shares of declared levels have in common."""
+
+    levels: Any
+
+    def _declared(self) -> NDArray[Any]:
+        if self.levels is None:
+            raise InvalidModel(
+                f"{type(self).__name__} needs levels=[…], all values there can be. They are never read from the records: a value that "
+                "only one person has would give that person away."
+            )
+        return declared_classes(SimpleNamespace(classes=self.levels), "levels")
+
+    def _records(self, column: Any) -> LabelCodes:
+        return LabelCodes(column, tuple(self._declared().tolist()))
+
+    def _by_level(self, centre: Array) -> Array:
+        """(levels,), or with groups (groups, levels)."""
+        return centre.reshape(len(self.groups_), -1) if self.groups_ else centre
+
+
+class DPHistogram(_OfLevels):
+    """The shares of declared ``levels``, under differential privacy; they lie in [0, 1] and sum to 1.
 
     ``DPHistogram(epsilon=1.0, levels=["a", "b", "c"]).fit(column).shares_``
 
     Parameters as in `DPProportion`; ``levels`` instead of classes, and ``prior``, one positive number for each level.
 
-    Attributes: ``shares_`` (in the order of ``levels_``), ``levels_``, ``draws_``, ``n_features_in_``,
-    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    Attributes: ``shares_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``, within which they sum to 1),
+    ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
     """
 
     def __init__(
@@ -214,6 +312,8 @@ class DPHistogram(ColumnEstimator):
         prior: Any = None,
         mechanism: Any = "auto",
         n_draws: Any = 1,
+        by: Any = None,
+        group_sizes: Any = None,
         accept: Any = (),
         check: Any = None,
         ledger: Any = None,
@@ -226,46 +326,122 @@ class DPHistogram(ColumnEstimator):
         self.prior = prior
         self.mechanism = mechanism
         self.n_draws = n_draws
+        self.by = by
+        self.group_sizes = group_sizes
         self.accept = accept
         self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
 
-    def _declared(self) -> NDArray[Any]:
-        if self.levels is None:
-            raise InvalidModel(
-                "DPHistogram needs levels=[…], all values there can be. They are never read from the records: a value that "
-                "only one person has would give that person away."
-            )
-        return declared_classes(SimpleNamespace(classes=self.levels), "levels")
+    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        return CategoryTable(tuple(map(str, self._declared().tolist())), show="shares", **groups)
 
     def _model(self, n: int, budget: Promise) -> DirichletCategorical:
         levels = self._declared().tolist()
         prior = (1.0,) * len(levels) if self.prior is None else tuple(self.prior)
         return DirichletCategorical(prior=prior, levels=tuple(map(str, levels)))
 
-    def _records(self, column: Any) -> LabelCodes:
-        return LabelCodes(column, tuple(self._declared().tolist()))
-
     def _keep(self, centre: Array) -> None:
-        self.levels_, self.shares_ = self._declared(), centre
+        self.levels_, self.shares_ = self._declared(), self._by_level(centre)
 
     def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
         return "share", names
 
 
-class DPMean(ColumnEstimator):
+class DPCount(_OfLevels):
+    """How many of these records have each of declared ``levels``, or one ``level`` of them, under differential privacy.
+
+    ``DPCount(epsilon=1.0, levels=["no", "yes"], level="yes").fit(column).count_``
+
+    The number of all records is public: it is n. Parameters as in `DPProportion`, without a prior. With ``by`` this is a cross
+    table: its cells are whole numbers that sum to n.
+
+    Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with ``level`` ``count_``;
+    ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
+    """
+
+    posterior: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        epsilon: Any = None,
+        *,
+        delta: Any = 1e-6,
+        levels: Any = None,
+        level: Any = None,
+        mechanism: Any = "auto",
+        by: Any = None,
+        group_sizes: Any = None,
+        accept: Any = (),
+        check: Any = None,
+        ledger: Any = None,
+        dataset: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.levels = levels
+        self.level = level
+        self.mechanism = mechanism
+        self.by = by
+        self.group_sizes = group_sizes
+        self.accept = accept
+        self.check = check
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        levels = tuple(map(str, self._declared().tolist()))
+        return CategoryTable(levels, only=None if self.level is None else str(self.level), **groups)
+
+    def conf_int(self, level: float = 0.95, *, of: str = "records") -> Array:
+        """(terms, 2): about these records, or ``of="population"`` about n times the share they are a sample of."""
+        if of not in ("records", "population"):
+            raise WrongCall(f"of is 'records' or 'population', but {of!r} came.")
+        check_is_fitted(self)
+        low, high, *_ = table_interval(self.choice_.best, self.certificate_.draw.stages or {}, level, of=of)
+        return np.column_stack([low, high])
+
+    def _keep(self, centre: Array) -> None:
+        self.levels_ = self._declared()
+        if self.level is None:
+            self.counts_ = self._by_level(centre)
+        else:
+            self.count_ = self._of_groups(centre)
+
+    def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
+        return "count", names
+
+
+class _OfNumbers(ColumnEstimator):
+    """What statistics of numbers in declared bounds have in common."""
+
+    bounds: Any
+    show: ClassVar[str]
+    missing: ClassVar[float | None] = None
+
+    def _table(self, groups: dict[str, Any]) -> NumberTable:
+        return NumberTable(*declared_range(self), show=self.show, missing=self.missing, **groups)
+
+
+class DPMean(_OfNumbers):
     """The mean of numbers in declared ``bounds`` = (low, high), under differential privacy.
 
     ``DPMean(epsilon=1.0, bounds=(0, 100)).fit(column).mean_``
 
-    Parameters as in `DPProportion`; ``prior`` = (mean, worth in records), mid-range and one record by default; ``noise``,
-    the records' standard deviation if it is known: it narrows the interval, and bears on nothing else.
+    With plain noise a second moment is released for the same spend, and the interval uses it. Parameters as in
+    `DPProportion`; ``prior`` = (mean, worth in records); ``noise``, the records' standard deviation if it is known: it narrows
+    the interval of a draw from a posterior, and bears on nothing else.
 
-    Attributes: ``mean_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``,
-    ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    Attributes: ``mean_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``, the released sizes of private groups),
+    ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
     """
+
+    show: ClassVar[str] = "mean"
 
     def __init__(
         self,
@@ -273,10 +449,12 @@ class DPMean(ColumnEstimator):
         *,
         delta: Any = 1e-6,
         bounds: Any = None,
-        prior: Any = None,
         noise: Any = None,
+        prior: Any = None,
         mechanism: Any = "auto",
         n_draws: Any = 1,
+        by: Any = None,
+        group_sizes: Any = None,
         accept: Any = (),
         check: Any = None,
         ledger: Any = None,
@@ -286,10 +464,12 @@ class DPMean(ColumnEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
-        self.prior = prior
         self.noise = noise
+        self.prior = prior
         self.mechanism = mechanism
         self.n_draws = n_draws
+        self.by = by
+        self.group_sizes = group_sizes
         self.accept = accept
         self.check = check
         self.ledger = ledger
@@ -298,28 +478,126 @@ class DPMean(ColumnEstimator):
 
     def _model(self, n: int, budget: Promise) -> Any:
         low, high = declared_range(self)
-        if self.noise is not None and not (isinstance(self.noise, numbers.Real) and float(self.noise) > 0):
-            raise InvalidModel(f"noise must be a positive number or None, but {self.noise!r} came.")
         return mean_model(SimpleNamespace(lower=low, upper=high), n=n, budget=budget, prior=self.prior)
 
+    def _planned(self, budget: Promise, n: int) -> Choices:
+        if self.noise is not None and not (isinstance(self.noise, numbers.Real) and float(self.noise) > 0):
+            raise InvalidModel(f"noise must be a positive number or None, but {self.noise!r} came.")
+        return super()._planned(budget, n)
+
     def _interval(self, level: float) -> Interval:
+        if isinstance(self.choice_.best.mechanism, AddedNoise):
+            return super()._interval(level)
         return interval(self.release_.draws, self.choice_.best, level, noise=self.noise)
 
     def _keep(self, centre: Array) -> None:
-        self.mean_ = float(centre[0])
+        self.mean_ = self._of_groups(centre)
 
 
-class DPRate(ColumnEstimator):
+class DPSum(_OfNumbers):
+    """The sum of these records' numbers, each in declared ``bounds`` = (low, high), under differential privacy.
+
+    ``DPSum(epsilon=1.0, bounds=(0, 100)).fit(column).sum_``
+
+    Parameters as in `DPProportion`, without a prior.
+
+    Attributes: ``sum_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``, ``n_features_in_``,
+    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    """
+
+    posterior: ClassVar[bool] = False
+    show: ClassVar[str] = "sum"
+
+    def __init__(
+        self,
+        epsilon: Any = None,
+        *,
+        delta: Any = 1e-6,
+        bounds: Any = None,
+        mechanism: Any = "auto",
+        by: Any = None,
+        group_sizes: Any = None,
+        accept: Any = (),
+        check: Any = None,
+        ledger: Any = None,
+        dataset: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.mechanism = mechanism
+        self.by = by
+        self.group_sizes = group_sizes
+        self.accept = accept
+        self.check = check
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def _keep(self, centre: Array) -> None:
+        self.sum_ = self._of_groups(centre)
+
+
+class DPVariance(_OfNumbers):
+    """The variance of numbers in declared ``bounds`` = (low, high), under differential privacy.
+
+    ``DPVariance(epsilon=1.0, bounds=(0, 100)).fit(column).variance_``
+
+    Parameters as in `DPProportion`, without a prior.
+
+    Attributes: ``variance_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``, ``n_features_in_``,
+    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    """
+
+    posterior: ClassVar[bool] = False
+    show: ClassVar[str] = "variance"
+
+    def __init__(
+        self,
+        epsilon: Any = None,
+        *,
+        delta: Any = 1e-6,
+        bounds: Any = None,
+        mechanism: Any = "auto",
+        by: Any = None,
+        group_sizes: Any = None,
+        accept: Any = (),
+        check: Any = None,
+        ledger: Any = None,
+        dataset: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.mechanism = mechanism
+        self.by = by
+        self.group_sizes = group_sizes
+        self.accept = accept
+        self.check = check
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def _keep(self, centre: Array) -> None:
+        self.variance_ = self._of_groups(centre)
+
+
+class DPRate(_OfNumbers):
     """The rate of counts, each at most the cap of ``bounds`` = (0, cap), under differential privacy.
 
     ``DPRate(epsilon=1.0, bounds=(0, 20)).fit(column).rate_``
 
-    Parameters as in `DPProportion`; ``prior`` = (events, records) of the Gamma prior, one event in 2/cap records by
-    default.
+    With plain noise it is the mean of the counts as they are. Parameters as in `DPProportion`; ``prior`` = (events, records) of a
+    Gamma prior.
 
-    Attributes: ``rate_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``,
-    ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    Attributes: ``rate_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``, ``n_features_in_``,
+    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
+
+    show: ClassVar[str] = "rate"
+    missing: ClassVar[float | None] = 0.0
 
     def __init__(
         self,
@@ -330,6 +608,8 @@ class DPRate(ColumnEstimator):
         prior: Any = None,
         mechanism: Any = "auto",
         n_draws: Any = 1,
+        by: Any = None,
+        group_sizes: Any = None,
         accept: Any = (),
         check: Any = None,
         ledger: Any = None,
@@ -342,22 +622,32 @@ class DPRate(ColumnEstimator):
         self.prior = prior
         self.mechanism = mechanism
         self.n_draws = n_draws
+        self.by = by
+        self.group_sizes = group_sizes
         self.accept = accept
         self.check = check
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
 
-    def _model(self, n: int, budget: Promise) -> GammaPoisson:
+    def _cap(self) -> int:
         low, cap = declared_range(self)
         if low != 0 or cap != int(cap):
             raise InvalidModel(
                 f"Counts start at 0 and are whole, but bounds ({low:g}, {cap:g}) came. Pass bounds=(0, 20), say."
             )
-        return GammaPoisson(prior=pair(self.prior, (1.0, 2.0 / cap)), cap=int(cap))
+        return int(cap)
+
+    def _table(self, groups: dict[str, Any]) -> NumberTable:
+        self._cap()
+        return super()._table(groups)
+
+    def _model(self, n: int, budget: Promise) -> GammaPoisson:
+        cap = self._cap()
+        return GammaPoisson(prior=pair(self.prior, (1.0, 2.0 / cap)), cap=cap)
 
     def _keep(self, centre: Array) -> None:
-        self.rate_ = float(centre[0])
+        self.rate_ = self._of_groups(centre)
 
 
 def declared_range(estimator: Any) -> tuple[float, float]:
@@ -380,13 +670,35 @@ def declared_range(estimator: Any) -> tuple[float, float]:
     return low, high
 
 
-def _why(found: Choices, mechanism: str, budget: Promise, n: int) -> str:
-    names = [type(choice.plan.mechanism).__name__.lower() for choice in found.eligible]
-    best = found.eligible[0].expected
-    error = f"expected error {best.private:.3g} ({best.sampling:.3g} without privacy)"
-    if mechanism != "auto":
-        return f"{names[0]}: named by the caller; {error}."
-    return (
-        f"{names[0]}: {error}, the smallest of {len(names)} mechanism(s) proven for {budget} with n = {n:,}. Decided from "
-        "public numbers, before any record was read."
-    )
+def declared_by(estimator: Any) -> dict[str, tuple[Any, ...]]:
+    """Column → its declared groups; empty where the column is taken as a whole."""
+    by = estimator.by
+    if by is None:
+        if estimator.group_sizes is not None:
+            raise InvalidModel(
+                "group_sizes declares the sizes of groups, but by names none. Pass by={column: [group, …]}."
+            )
+        return {}
+    if not isinstance(by, dict) or not 1 <= len(by) <= 2:
+        raise InvalidModel(
+            "by names one or two columns with all groups there can be, by={'sex': ['F', 'M']}; groups are never read from the "
+            f"records. A {type(by).__name__} came."
+        )
+    return {
+        str(name): tuple(declared_classes(SimpleNamespace(classes=groups), "by").tolist())
+        for name, groups in by.items()
+    }
+
+
+def declared_groups_of(estimator: Any) -> dict[str, Any]:
+    """The same as a table has it."""
+    by = declared_by(estimator)
+    if not by:
+        return {}
+    groups = tuple(tuple(map(str, labels)) for labels in by.values())
+    sizes = estimator.group_sizes
+    return {
+        "by": tuple(by),
+        "groups": groups,
+        "sizes": None if sizes is None else tuple(np.asarray(sizes).ravel().tolist()),
+    }

@@ -71,6 +71,36 @@ def one_column(estimator: Any, X: Any) -> tuple[Any, int]:
     return X, shape[0]
 
 
+def grouped_columns(estimator: Any, X: Any, by: dict[str, tuple[Any, ...]]) -> tuple[Any, tuple[Any, ...]]:
+    """A column of records and the codes of its groups: of a frame by name, of rows (value, group, …) in the order of ``by``."""
+    X = _container(X, "X")
+    width = _shape(X, 1 + len(by))[1]
+    if width != 1 + len(by):
+        raise InvalidModel(
+            f"By {' and '.join(by)}, {type(estimator).__name__} takes {1 + len(by)} columns, the one it is about and its groups, but "
+            f"{width} came. Pass these alone."
+        )
+    validate_data(estimator, np.empty((0, width)) if is_rows(X) else X, skip_check_array=True)
+    columns = columns_in(X)
+    if columns is None:
+        cells = (
+            X
+            if not is_rows(X)
+            else [row if isinstance(row, list | tuple) and len(row) == width else [None] * width for row in X]
+        )
+        columns = [X[:, place] if not is_rows(X) else [row[place] for row in cells] for place in range(width)]
+    names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
+    order = list(range(width))
+    if names:
+        if absent := [name for name in by if name not in names]:
+            raise InvalidModel(
+                f"The frame lacks {', '.join(map(repr, absent))}, named in by. Pass the columns it names."
+            )
+        order = [next(place for place, name in enumerate(names) if name not in by), *(names.index(name) for name in by)]
+    value, *groups = (columns[place] for place in order)
+    return value, tuple(LabelCodes(column, labels) for column, labels in zip(groups, by.values(), strict=True))
+
+
 def _container(data: Any, name: str) -> Any:
     refuse_sparse(data, name)
     if isinstance(data, np.ndarray):

@@ -76,9 +76,9 @@ class DPQuantile(ColumnEstimator):
             raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], but {self.quantiles!r} came.")
         return ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval)
 
-    def _planned(self, model: Any, budget: Promise, n: int) -> Choices:
+    def _planned(self, budget: Promise, n: int) -> Choices:
         self._accepted()
-        found: Choices = cached(choices, model, budget, n=n, mechanisms=(ExponentialQuantiles(),))
+        found: Choices = cached(choices, self._model(n, budget), budget, n=n, mechanisms=(ExponentialQuantiles(),))
         return replace(found, why=why_selected(found.best))
 
     def _keep(self, centre: Array) -> None:

@@ -166,7 +166,10 @@ class NumberTable(Table):
     def estimate(self, noisy: Array, n: int) -> Array:
         sizes, share, spread = self.moments(noisy, n)
         values = self.lower + self.width * np.clip(share, 0.0, 1.0)
-        if self.show == "sum":
+        if self.show == "sum" and self.moves_between_cells:
+            ends = np.array([self.lower, self.lower + self.width / 2.0, self.upper])
+            values = np.clip(noisy @ ends / STEPS, n * min(self.lower, 0.0), n * max(self.upper, 0.0))
+        elif self.show == "sum":
             values = values * sizes
         elif self.show == "variance":
             values = self.width**2 * np.clip(spread, 0.0, _unbiased(np.full(len(sizes), 0.25), np.maximum(sizes, 1.0)))

@@ -2,7 +2,7 @@
 
 | published | interval | is about |
 | --- | --- | --- |
-| counts, sums | exact quantiles of the noise | these records |
+| counts, sums | quantiles of the noise, exact for a single count | these records |
 | shares | exact inversion of binomial and noise, conservative where discrete | the population they are a sample of |
 | means, variances | normal sampling error with the private variance that came with them, and the noise's own law | the population |
 | shares and means of private groups | the same, inverted as a quotient of two noisy sums (Fieller) | the population |
@@ -75,7 +75,8 @@ def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) 
         for value in counts:
             others = float(sum(sums)) - value
             if records:
-                rows.append(_count(value, law, level, n if size is None else size))
+                total, cells = (float(n), noisy) if size is None else (size, sums)
+                rows.append(_count(value, law, level, total, None if table.rest_is_known else np.asarray(cells)))
             elif size is None:
                 rows.append(_quotient(value, others, len(sums) - 1, law, level))
             elif len(noisy) * len(counts) > MANY:
@@ -105,10 +106,21 @@ def _in_units(row: Ends, table: CategoryTable, records: bool, size: float, noisy
     return (max(low, 0.0), min(high, 1.0), sampling, privacy) if records else (low, high, sampling, privacy)
 
 
-def _count(value: float, law: NoiseLaw, level: float, most: float) -> Ends:
-    """The number in these records: value ± q, exact and conservative, cut to what a count can be."""
-    q = law.reach(level)
-    return min(max(value - q, 0.0), most), max(min(value + q, most), 0.0), 0.0, law.deviation([1.0])
+def _count(value: float, law: NoiseLaw, level: float, most: float, cells: Array | None) -> Ends:
+    """The number in these records: value ± q, exact and conservative, cut to what a count can be. Where it is one of ``cells``
+    whose sum is public, what they are off by in all is taken off each alike, which leaves less noise in it."""
+    if cells is None:
+        q, error = law.reach(level), law.deviation([1.0])
+    else:
+        factors = shared_out(cells.size)
+        value -= (float(cells.sum()) - most) / cells.size
+        q, error = law.quantile(level, factors, 0.0) + 0.5, law.deviation(factors)
+    return min(max(value - q, 0.0), most), max(min(value + q, most), 0.0), 0.0, error
+
+
+def shared_out(cells: int, parts: int = 1) -> list[float]:
+    """What the noises of all cells, ``parts`` each, contribute to one of them when their sum is brought to a public one."""
+    return [1.0 - 1.0 / cells] * parts + [1.0 / cells] * (parts * (cells - 1))
 
 
 def _share(value: float, size: float, law: NoiseLaw, level: float) -> Ends:
@@ -187,9 +199,10 @@ def _numbers(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) -> 
     ]
     if not table.moves_between_cells:
         return rows
-    steps = law.quantile(level, [1.0, 1.0, 1.0], 0.0) / STEPS
+    factors = shared_out(len(noisy), 3)
+    steps, error = law.quantile(level, factors, 0.0) / STEPS + 0.5, law.deviation(factors) / STEPS
     totals = noisy.sum(axis=1) / STEPS
-    error = law.deviation([1.0, 1.0, 1.0]) / STEPS
+    totals = totals - (totals.sum() - plan.n) / len(totals)
     return [*rows, *((max(float(t) - steps, 0.0), min(float(t) + steps, float(plan.n)), 0.0, error) for t in totals)]
 
 
