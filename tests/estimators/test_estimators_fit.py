@@ -295,7 +295,7 @@ def test_one_column_gives_what_its_name_says():
     for model in (share, histogram, mean, rate):
         assert od.verify(model.certificate_)
         assert model.conf_int(0.9).shape == (len(model.summary()), 2)
-        assert "proven for" in model.choice_.why
+        assert "public numbers" in model.choice_.why
 
 
 def test_one_column_of_odd_records_is_read_by_the_rule():

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import (
+    AddedNoise,
     BetaDivergence,
     Candidates,
     ExponentialQuantiles,
@@ -24,16 +26,17 @@ from onedraw.mechanisms import (
 from onedraw.models import ConjugateModel, ConvexModel
 from onedraw.privacy import Promise, PureDP
 
-from . import conjugate, convex, divergence, finite, fits, gradient, measured, moments, quantiles
+from . import conjugate, convex, divergence, finite, fits, gradient, measured, moments, noise, quantiles
 from .case import Case
 
 Builder = Callable[..., list[Any]]
 
 BUILDERS: Mapping[str, tuple[Builder, ...]] = {
-    "proportion": (conjugate.proportion_cases,),
-    "histogram": (conjugate.histogram_cases,),
-    "mean": (conjugate.mean_cases,),
-    "rate": (conjugate.rate_cases,),
+    "proportion": (conjugate.proportion_cases, partial(noise.noise_cases, "proportion")),
+    "histogram": (conjugate.histogram_cases, partial(noise.noise_cases, "histogram")),
+    "mean": (conjugate.mean_cases, partial(noise.noise_cases, "mean")),
+    "rate": (conjugate.rate_cases, partial(noise.noise_cases, "rate")),
+    **{name: (partial(noise.noise_cases, name),) for name in ("count", "cross-table", "sum", "variance", "mean-by-group")},
     "duration": (conjugate.duration_cases,),
     "median": (quantiles.quantile_cases,),
     "covariance": (moments.covariance_cases,),
@@ -92,6 +95,8 @@ def case_for(plan: Plan) -> Case:
     if isinstance(plan.mechanism, Candidates):
         return finite.candidate_case(plan)
     one = one_draw(plan)
+    if isinstance(plan.mechanism, AddedNoise):
+        return noise.noise_case(one)
     if isinstance(plan.mechanism, ExponentialQuantiles):
         return quantiles.selection_case(one)
     if isinstance(plan.mechanism, PerturbedMode):

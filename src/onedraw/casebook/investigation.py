@@ -59,7 +59,14 @@ UNKNOWN_SECONDS = 0.1
 REPLAYING = 6.0
 """Seconds for a fit, most of them for compiling its sums."""
 
-COMPILING = {"Exact": 0.0, "Selection": 0.0, "RankSelection": 0.0, "LastIterateLangevin": 3.0, "Proximal": 14.0}
+COMPILING = {
+    "Exact": 0.0,
+    "NoisySums": 0.0,
+    "Selection": 0.0,
+    "RankSelection": 0.0,
+    "LastIterateLangevin": 3.0,
+    "Proximal": 14.0,
+}
 """Seconds before a chain's first draw."""
 
 
@@ -126,6 +133,8 @@ def seconds_per_draw(plan: Any, sampler: Any) -> float:
             return float(1e-6 * iterations_of(sampler.gamma, geometry) * (1.0 + plan.n / 50.0))
         case "Selection":
             return 6e-5
+        case "NoisySums":
+            return float(6e-5 + 2e-6 * plan.model.cells * plan.model.block)
         case "RankSelection":
             return float(4e-4 + 3e-7 * plan.n)
         case "Exact":

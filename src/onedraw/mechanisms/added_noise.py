@@ -138,6 +138,10 @@ class AddedNoise(Mechanism):
         return {"noisy sums": plan.model.cells * plan.model.block}
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
+        if not all(float(value).is_integer() for value in stages["noisy sums"]):
+            raise PromiseRefused(
+                "Noisy sums are whole numbers: what lies between them could tell the sum from its noise."
+            )
         return plan.model.estimate(noisy_sums(plan, stages), plan.n)
 
 

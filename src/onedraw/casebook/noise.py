@@ -1,0 +1,241 @@
+"""Plain noise on tables, written down again: the laws of noisy whole sums on two tables that differ in one record.
+
+Only the coordinates that the record moves matter, by h. For Laplace noise each of them is a law of its own, and beyond the two
+sums its log-ratio no longer changes, so a few outcomes say everything; for Gaussian noise the log-ratio is a function of ⟨h, y⟩
+alone. Where h is many steps long, outcomes are merged into cells, which can only hide information.
+
+The worst record goes from one level (or one group) to another, from one end of the range to the other; for a variance from an
+end to where (2 − s)(1 + ws) is largest. The fault divides the noise: half of it is a sensitivity of 1 in place of 2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special
+
+from onedraw import audit
+from onedraw.mechanisms import AddedNoise, Plan, calibrate
+from onedraw.models import CategoryTable, Grouped, NumberTable
+from onedraw.privacy import ZCDP, Promise
+
+from .case import Array, Case, Pair
+
+RANGE = 2**30
+"""Steps of a number's place, as number_table.py has them."""
+
+MOST_OUTCOMES = 2000
+REACH = 14.0
+"""Deviations that a Gaussian is followed."""
+
+ATTAINED = "the record goes from one cell, or one end of its range, to another: as far as the sums can move"
+
+
+@dataclass(frozen=True)
+class NoiseCase(Case):
+    """The profile of a pair: a finite one, of the coordinates that the replaced record moves."""
+
+    weights: ClassVar[tuple[str, ...]] = ("scale",)
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        scale, law = self.plan.parameters["scale"] / factor, self.plan.mechanism.law  # type: ignore[attr-defined]
+        moved = self.moved(pair) * self.plan.parameters["refinement"]
+        return audit.finite_profile(*(laplace if law == "laplace" else gaussian)(moved[moved != 0.0], scale))
+
+    def moved(self, pair: Pair) -> Array:
+        """The weighted sums' difference, from the two records that differ."""
+        first, second = (self._share(*_last(data)) for data in (pair.first, pair.second))
+        return np.asarray(first - second, dtype=np.float64)
+
+    def _share(self, value: Any, groups: tuple[int, ...]) -> Array:
+        """What one record adds: (groups, block) flattened."""
+        table = self.plan.model
+        cell = int(np.ravel_multi_index(groups, [len(levels) for levels in table.groups])) if groups else 0
+        private = len(table.by) > 0 and table.sizes is None and table.cells > 1
+        block = (
+            _of_level(table, value, private) if isinstance(table, CategoryTable) else self._of_number(value, private)
+        )
+        share = np.zeros((table.cells, len(block)))
+        share[cell] = block
+        return share.reshape(-1)
+
+    def _of_number(self, value: float, private: bool) -> list[float]:
+        table = self.plan.model
+        t = (value - table.lower) / (table.upper - table.lower)
+        if private:
+            return [RANGE * (1.0 - t) ** 2, RANGE * 2.0 * t * (1.0 - t), RANGE * t**2]
+        v = 2.0 * t - 1.0
+        first, second = _number_weights(self.plan)
+        return [first * RANGE * v, second * RANGE * v * v]
+
+    def faulty(self, factor: float) -> Plan:
+        numbers = dict(self.plan.numbers)
+        numbers["scale"] /= factor
+        return replace(self.plan, numbers=tuple(numbers.items()))
+
+
+def _number_weights(plan: Plan) -> tuple[float, float]:
+    if plan.mechanism.law == "gaussian":  # type: ignore[attr-defined]
+        return 2.0, 3.0
+    return (5.0, 6.0) if plan.model.show == "variance" else (2.0, 1.0)
+
+
+def _of_level(table: CategoryTable, value: int, private: bool) -> list[float]:
+    """One unit in the record's level; of two levels in a group of known size the second alone is kept."""
+    if table.only is not None:
+        chosen = float(table.levels[value] == table.only)
+        kept = [1.0 - chosen, chosen]
+    else:
+        kept = [float(value == place) for place in range(len(table.levels))]
+    return kept if private or len(kept) > 2 else kept[1:]
+
+
+def _last(data: Any) -> tuple[Any, tuple[int, ...]]:
+    if isinstance(data, Grouped):
+        return data.values[-1], tuple(int(codes[-1]) for codes in data.codes)
+    return data[-1], ()
+
+
+# ── laws ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def laplace(moved: Array, scale: float) -> tuple[Array, Array]:
+    """(P, Q) over merged outcomes: at most one sum, between the two, at least the other; all coordinates together."""
+    each = MOST_OUTCOMES if len(moved) == 1 else 60 if len(moved) == 2 else 12
+    pairs = [_laplace_cells(abs(float(step)), scale, each) for step in moved]
+    first, second = np.ones(1), np.ones(1)
+    for p, q in pairs:
+        first, second = np.outer(first, p).reshape(-1), np.outer(second, q).reshape(-1)
+    return first, second
+
+
+def _laplace_cells(distance: float, scale: float, most: int) -> tuple[Array, Array]:
+    steps = np.unique(np.rint(np.linspace(0.0, distance - 1.0, min(most, max(int(distance), 1)))))
+    edges = np.concatenate([[-np.inf], steps, [np.inf]])
+    return np.diff(_laplace_below(edges, scale)), np.diff(_laplace_below(edges - distance, scale))
+
+
+def _laplace_below(steps: Array, scale: float) -> Array:
+    """P(Z ≤ step) of the discrete Laplace law."""
+    q = math.exp(-1.0 / scale)
+    with np.errstate(over="ignore", invalid="ignore"):
+        low = np.exp(np.minimum(steps, 0.0) / scale) / (1.0 + q)
+        high = 1.0 - q * np.exp(-np.maximum(steps, 0.0) / scale) / (1.0 + q)
+    return np.where(steps < 0, low, high)
+
+
+def gaussian(moved: Array, scale: float) -> tuple[Array, Array]:
+    """(P, Q) of ⟨h, y⟩: summed up where the noise is a few steps wide, else of a rounded continuous law, in cells."""
+    length = float(np.linalg.norm(moved))
+    if scale < 2.0**12:
+        return _gaussian_exactly(moved, scale)
+    edges = np.concatenate([[-np.inf], np.linspace(-REACH, REACH + length / scale, 2 * MOST_OUTCOMES), [np.inf]])
+    return _normal_cells(edges), _normal_cells(edges - length / scale)
+
+
+def _normal_cells(edges: Array) -> Array:
+    """The mass between neighbouring edges; from the side where its digits are."""
+    below, above = special.ndtr(edges), special.ndtr(-edges)
+    return np.where(edges[:-1] > 0.0, above[:-1] - above[1:], below[1:] - below[:-1])
+
+
+def _gaussian_exactly(moved: Array, scale: float) -> tuple[Array, Array]:
+    """The convolution of the coordinates' laws, each moved by its whole step."""
+    reach = math.ceil(REACH * scale) + int(np.abs(moved).max())
+    places = np.arange(-reach, reach + 1)
+    first, second = np.ones(1), np.ones(1)
+    for step in np.abs(moved):
+        p, q = (np.exp(-0.5 * ((places - shift) / scale) ** 2) for shift in (0.0, float(step)))
+        wide = int(step)
+        p, q = _spaced(p / p.sum(), wide), _spaced(q / q.sum(), wide)
+        first, second = np.convolve(first, p), np.convolve(second, q)
+    return np.maximum(first, 0.0), np.maximum(second, 0.0)
+
+
+def _spaced(mass: Array, step: int) -> Array:
+    """The law of step·y."""
+    spread = np.zeros((len(mass) - 1) * step + 1)
+    spread[::step] = mass
+    return spread
+
+
+# ── cases ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def noise_case(plan: Plan, *, label: str = "") -> NoiseCase:
+    """The case of any plan of added noise, on the records that move its sums farthest."""
+    table = plan.model
+    told = label or (f"{table.show} by {' and '.join(table.by)}" if table.by else table.show)
+    first, second = _worst_records(plan)
+    same = table.sizes is not None or table.cells == 1
+    codes = _codes(table, plan.n)
+    pairs = []
+    for place in ("from one end to the other",) if same else ("into another group",):
+        there = codes[-1] if same else next(cell for cell in range(table.cells) if cell != codes[-1])
+        values = _values(table, plan.n, first), _values(table, plan.n, second if same else first)
+        pairs.append(
+            Pair(f"one record {place}", _data(table, values[0], codes), _data(table, values[1], [*codes[:-1], there]))
+        )
+    return NoiseCase(plan, tuple(pairs), ATTAINED, True, told)
+
+
+def _worst_records(plan: Plan) -> tuple[Any, Any]:
+    table = plan.model
+    if isinstance(table, CategoryTable):
+        chosen = 1 if table.only is None else table.levels.index(table.only)
+        return chosen, (0 if chosen else 1)
+    if table.show == "variance" and plan.mechanism.law == "laplace" and not (table.cells > 1 and table.sizes is None):  # type: ignore[attr-defined]
+        return table.upper, table.lower + (table.upper - table.lower) * (1.0 - 5.0 / 12.0) / 2.0
+    return table.upper, table.lower
+
+
+def _values(table: Any, n: int, last: Any) -> list[Any]:
+    """The others take turns, so that no count is at its end."""
+    turn = [0, 1] if isinstance(table, CategoryTable) else [table.lower, table.upper]
+    return [*itertools.islice(itertools.cycle(turn), n - 1), last]
+
+
+def _codes(table: Any, n: int) -> list[int]:
+    """The cell of each record: as declared, or in turns."""
+    if table.sizes is not None:
+        return [cell for cell, size in enumerate(table.sizes) for _ in range(size)]
+    return [place % table.cells for place in range(n)]
+
+
+def _data(table: Any, values: list[Any], codes: Sequence[int]) -> Any:
+    if not table.by:
+        return values
+    places = np.unravel_index(np.array(codes), [len(levels) for levels in table.groups])
+    return Grouped(values, tuple(place.tolist() for place in places))
+
+
+TABLES = {
+    "proportion": CategoryTable(("no", "yes"), show="shares", only="yes"),
+    "histogram": CategoryTable(("a", "b", "c"), show="shares"),
+    "count": CategoryTable(("a", "b", "c")),
+    "cross-table": CategoryTable(("no", "yes"), by=("group",), groups=(("x", "y", "z"),)),
+    "mean": NumberTable(0.0, 1.0),
+    "sum": NumberTable(0.0, 1.0, show="sum"),
+    "variance": NumberTable(0.0, 1.0, show="variance"),
+    "rate": NumberTable(0.0, 2.0, show="rate"),
+    "mean-by-group": NumberTable(0.0, 1.0, by=("group",), groups=(("x", "y"),)),
+}
+
+
+def noise_cases(name: str, budget: Promise, *, n: int = 10) -> list[Case]:
+    """Laplace noise, and Gaussian noise where the budget admits it."""
+    from onedraw.errors import PromiseRefused
+
+    found: list[Case] = []
+    for law in ("laplace", "gaussian"):
+        try:
+            found.append(noise_case(calibrate(AddedNoise(law), TABLES[name], budget, n=n), label=f"{law}, {name}"))
+        except PromiseRefused:
+            if law == "laplace" and isinstance(budget, ZCDP):
+                raise
+    return found

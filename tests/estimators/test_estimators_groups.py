@@ -1,0 +1,136 @@
+"""Estimators of one column with plain noise: what they publish, as a whole and within groups."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import onedraw as od
+from onedraw.errors import InvalidModel
+
+N = 3000
+_G = np.random.default_rng(8)
+TABLE = pd.DataFrame(
+    {
+        "age": _G.normal(45.0, 15.0, N),
+        "visits": _G.poisson(3.0, N),
+        "sex": _G.choice(["F", "M"], N),
+        "school": _G.choice(["low", "mid", "high"], N),
+        "smoker": _G.choice(["no", "yes"], N, p=[0.8, 0.2]),
+    }
+)
+SEX = {"by": {"sex": ["F", "M"]}}
+ASKED = {
+    "smoker": (lambda **o: od.DPProportion(2.0, classes=["no", "yes"], random_state=1, **o), "proportion_", 0.05),
+    "school": (lambda **o: od.DPCount(2.0, levels=["low", "mid", "high"], random_state=1, **o), "counts_", 30),
+    "age": (lambda **o: od.DPMean(2.0, bounds=(0, 100), random_state=1, **o), "mean_", 2.0),
+    "visits": (lambda **o: od.DPRate(2.0, bounds=(0, 20), random_state=1, **o), "rate_", 0.4),
+}
+
+
+def truth(column, group):
+    part = TABLE if group is None else TABLE[TABLE.sex == group]
+    if column == "smoker":
+        return float((part.smoker == "yes").mean())
+    if column == "school":
+        return [int((part.school == level).sum()) for level in ("low", "mid", "high")]
+    return float(part[column].clip(0, 100).mean())
+
+
+@pytest.mark.parametrize("column", ASKED)
+def test_an_estimate_is_near_the_truth_as_a_whole_and_in_every_group(column):
+    make, name, near = ASKED[column]
+    assert getattr(make().fit(TABLE[column]), name) == pytest.approx(truth(column, None), abs=near)
+    grouped = make(**SEX).fit(TABLE[["sex", column]])
+    assert grouped.groups_ == ["sex=F", "sex=M"]
+    for place, group in enumerate(("F", "M")):
+        assert getattr(grouped, name)[place] == pytest.approx(truth(column, group), abs=near)
+    assert od.verify(grouped.certificate_)
+    assert "may leave one cell and enter another" in str(grouped.guarantee_.assumptions)
+
+
+def test_sums_and_variances_are_what_their_names_say():
+    total = od.DPSum(2.0, bounds=(0, 100), random_state=1).fit(TABLE["age"])
+    assert total.sum_ == pytest.approx(TABLE.age.clip(0, 100).sum(), abs=1000)
+    variance = od.DPVariance(2.0, bounds=(0, 100), random_state=1).fit(TABLE["age"])
+    assert variance.variance_ == pytest.approx(TABLE.age.clip(0, 100).var(), abs=15)
+    low, high = variance.conf_int()[0]
+    assert low < variance.variance_ < high
+    grouped = od.DPSum(2.0, bounds=(0, 100), random_state=1, **SEX).fit(TABLE[["age", "sex"]])
+    assert grouped.sum_.sum() == pytest.approx(TABLE.age.clip(0, 100).sum(), abs=2000)
+    assert grouped.records_.sum() == N
+
+
+def test_frames_rows_and_arrays_of_a_column_and_its_group_are_read_alike():
+    make = ASKED["age"][0]
+    frame = make(**SEX).fit(TABLE[["age", "sex"]])
+    rows = make(**SEX).fit(TABLE[["age", "sex"]].to_numpy().tolist())
+    array = make(**SEX).fit(TABLE[["age", "sex"]].to_numpy())
+    assert frame.mean_.tolist() == rows.mean_.tolist() == array.mean_.tolist()
+
+
+def test_a_cross_table_is_whole_and_its_margins_are_those_of_its_cells():
+    table = od.DPCount(1.0, levels=["low", "mid", "high"], by={"sex": ["F", "M"], "smoker": ["no", "yes"]}).fit(
+        TABLE[["school", "sex", "smoker"]]
+    )
+    assert table.counts_.shape == (4, 3)
+    assert table.counts_.sum() == N
+    assert (table.counts_ == np.rint(table.counts_)).all()
+    low, high = table.conf_int(0.99).T
+    assert ((low <= table.counts_.reshape(-1)) & (table.counts_.reshape(-1) <= high)).all()
+
+
+def test_public_groups_cost_no_more_than_one_group_and_say_so():
+    sizes = [int((TABLE.sex == group).sum()) for group in ("F", "M")]
+    public = od.DPCount(1.0, levels=["no", "yes"], level="yes", group_sizes=sizes, **SEX).fit(TABLE[["smoker", "sex"]])
+    assert public.choice_.best.parameters["scale"] == 1.0
+    assert "is public" in str(public.guarantee_.assumptions)
+    with pytest.raises(InvalidModel, match="sizes declares"):
+        od.DPCount(1.0, levels=["no", "yes"], group_sizes=[1, 2], **SEX).fit(TABLE[["smoker", "sex"]])
+
+
+def test_auto_takes_plain_noise_and_says_why_and_posteriors_stay_by_name():
+    column = TABLE["smoker"]
+    auto = od.DPProportion(1.0, classes=["no", "yes"]).fit(column)
+    assert auto.certificate_.mechanism.name == "AddedNoise"
+    assert "A draw from a posterior would be off by at least" in auto.choice_.why
+    named = od.DPProportion(1.0, classes=["no", "yes"], mechanism="concentrated").fit(column)
+    assert named.certificate_.mechanism.name == "Concentrated"
+    prior = od.DPProportion(1.0, classes=["no", "yes"], prior=(1, 1)).fit(column)
+    assert prior.certificate_.mechanism.name != "AddedNoise"
+    gaussian = od.DPProportion(1.0, classes=["no", "yes"], mechanism="gaussian").fit(column)
+    assert gaussian.choice_.best.mechanism.law == "gaussian"
+
+
+def test_a_pure_budget_gives_a_mean():
+    model = od.DPMean(1.0, delta=0, bounds=(0, 100)).fit(TABLE["age"])
+    assert str(model.guarantee_.promise) == "ε = 1"
+
+
+def test_an_interval_of_a_count_can_be_about_the_population():
+    model = od.DPCount(1.0, levels=["no", "yes"], level="yes").fit(TABLE["smoker"])
+    (records,), (population,) = model.conf_int(), model.conf_int(of="population")
+    assert population[1] - population[0] > 3 * (records[1] - records[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"by": ["sex"]}, "by names one or two columns"),
+        ({"by": {"sex": ["F"]}}, "at least two different"),
+        ({"by": {"a": [1, 2], "b": [1, 2], "c": [1, 2]}}, "by names one or two columns"),
+        ({"by": {"ward": ["F", "M"]}}, "lacks 'ward'"),
+        ({"group_sizes": [1, 2]}, "by names none"),
+        ({"mechanism": "magic"}, "magic"),
+        ({"prior": (1, 1), "by": {"sex": ["F", "M"]}}, "prior"),
+    ],
+)
+def test_what_is_not_declared_is_refused_in_words(options, words):
+    with pytest.raises(InvalidModel, match=words):
+        od.DPMean(1.0, bounds=(0, 100), **options).fit(TABLE[["age", "sex"]] if "by" in options else TABLE["age"])
+
+
+def test_odd_groups_and_cells_count_as_declared():
+    odd = [[1.0, "F"], ["x", None], [None, "unheard of"], [float("inf"), ["M"]], ["short"], 7] * 20
+    plain = [[1.0, "F"], [5.0, "F"], [5.0, "F"], [5.0, "F"], [5.0, "F"], [5.0, "F"]] * 20
+    fits = [od.DPMean(1.0, bounds=(0, 10), random_state=2, **SEX).fit(rows).mean_.tolist() for rows in (odd, plain)]
+    assert fits[0] == fits[1]
