@@ -141,7 +141,7 @@ def gaussian(moved: Array, scale: float) -> tuple[Array, Array]:
 def _normal_cells(edges: Array) -> Array:
     """The mass between neighbouring edges; from the side where its digits are."""
     below, above = special.ndtr(edges), special.ndtr(-edges)
-    return np.where(edges[:-1] > 0.0, above[:-1] - above[1:], below[1:] - below[:-1])
+    return np.asarray(np.where(edges[:-1] > 0.0, above[:-1] - above[1:], below[1:] - below[:-1]))
 
 
 def _gaussian_exactly(moved: Array, scale: float) -> tuple[Array, Array]:
