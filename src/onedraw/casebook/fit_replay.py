@@ -314,4 +314,4 @@ def _response(model: Any, index: int) -> Any:
         return classes[index % len(classes)]
     if isinstance(model, CountRegression):
         return index % (model.largest + 1)
-    return model.response_bound * math.sin(1.0 + index)
+    return getattr(model, "response_bound", 1.0) * math.sin(1.0 + index)

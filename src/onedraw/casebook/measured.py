@@ -1,9 +1,10 @@
 """Draws in measured coordinates, attacked: the moments on the pair that is worst for them, the draw on the one worst for it.
 
 The promise covers an inner mechanism that is chosen in view of the moments, whatever pair it meets, so the audit gives each
-stage its own worst pair, as it does for fits. For the draw these are two rows of norm r in opposite directions, both where
-their slopes are steepest, with a pull of the other records that keeps them there: then every step's gradients differ by
-2L·r, and the iterates of both data sets are AR(1) processes of one variance, apart by the recursion below.
+stage its own worst pair, as it does for fits. For a draw by a convex loss these are two rows of norm r in opposite
+directions, both where their slopes are steepest, with a pull of the other records that keeps them there: then gradients
+differ by 2L·r, exact draws are two Gaussians, and the iterates of noisy gradients AR(1) processes of one variance. For one
+by a β-divergence a record changes the odds of a rare outcome by the whole range.
 
 `replay_measured` runs the program on two neighbouring tables and computes a second time, in plain NumPy, what was handed to
 the noise and what the inner sampler was given: rows in published coordinates with their weights, and the plan's numbers.
@@ -11,14 +12,15 @@ the noise and what the inner sampler was given: rows in published coordinates wi
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from onedraw.errors import WrongCall
-from onedraw.mechanisms import Measured, NoisyGradient, Plan
+from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, Plan
 from onedraw.models import Gaussian, LogCoshRegression, Logistic, Quantile
 from onedraw.privacy import Promise
 from onedraw.samplers import default_sampler
@@ -27,13 +29,20 @@ from onedraw.samplers.fit_noise import Noise
 
 from .case import Case, Pair
 from .convex import eligible
+from .fit_laws import Law, shifted, slope_of
 from .fit_laws import Noise as Spread
-from .fit_laws import shifted, slope_of
 from .fit_replay import Declared, Recorded, neighbours
 
 AR1 = "the bound on the last iterate is attained by AR(1) processes, that on Gaussian sums by a shift"
+LINEAR = (
+    "where losses are linear the posteriors are two Gaussians at the distance the rule allows, and sums are shifted"
+)
+RARE = "a rare outcome that a record makes as likely as its range allows attains it, up to the share it takes from the others"
 NOISES = ("mean_noise", "moments_noise")
 PAIRS = (Pair("each stage on its own worst pair", None, None),)
+
+RARELY = 1e-3
+"""The chance of the outcome that a record makes likelier: the smaller, the nearer its log-ratio comes to the range."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +51,14 @@ class MeasuredCase(Case):
 
     ran: tuple[tuple[str, float], ...] = ()
 
-    weights: ClassVar[tuple[str, ...]] = ("weight",)
     without_draws: ClassVar[str] = "its program is replayed instead, stage by stage, from --budget quick on"
 
     @property
     def mechanism(self) -> str:
-        return "measured noisy-gradient"
+        inner = type(self.plan.mechanism.of).__name__  # type: ignore[attr-defined]
+        return "measured " + {"NoisyGradient": "noisy-gradient", "BetaDivergence": "beta-divergence"}.get(
+            inner, inner.lower()
+        )
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -67,55 +78,85 @@ class MeasuredCase(Case):
         return tuple(replay_measured(self.plan))
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        distances = [*self._sums(), self._path()]
-        return shifted(factor * math.hypot(*distances), Spread(1.0, 1, False)).profile()
+        sums = [(distance, entries) for distance, entries in self._sums() if distance]
+        if not self._pure:
+            distances = [distance for distance, _ in sums]
+            return shifted(factor * math.hypot(*distances, self._shift()), Spread(1.0, 1, False)).profile()
+        laws = [shifted(factor * distance, Spread(1.0, entries, True)) for distance, entries in sums]
+        return functools.reduce(operator.mul, [*laws, rare_outcome(factor * self._range())]).profile()
 
-    def _sums(self) -> list[float]:
-        """How far rows at opposite corners move the mean, and orthogonal ones the moments, in deviations of their noise."""
+    @property
+    def _pure(self) -> bool:
+        return not self.numbers["row_bound"]
+
+    def _sums(self) -> list[tuple[float, int]]:
+        """How far rows at opposite corners move the mean, and orthogonal ones the moments, in scales of their noise."""
         numbers, features = self.numbers, self.plan.model.features
-        measures_response = isinstance(self.plan.model, LogCoshRegression | Quantile)
+        measures_response = not self._pure and isinstance(self.plan.model, LogCoshRegression | Quantile)
         categories: Any = self.plan.mechanism.categories  # type: ignore[attr-defined]
         coded = sum(stop - start for start, stop in categories)
         squared = 4.0 if features.data_norm is not None else 4.0 * (features.count - coded) + 2.0 * len(categories)
-        apart = math.sqrt(2.0) if features.count + measures_response > 1 else 1.0
-        stages = {
-            "mean": math.sqrt(squared + 4.0 * measures_response),
-            "moments": apart * numbers["moment_radius"] ** 2,
-        }
-        return [far / numbers[f"{name}_noise"] for name, far in stages.items() if numbers[f"{name}_noise"]]
+        columns = features.count + measures_response
+        far = math.sqrt(squared + 4.0 * measures_response)
+        apart = (math.sqrt(2.0) if columns > 1 else 1.0) * numbers["moment_radius"] ** 2
+        found = [(far, numbers["mean_noise"], columns), (apart, numbers["moments_noise"], columns * (columns + 1) // 2)]
+        return [(distance / noise, entries) for distance, noise, entries in found if noise]
 
-    def _path(self) -> float:
-        """The distance of the last iterates of two AR(1) processes, in their common deviation."""
+    def _shift(self) -> float:
+        """The distance of the two draws, in their common deviation: both records where they are steepest, at opposite rows."""
         numbers, steepest = self.numbers, slope_of(self.plan.model).steepest
+        precision = numbers["prior_deviation"] ** -2.0
+        pull = numbers["weight"] * 2.0 * steepest * numbers["row_bound"]
+        if "steps" not in numbers:  # an exact draw: Gaussians of the prior's precision
+            return pull / math.sqrt(precision)
         step, steps = numbers["step_size"], int(numbers["steps"])
-        kept = 1.0 - step * numbers["prior_deviation"] ** -2.0
-        pull = step * numbers["weight"] * 2.0 * steepest * numbers["row_bound"]
-        apart = pull * (1.0 - kept**steps) / (1.0 - kept)
+        kept = 1.0 - step * precision
+        apart = step * pull * (1.0 - kept**steps) / (1.0 - kept)
         return float(apart) / math.sqrt(2.0 * step * (1.0 - kept ** (2 * steps)) / (1.0 - kept**2))
+
+    def _range(self) -> float:
+        """2wΔ of a β-divergence; of rounds of candidates Σ 2·W·2^−b."""
+        numbers = self.numbers
+        if "bits" in numbers:
+            widths = [numbers[f"width_{number}"] for number in range(1, int(numbers["rounds"]) + 1)]
+            planned = self.plan.parameters["weight"]
+            return float(2.0 * sum(widths) * 2.0 ** -numbers["bits"] * numbers["weight"] / planned)
+        power, model = numbers["beta"] - 1.0, self.plan.model
+        density = 1.0 if hasattr(model, "classes") else (2.0 * math.pi * model.likelihood.floor) ** -0.5
+        return float(2.0 * numbers["weight"] * density**power / power)
+
+
+def rare_outcome(largest: float) -> Law:
+    """Two outcomes whose odds a record changes by e^``largest``."""
+    odds = np.log(RARELY) - np.log1p(-RARELY)
+    return Law(*(np.array([-np.logaddexp(0.0, -one), -np.logaddexp(0.0, one)]) for one in (odds, odds - largest)))
 
 
 def measured_case(plan: Plan, *, label: str = "") -> MeasuredCase:
-    """The case of any plan of noisy gradients in measured coordinates."""
-    slope_of(plan.model)
-    if not isinstance(getattr(plan.mechanism, "of", None), NoisyGradient):
-        raise WrongCall(f"The audit follows noisy gradients in measured coordinates, not {plan.heading}.")
-    return MeasuredCase(plan, PAIRS, AR1, True, label)
+    """The case of any plan in measured coordinates."""
+    of = plan.mechanism.of  # type: ignore[attr-defined]
+    if isinstance(of, NoisyGradient | Gibbs):
+        slope_of(plan.model)
+        return MeasuredCase(plan, PAIRS, AR1 if isinstance(of, NoisyGradient) else LINEAR, True, label)
+    return MeasuredCase(plan, PAIRS, RARE, True, label)
 
 
-def _cases(model: Any, budget: Promise, *, n: int = 3000, label: str = "") -> list[Case]:
-    plan = eligible(Measured(NoisyGradient()), model, budget, n=n)
-    return [] if plan is None else [measured_case(plan, label=label)]
+def _cases(inner: tuple[Any, ...], model: Any, budget: Promise, *, n: int = 3000, label: str = "") -> list[Case]:
+    plans = [eligible(Measured(of), model, budget, n=n) for of in inner]
+    return [measured_case(plan, label=label) for plan in plans if plan is not None]
 
 
 def logistic_cases(budget: Promise) -> list[Case]:
-    model = Logistic(3, bounds=(-1, 1), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
-    return _cases(model, budget, label="exp-linear loss")
+    rows: dict[str, Any] = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
+    return [
+        *_cases((NoisyGradient(), Gibbs()), Logistic(**rows, loss="exp-linear"), budget, label="exp-linear loss"),
+        *_cases((Candidates(), BetaDivergence()), Logistic(**rows), budget),
+    ]
 
 
 def log_cosh_cases(budget: Promise) -> list[Case]:
-    return _cases(
-        LogCoshRegression(3, bounds=(-1, 1), scaled=True, response_bound=2.0, prior=Gaussian(scale=1.0)), budget
-    )
+    model = LogCoshRegression(3, bounds=(-1, 1), scaled=True, response_bound=2.0, prior=Gaussian(scale=1.0))
+    return _cases((NoisyGradient(), Gibbs()), model, budget)
 
 
 # ── the replay ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,6 +197,11 @@ def _departures_of_the_draw(plan: Plan, declared: Declared, target: Any, publish
     """The inner law's gradient at some places, against Σ a·φ'·z; its rows' reach; its numbers, and its sampler's."""
     numbers, where = plan.parameters, target.problem.coordinates(published)
     law = target.within(where)
+    if not numbers["row_bound"]:
+        same = np.allclose(law.encoded.X, declared.measured(where)[0]) and np.array_equal(
+            law.encoded.y, target.encoded.y
+        )
+        return [] if same else ["the draw is about other rows than the plan declares"]
     found = []
     if np.linalg.norm(law.encoded.X * law.encoded.y[:, 1:], axis=1).max() > numbers["row_bound"]:
         found.append("a row is longer than the plan declares")
@@ -164,6 +210,8 @@ def _departures_of_the_draw(plan: Plan, declared: Declared, target: Any, publish
         wanted = numbers["weight"] * pulls + theta / numbers["prior_deviation"] ** 2
         if not np.allclose(law.gradient(theta), wanted, rtol=1e-6, atol=1e-6):
             found.append("the draw follows another gradient than the plan declares")
+    if "steps" not in numbers:
+        return found
     sampler = default_sampler(plan)[0].of
     if (sampler.steps, sampler.step_size) != (int(numbers["steps"]), numbers["step_size"]):
         found.append("the draw takes other steps than the plan declares")

@@ -69,8 +69,9 @@ class DPLinearRegression(RegressorMixin, NumberEstimator):  # type: ignore[misc]
     variance_floor : float
         The least variance of the residuals; offers the β-divergence posterior, which estimates the variance too.
     mechanism : str, default="auto"
-        "auto" (a fit where there is a response_bound), or one of "fit", "noisy-gradient measured", "least-squares", "least-squares gdp", "noisy-gradient" (with response_bound); "noisy-gradient huber",
-        "gdp huber", "bounded huber"; "candidates", "beta-divergence" (with variance_floor).
+        "auto" (a fit where there is a response_bound), or one of "fit", "least-squares", "least-squares gdp", "noisy-gradient" (with response_bound); "noisy-gradient huber",
+        "gdp huber", "bounded huber"; "candidates", "beta-divergence" (with variance_floor). "noisy-gradient measured", "gdp measured" and, with
+        variance_floor, "candidates measured" and "beta-divergence measured" spend a part of the budget on the columns' moments first.
     effect, noise : float
         Expected standard deviations of the predictor and of a response about it; bear on accuracy only. None: a quarter
         of the response bound each, or 1.

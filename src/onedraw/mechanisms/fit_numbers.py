@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from scipy import optimize
 
@@ -178,7 +177,7 @@ def worth_measuring(setting: Setting, noise: float) -> bool:
     return setting.n * expected >= least_information(setting.width, constant.PLANNED_EDGES) * noise
 
 
-def measuring(setting: Setting, numbers: Any, pure: bool) -> Measuring:
+def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:
     """How the published moments will be read: eigenvalues below a share of the noise's edge are not trusted."""
     edge = numbers.moments.edge(setting.moment_columns, setting.n, pure=pure)
     return Measuring(

@@ -1,43 +1,35 @@
 """The columns' moments first, then a posterior mechanism in the coordinates they give: one budget, two stages.
 
-    mean and second moments of the columns, with noise  →  z = g·(W(v − m), 1), weights a(z) = min(1, r²/‖z‖²)
-    →  the inner mechanism on a(z)·φ(zᵀθ, y), its prior and r fixed beforehand  →  coefficients of the columns as declared
+    mean and second moments of the columns, with noise  →  z = (W(v − m), 1)  →  the inner mechanism on rows z, its prior
+    and all its numbers fixed beforehand  →  coefficients of the columns as declared
 
 Real columns neither fill their ranges nor are uncorrelated, and a posterior mechanism pays for the longest row there
-could be; in measured coordinates a typical row is nearly as long as the longest. The inner promise holds for every value
-of the published moments, so the two compose adaptively. Statement, proof and limits: measured_first.md.
+could be, or lays out its candidates for rows that never come; in measured coordinates rows are about as long as expected
+in every direction. The inner promise holds for every value of the published moments, so the two compose adaptively. What
+differs between inner mechanisms: measured_inner.py. Statement, proof and limits: measured_first.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from fractions import Fraction
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
 
-from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.models import fit_constants as constant
-from onedraw.models.fit_losses import FitLoss
-from onedraw.models.fit_published import Published
-from onedraw.models.fit_target import FitProblem
-from onedraw.models.measured_model import MeasuredModel, MeasuredTarget, published_draws
-from onedraw.models.priors import Gaussian
-from onedraw.privacy import Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance
-from onedraw.privacy.rounding import root_up
+from onedraw.models.fit_published import Measuring, Published
+from onedraw.models.measured_model import MeasuredProblem, MeasuredTarget
+from onedraw.models.moments import MomentColumns
+from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance
 from onedraw.privacy.validation import positive
 
-from .fit_numbers import Setting, measuring, row_bound, shares_of, stage_one
-from .gibbs_rules import gdp_mu
-from .moments_stage import MomentsStage, Spending
+from .measured_inner import Kind, kind_of
+from .moments_stage import MomentsStage, Spending, stage_before
 from .noisy_gradient import NoisyGradient
-from .perturbed_mode import MARGIN, layout_of
 from .plan import Mechanism, Plan, Request, mechanism_from_dict, register_mechanism
-
-PREDICTOR_DEVIATION = 2.0
-"""Under the default prior the predictor of a row of norm r has this standard deviation, as in declared coordinates."""
 
 NOTHING = MomentsStage(0.0, 0.0, 0.0)
 """The columns are taken as declared."""
@@ -45,7 +37,7 @@ NOTHING = MomentsStage(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class DesignNumbers:
-    """What runs before the inner mechanism. Noises are 0 where the columns are taken as declared."""
+    """What runs before the inner mechanism. Noises are 0 where the columns are taken as declared, r where rows are not weighted."""
 
     mean_noise: float
     moments_noise: float
@@ -64,20 +56,21 @@ class DesignNumbers:
     def from_dict(cls, stored: Mapping[str, float]) -> DesignNumbers | None:
         """None unless every number is there, finite and not negative, and those a promise rests on are above 0."""
         values = {field.name: stored.get(field.name, math.nan) for field in fields(cls)}
-        needed = ("row_bound", "prior_deviation", *(("moment_radius",) if values["moments_noise"] else ()))
-        in_range = all(0.0 <= value < 1e75 for value in values.values())
-        return cls(**values) if in_range and all(values[name] > 1e-75 for name in needed) else None
+        needed = ("prior_deviation", *(("moment_radius",) if values["moments_noise"] else ()))
+        in_range = all(value == 0.0 or 1e-75 < value < 1e75 for value in values.values())
+        return cls(**values) if in_range and all(values[name] for name in needed) else None
 
 
 @register_mechanism
 @dataclass(frozen=True)
 class Measured(Mechanism):
-    """``of`` in privately measured coordinates.
+    """``of`` in privately measured coordinates: NoisyGradient, Gibbs, Candidates or BetaDivergence.
 
-    ``share`` of the budget (of μ²) measures the columns; None: the usual one where public numbers say that the moments will
-    stand out of their noise, and none otherwise. 0 takes the columns as declared, and weights their rows all the same.
-    ``categories`` are the (start, stop) of 0/1 columns that code one category. The prior is on the coefficients of measured
-    columns, N(0, ``prior_scale``²) each (None: 2/r): the model's own prior, which is about declared ones, is not used.
+    ``share`` of the budget (of μ², or of ε) measures the columns; None: the usual one where public numbers say that the
+    moments will stand out of their noise, and none otherwise. 0 takes the columns as declared, and weights their rows all
+    the same. ``categories`` are the (start, stop) of 0/1 columns that code one category. The prior is on the coefficients
+    of measured columns, N(0, ``prior_scale``²) each (None: 2/r; of a likelihood the number its model has): what the model
+    says of declared columns is not used.
     """
 
     title: ClassVar[str] = "in measured coordinates"
@@ -93,11 +86,7 @@ class Measured(Mechanism):
         of = mechanism_from_dict(self.of) if isinstance(self.of, Mapping) else self.of
         object.__setattr__(self, "of", of)
         object.__setattr__(self, "categories", tuple((int(start), int(stop)) for start, stop in self.categories))
-        if not isinstance(of, NoisyGradient):
-            raise WrongCall(
-                f"Measured(of=…) takes NoisyGradient(…), but {type(of).__name__} came. Leave out Measured to have it in "
-                "the columns' declared coordinates."
-            )
+        kind_of(of)
         if self.share is not None and not (isinstance(self.share, float | int) and 0.0 <= self.share < 1.0):
             raise WrongCall(
                 f"share is the part of the budget that measures the columns, from 0 up to less than 1, but {self.share!r} "
@@ -106,11 +95,18 @@ class Measured(Mechanism):
         if self.prior_scale is not None:
             object.__setattr__(self, "prior_scale", positive("the prior's scale", self.prior_scale))
 
+    @property
+    def _kind(self) -> Kind:
+        return kind_of(self.of)
+
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), "of": self.of.to_dict(), "categories": [list(pair) for pair in self.categories]}
 
     def closed_form(self, model: Any) -> bool:
         return False
+
+    def default_gamma(self, model: Any, budget: Promise) -> float:
+        return float(self.of.default_gamma(model, budget))
 
     def heading(self, plan: Plan) -> str:
         where = "in measured coordinates" if plan.parameters["moments_noise"] else "with weighted rows"
@@ -119,41 +115,37 @@ class Measured(Mechanism):
     # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
-        setting, total = self._setting(request), gdp_mu(request.exact_budget)
-        numbers = self._numbers(setting, total)
-        model = self._model(setting, numbers)
-        inner = self.of.calibrate(
-            replace(request, model=model, budget=self._left(request, setting, numbers), gamma=0.0)
-        )
-        return self._plan(request, numbers, inner.parameters)
+        kind, columns = self._kind, self._kind.columns(request.model, self.categories)
+        numbers = self._numbers(request, columns)
+        left = kind.left(request.exact_budget, self._ratios(request, columns, numbers))
+        asked = Request(self._model(request, columns, numbers), left, n=request.n, draws=request.draws, records_per_person=request.records_per_person)  # fmt: skip
+        return self._plan(request, numbers, self.of.calibrate(asked).parameters)
 
-    def _numbers(self, setting: Setting, total: float) -> DesignNumbers:
-        """Noise and r; without the stage before where its noise would drown most columns (`fit_constants.LARGEST_EDGE`)."""
-        usual, _, _ = shares_of(setting, measured=True, pure=False, robust=False)
-        share = usual if self.share is None else self.share
-        stage, edge = stage_one(setting, Spending(total, False), share) if share else (NOTHING, 0.0)
+    def _numbers(self, request: Request, columns: MomentColumns) -> DesignNumbers:
+        """Noise, r and prior; without the stage before where its noise would drown most columns."""
+        kind, model = self._kind, request.model
+        total = kind.total(request.exact_budget)
+        share, stage, edge = kind.share(model) if self.share is None else float(self.share), NOTHING, 0.0
+        if share:
+            spending = Spending(total, kind.pure)
+            stage = stage_before(columns, spending, n=request.n, records=request.records_per_person, share=share)
+            edge = stage.edge(columns, request.n, pure=kind.pure)
         if self.share is None and edge > constant.LARGEST_EDGE:
             share, stage = 0.0, NOTHING
-        row = row_bound(setting, total * math.sqrt(1.0 - share), measured=share > 0.0) * (1.0 + 1e-12)
-        prior = self.prior_scale or PREDICTOR_DEVIATION / row
-        return DesignNumbers(stage.mean_noise, stage.moments_noise, stage.moment_radius, row, prior)
-
-    def _left(self, request: Request, setting: Setting, numbers: DesignNumbers) -> Promise:
-        """What the inner mechanism may spend: μ² less that of the moments."""
-        total, spent = gdp_mu(request.exact_budget), self._design_promise(setting, numbers)
-        left = total**2 - (0.0 if spent is None else spent.mu**2)
-        if left <= 0.0:
+        row = kind.row_bound(model, columns, request.n, total, share)
+        if not (share or row):
             raise PromiseRefused(
-                f"Measuring the columns alone spends {spent}, which leaves nothing of {request.budget}. Calibrate with a "
-                "smaller share, or leave it out."
+                f"With n = {request.n:,} and {request.budget} the columns' moments would drown in their noise, so there is "
+                "nothing to measure. Leave out Measured: the mechanism in declared coordinates has the whole budget."
             )
-        return GaussianDP(math.sqrt(left) * MARGIN)
+        prior = self.prior_scale or kind.prior_deviation(model, row)
+        return DesignNumbers(stage.mean_noise, stage.moments_noise, stage.moment_radius, row, prior)
 
     # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         numbers = DesignNumbers.from_dict(parameters)
-        if numbers is None:
+        if numbers is None or (numbers.row_bound > 0.0) is self._kind.pure:
             raise PromiseRefused(
                 "A draw in measured coordinates needs its noises, radius, r and prior; those stated are not."
             )
@@ -162,46 +154,40 @@ class Measured(Mechanism):
         return self._plan(request, numbers, parameters)
 
     def _plan(self, request: Request, numbers: DesignNumbers, parameters: Mapping[str, float]) -> Plan:
-        setting = self._setting(request)
-        inner = self._inner(request, setting, numbers, parameters)
-        before = "the columns' moments (Gaussian noise), then, adaptively: " if numbers.moments_noise else ""
+        inner = self._inner(request, numbers, parameters)
+        noise = "pure" if self._kind.pure else "Gaussian"
+        before = f"the columns' moments ({noise} noise), then, adaptively: " if numbers.moments_noise else ""
         guarantee = Guarantee(
-            self._together(setting, numbers, inner.guarantee.promise), Neighbours.REPLACE_ONE, request.unit,
+            self._together(request, numbers, inner.guarantee.promise), Neighbours.REPLACE_ONE, request.unit,
             before + inner.guarantee.theorem, (*self._assumptions(numbers), *inner.guarantee.assumptions),
         )  # fmt: skip
         return Plan(self, request, tuple({**numbers.to_dict(), **inner.parameters}.items()), guarantee)
 
     def inner(self, plan: Plan) -> Plan:
-        """The plan of the mechanism within: about measured rows, under what the moments leave of the budget."""
-        setting, numbers = self._read(plan)
-        return self._inner(plan.request, setting, numbers, plan.parameters)
+        """The plan of the mechanism within, about measured rows."""
+        return self._inner(plan.request, _numbers_of(plan), plan.parameters)
 
     def promise_with(self, plan: Plan, inner: Promise) -> Promise:
         """What the moments and something that keeps ``inner`` for all values of theirs promise together."""
-        return self._together(*self._read(plan), inner)
+        return self._together(plan.request, _numbers_of(plan), inner)
 
-    def _inner(
-        self, request: Request, setting: Setting, numbers: DesignNumbers, parameters: Mapping[str, float]
-    ) -> Plan:
+    def _inner(self, request: Request, numbers: DesignNumbers, parameters: Mapping[str, float]) -> Plan:
+        kind, columns = self._kind, self._kind.columns(request.model, self.categories)
+        left = kind.left(request.exact_budget, self._ratios(request, columns, numbers))
+        within = kind.within(request, self._model(request, columns, numbers), left)
         own = set(numbers.to_dict())
-        within = replace(
-            request, model=self._model(setting, numbers), budget=self._left(request, setting, numbers), gamma=0.0
-        )
         inner: Plan = self.of.plan(within, {name: value for name, value in parameters.items() if name not in own})
         return inner
 
-    def _together(self, setting: Setting, numbers: DesignNumbers, inner: Promise) -> Promise:
-        spent = self._design_promise(setting, numbers)
-        if spent is None:
-            return inner
-        assert isinstance(inner, GaussianDP)
-        return GaussianDP(root_up(Fraction(spent.mu) ** 2 + Fraction(inner.mu) ** 2))
+    def _together(self, request: Request, numbers: DesignNumbers, inner: Promise) -> Promise:
+        columns = self._kind.columns(request.model, self.categories)
+        ratios = self._ratios(request, columns, numbers)
+        return self._kind.together(ratios, inner) if ratios else inner
 
     @staticmethod
-    def _design_promise(setting: Setting, numbers: DesignNumbers) -> GaussianDP | None:
-        """Of mean and second moments, for a person's records: sensitivity over noise, squares added."""
-        ratios = numbers.moments.ratios(setting.moment_columns, setting.k)
-        return GaussianDP(root_up(sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0)))) if ratios else None
+    def _ratios(request: Request, columns: MomentColumns, numbers: DesignNumbers) -> list[float]:
+        """What mean and second moments spend, for a person's records."""
+        return numbers.moments.ratios(columns, request.records_per_person)
 
     @staticmethod
     def _assumptions(numbers: DesignNumbers) -> tuple[Assumption, ...]:
@@ -220,20 +206,24 @@ class Measured(Mechanism):
     def target(self, plan: Plan, summary: Any) -> MeasuredTarget:
         return MeasuredTarget(self.problem(plan), summary, self.inner(plan))
 
-    def problem(self, plan: Plan) -> FitProblem:
+    def problem(self, plan: Plan) -> MeasuredProblem:
         """Everything public of the stage before, and of the way back to the columns."""
-        setting, numbers = self._read(plan)
-        return FitProblem(
-            plan.n, setting.layout, setting.loss, numbers.to_dict(), measuring(setting, numbers, False), pure=False,
-            robust=False, response_scale=plan.model.response_scale,
+        numbers, columns, pure = _numbers_of(plan), self._kind.columns(plan.model, self.categories), self._kind.pure
+        how = Measuring(
+            floor=constant.FLOOR * numbers.moments.edge(columns, plan.n, pure=pure),
+            row_bound=numbers.row_bound or math.sqrt(columns.layout.width),
+            response=columns.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD, threshold=constant.THRESHOLD,
+            least_residual=constant.LEAST_RESIDUAL,
         )  # fmt: skip
+        scale = float(getattr(plan.model, "response_scale", 1.0))
+        return MeasuredProblem(plan.n, columns, numbers.to_dict(), how, pure, scale)
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
-        setting, numbers = self._read(plan)
+        numbers, columns = _numbers_of(plan), self._kind.columns(plan.model, self.categories)
         sizes = {
-            "mean": setting.moment_columns.count if numbers.mean_noise else 0,
-            "moments": setting.moment_columns.entries if numbers.moments_noise else 0,
-            "draws": plan.draws * setting.layout.width,
+            "mean": columns.count if numbers.mean_noise else 0,
+            "moments": columns.entries if numbers.moments_noise else 0,
+            "draws": plan.draws * len(plan.model.parameter_names),
         }
         return {name: size for name, size in sizes.items() if size}
 
@@ -241,29 +231,14 @@ class Measured(Mechanism):
         """All draws, for encoded rows."""
         found = {name: np.asarray(values, dtype=np.float64) for name, values in stages.items()}
         published = Published(np.zeros(0), found.get("mean"), found.get("moments"))
-        return published_draws(self.problem(plan), published, found["draws"].reshape(plan.draws, -1))
+        return self.problem(plan).encoded_draws(published, found["draws"].reshape(plan.draws, -1))
 
-    # ── parts ──────────────────────────────────────────────────────────────────────────────────────────────
+    def _model(self, request: Request, columns: MomentColumns, numbers: DesignNumbers) -> Any:
+        measured = numbers.moments_noise > 0.0
+        return self._kind.model(request.model, columns, numbers.row_bound, numbers.prior_deviation, measured=measured)
 
-    def _read(self, plan: Plan) -> tuple[Setting, DesignNumbers]:
-        numbers = DesignNumbers.from_dict(plan.parameters)
-        assert numbers is not None
-        return self._setting(plan.request), numbers
 
-    def _setting(self, request: Request) -> Setting:
-        model: Any = request.model
-        loss = getattr(model, "fit_loss", None)
-        if not isinstance(loss, FitLoss):
-            raise UnsupportedBudget(
-                f"{type(model).__name__} has no loss of one predictor, convex, smooth and of bounded slope, that could be put "
-                "into measured coordinates. Use Logistic, LogCoshRegression, Quantile, HuberisedHinge or CountRegression."
-            )
-        layout = layout_of(model, self.categories)
-        return Setting(layout, loss, request.n, request.records_per_person, intervals=False)
-
-    @staticmethod
-    def _model(setting: Setting, numbers: DesignNumbers) -> MeasuredModel:
-        assert isinstance(setting.loss, FitLoss)
-        prior = Gaussian(scale=numbers.prior_deviation)
-        layout, variance = setting.layout, 1.0 if numbers.moments_noise else constant.LEAST_SPREAD
-        return MeasuredModel(setting.loss, layout.columns, layout.intercept, numbers.row_bound, prior, variance)
+def _numbers_of(plan: Plan) -> DesignNumbers:
+    numbers = DesignNumbers.from_dict(plan.parameters)
+    assert numbers is not None
+    return numbers

@@ -6,13 +6,17 @@ Mallows' weight depends on the record's row and on published numbers alone, so t
 like any other, for every m, W and g: ‖∇ℓ‖ = a|φ'|‖z‖ ≤ L·r and ∇²ℓ = aφ''zzᵀ ⪯ M·r². These two constants are all that
 the theorems of Gibbs posteriors and noisy gradients ask of a record; r is fixed before the records are read, and so is
 the prior, which is on the coefficients of z. Weights, unlike shortened rows, leave a well specified model consistent.
+
+A β-divergence is bounded whatever the row is, so for it rows need neither weights nor bounds (`beta_regression`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,11 +28,11 @@ from onedraw.privacy.rounding import fraction_up
 from .convex_model import ConvexModel
 from .features import Features
 from .fit_losses import FitLoss
-from .fit_published import Coordinates, Published
-from .fit_target import FitProblem, FitTarget
+from .fit_published import Coordinates, Measuring, Published, coordinates
 from .losses import Interval, LinearLoss, product_up
-from .measured import INSIDE, mallows
+from .measured import INSIDE, Layout, mallows
 from .model import Bound
+from .moments import MomentColumns
 from .priors import Gaussian
 from .row_model import Encoded
 
@@ -114,36 +118,75 @@ class MeasuredModel(ConvexModel):
         }
 
 
+@dataclass(frozen=True)
+class MeasuredProblem:
+    """Everything public of the stage before, and of the way back to the columns.
+
+    ``numbers`` are the plan's. Where its ``row_bound`` is 0, rows enter as they are, with responses in their own unit.
+    """
+
+    n: int
+    moment_columns: MomentColumns
+    numbers: Mapping[str, float]
+    measuring: Measuring
+    pure: bool
+    response_scale: float
+
+    @property
+    def layout(self) -> Layout:
+        return self.moment_columns.layout
+
+    @property
+    def weighted(self) -> bool:
+        return self.numbers["row_bound"] > 0.0
+
+    def coordinates(self, published: Published) -> Coordinates:
+        where = coordinates(self.layout, self.measuring, self.n, published.mean, published.moments)
+        return where if self.weighted else replace(where, stretch=1.0)
+
+    def encoded_draws(self, published: Published, draws: Array) -> Array:
+        """Draws of coefficients of z, one row each, as those of encoded rows; a variance, which comes last, stays as it is."""
+        where, width = self.coordinates(published), self.layout.width
+        change = self.layout.encoded_coefficients(where.mean, where.root, where.stretch)
+        result = np.array(draws, dtype=np.float64)
+        result[:, :width] = draws[:, :width] @ change.T
+        if self.measuring.response:
+            result[:, :width] *= where.unit * self.response_scale
+            if self.layout.intercept:
+                result[:, width - 1] += where.centre * self.response_scale
+        return result
+
+
 @dataclass(frozen=True, eq=False)
 class MeasuredTarget:
     """A release in measured coordinates with its records, as private as they are: first the design, then the draw.
 
-    ``plan`` is the inner plan, about a `MeasuredModel`.
+    ``plan`` is the inner plan, about a model of measured rows.
     """
 
-    problem: FitProblem
+    problem: MeasuredProblem
     encoded: Encoded
     plan: Any
 
     def __repr__(self) -> str:
         return f"MeasuredTarget(n={self.encoded.n}, columns={self.problem.layout.columns}, records=<private>)"
 
-    @property
-    def design(self) -> FitTarget:
-        """What the stage before is about."""
-        return FitTarget(self.problem, self.encoded)
+    def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
+        """Σ over the records, in whole numbers: the only way the stage before reads them."""
+        return np.asarray(self._records.sum(statistic, *public))
+
+    @cached_property
+    def _records(self) -> Any:
+        from .exact_sums import Blocks
+
+        return Blocks.of(self.encoded.X, self.encoded.y / self.problem.response_scale)
 
     def within(self, where: Coordinates) -> Any:
         """The inner plan's law for the records in published coordinates; what a record becomes depends on it alone."""
-        problem, layout = self.problem, self.problem.layout
-        z = np.asarray(layout.measured(self.encoded.X, where.mean, where.root, where.stretch))
-        weights = np.asarray(mallows(z, INSIDE * problem.numbers["row_bound"]))
-        responses = (self.encoded.y / problem.response_scale - where.centre) / where.unit
-        inner = replace(self.encoded, X=z, y=np.column_stack([responses, weights]))
-        return self.plan.mechanism.target(self.plan, inner)
-
-
-def published_draws(problem: FitProblem, published: Published, draws: Array) -> Array:
-    """Draws of coefficients of z, one row each, as those of encoded rows: post-processing of what was published."""
-    where = problem.coordinates(published)
-    return np.asarray(draws @ problem.encoded_coefficients(where).T + problem.encoded_shift(where))
+        problem = self.problem
+        rows = np.asarray(problem.layout.measured(self.encoded.X, where.mean, where.root, where.stretch))
+        responses = self.encoded.y
+        if problem.weighted:
+            weights = np.asarray(mallows(rows, INSIDE * problem.numbers["row_bound"]))
+            responses = np.column_stack([(responses / problem.response_scale - where.centre) / where.unit, weights])
+        return self.plan.mechanism.target(self.plan, replace(self.encoded, X=rows, y=responses))

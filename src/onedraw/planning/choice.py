@@ -217,7 +217,7 @@ def _plans(
     accepted: Collection[str],
 ) -> list[Choice]:
     """The variant's plans: one, or noisy-gradient paths of several lengths; for replicated draws the narrowest interval."""
-    if isinstance(variant.mechanism, BetaDivergence) and not accepted:
+    if isinstance(_drawing(variant.mechanism), BetaDivergence) and not accepted:
         raise PromiseRefused(
             "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
             'the risk by name with accept="estimated" or accept="assumed".'
@@ -254,9 +254,16 @@ def _plans(
     return found
 
 
+def _drawing(mechanism: Any) -> Any:
+    """The mechanism that draws: of one in measured coordinates the inner one."""
+    return mechanism.of if isinstance(mechanism, Measured) else mechanism
+
+
 def _reserve(mechanism: Any, budget: Promise, accepted: Collection[str]) -> float | None:
     """Half of δ for a chain whose distance is estimated, which only a δ can pay for; None: the mechanism's own."""
-    if not (isinstance(mechanism, BetaDivergence) and "estimated" in accepted and isinstance(budget, ApproxDP)):
+    if not (
+        isinstance(_drawing(mechanism), BetaDivergence) and "estimated" in accepted and isinstance(budget, ApproxDP)
+    ):
         return None
     return total_variation_within(budget.stated_epsilon, 0.5 * budget.stated_delta)
 
@@ -296,7 +303,9 @@ def why_taken(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -
     rank = "the first" if math.isnan(best.expected.private) else "the smallest"
     if any(choice.expected.private < best.expected.private for choice in eligible):
         rank = "nearly the smallest, and whatever the columns are like,"
-    chains = any(isinstance(choice.plan.mechanism, BetaDivergence) for choice in eligible)  # eligible only if accepted
+    chains = any(
+        isinstance(_drawing(choice.plan.mechanism), BetaDivergence) for choice in eligible
+    )  # eligible only if accepted
     word = "proven, or accepted by name," if chains else "proven"
     return (
         f"{best.name}: {error}, {rank} of {len(eligible)} mechanism{'' if len(eligible) == 1 else 's'} {word} for {budget} with n = {n:,}{compared}. "

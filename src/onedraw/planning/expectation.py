@@ -95,12 +95,12 @@ def _in_measured_coordinates(plan: Plan, design: Design) -> Expectation:
     its direction's, which has variance 1; of numbers both are in units of a residual."""
     assert isinstance(plan.mechanism, Measured)
     within, model = plan.mechanism.inner(plan), plan.model
-    unit = design.noise if design.numeric else 1.0
+    unit = design.noise if plan.parameters["row_bound"] and design.numeric else 1.0
     variance = 1.0 if plan.parameters["moments_noise"] else FILLED
     features = Features(
         model.features.count, math.sqrt(variance * model.features.count), intercept=model.features.intercept
     )
-    found = moments_of(within, Design(features, design.effect / unit, 1.0, numeric=design.numeric))
+    found = moments_of(within, Design(features, design.effect / unit, design.noise / unit, numeric=design.numeric))
     if found is None:
         return UNKNOWN
     columns, one = features.count, float(features.intercept)

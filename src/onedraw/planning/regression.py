@@ -241,14 +241,20 @@ class Regression:
         return (*fit, *self._measured(), *builders[self.kind]())
 
     def _measured(self) -> list[Variant]:
-        """The columns' moments first: for the losses of fits, unless a prior was declared, which is about columns as they are."""
+        """The columns' moments first, unless a prior was declared, which is about columns as they are: noisy gradients and
+        Gibbs posteriors of the fit's loss, and what selects or draws by a β-divergence."""
         if self.fit is None or self.outputs > 1 or self.prior_scale is not None:
             return []
         sizes = {} if self.kind in RESIDUALS else self._sizes  # numbers are measured in units of their residuals
+        inner = [
+            Variant("noisy-gradient", self.fit.model, NoisyGradient(**sizes)),
+            Variant("gdp", self.fit.model, Gibbs("gdp")),
+        ]
+        others = self._logistic() if self.kind == "logistic" else self._gaussian() if self.kind == "linear" else []
+        inner += [one for one in others if one.name in ("candidates", "beta-divergence")]
         return [
-            Variant(
-                "noisy-gradient measured", self.fit.model, Measured(NoisyGradient(**sizes), categories=self.categories)
-            )
+            Variant(f"{one.name} measured", one.model, Measured(one.mechanism, categories=self.categories))
+            for one in inner
         ]
 
     def variant(self, name: str) -> Variant:

@@ -16,13 +16,17 @@ import numpy as np
 
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused
+from onedraw.models.beta_target import BetaTarget
 from onedraw.models.fit_published import Published
-from onedraw.models.measured_model import MeasuredTarget, published_draws
+from onedraw.models.measured_model import MeasuredTarget
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure
 from onedraw.samplers.randomness import KEY_BYTES
 from onedraw.samplers.sample import Sample
 from onedraw.samplers.stored import sampler_from_dict
+
+LARGEST = 1e200
+"""Draws are cut here before they are rounded: no prior gives such a number a chance."""
 
 LATTICE_BITS = 20
 """The draw is rounded to about a millionth of its prior's deviation, as every draw that leaves is."""
@@ -50,6 +54,8 @@ class MeasuredFirst:
         found: privacy.Exactness = self.of.exactness(plan.mechanism.inner(plan))
         if isinstance(found, privacy.LastIterate | privacy.AsRun):
             return type(found)(plan.mechanism.promise_with(plan, found.promise))
+        if isinstance(found, privacy.Exact) and not found.numeric:  # the moments' noise is not made of whole numbers
+            return privacy.Exact("after moments with noise of real variates")
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,10 +66,13 @@ class MeasuredFirst:
         published = design(target, Noise(generator, pure=target.problem.pure))
         law = target.within(target.problem.coordinates(published))
         inner = self.of.run(law, self._randomness(generator), size=size)
-        draws = _rounded(inner.draws.reshape(size, -1), target.plan.model.prior_scale)
+        draws = inner.draws.reshape(size, -1)
+        if isinstance(law, BetaTarget):  # drawn from in unconstrained coordinates
+            draws = np.clip(target.plan.model.constrain(draws), -LARGEST, LARGEST)
+        draws = _rounded(draws, target.plan.model.prior_scale)
         found = {"mean": published.mean, "moments": published.moments, "draws": draws.ravel()}
         return Sample(
-            published_draws(target.problem, published, draws),
+            target.problem.encoded_draws(published, draws),
             inner.diagnostics,
             {name: value.tolist() for name, value in found.items() if value is not None},
         )
@@ -80,7 +89,7 @@ class MeasuredFirst:
 def design(target: MeasuredTarget, noise: Noise) -> Published:
     """Mean and second moments of the columns as they leave, where the plan measures them."""
     problem = target.problem
-    mean, moments = measure(target.design.sum, problem.n, problem.moment_columns, problem.numbers, noise)
+    mean, moments = measure(target.sum, problem.n, problem.moment_columns, problem.numbers, noise)
     return Published(np.zeros(0), mean, moments)
 
 
