@@ -120,9 +120,10 @@ def test_the_choice_of_a_fit_says_what_it_measures_and_what_to_expect_of_which_d
     errors_by_design = [design.expected.private for design in found.eligible[0].designs]
     assert len(errors_by_design) == 6
     assert errors_by_design[0] == min(errors_by_design) == found.eligible[0].expected.private
-    assert "measures the columns' moments first" in found.why
+    assert "first measures how the columns spread" in found.why
     assert "standard errors" in found.why
-    assert f"{errors_by_design[0]:.3g} to {max(errors_by_design):.3g}" in found.expectation
+    assert f": {errors_by_design[0]:.3g} (columns" in found.expectation
+    assert f" to {max(errors_by_design):.3g} (columns" in found.expectation
     assert not any(f"{error:.3g}" in found.why for error in errors_by_design)
     assert "before any record was read" in found.why
 
