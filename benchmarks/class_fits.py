@@ -45,6 +45,7 @@ class OneAgainstRest(ClassLoss):
     slope_bound = property(lambda self: 0.5 * math.sqrt(self.classes))
     curvature_bound = property(lambda self: 0.5)
     usual_information = property(lambda self: 0.15)
+    spends = "labels"
     blocks = property(lambda self: self.classes)
     contrasts = property(lambda self: np.eye(self.classes))
 
@@ -146,26 +147,24 @@ def losses_of(X, y):
     from sklearn.linear_model import LogisticRegression
 
     classes, found, plain = int(y.max()) + 1, {}, []
+    n = min(len(X), MOST) - min(len(X), MOST) // 5
+    plans = {
+        (epsilon, kind): calibrate(PerturbedMode(intervals=False, pure=False), asked(kind, X.shape[1], classes), od.ApproxDP(epsilon, DELTA), n=n)
+        for epsilon in EPSILONS for kind in LOSSES
+    }  # fmt: skip
     for split in range(SPLITS):
         order = np.random.default_rng(split).permutation(len(X))[:MOST]
         test, train = order[: len(order) // 5], order[len(order) // 5 :]
         rows = np.column_stack([X, np.ones(len(X))])
-        for epsilon in EPSILONS:
-            for kind in LOSSES:
-                plan = calibrate(
-                    PerturbedMode(intervals=False, pure=False),
-                    asked(kind, X.shape[1], classes),
-                    od.ApproxDP(epsilon, DELTA),
-                    n=len(train),
-                )
-                published = Stages(
-                    plan.target(Encoded(len(train), rows[train], y[train].astype(float))),
-                    Noise(np.random.default_rng(split), pure=False),
-                ).run()
-                scores = rows[test] @ plan.mechanism.result(plan, published.to_dict()).estimate.reshape(classes, -1).T
-                logs = special.log_expit(scores) if kind == "one against the rest" else scores
-                logs = logs - special.logsumexp(logs, axis=1, keepdims=True)
-                found.setdefault((epsilon, kind), []).append(-logs[np.arange(len(test)), y[test]].mean())
+        for (epsilon, kind), plan in plans.items():
+            published = Stages(
+                plan.target(Encoded(len(train), rows[train], y[train].astype(float))),
+                Noise(np.random.default_rng(split), pure=False),
+            ).run()
+            scores = rows[test] @ plan.mechanism.result(plan, published.to_dict()).estimate.reshape(classes, -1).T
+            logs = special.log_expit(scores) if kind == "one against the rest" else scores
+            logs = logs - special.logsumexp(logs, axis=1, keepdims=True)
+            found.setdefault((epsilon, kind), []).append(-logs[np.arange(len(test)), y[test]].mean())
         model = LogisticRegression(C=1e4, max_iter=3000).fit(X[train], y[train])
         plain.append(-model.predict_log_proba(X[test])[np.arange(len(test)), np.searchsorted(model.classes_, y[test])].mean())  # fmt: skip
     return len(train), found, plain
@@ -195,10 +194,12 @@ def flat(rng, n, columns):
 
 
 CELLS = [
-    ("uniform", flat, 3, 0.0, 8000, 1.0), ("uniform", flat, 3, 0.0, 20000, 1.0), ("uniform", flat, 3, 0.0, 3000, 5.0),
-    ("skewed, correlated", skew, 3, 0.0, 20000, 1.0), ("one rare class", flat, 3, (0.0, 0.0, -2.5), 20000, 1.0),
-    ("uniform, 4 classes", flat, 4, 0.0, 20000, 1.0), ("uniform, 6 classes", flat, 6, 0.0, 20000, 5.0),
+    ("uniform", flat, 3, 0.6, 0.0, 8000, 1.0), ("uniform", flat, 3, 0.6, 0.0, 20000, 1.0), ("uniform", flat, 3, 0.6, 0.0, 3000, 5.0),
+    ("strong effects", flat, 3, 1.2, 0.0, 20000, 1.0), ("skewed, correlated", skew, 3, 0.6, 0.0, 20000, 1.0),
+    ("one rare class", flat, 3, 0.6, (0.0, 0.0, -2.5), 20000, 1.0), ("uniform, 4 classes", flat, 4, 0.6, 0.0, 20000, 1.0),
+    ("uniform, 6 classes", flat, 6, 0.6, 0.0, 20000, 5.0),
 ]  # fmt: skip
+"""Design, classes, deviation of the true coefficients, shifts of the classes, n and ε."""
 
 
 def usual_errors(X, truth):
@@ -213,8 +214,8 @@ def usual_errors(X, truth):
 def covered():
     lines = ["| design | n, ε | given | coverage of those given (worst coefficient) | would-be coverage of those refused | width over the usual one |", "| --- " * 6 + "|"]  # fmt: skip
     failed = 0
-    for name, design, classes, shift, n, epsilon in CELLS:
-        truth = np.random.default_rng(classes).normal(0.0, 1.0, (classes, 4))
+    for name, design, classes, scale, shift, n, epsilon in CELLS:
+        truth = np.random.default_rng(classes).normal(0.0, scale, (classes, 4))
         truth[:, 3] += shift
         truth -= truth.mean(axis=0)
         model = Softmax(3, bounds=(-1, 1), scaled=True, classes=list(range(classes)), prior=Gaussian(scale=1.0))

@@ -110,7 +110,11 @@ class Setting:
 
 def shares_of(setting: Setting, *, measured: bool, pure: bool, robust: bool) -> tuple[float, float, float]:
     """(moments, information, variability); those of stages that do not run are 0."""
-    moments, information, variability = constant.SHARES["labels" if robust else setting.loss.unit]
+    moments, information, variability = constant.SHARES[setting.loss.spends]
+    if robust and not variability:  # which must then be measured too
+        moments, information, variability = constant.SHARES[
+            "pairs" if isinstance(setting.loss, ClassLoss) else "labels"
+        ]
     moments = (constant.PURE_MOMENTS if pure else moments) if measured else 0.0
     return (moments, information, variability) if setting.intervals else (moments, 0.0, 0.0)
 
@@ -173,7 +177,7 @@ def worth_measuring(setting: Setting, noise: float) -> bool:
     if isinstance(setting.loss, ClassLoss):
         expected = setting.loss.usual_information
     else:
-        expected = constant.EXPECTED_INFORMATION["quantile" if setting.loss.level is not None else setting.loss.unit]
+        expected = constant.EXPECTED_INFORMATION[setting.loss.spends]
     return setting.n * expected >= least_information(setting.width, constant.PLANNED_EDGES) * noise
 
 

@@ -61,6 +61,8 @@ class ClassLoss(abc.ABC):
 
     unit: ClassVar[Literal["labels"]] = "labels"
     level: ClassVar[None] = None
+    spends: ClassVar[str]
+    """Which shares of a budget its stages have (`fit_constants.SHARES`)."""
 
     @property
     def blocks(self) -> int:
@@ -119,6 +121,8 @@ class ClassLoss(abc.ABC):
 class SoftmaxClasses(ClassLoss):
     """log Σe^u − u_y."""
 
+    spends: ClassVar[str] = "softmax"
+
     @property
     def slope_bound(self) -> float:
         return up(math.sqrt(2.0))
@@ -159,6 +163,8 @@ class SoftmaxClasses(ClassLoss):
 @dataclass(frozen=True)
 class Pairs(ClassLoss):
     """Σ_{j≠y} ψ(u_y − u_j), ψ exp-linear: every two classes compared."""
+
+    spends: ClassVar[str] = "pairs"
 
     @property
     def slope_bound(self) -> float:

@@ -4,10 +4,15 @@ Sources: mathematics-3 §1–§3. "Edge" is the spectral edge of the noise in th
 squared columns; columns lie in [−1, 1], so a column that fills its range evenly has variance 1/3.
 """
 
-SHARES = {"labels": (0.15, 0.125, 0.125), "counts": (0.15, 0.20, 0.0), "measured": (0.20, 0.125, 0.125)}
+SHARES = {
+    "labels": (0.15, 0.125, 0.125), "counts": (0.15, 0.20, 0.0), "measured": (0.20, 0.125, 0.125),
+    "quantile": (0.20, 0.30, 0.03), "hinge": (0.15, 0.225, 0.025), "pairs": (0.15, 0.25, 0.05), "softmax": (0.15, 0.25, 0.0),
+}  # fmt: skip
 """Of μ² (of ε for a pure promise): moments, information, variability; the mode has the rest. Numbers need their residual
 deviation from the moments as well, hence more. Counts have K ⪯ H under the model (Var min(N, Y) ≤ Cov(N, min(N, Y))), and
-the bound Y² on one record's share of K would drown it: H serves for both unless ``robust`` is asked for."""
+the bound Y² on one record's share of K would drown it: H serves for both unless ``robust`` is asked for. So it does for
+softmax, where K = H. Of several classes the information is a larger matrix, and a record's share of it longer: it needs more.
+So do quantiles and hinges, whose curvature is all in a narrow window, a few records' large shares, while slopes stand out anyway."""
 
 PURE_MOMENTS = 0.25
 """Under a pure promise the noise of the moments grows with the number of columns squared: they need more."""
@@ -85,6 +90,7 @@ EDGES, PLANNED_EDGES = 2.0, 3.0
 """… and at least this many times √(2p)·s, to which the noise of a p×p matrix alone reaches: three times for a plan to count on
 it, whose expected information is that of a usual direction, not of the weakest."""
 
-EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5, "quantile": 0.25}
+EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5, "quantile": 0.25, "hinge": 0.3}
 """Information of a record in measured coordinates that a plan counts on when it decides whether to measure it at all: pq
-at a predictor of standard deviation 1.5, a rate of about one half, log-cosh at its threshold, a density at a quartile."""
+at a predictor of standard deviation 1.5, a rate of about one half, log-cosh at its threshold, a density at a quartile, a window of width ½
+with a seventh of the records."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from .losses import ExpLinearLoss, LogisticLoss, array_module
+from .losses import ExpLinearLoss, HuberisedHingeLoss, LogisticLoss, array_module
 
 Sides = Literal["one-sided", "two-sided", "pinball", "counts"]
 
@@ -39,6 +39,13 @@ class FitLoss:
 
     blocks: ClassVar[int] = 1
     """Coefficient vectors in a mode; several classes have more (`fit_classes`)."""
+
+    @property
+    def spends(self) -> str:
+        """Which shares of a budget its stages have (`fit_constants.SHARES`)."""
+        if isinstance(self.kernel, HuberisedHingeLoss):
+            return "hinge"
+        return self.unit if self.level is None else "quantile"
 
     def slope(self, predictor: Any, response: Any) -> Any:
         return self.kernel.slope(predictor, response)
