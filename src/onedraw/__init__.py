@@ -44,6 +44,7 @@ _NAMES = {
     **dict.fromkeys(("AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "Measured", "BetaDivergence", "Candidates", "ExponentialQuantiles", "Plan", "calibrate"), "mechanisms"),
     **dict.fromkeys(("Gaussian", "NormalInverseGamma"), "models"),
     **dict.fromkeys(("Ledger",), "ledger"),
+    **dict.fromkeys(("plan",), "planning"),
     **dict.fromkeys(("release", "Release", "Certificate", "load", "verify"), "release"),
     **dict.fromkeys(
         (

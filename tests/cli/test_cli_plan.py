@@ -196,3 +196,14 @@ def test_a_wrong_call_is_one_paragraph_and_writes_nothing(run, no_records, chang
     assert not out
     assert sorted(path.name for path in no_records.iterdir()) == before
     assert (no_records / "old.png").read_text() == "precious"
+
+
+def test_a_plan_is_written_for_an_officer_to_sign_and_never_over_a_file(run, hospital):
+    ask = ("plan", "--schema", "ill.yaml", "--target", "ill", "--model", "logistic", "--epsilon", 1, "--rows", 300)
+    code, out, err = run(*ask, "--report", "plan.html")
+    assert code == 0, err
+    assert "Plan written to plan.html." in out
+    assert "To be signed" in (hospital / "plan.html").read_text()
+    code, _, err = run(*ask, "--report", "plan.html")
+    assert code == 2
+    assert "exists already" in err

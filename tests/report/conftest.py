@@ -130,3 +130,13 @@ def table(releases):
     return CoefficientTable(
         (*COLUMNS, "intercept"), centre, centre - spread, centre + spread, 0.95, 0.3 * spread, 0.4 * spread
     )
+
+
+@pytest.fixture(scope="session")
+def planned():
+    columns = {
+        "age": {"kind": "number", "lower": 18, "upper": 98, "missing": 50},
+        "ward": {"kind": "category", "levels": ["<a>", "b"], "missing": "b"},
+        "cost": {"kind": "number", "lower": 0, "upper": 9000, "missing": 4000},
+    }
+    return od.plan({"dataset": "p", "columns": columns}, "cost", "linear", epsilon=2.0, n=3000)

@@ -44,13 +44,14 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def files(releases, books, table, tmp_path_factory):
+def files(releases, books, table, planned, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     return {
         "logistic": write_report(releases["logistic"], folder / "logistic.html", ledger=books, interval=table),
         "proportion": write_report(releases["proportion"], folder / "proportion.html", ledger=books),
         "histogram": write_report(releases["histogram"], folder / "histogram.html"),
         "network": write_report(releases["network"], folder / "network.html"),
+        "plan": planned.report(folder / "plan.html"),
         "many": write_report(releases["many"], folder / "many.html"),
     }
 
@@ -88,7 +89,7 @@ def look(browser, file, *, width, scheme="light"):
 
 @pytest.mark.parametrize(
     ("kind", "width"),
-    [*product(("logistic", "proportion"), WIDTHS), ("histogram", "desk"), ("network", "phone")],
+    [*product(("logistic", "proportion"), WIDTHS), ("histogram", "desk"), ("network", "phone"), ("plan", "phone")],
 )
 def test_nothing_is_wrong_with_a_report(browser, files, kind, width):
     found, picture = look(browser, files[kind], width=WIDTHS[width])

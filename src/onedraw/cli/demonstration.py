@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .asking import Planned, ask
 from .flags import AsJson
 from .planning import described, figure_of, show_designs
 from .publishing import show_estimates
 from .show import number, show_json, show_lines, waiting
+
+if TYPE_CHECKING:
+    from onedraw.planning.asking import Planned
 
 # What a pathologist knows of such slides before seeing any of these, in the units of the measuring program: radii of cell
 # nuclei in pixels, texture as the spread of grey values, concave points as a share of the outline. Round numbers, not the
@@ -59,6 +61,8 @@ def demo(
     ledger.init(str(schema.dataset), ApproxDP(*BOOKS), note="demonstration")
     records = read(place / "patients.csv", schema, target=TARGET)
     with waiting("planning, from public numbers"):
+        from onedraw.planning.asking import ask
+
         planned = ask(schema, TARGET, MODEL).planned(budget, n=records.n)
     with waiting("drawing"):
         result = release(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .asking import RANKS, Asked, Planned, ask, name_of
 from .flags import (
     Accept,
     AsJson,
@@ -45,6 +44,9 @@ from .flags import (
 )
 from .show import number, progress, show_json, show_lines, show_table
 
+if TYPE_CHECKING:
+    from onedraw.planning.asking import Asked, Planned
+
 PUBLIC_SEED = 20261115  # simulations of public numbers: the seed protects nothing and makes plans reproducible
 
 Rows = Annotated[int, typer.Option("--rows", help="n, the public number of records.")]
@@ -68,6 +70,7 @@ def plan(
     for_error: Annotated[float | None, typer.Option("--for-error", metavar="ERROR", help="Also the smallest n, and the smallest ε, that reach this error.")] = None,
     figure: Annotated[Path | None, typer.Option("--figure", help="Also draw the expected error as a picture (.png, .svg or .pdf); must not exist.")] = None,
     over: Annotated[str, typer.Option("--over", help="What the figure varies: rows or epsilon.")] = "rows",
+    report: Annotated[Path | None, typer.Option("--report", help="Also write the plan as a page for an officer to read and sign (.html); must not exist.")] = None,
     effect: Effect = None,
     noise: Noise = None,
     prior_scale: PriorScale = None,
@@ -86,8 +89,10 @@ def plan(
 ) -> None:  # fmt: skip
     """The promise and the expected error of every eligible mechanism. Reads the schema, never the data."""
     from onedraw.data import Schema
+    from onedraw.planning.asking import ask
 
     check_figure(figure, over)
+    check_report(report)
     declared, budget = Schema.load(schema), budget_from(epsilon, delta, order)
     asked = ask(
         declared, target, model, columns=columns, prior=numbers_from(prior, "--prior", "1,1"), by=names_from(by), level=level,
@@ -117,6 +122,8 @@ def plan(
         curves = expected_over(asked, budget, rows, draws=found.draws, over=over, options=options)
         draw_plan(figure, curves, over=over, at=rows if over == "rows" else epsilon, title=f"{asked.title}: {budget}, n = {rows:,}")  # fmt: skip
         document["figure"] = {"file": str(figure), "over": over, "points": curves}
+    if report is not None:
+        document["report"] = str(found.report(report))
     if as_json:
         show_json(document)
     else:
@@ -134,6 +141,13 @@ def check_figure(figure: Path | None, over: str) -> None:
     if figure.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise CannotWrite(f"A figure is written as .png, .svg or .pdf, but {figure.name} came. Choose another name.")
     check_writable(figure)
+
+
+def check_report(report: Path | None) -> None:
+    if report is not None:
+        from onedraw.report.page import check_place
+
+        check_place(report, overwrite=False)
 
 
 def check_predictable(asked: Asked, *, for_error: float | None, figure: Path | None, simulate: int) -> None:
@@ -163,6 +177,8 @@ def check_predictable(asked: Asked, *, for_error: float | None, figure: Path | N
 
 
 def described(choice: Any) -> dict[str, Any]:
+    from onedraw.planning.asking import name_of
+
     return {
         "mechanism": name_of(choice), "parameters": dict(choice.plan.parameters),
         "promise": choice.plan.guarantee.promise.to_dict(), "expected_rmse": known(choice.expected.private),
@@ -253,6 +269,8 @@ def expected_over(
 
 def errors_of(choice: Any) -> dict[str, float | None]:
     """By the name of the line in the figure: of a fit two, between which the designs lie."""
+    from onedraw.planning.asking import name_of
+
     if not choice.designs:
         return {name_of(choice): known(choice.expected.private)}
     errors = [design.expected.private for design in choice.designs]
@@ -276,6 +294,8 @@ def scaled(budget: Any, factor: float) -> Any:
 
 
 def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
+    from onedraw.planning.asking import RANKS
+
     eligible, simulated = document["eligible"], "simulated_rmse" in document["eligible"][0]
     head = ["mechanism", "expected error", *(["simulated"] if simulated else []), "without privacy"]
     show_table(
@@ -296,6 +316,8 @@ def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
         )
     if "figure" in document:
         show_lines(f"Figure written to {document['figure']['file']}.")
+    if "report" in document:
+        show_lines(f"Plan written to {document['report']}.")
     what = (
         "averaged over what was thought likely beforehand"
         if asked.regression is None

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .asking import LEVEL, Planned, ask
 from .flags import (
     Accept,
     AsJson,
@@ -48,6 +47,9 @@ from .flags import (
     response_range_from,
 )
 from .show import show_json, show_lines, show_remark, show_table, waiting
+
+if TYPE_CHECKING:
+    from onedraw.planning.asking import Planned
 
 MANY = 60
 """More numbers than this are not printed: nobody reads them, and the file has them all."""
@@ -100,6 +102,7 @@ def release(
     from onedraw.data import Schema, read
     from onedraw.data.curator import check_terminal, columns_of, look
     from onedraw.ledger import Ledger
+    from onedraw.planning.asking import LEVEL, ask
     from onedraw.release import release as release_draws
 
     if check:
@@ -214,6 +217,7 @@ def seconds_words(planned: Planned) -> str:
 def intervals(result: Any, planned: Planned) -> tuple[Any, str]:
     """The table of intervals or None, and why there is none for some or for all; from the draws that were published."""
     from onedraw.errors import PromiseRefused
+    from onedraw.planning.asking import LEVEL
     from onedraw.report import coefficient_table
 
     if planned.why_no_interval:
@@ -276,6 +280,8 @@ def show(
 
 def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
     """As much as is known: estimate, interval, and of a fit standard error and p."""
+    from onedraw.planning.asking import LEVEL
+
     given = any(row["low"] is not None for row in numbers)
     tested = given and any(row["p_value"] is not None for row in numbers)
     head = [

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .asking import Planned, plan
     from .choice import Choice, Choices, choices, choose
     from .column_choice import column_choices
     from .covariance import chosen_columns, covariance_choices, moments_of_schema
@@ -26,6 +27,7 @@ __all__ = [
     "Choices",
     "Expectation",
     "Interval",
+    "Planned",
     "Regression",
     "Variant",
     "choices",
@@ -38,6 +40,7 @@ __all__ = [
     "interval_multiplier",
     "model_for",
     "moments_of_schema",
+    "plan",
     "release_interval",
     "simulated_error",
     "smallest_epsilon",
@@ -53,6 +56,7 @@ _HOME = {
     **dict.fromkeys(("QUESTIONS", "model_for", "table_for"), "questions"),
     **dict.fromkeys(("KINDS", "Regression", "Variant"), "regression"),
     **dict.fromkeys(("chosen_columns", "covariance_choices", "moments_of_schema"), "covariance"),
+    **dict.fromkeys(("Planned", "plan"), "asking"),
     "column_choices": "column_choice",
     "release_interval": "released",
 }

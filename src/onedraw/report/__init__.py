@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .coefficients import CoefficientTable, coefficient_table
     from .forest import forest
     from .page import report_html, write_report
+    from .plan_page import plan_html, write_plan
 
 # name → the file it lives in
 _NAMES = {
@@ -21,11 +22,22 @@ _NAMES = {
     "CoefficientTable": "coefficients",
     "coefficient_table": "coefficients",
     "forest": "forest",
+    "plan_html": "plan_page",
     "report_html": "page",
+    "write_plan": "plan_page",
     "write_report": "page",
 }
 
-__all__ = ["AuditFinding", "CoefficientTable", "coefficient_table", "forest", "report_html", "write_report"]
+__all__ = [
+    "AuditFinding",
+    "CoefficientTable",
+    "coefficient_table",
+    "forest",
+    "plan_html",
+    "report_html",
+    "write_plan",
+    "write_report",
+]
 
 
 def __getattr__(name: str) -> Any:

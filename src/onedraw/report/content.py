@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,10 +201,14 @@ def audit_words(finding: AuditFinding, promise: Promise) -> dict[str, Any]:
 
 
 def assumptions_of(certificate: Certificate) -> list[dict[str, str]]:
+    return assumption_words(certificate.assumptions)
+
+
+def assumption_words(assumptions: Iterable[Any]) -> list[dict[str, str]]:
     """Those that somebody must answer for first, the proven ones last."""
     order = list(PROVENANCE)
     weakest_first = {"assumed": 0, "inferred": 1, "declared": 2, "enforced": 3, "proved": 4}
-    listed = sorted(certificate.assumptions, key=lambda found: weakest_first.get(found.provenance, 0))
+    listed = sorted(assumptions, key=lambda found: weakest_first.get(found.provenance, 0))
     return [
         {
             "statement": shortened(found.statement[:1].upper() + found.statement[1:]),

@@ -37,7 +37,7 @@ def report_html(
     """
     certificate = release.certificate if isinstance(release, Release) else release
     said = content(certificate, ledger=ledger, interval=interval, audit=audit, plan_table=plan_table)
-    return str(_template().render(said))
+    return str(template("page.html").render(said))
 
 
 def write_report(
@@ -70,7 +70,7 @@ def check_place(target: Path, *, overwrite: bool) -> None:
 
 
 @cache
-def _template() -> Any:
+def template(name: str) -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -78,4 +78,4 @@ def _template() -> Any:
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals["style"] = Markup((HERE / "style.css").read_text(encoding="utf-8"))
-    return environment.get_template("page.html")
+    return environment.get_template(name)

@@ -1,10 +1,27 @@
-"""What was asked for, and the plans that answer it: the same for `plan`, `release` and `demo`."""
+"""What was asked for, and the plans that answer it: `onedraw.plan` in Python, `plan`, `release` and `demo` on the command line.
+
+    planned = od.plan("schema.yaml", "readmitted", "logistic", epsilon=1.0, n=5000)
+    release = planned.release("patients.csv", ledger="books.db")
+
+A plan is made of public numbers alone. Whoever answers for the data can look at it, have it as a page to sign
+(`Planned.report`) and find its fingerprint again on the certificate of the release that was made by it.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+from onedraw.data import Schema, read
+from onedraw.errors import WrongCall
+from onedraw.ledger import Ledger
+from onedraw.privacy import ApproxDP, Promise, PureDP
+from onedraw.release import Release
+from onedraw.release import release as release_by
 
 LEVEL = 0.95
 
@@ -19,6 +36,40 @@ class Planned:
     choices: Any
     draws: int
     why_no_interval: str = ""
+    asked: Any = None
+    budget: Any = None
+    n: int = 0
+
+    @property
+    def plan(self) -> Any:
+        """The one that a release would follow."""
+        return self.choices.best
+
+    def __repr__(self) -> str:
+        words = [f"{self.asked.title}: {self.budget}, n = {self.n:,}.", self.choices.why, self.choices.expectation]
+        if self.why_no_interval:
+            words.append(f"No interval: {self.why_no_interval.rstrip('.')}.")
+        return f"<Planned {' '.join(filter(None, words))}>"
+
+    def _repr_html_(self) -> str:
+        return str(self.choices._repr_html_())
+
+    def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the plan as one HTML page, for whoever answers for the data to read and sign."""
+        written: Path = import_module("onedraw.report").write_plan(self, path, overwrite=overwrite)
+        return written
+
+    def release(
+        self, source: Any, *, ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None,
+        accept: Collection[str] | str = (), out: str | os.PathLike[str] | None = None, random_state: int | None = None,
+    ) -> Release:  # fmt: skip
+        """Release what was planned from a frame or file that has the columns of the schema: ledger first, then the records."""
+        records = read(source, self.asked.schema, target=self.asked.target).measured(self.asked.measure)
+        books = ledger if ledger is None or isinstance(ledger, Ledger) else Ledger.open(ledger)
+        return release_by(
+            self.plan, records, ledger=books, dataset=dataset, accept=accept, random_state=random_state,
+            label=self.asked.label, out=out,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,7 +112,6 @@ class Asked:
     def _of_ranks(self, budget: Any, n: int, draws: int, people: int, mechanism: str) -> Any:
         """Quantiles, by the one mechanism there is for them."""
         from onedraw import planning
-        from onedraw.errors import WrongCall
         from onedraw.mechanisms import ExponentialQuantiles
         from onedraw.planning.quantile_intervals import why_selected
 
@@ -86,8 +136,13 @@ class Asked:
         compare: bool = False,
     ) -> Planned:  # fmt: skip
         """From public numbers only; ``draws`` None is "auto". ``compare`` weighs all mechanisms of a column."""
+        found = self._planned(budget, n, draws, mechanism, accept, compare)
+        return replace(found, asked=self, budget=budget, n=n)
+
+    def _planned(
+        self, budget: Any, n: int, draws: int | None, mechanism: str, accept: Collection[str], compare: bool
+    ) -> Planned:
         from onedraw import planning
-        from onedraw.errors import WrongCall
 
         people = self.schema.records_per_person
         if self.target is None:
@@ -128,6 +183,30 @@ class Asked:
         return 1.0 if self.measure is None else float(self.measure.unit)
 
 
+def plan(
+    schema: Schema | str | os.PathLike[str] | Mapping[str, Any], target: str | None, model: str, *, n: int,
+    epsilon: float | None = None, delta: float = 1e-6, budget: Promise | None = None, mechanism: str = "auto",
+    draws: int | None = None, accept: Collection[str] | str = (), columns: Sequence[str] | None = None, by: Sequence[str] = (),
+    quantiles: Sequence[float] | None = None, options: Mapping[str, Any] | None = None,
+) -> Planned:  # fmt: skip
+    """What a release would promise and how good it would be, before any record is read: `onedraw plan` in Python.
+
+    ``model`` is what ``--model`` takes: "logistic", "linear", "poisson", …, or of one column "mean", "proportion", "median", ….
+    The budget is ``epsilon`` and ``delta``, 0 meaning pure ε, or any promise as ``budget``. ``options`` are the other options of
+    the command by name, such as {"robust": True}.
+    """
+    if (epsilon is None) == (budget is None):
+        raise WrongCall(
+            "A plan needs a budget: epsilon=1.0 (with delta=…), or budget=, a promise; exactly one of the two."
+        )
+    declared = schema if isinstance(schema, Schema) else Schema.from_dict(schema) if isinstance(schema, Mapping) else Schema.load(schema)  # fmt: skip
+    spend = budget if epsilon is None else ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    listed_columns = None if columns is None else ",".join(columns)
+    asked = ask(declared, target, model, columns=listed_columns, quantiles=quantiles, by=by, options=options)
+    accepted = (accept,) if isinstance(accept, str) else tuple(accept)
+    return asked.planned(spend, n=n, draws=draws, mechanism=mechanism, accept=accepted, compare=True)
+
+
 def ask(
     schema: Any, target: str | None, model: str, *, columns: str | None = None, prior: Any = None, quantiles: Any = None,
     interval: bool = True, options: Mapping[str, Any] | None = None, by: Sequence[str] = (), level: str | None = None,
@@ -136,7 +215,6 @@ def ask(
 
     "quantile" alone is the regression; with a list of quantiles it is the question about one column.
     """
-    from onedraw.errors import WrongCall
     from onedraw.planning.questions import POSTERIOR, table_for
     from onedraw.planning.regression_questions import is_regression, regression_for
 
@@ -173,7 +251,6 @@ def ask(
 
 def ask_all(schema: Any, target: str | None, columns: str | None, given: Mapping[str, Any], prior: Any) -> Asked:
     """The question which columns go together."""
-    from onedraw.errors import WrongCall
     from onedraw.planning import chosen_columns
 
     if target is not None:

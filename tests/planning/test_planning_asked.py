@@ -1,0 +1,65 @@
+"""`onedraw.plan`: from a schema and a question to a plan, a page to sign, and the release that bears its fingerprint."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import onedraw as od
+from onedraw.errors import CountMismatch, InvalidModel, WrongCall
+
+SCHEMA = {
+    "dataset": "p",
+    "columns": {
+        "age": {"kind": "number", "lower": 18, "upper": 98, "missing": 50},
+        "ward": {"kind": "category", "levels": ["<a>", "b"], "missing": "b"},
+        "cost": {"kind": "number", "lower": 0, "upper": 9000, "missing": 4000},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def stays():
+    generator = np.random.default_rng(3)
+    age, ward = generator.uniform(18, 98, 3000), generator.choice(["<a>", "b"], 3000)
+    return pd.DataFrame({"age": age, "ward": ward, "cost": 1000 + 40 * age + 300 * generator.standard_normal(3000)})
+
+
+@pytest.fixture(scope="module")
+def planned():
+    return od.plan(SCHEMA, "cost", "linear", epsilon=2.0, n=3000)
+
+
+def test_a_plan_says_what_to_expect_and_its_release_bears_its_fingerprint(planned, stays, tmp_path):
+    assert "linear regression of cost" in repr(planned)
+    assert "Expected error per coefficient" in repr(planned)
+    assert "<table" in planned._repr_html_()
+    books = od.Ledger.open(tmp_path / "books.db", create=True)
+    books.init("p", od.ApproxDP(5.0, 1e-5))
+    release = planned.release(stays, ledger=tmp_path / "books.db", out=tmp_path / "release.json")
+    assert release.certificate.plan_digest == planned.plan.digest
+    assert release.named()["age"] == pytest.approx(40, rel=0.2)
+    assert od.load(tmp_path / "release.json").certificate == release.certificate
+    assert release.certificate.ledger.dataset == "p"
+
+
+def test_questions_about_one_column_are_planned_and_released_alike(stays):
+    release = od.plan(SCHEMA, "cost", "mean", epsilon=1.0, n=3000).release(stays)
+    assert next(iter(release.named().values())) == pytest.approx(stays.cost.mean(), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({}, WrongCall, "needs a budget"),
+        ({"epsilon": 1.0, "budget": od.PureDP(1.0)}, WrongCall, "exactly one of the two"),
+        ({"epsilon": 1.0, "options": {"quantile": 0.5}}, InvalidModel, "does not belong to a linear regression"),
+    ],
+)
+def test_a_plan_without_what_it_needs_is_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        od.plan(SCHEMA, "cost", "linear", n=3000, **options)
+
+
+def test_a_plan_is_for_its_own_number_of_records(planned, stays):
+    with pytest.raises(CountMismatch, match=r"n = 3,000 records, the data have 10"):
+        planned.release(stays.head(10))
