@@ -34,7 +34,7 @@ HEAD = """\
 
 Each mechanism of the library is planned for ε = {epsilon:g}, δ = {delta:g} (pure ε = {epsilon:g} where it needs no δ) and attacked on
 the worst pair of neighbouring data sets that is known for it. The law of its draw is written down a second time, from the
-papers, in `onedraw.casebook`; the room `onedraw.audit` that judges it imports neither mechanisms nor models. `onedraw audit
+papers, in `onedraw.casebook`; the package `onedraw.audit` that judges it imports neither mechanisms nor models. `onedraw audit
 --model logistic --epsilon 1` runs the same for one model, `onedraw audit release.json` for the numbers of a release. For a
 mechanism of your own: [audit the mechanism you added](auditing-your-mechanism.md).
 
@@ -44,7 +44,7 @@ mechanism of your own: [audit the mechanism you added](auditing-your-mechanism.m
   divergence). 1 means that nothing could be promised that is smaller. ε shown may be smaller all the same: where the
   promise is a Rényi curve or a bounded range, its (ε, δ) is a further step that gives some away.
 * **Fault caught**: the smallest factor on the records' weight at which the exact audit says "broken", found to 0.2 %.
-* **Fits in stages** (perturbed modes): every stage is given the pair that is worst for it, as the promise covers; no single pair
+* **Fits in stages** (perturbed modes) and draws in measured coordinates: every stage is given the pair that is worst for it, as the promise covers; no single pair
   of tables is all of these at once, and the mode's other records add a constant pull, more than any of them would. So "ε shown"
   is how much of the theorem is attained. The fault is a factor on all noises. Their programs are not attacked by draws but
   replayed.
@@ -74,7 +74,7 @@ same randomness on neighbouring data sets, of 1, 2, 3 and 10 records, with recor
 numbers at all, and compares everything that can be seen from outside: plan, certificate but for the draw, printed lines,
 warnings, error messages, exit codes, ledger events. Planted and caught, each in a test: a clip removed, a bound read from the
 data, n that depends on the data, a diagnostic in the certificate, a record that raises. `audit_releases` compares certificates
-with the books and catches one draw released twice for one spend, and a seed used for two releases. `audit_reading` puts
+with the ledger and catches one draw released twice for one spend, and a seed used for two releases. `audit_reading` puts
 neighbours into lists, NumPy, pandas, Polars and Arrow containers, where one odd cell changes the type of all others, and
 catches a program that reads more than the replaced record differently: labels or numbers read by their type, columns cast as a
 whole, rows measured by their commonest length.

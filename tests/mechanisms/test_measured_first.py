@@ -235,6 +235,33 @@ def test_a_selection_after_real_noise_does_not_claim_to_be_made_of_whole_numbers
     )
 
 
+@pytest.mark.slow
+def test_a_chain_is_accounted_for_by_the_whole(other_plans, table):
+    plan = od.calibrate(Measured(od.Gibbs(), share=0.2), MODELS["exp-linear"], BUDGET, n=300)
+    gamma = math.nextafter(plan.gamma, 0.0)
+    assert plan.gamma > 0.0
+    chain = od.samplers.MeasuredFirst(od.samplers.Proximal(gamma=gamma))
+    drawn = od.release(plan, table, sampler=chain, random_state=6)
+    assert drawn.certificate.sentence.startswith("SEEDED: REPRODUCIBLE, NOT PRIVATE. Accounted")
+    assert od.verify(drawn.certificate).answer == "consistent"
+
+
+def test_another_algorithm_than_the_inner_plans_is_refused():
+    plan = planned()
+    inner, _ = od.samplers.default_sampler(plan)
+    for other in (od.samplers.Exact(), od.samplers.Selection(), od.samplers.LastIterateLangevin(7, inner.of.step_size)):
+        with pytest.raises(errors.ExactnessRefused):
+            od.samplers.MeasuredFirst(other).exactness(plan)
+    with pytest.raises(errors.ExactnessRefused, match="not one"):
+        inner.exactness(od.calibrate(NoisyGradient(), MODELS["exp-linear"], BUDGET, n=300))
+
+
+def test_a_delta_that_the_variates_cannot_carry_is_refused():
+    plan = planned(budget=ApproxDP(5.0, 1e-17), n=10**6)
+    with pytest.raises(errors.ExactnessRefused, match="variates"):
+        od.samplers.default_sampler(plan)[0].exactness(plan)
+
+
 def test_numbers_keep_their_unit_and_their_variance_its_floor():
     generator, n = np.random.default_rng(3), 2000
     X = generator.normal(0.4, 0.15, (n, 3))
@@ -253,6 +280,7 @@ def test_numbers_keep_their_unit_and_their_variance_its_floor():
         (lambda: Measured(od.Gibbs("bounded")), "Gibbs came"),
         (lambda: Measured(od.Candidates(of=od.Gibbs("bounded"))), "Candidates came"),
         (lambda: Measured(od.BetaDivergence("jewson", as_published=True)), "BetaDivergence came"),
+        (lambda: Measured(od.Candidates(publish="picks")), "all its picks"),
         (lambda: od.calibrate(Measured(od.Candidates()), MODELS["logistic"], ZCDP(0.1), n=3000), "counts in ε"),
         (lambda: od.calibrate(Measured(od.Candidates()), MODELS["logistic"], PureDP(1.0), n=20), "nothing to measure"),
         (lambda: od.calibrate(Measured(od.Candidates()), models.BinaryRegression(3, prior=od.Gaussian(scale=1)), PureDP(1.0), n=3000), "without bounds"),

@@ -95,11 +95,11 @@ def kind_of(of: Any) -> Kind:
         return Weighted(of)
     if isinstance(of, BetaDivergence) and of.proven:
         return Unweighted(of)
-    if isinstance(of, Candidates) and isinstance(of.of, BetaDivergence):
+    if isinstance(of, Candidates) and isinstance(of.of, BetaDivergence) and of.publish != "picks":
         return Unweighted(of)
     raise WrongCall(
         "Measured(of=…) takes NoisyGradient(), Gibbs(), Candidates() or BetaDivergence(), the last two by the β-divergence, "
-        f"but {type(of).__name__} came. Without Measured it keeps the columns' declared coordinates."
+        f"but {type(of).__name__} came, or one that publishes all its picks. Without Measured it keeps the columns' declared coordinates."
     )
 
 
@@ -144,9 +144,7 @@ class Weighted(Kind):
         return GaussianDP(math.sqrt(left) * MARGIN)
 
     def within(self, request: Request, model: Any, left: Promise) -> Request:
-        """A chain's reserve γ is kept by the whole; what it draws from promises less than the whole budget."""
-        if isinstance(self.of, NoisyGradient):
-            return replace(request, model=model, budget=left, gamma=0.0)
+        """The whole's budget, which a part of it keeps as well: its δ must carry the draw's variates, its γ a chain's distance."""
         return replace(request, model=model)
 
     def together(self, ratios: Sequence[float], inner: Promise) -> Promise:

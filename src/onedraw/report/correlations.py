@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.mechanisms import Moments, PerturbedMode
+from onedraw.mechanisms import Measured, Moments, PerturbedMode
 from onedraw.models.fit_published import symmetric
 from onedraw.models.moments_result import MomentsResult
 from onedraw.release import Certificate
@@ -37,11 +37,11 @@ class Correlations:
 
 
 def correlations(certificate: Certificate, plan: Any) -> Correlations | None:
-    """Of a release of moments, or of a fit that measured them; None where none did, or with too few columns or too many."""
+    """Of a release of moments, or of a fit or draw that measured them first; None where none did, or with too few columns or too many."""
     if isinstance(plan.mechanism, Moments):
         return released_correlations(moments_of(certificate, plan), plan.model.names)
     moments = (certificate.draw.stages or {}).get("moments")
-    if moments is None or not isinstance(plan.mechanism, PerturbedMode):
+    if moments is None or not isinstance(plan.mechanism, PerturbedMode | Measured):
         return None
     problem = plan.mechanism.problem(plan)
     response = [certificate.data.target or "response"] if problem.measuring.response else []

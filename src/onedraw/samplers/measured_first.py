@@ -51,7 +51,11 @@ class MeasuredFirst:
                 "MeasuredFirst() carries out a plan of Measured(of=…), and this is not one. Leave the sampler out to have "
                 "one chosen."
             )
-        found: privacy.Exactness = self.of.exactness(plan.mechanism.inner(plan))
+        from onedraw.samplers.choice import check_sampler  # which chooses this one
+
+        inner = plan.mechanism.inner(plan)
+        check_sampler(inner, self.of)
+        found: privacy.Exactness = self.of.exactness(inner)
         if isinstance(found, privacy.LastIterate | privacy.AsRun):
             return type(found)(plan.mechanism.promise_with(plan, found.promise))
         if isinstance(found, privacy.Exact) and not found.numeric:  # the moments' noise is not made of whole numbers
