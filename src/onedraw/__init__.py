@@ -50,7 +50,7 @@ _NAMES = {
         (
             "DPLogisticRegression", "DPLinearRegression", "DPQuantileRegressor", "DPLinearSVC", "DPMLPClassifier",
             "DPMLPRegressor", "DPPoissonRegressor", "DPQuantile", "DPProportion", "DPCovariance", "DPHistogram", "DPMean", "DPRate",
-            "DPCount", "DPSum", "DPVariance",
+            "DPCount", "DPSum", "DPVariance", "evaluate",
         ),
         "estimators",
     ),

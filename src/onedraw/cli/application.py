@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import auditing, books, demonstration, planning, predicting, publishing, schemas
+from . import auditing, books, demonstration, evaluating, planning, predicting, publishing, schemas
 
 application = typer.Typer(
     name="onedraw",
@@ -18,6 +18,7 @@ application.add_typer(schemas.group, name="schema")
 application.command("plan")(planning.plan)
 application.command("release")(publishing.release)
 application.command("predict")(predicting.predict)
+application.command("evaluate")(evaluating.evaluate)
 application.command("verify")(publishing.verify)
 application.command("audit")(auditing.audit)
 application.add_typer(books.group, name="ledger")

@@ -10,6 +10,7 @@ from .classification import DPLinearSVC, DPLogisticRegression
 from .columns import DPCount, DPHistogram, DPMean, DPProportion, DPRate, DPSum, DPVariance
 from .counts import DPPoissonRegressor
 from .covariance import DPCovariance
+from .evaluating import Evaluation, evaluate
 from .fitting import FewRecords, NoInterval, NotCovered
 from .linear import Expected
 from .networks import DPMLPClassifier, DPMLPRegressor
@@ -34,9 +35,11 @@ __all__ = [
     "DPSum",
     "DPVariance",
     "Estimate",
+    "Evaluation",
     "Expected",
     "FewRecords",
     "NoInterval",
     "NotCovered",
     "Summary",
+    "evaluate",
 ]

@@ -47,6 +47,7 @@ from .number_table import NumberTable
 from .own_density import OwnDensity, register_density
 from .priors import Gaussian
 from .row_model import Encoded
+from .scores import ClassifierScores, RegressorScores
 from .tables import Grouped, Table
 from .target import GibbsTarget
 
@@ -57,6 +58,7 @@ __all__ = [
     "Bound",
     "BoundedResidualGLM",
     "CategoryTable",
+    "ClassifierScores",
     "ColumnQuantiles",
     "Columns",
     "ConjugateModel",
@@ -93,6 +95,7 @@ __all__ = [
     "PoissonRegression",
     "Predictor",
     "Quantile",
+    "RegressorScores",
     "Softmax",
     "StudentTRegression",
     "Summary",

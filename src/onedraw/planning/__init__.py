@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .choice import Choice, Choices, choices, choose
     from .column_choice import column_choices
     from .covariance import chosen_columns, covariance_choices, moments_of_schema
+    from .evaluations import Scores, scores_of
     from .expectation import Expectation, expected_error, simulated_error
     from .intervals import Interval, interval, interval_multiplier
     from .precision import smallest_epsilon, smallest_n
@@ -29,6 +30,7 @@ __all__ = [
     "Interval",
     "Planned",
     "Regression",
+    "Scores",
     "Variant",
     "choices",
     "choose",
@@ -42,6 +44,7 @@ __all__ = [
     "moments_of_schema",
     "plan",
     "release_interval",
+    "scores_of",
     "simulated_error",
     "smallest_epsilon",
     "smallest_n",
@@ -57,6 +60,7 @@ _HOME = {
     **dict.fromkeys(("KINDS", "Regression", "Variant"), "regression"),
     **dict.fromkeys(("chosen_columns", "covariance_choices", "moments_of_schema"), "covariance"),
     **dict.fromkeys(("Planned", "plan"), "asking"),
+    **dict.fromkeys(("Scores", "scores_of"), "evaluations"),
     "column_choices": "column_choice",
     "release_interval": "released",
 }

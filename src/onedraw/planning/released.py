@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, PerturbedMode
 from onedraw.models.fit_result import FitResult
 from onedraw.models.moments_result import MomentsResult
+from onedraw.models.scores import ClassifierScores, RegressorScores
 from onedraw.release import Certificate, Release
 from onedraw.release.reading import column_units, fit_of, moments_of
 from onedraw.release.verification import rebuild_plan
@@ -30,6 +32,10 @@ def release_interval(release: Release | Certificate, level: float = 0.95) -> Int
         return fit_interval(fit_of(certificate, plan), level)
     if isinstance(plan.mechanism, Moments):
         return moments_interval(moments_of(certificate, plan), level)
+    if isinstance(plan.model, ClassifierScores | RegressorScores):
+        raise PromiseRefused(
+            "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.planning.scores_of."
+        )
     if isinstance(plan.mechanism, AddedNoise):
         low, high, sampling, privacy = table_interval(plan, certificate.draw.stages or {}, level)
         return Interval(np.array(certificate.draw.values[0]), low, high, Parts(sampling, privacy, np.zeros(len(low))))

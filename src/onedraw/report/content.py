@@ -23,6 +23,7 @@ from . import pictures
 from .audited import AuditFinding
 from .coefficients import CoefficientTable
 from .correlations import correlations, words_of
+from .evaluated import evaluation_words
 from .glossary import WORDS
 from .numerals import lattice_words, shortened, shown, shown_down, shown_up, small
 from .results import kind_of, results_of
@@ -82,6 +83,7 @@ def content(
         "epsilon": shown_up(certificate.promise.epsilon),
         "delta": small(certificate.promise.delta),
         "results": results_of(certificate, plan, table, why_none=reason),
+        "evaluation": evaluation_words(certificate, plan),
         "correlations": words_of(correlations(certificate, plan)),
         "attacker": attacker_words(attacker, plan),
         "assumptions": assumptions_of(certificate),

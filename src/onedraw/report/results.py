@@ -39,6 +39,8 @@ KINDS = {
     "GammaPoisson": "Rate of counts",
     "GammaExponential": "Rate of durations",
     "ColumnQuantiles": "Quantiles",
+    "ClassifierScores": "Evaluation of a classifier",
+    "RegressorScores": "Evaluation of a regressor",
     "Logistic": "Logistic regression",
     "BinaryRegression": "Logistic regression",
     "Softmax": "Multiclass logistic regression",
@@ -125,7 +127,11 @@ def p_words(value: float) -> str:
 
 def form_of(certificate: Certificate, model: Any, count: int) -> str:
     """How the numbers are laid out: folded away, one large number, bars of shares, or coefficients beside zero."""
-    if count > MANY or certificate.draw.quantity in ("network weights", "moments"):
+    if (
+        kind_of(model).startswith("Evaluation")
+        or count > MANY
+        or certificate.draw.quantity in ("network weights", "moments")
+    ):
         return "folded"
     if count == 1:
         return "single"
@@ -249,6 +255,10 @@ def meaning(model: Any) -> str:
             return f"The mean of the column, declared to lie between {shown(low)} and {shown(high)}."
         case "GammaPoisson":
             return f"The expected count of a record; counts above {shown(model.cap)} were read as {shown(model.cap)}."
+        case "ClassifierScores":
+            return "How a fitted model does on held-out records: they were counted by class and score, and noise was added to the counts."
+        case "RegressorScores":
+            return f"How far predictions are off on held-out records; responses were declared to lie between {shown(model.lower)} and {shown(model.upper)}."
         case "ColumnQuantiles":
             return f"Quantiles of the column, declared to lie between {shown(model.lower)} and {shown(model.upper)}: the share of records below each is its level."
         case "GammaExponential":
@@ -305,6 +315,8 @@ def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str
             f"middle part is what the noise for privacy adds.{allowance if plan.draws > 1 else ''}"
             f"{FIT_WORDS if is_fit(plan) else ''}{no_interval(table)}"
         )
+    if kind_of(plan.model).startswith("Evaluation"):
+        return "Intervals cover sampling and the noise for privacy together, by drawing tables of as many records from the released shares, with fresh noise."
     shown_as = draws_words(plan)
     if why_none:
         return f"No interval is given. {why_none[:1].upper()}{why_none[1:].rstrip('.')}. {shown_as}".strip()

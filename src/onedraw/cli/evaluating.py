@@ -1,0 +1,87 @@
+"""`onedraw evaluate`: how good a released model is on held-out records, as a release of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .flags import AsJson, Delta, Epsilon
+from .publishing import check_places, command_to_resume, said_if_stopped
+from .show import show_json, show_lines, show_table, waiting
+
+
+def evaluate(
+    release_file: Annotated[Path, typer.Argument(help="A release file of a regression or classification.")],
+    data: Annotated[Path, typer.Argument(help="Held-out private records, the target among them: CSV, Parquet or Arrow.")],
+    epsilon: Epsilon,
+    ledger: Annotated[str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the evaluation; must not exist.")],
+    dataset: Annotated[str | None, typer.Option("--dataset", help="The held-out dataset's name in the ledger.")] = None,
+    delta: Delta = 0.0,
+    bins: Annotated[int | None, typer.Option("--bins", help="Bins of the score of two classes; planned from n and ε by default.")] = None,
+    largest_error: Annotated[float | None, typer.Option("--largest-error", help="Of numbers: errors beyond it count as it. A smaller one gives less noise.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same.")] = None,
+    resume: Annotated[str | None, typer.Option("--resume", help="Finish an interrupted evaluation: the ledger's entry that paid for it.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Accuracy, ROC curve and calibration of a released classifier, or RMSE and R², on held-out records, with intervals.
+
+    The held-out records are private too: the ledger is charged first. Use records that were not used for fitting.
+    """
+    from onedraw.estimators import evaluate as evaluate_model
+    from onedraw.ledger import Ledger
+    from onedraw.release import Release
+
+    check_places(out, report, resumed=resume is not None)
+    books = Ledger.open(ledger)
+    with waiting("counting"), said_if_stopped():
+        found = evaluate_model(
+            Release.load(release_file), data, epsilon=epsilon, delta=delta, bins=bins, largest_error=largest_error,
+            ledger=books, dataset=dataset, random_state=seed, out=out, resume=resume,
+            how_to_resume=command_to_resume(ledger, books.place),
+        )  # fmt: skip
+    if report is not None:
+        from onedraw.report import write_report
+
+        write_report(found.release, report, ledger=books)
+    if as_json:
+        show_json(found.certificate.model_dump(mode="json") | {"out": str(out), "scores": written(found.scores)})
+        return
+    show(found)
+    if report is not None:
+        show_lines(f"Report written to {report}.")
+    show_lines(f"Written to {out}. Check it with: onedraw verify {out} --ledger {books.place}")
+
+
+def show(found: Any) -> None:
+    scores = found.scores
+    show_lines(found.certificate.sentence)
+    show_table(
+        "the model on held-out records", ["figure", "released", f"{100 * scores.level:g} % interval", "std err"],
+        [[name, f"{one.value:.4g}", f"{one.low:.4g} to {one.high:.4g}", f"{one.error:.2g}"] for name, one in scores.figures.items()],
+    )  # fmt: skip
+    if scores.confusion is not None:
+        show_table(
+            f"records by true and predicted class, each within ±{scores.confusion_error:.0f}", ["", *(f"predicted {label}" for label in scores.classes)],
+            [[f"true {label}", *(f"{count:,.0f}" for count in row)] for label, row in zip(scores.classes, scores.confusion, strict=True)],
+        )  # fmt: skip
+
+
+def written(scores: Any) -> dict[str, Any]:
+    """As JSON: figures, confusion matrix, curves; null where the counts say nothing."""
+    document: dict[str, Any] = {
+        "level": scores.level,
+        "figures": {name: vars(one) for name, one in scores.figures.items()},
+    }
+    if scores.confusion is not None:
+        document |= {"classes": list(scores.classes), "confusion": scores.confusion.tolist()}
+    for name in ("roc", "calibration"):
+        curve = getattr(scores, name)
+        if curve is not None:
+            document[name] = {
+                key: [None if value != value else value for value in part.tolist()] for key, part in vars(curve).items()
+            }
+    return document

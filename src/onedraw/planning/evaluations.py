@@ -1,0 +1,222 @@
+"""Accuracy, ROC curve, calibration, R²: what follows from a released table of scores. Post-processing, it costs nothing.
+
+Figures are computed from the nearest table that n records can have: no count below 0, all together n. Cutting what is impossible
+removes most of the noise of cells that hold hardly anybody, and the little bias it brings is part of what follows. Standard
+errors and intervals come from a parametric bootstrap: tables of n records are drawn from the released shares, get fresh noise of
+the law that was used, and are cut in the same way; how far a figure of theirs is from that of the shares is sampling and
+privacy noise together. The seed is public.
+
+Of a regressor the sampling error of a mean of numbers in [0, 1] is at most √(m(1 − m)/n), whatever their law: this is used, so
+those intervals are on the safe side.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import WrongCall
+from onedraw.mechanisms import Plan
+from onedraw.mechanisms.added_noise import noise_deviation, noisy_sums
+from onedraw.models.scores import STEPS, ClassifierScores, RegressorScores
+from onedraw.release import Certificate, Release
+from onedraw.release.verification import rebuild_plan
+
+Array = NDArray[np.float64]
+
+SIMULATIONS = 2_000
+PUBLIC_SEED = 20_261_116
+CALIBRATION_BINS = 10
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its standard error, and its interval at the level that was asked for."""
+
+    value: float
+    error: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a curve with a pointwise interval in y; NaN where the counts say nothing."""
+
+    x: Array
+    y: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a released table of scores says, at one level of confidence. ``figures`` by name; the others where they exist."""
+
+    level: float
+    figures: dict[str, Figure]
+    classes: tuple[str, ...] = ()
+    confusion: Array | None = None
+    """(true, predicted), in records; and the half-width of each cell's interval from the noise alone."""
+    confusion_error: float = math.nan
+    roc: Curve | None = None
+    calibration: Curve | None = None
+
+
+def is_evaluation(model: Any) -> bool:
+    return isinstance(model, ClassifierScores | RegressorScores)
+
+
+def scores_of(release: Release | Certificate, level: float = 0.95) -> Scores:
+    """The figures of a released evaluation."""
+    certificate = release.certificate if isinstance(release, Release) else release
+    plan = rebuild_plan(certificate)
+    if not is_evaluation(plan.model):
+        raise WrongCall(
+            "This release is no evaluation of a model. Make one with onedraw.evaluate(model, X, y, epsilon=…)."
+        )
+    if isinstance(level, bool) or not 0.0 < float(level) < 1.0:
+        raise WrongCall(f"level is a probability such as 0.95, but {level!r} came.")
+    noisy = noisy_sums(plan, certificate.draw.stages or {})[0]
+    return (_of_classes if isinstance(plan.model, ClassifierScores) else _of_numbers)(noisy, plan, float(level))
+
+
+# ── classes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_classes(noisy: Array, plan: Plan, level: float) -> Scores:
+    model: ClassifierScores = plan.model
+    tables = _simulated(noisy, plan).reshape(-1, len(model.classes), model.columns)
+    confusion = _confusion(tables, model)
+    accuracy = np.trace(confusion, axis1=1, axis2=2) / plan.n
+    figures, roc, calibration = {"accuracy": _figure(accuracy, level)}, None, None
+    if model.edges:
+        rates = _rates(tables)
+        figures["AUC"] = _figure(_area(tables), level, slack=_within_bins(tables[0], model))
+        figures[f"share of {model.classes[1]}"] = _figure(tables[:, 1].sum(axis=1) / plan.n, level)
+        roc = Curve(rates[0][0], *_band(rates[1], level))
+        calibration = _calibration(tables, model, level)
+    cells = np.abs(confusion[1:] - confusion[0]).reshape(-1)
+    return Scores(level, figures, model.classes, confusion[0], float(np.quantile(cells, level)), roc, calibration)
+
+
+def _simulated(noisy: Array, plan: Plan) -> Array:
+    """(tables, cells): first the released one, then tables of as many records drawn from its shares, with noise; all cut."""
+    generator = np.random.default_rng(PUBLIC_SEED)
+    released = possible(noisy[None], plan.n)
+    drawn = generator.multinomial(plan.n, released[0] / released[0].sum(), size=SIMULATIONS)
+    return np.concatenate([released, possible(drawn + _noise(plan, drawn.shape, generator), plan.n)])
+
+
+def possible(tables: Array, n: int) -> Array:
+    """Of each row, the nearest one without negative entries that sums to n: `models.tables.proportional`, for many at once."""
+    ordered = -np.sort(-tables, axis=1)
+    excess = (np.cumsum(ordered, axis=1) - n) / np.arange(1, tables.shape[1] + 1)
+    kept = tables.shape[1] - 1 - np.argmax((ordered > excess)[:, ::-1], axis=1)
+    return np.maximum(tables - np.take_along_axis(excess, kept[:, None], axis=1), 0.0)
+
+
+def _noise(plan: Plan, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
+    if plan.mechanism.law == "gaussian":  # type: ignore[attr-defined]
+        return generator.normal(0.0, noise_deviation(plan), shape)
+    scale = plan.parameters["scale"] / plan.parameters["refinement"]
+    first, second = np.floor(scale * generator.standard_exponential((2, *shape)))
+    return np.asarray(first - second)
+
+
+def _confusion(tables: Array, model: ClassifierScores) -> Array:
+    """(tables, true, predicted): a score of a half or more is the second class."""
+    if not model.edges:
+        return tables
+    half = sum(edge < 0.5 for edge in model.edges) + (0.5 in model.edges)
+    return np.stack([tables[:, :, :half].sum(axis=2), tables[:, :, half:].sum(axis=2)], axis=2)
+
+
+def _area(tables: Array) -> Array:
+    """P(score of a second-class record > that of a first-class one), half of the ties."""
+    negatives, positives = tables[:, 0], tables[:, 1]
+    below = np.cumsum(negatives, axis=1) - negatives / 2.0
+    pairs = np.maximum(negatives.sum(axis=1) * positives.sum(axis=1), 1.0)
+    return np.asarray((positives * below).sum(axis=1) / pairs)
+
+
+def _within_bins(table: Array, model: ClassifierScores) -> float:
+    """What bins may hide: a score that is right inside its bin would raise the ties' half by δ/12, δ the bin's width in
+    log-odds; twice that is allowed for."""
+    odds = np.log(np.array(model.edges) / (1.0 - np.array(model.edges)))
+    width = float(np.median(np.diff(odds))) if len(odds) > 1 else 2.0
+    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
+    return float((shares[0] * shares[1]).sum()) * min(width / 6.0, 0.5)
+
+
+def _rates(tables: Array) -> tuple[Array, Array]:
+    """(tables, thresholds): false and true positives above each edge, from the highest to the lowest, both ends added."""
+    found = []
+    for counts in (tables[:, 0], tables[:, 1]):
+        above = np.cumsum(counts[:, ::-1], axis=1)[:, :-1] / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        found.append(np.concatenate([np.zeros((len(above), 1)), above, np.ones((len(above), 1))], axis=1))
+    return found[0], found[1]
+
+
+def _calibration(tables: Array, model: ClassifierScores, level: float) -> Curve:
+    """Predicted probability against the share of the second class, bins joined to at most ten."""
+    ends = np.concatenate([[0.0], model.edges, [1.0]])
+    joined = np.array_split(np.arange(model.columns), min(CALIBRATION_BINS, model.columns))
+    counts = np.stack([tables[:, :, part].sum(axis=2) for part in joined], axis=2)
+    total = counts.sum(axis=1)
+    known = total[0] > 3.0 * np.std(total[1:] - total[0], axis=0) + 1.0
+    shares = counts[:, 1] / np.maximum(total, 1.0)
+    middles, weights = (ends[:-1] + ends[1:]) / 2.0, np.maximum(tables[0].sum(axis=0), 1e-9)
+    predicted = np.array([np.average(middles[part], weights=weights[part]) for part in joined])
+    y, low, high = (np.where(known, part, np.nan) for part in _band(shares, level))
+    return Curve(predicted, y, low, high)
+
+
+# ── numbers ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_numbers(noisy: Array, plan: Plan, level: float) -> Scores:
+    model: RegressorScores = plan.model
+    generator, n = np.random.default_rng(PUBLIC_SEED), plan.n
+    weights = np.array(model.weights(plan.mechanism.law), dtype=np.float64)  # type: ignore[attr-defined]
+    released, steps = noisy / (n * STEPS), n * STEPS
+    noise = _noise(plan, (SIMULATIONS, 3), generator) / weights / steps
+    means = np.clip(
+        np.abs(released) + np.std(noise, axis=0), 0.0, 1.0
+    )  # rather too large a spread than too small a one
+    spread = np.array([1.0, means[1] * (1.0 - means[1]), means[2] * (1.0 - means[2])])
+    sampling = generator.normal(size=(SIMULATIONS, 3)) * np.sqrt(spread / n)
+    # what the means may have been: the released ones less errors like theirs; figures of those that are possible
+    tables = np.concatenate([released[None], released - sampling - noise]) * steps
+    values = np.array([model.estimate(table[None], n) for table in tables])
+    ends = np.quantile(values[1:], [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
+    found = [
+        Figure(float(values[0, k]), float(np.std(values[1:, k])), float(ends[0, k]), float(ends[1, k])) for k in (0, 1)
+    ]
+    return Scores(level, {"RMSE": found[0], "R²": found[1]})
+
+
+# ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _figure(values: Array, level: float, *, slack: float = 0.0) -> Figure:
+    """From (released, simulated …): the released value less the quantiles of the errors, inside [0, 1]."""
+    errors = values[1:] - values[0]
+    low, high = np.quantile(errors, [0.5 - level / 2.0, 0.5 + level / 2.0])
+    ends = np.clip([values[0] - high - slack, values[0] - low + slack], 0.0, 1.0)
+    return Figure(float(values[0]), float(np.std(errors)), float(ends[0]), float(ends[1]))
+
+
+def _band(values: Array, level: float) -> tuple[Array, Array, Array]:
+    """(value, low, high) of shares, inside [0, 1]."""
+    half = NormalDist().inv_cdf(0.5 + level / 2.0) * np.std(values[1:] - values[0], axis=0)
+    value, low, high = (np.clip(part, 0.0, 1.0) for part in (values[0], values[0] - half, values[0] + half))
+    return value, low, high
