@@ -1,7 +1,8 @@
 """Build the documentation site: `python tools/build_site.py [folder]`, by default the repository's own build/docs.
 
 The pages of docs/ are written to be read in the repository as well, so they link to files beside the code: theorem notes,
-tables of the benchmarks, source files. Those files are gathered as pages of the site, and the links follow them.
+tables of the benchmarks, source files. Those files are gathered as pages of the site, and the links follow them. A notebook is a
+page with its outputs, and a file beside it.
 Zensical builds strictly: a link that leads nowhere is an error.
 """
 
@@ -13,6 +14,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import run_notebook
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES, SITE = Path("build/docs/pages"), Path("build/docs/site")
@@ -54,6 +58,9 @@ def gather(pages: Path) -> None:
     shutil.copytree(ROOT / "docs" / "assets", pages / "assets")
     waiting = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
     waiting += [*(ROOT / "docs").glob("*.md"), *(ROOT / "src/onedraw").glob("*/*.md")]
+    for notebook in (ROOT / "docs").glob("*.ipynb"):
+        shutil.copy(notebook, pages)
+        (pages / place_of(notebook)).write_text(run_notebook.page(run_notebook.read(notebook)), encoding="utf-8")
     done: set[Path] = set()
     while waiting:
         source = waiting.pop()
@@ -76,6 +83,8 @@ def place_of(source: Path) -> Path:
     beginning = next((folder for folder in PLACES if name.startswith(folder)), None)
     if beginning is not None and (source.suffix == ".md" or is_asset(source)):
         return Path(PLACES[beginning] + name.removeprefix(beginning))
+    if source.suffix == ".ipynb":
+        return Path(source.name).with_suffix(".md")
     return Path("source", f"{name}.md")
 
 
@@ -92,7 +101,7 @@ def moved_links(source: Path) -> tuple[str, list[Path]]:
         target = (source.parent / link[2]).resolve()
         if re.match(r"[a-z]+:", link[2]) or not target.is_file() or not target.is_relative_to(ROOT):
             return link[0]
-        if not is_asset(target):
+        if not is_asset(target) and target.suffix != ".ipynb":
             found.append(target)
         return link[1] + Path(os.path.relpath(place_of(target), here)).as_posix()
 
