@@ -43,7 +43,7 @@ def test_another_column_or_a_missing_figure_is_another_shape(notebook):
 
 def test_it_goes_from_the_schema_to_the_evaluation(notebook):
     code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
-    steps = ["Schema.from_dict", "od.plan(", ".fit(", ".report(", ".predict("]
+    steps = ["Schema.from_dict", "od.plan(", ".fit(", ".report(", ".predict(", "od.evaluate("]
     places = [code.index(step) for step in steps]
     assert places == sorted(places)
 

@@ -71,7 +71,7 @@ def test_no_answer_and_no_report_is_in_house_jargon(answers, hospital):
 
 
 def test_every_release_says_what_it_means_for_a_person_and_what_may_be_published(answers, hospital):
-    for words in (words for words in answers if words.startswith("release")):
+    for words in (words for words in answers if words.startswith(("release", "evaluate"))):
         out = Path(re.search(r"--out (\S+)", words)[1])
         sentence = json.loads((hospital / out).read_text(encoding="utf-8"))["sentence"]
         assert re.search(MEANING, sentence), sentence

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .flags import AsJson, Delta, Epsilon
-from .publishing import check_places, command_to_resume, said_if_stopped
+from .publishing import check_places, command_to_resume, said_if_stopped, say_written
 from .show import show_json, show_lines, show_table, waiting
 
 
@@ -51,9 +51,7 @@ def evaluate(
         show_json(found.certificate.model_dump(mode="json") | {"out": str(out), "scores": written(found.scores)})
         return
     show(found)
-    if report is not None:
-        show_lines(f"Report written to {report}.")
-    show_lines(f"Written to {out}. Check it with: onedraw verify {out} --ledger {books.place}")
+    say_written(found.certificate, out, report, books.place)
 
 
 def show(found: Any) -> None:

@@ -154,10 +154,14 @@ def release(
         why=planned.choices.why,
         expected="" if table else planned.choices.expectation,
     )
+    say_written(result.certificate, out, report, books.place)
+
+
+def say_written(certificate: Any, out: Path, report: Path | None, place: str) -> None:
+    """Where it is, how to check it, and what may be published: the last lines of every release."""
     files = str(out) if report is None else f"{out} and {report}"
     show_lines(
-        f"Written to {files}. Check it with: onedraw verify {out} --ledger {books.place}",
-        result.certificate.may_publish(files),
+        f"Written to {files}. Check it with: onedraw verify {out} --ledger {place}", certificate.may_publish(files)
     )
 
 
