@@ -116,7 +116,7 @@ class Release:
             table = import_module("onedraw.report").coefficient_table(self, level)
         except PromiseRefused as refused:
             return None, str(refused)
-        return table, table.remark
+        return (table if any(map(math.isfinite, table.low)) else None), table.remark
 
     def report(
         self, path: str | os.PathLike[str], *, level: float = 0.95, ledger: Any = None, overwrite: bool = False

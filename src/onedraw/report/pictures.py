@@ -73,7 +73,8 @@ def interval_plot(rows: Sequence[Row], *, alike: bool = False) -> Plot:
     if not alike and not comparable(finite):
         return Plot([_strip(row, _own_scale(row), (), zero=True) for row in rows], None)
     scale = _common_scale(finite, around_zero=True)
-    pictures = [_strip(row, scale, scale.ticks, zero=True) for row in rows]
+    some = any(row.interval for row in rows)
+    pictures = [_strip(row, scale, scale.ticks, zero=True, bare=some and not row.interval) for row in rows]
     return Plot(pictures, _axis(scale))
 
 
@@ -201,11 +202,14 @@ def _cell(value: float, place: int, count: int) -> Markup:
 # ── the parts of a row ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _strip(row: Row, scale: Scale, ticks: Sequence[float], *, zero: bool, track: bool = False) -> Markup:
+def _strip(
+    row: Row, scale: Scale, ticks: Sequence[float], *, zero: bool, track: bool = False, bare: bool = False
+) -> Markup:
+    """``bare``: others have an interval and this one was refused it, which a hollow dot shows."""
     rail = Markup('<line class="rail" x1="2%" x2="98%" y1="13" y2="13"/>') if track else ""
-    line = Markup('<line class="zero" x1="{0}%" x2="{0}%" y1="0" y2="100%"/>').format(scale.at(0.0)) if zero else ""
+    line = Markup('<line class="zero" x1="{0}%" x2="{0}%" y1="-5" y2="31"/>').format(scale.at(0.0)) if zero else ""
     dot = (
-        Markup('<circle class="dot" cx="{}%" cy="13" r="4.5"/>').format(scale.at(row.value))
+        Markup('<circle class="dot{}" cx="{}%" cy="13" r="4.5"/>').format(" bare" if bare else "", scale.at(row.value))
         if math.isfinite(row.value)
         else ""
     )
@@ -219,7 +223,9 @@ def _frame(*parts: Markup | str) -> Markup:
 
 
 def _grid(scale: Scale, ticks: Sequence[float]) -> Markup:
-    line = Markup('<line class="grid" x1="{0}%" x2="{0}%" y1="0" y2="100%"/>')
+    line = Markup(
+        '<line class="grid" x1="{0}%" x2="{0}%" y1="-5" y2="31"/>'
+    )  # beyond the strip: a name may take two lines
     return Markup("").join(line.format(scale.at(tick)) for tick in ticks)
 
 

@@ -29,9 +29,9 @@ class Ratios:
     what: str
     steps: dict[str, float]
 
-    @property
-    def note(self) -> str:
-        return f"{self.name}: by how much {self.what} multiplied for so much more of the column, with the interval of the factor."
+    def note(self, *, interval: bool) -> str:
+        factor = ", and the interval of the factor" if interval else ""
+        return f"{self.name}: by how much {self.what} multiplied for so much more of the column (one, if nothing is said){factor}."
 
     def words(self, row: Row) -> tuple[str, str]:
         """("× 1.3", "1.2 to 1.5, per 10"); empty for what is no coefficient of a column."""

@@ -88,6 +88,7 @@ def results_of(
         "axis": plot.axis,
         "level": None if table is None else f"{100 * table.level:g} %",
         "ratios": ratios,
+        "ratio_note": "" if ratios is None else ratios.note(interval=table is not None),
         "columns": COLUMNS[form]
         if hasattr(model, "features") or form in ("shares", "quantiles")
         else ("Name", "Value"),
@@ -113,7 +114,7 @@ def joint_words(certificate: Certificate, plan: Any) -> list[dict[str, str]]:
     return [
         {
             "name": f"{row.label}: {row.term}" if row.label else row.term,
-            "statistic": "none" if math.isnan(row.statistic) else brief(row.statistic),
+            "statistic": "" if math.isnan(row.statistic) else brief(row.statistic),
             "degrees": str(row.degrees),
             "p": "–" if math.isnan(row.p_value) else p_words(row.p_value),
         }
