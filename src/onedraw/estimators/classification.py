@@ -77,7 +77,8 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
     Attributes
     ----------
     coef_, intercept_ : arrays of shape (1, d) and (1,); (K, d) and (K,) for K > 2 classes
-        In the columns' own units: the fit's estimate, or the mean of the draws.
+        In the columns' own units: the fit's estimate, or the mean of the draws. Of K > 2 classes a fit's rows add up to 0: each
+        is its class against the average of all, the difference of two rows the log-odds between them.
     bse_, pvalues_ : arrays of shape (terms,)
         Of a fit: standard errors, and tests of "this coefficient is 0", in the order of `summary`; NaN where refused.
     draws_ : array of shape (draws, parameters)

@@ -86,9 +86,10 @@ LARGEST_COEFFICIENT = 3.0
 """Log-odds or log-rate of a level that is counted on where nothing is known: odds of 20 to 1. For numbers it is the
 half-range of the responses."""
 
-EDGES, PLANNED_EDGES = 2.0, 3.0
+EDGES, CLASS_EDGES, PLANNED_EDGES = 2.0, 2.25, 3.0
 """… and at least this many times √(2p)·s, to which the noise of a p×p matrix alone reaches: three times for a plan to count on
-it, whose expected information is that of a usual direction, not of the weakest."""
+it, whose expected information is that of a usual direction, not of the weakest. Of several
+classes directions differ by themselves, and the comparison with the others' information is left out: there a little more."""
 
 EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5, "quantile": 0.25, "hinge": 0.3}
 """Information of a record in measured coordinates that a plan counts on when it decides whether to measure it at all: pq

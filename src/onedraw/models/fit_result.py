@@ -121,16 +121,26 @@ class FitResult:
         """Eigenvalues kept away from 0, where noise may have brought them."""
         return np.maximum(self._spectrum[0], max(self.information_noise, 1e-12))
 
-    def _taken_back(self, modes: Array, values: Array, axes: Array, trusted: NDArray[np.bool_]) -> Array:
+    def _back(self, found: Array) -> Array:
+        """How much of a mode is added to it along each direction, the ridge's pull taken back: Λ/λ where λ is trusted. Of several
+        classes Λλ/(λ² + s²) everywhere: directions of rare classes are weak and yet pulled at, and coefficients that are
+        given an interval may depend on them a little."""
+        ridge, noise = self._pulls[1], self.information_noise
+        if self.problem.loss.blocks > 1:
+            positive_part = np.maximum(found, 0.0)
+            return np.asarray(ridge * positive_part / (positive_part**2 + noise**2 + 1e-300))
+        return np.where(self._are_trusted(found), ridge / np.maximum(found, max(noise, 1e-12)), 0.0)
+
+    def _taken_back(self, modes: Array, axes: Array, found: Array) -> Array:
         """θ̃ + ΛĤ⁻¹θ̃ along the directions that are trusted."""
-        return np.asarray(modes + (modes @ axes * np.where(trusted, self._pulls[1] / values, 0.0)) @ axes.T)
+        return np.asarray(modes + (modes @ axes * self._back(found)) @ axes.T)
 
     @cached_property
     def _mode(self) -> Array:
         """The estimate in the mode's coordinates."""
         if not self.informed:
             return self.published.mode
-        return self._taken_back(self.published.mode, self._bounded, self._spectrum[1], self._trusted)
+        return self._taken_back(self.published.mode, self._spectrum[1], self._spectrum[0])
 
     @cached_property
     def _mode_noise(self) -> float:
@@ -286,7 +296,7 @@ class FitResult:
         information = self._aside.within((axes * values) @ axes.T)
         variability = self._variability
         ridge = self._pulls[1]
-        truth = self._taken_back(self.published.mode, values, axes, self._trusted)
+        truth = self._taken_back(self.published.mode, axes, self._spectrum[0])
         score = generator.standard_normal((rounds, p)) @ _root(variability) + self._drawn(generator, rounds, "mode_noise")  # fmt: skip
         modes = np.linalg.solve(information + ridge * np.eye(p), (information @ truth - score).T).T
         modes = modes + self._drawn(generator, rounds, "closing_noise")
@@ -301,9 +311,8 @@ class FitResult:
         """(estimate − truth)/standard error of many simulated fits at once."""
         found, axes = self._aside.spectrum(information)
         values = np.maximum(found, max(self.information_noise, 1e-12))
-        trusted = self._are_trusted(found)
         ridge = self._pulls[1]
-        along = np.einsum("si,sij->sj", modes, axes) * np.where(trusted, ridge / values, 0.0)
+        along = np.einsum("si,sij->sj", modes, axes) * self._back(found)
         estimates = modes + np.einsum("sj,sij->si", along, axes)
         scaled = np.einsum("ci,sij->scj", change, axes) / values[:, None, :]
         inner = np.swapaxes(axes, 1, 2) @ variability @ axes
@@ -332,7 +341,8 @@ def trusted_directions(values: Array, noise: float, *, alike: bool = True) -> ND
     ``alike``: all directions would have much the same information in a usual design. Those of several classes would not:
     a direction is a column *and* a comparison of classes, some of which are rare.
     """
-    enough = values >= least_information(values.shape[-1], constant.EDGES) * noise
+    edges = constant.EDGES if alike else constant.CLASS_EDGES
+    enough = values >= least_information(values.shape[-1], edges) * noise
     if not alike:
         return np.asarray(enough)
     usual = np.median(values, axis=-1, keepdims=True)
