@@ -17,11 +17,15 @@ import json
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 Notebook = dict[str, Any]
+
+WIDTH = 84
+"""Printed lines are broken here on the page: a block that scrolls sideways is not read."""
 
 
 def read(path: Path) -> Notebook:
@@ -87,8 +91,8 @@ def drawn() -> list[tuple[str, bytes]]:
     for number in pyplot.get_fignums():
         figure, target = pyplot.figure(number), io.BytesIO()
         figure.savefig(target, format="png", dpi=90, bbox_inches="tight", metadata={"Software": None})
-        title = next((axes.get_title() for axes in figure.axes if axes.get_title()), "A figure")
-        found.append((title, target.getvalue()))
+        titles = (axes.get_title(loc=place) for axes in figure.axes for place in ("center", "left"))
+        found.append((next(filter(None, titles), "A figure"), target.getvalue()))
         pyplot.close(figure)
     return found
 
@@ -136,7 +140,8 @@ def shown(output: dict[str, Any]) -> str:
         written = re.sub(r"(?s)<style.*?</style>| border=\"1\"| class=\"dataframe\"", "", "".join(data["text/html"]))
         written = "\n".join(line for line in written.splitlines() if line.strip())  # an empty line would end the block
         return f'<div class="output" role="region" tabindex="0" aria-label="Output">\n{written}\n</div>'
-    return f"```text\n{plain}\n```"
+    lines = [piece for line in plain.splitlines() for piece in textwrap.wrap(line, WIDTH) or [""]]
+    return "\n".join(["```text", *lines, "```"])
 
 
 if __name__ == "__main__":
