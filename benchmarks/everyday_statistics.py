@@ -13,8 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +38,18 @@ STATISTICS = {
     "histogram": CategoryTable(("a", "b", "c"), show="shares"),
     "mean": NumberTable(0.0, 1.0),
 }
+
+
+KNOWN: dict[tuple[str, str, str, int], str] = {}
+"""Rows that an interrupted run has printed already."""
+
+
+def row(words: str, n: int, epsilon: float, columns: int, compute: Callable[[], str]) -> str:
+    """A line of a table, known or computed, and printed as it comes."""
+    start = (words, f"{n:,}", f"{epsilon:g}")
+    line = KNOWN.get((*start, columns - 1)) or f"| {' | '.join(start)} | {compute()} |"
+    print(line, flush=True)
+    return line
 
 
 def our_noise(name: str, n: int, epsilon: float, runs: int, generator: np.random.Generator) -> float:
@@ -87,19 +101,19 @@ def errors(runs: int) -> list[str]:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     worst, generator = 0.0, seeded_generator(11)
+
+    def compared(name: str, n: int, epsilon: float) -> str:
+        ours, opendp = our_noise(name, n, epsilon, runs, generator), opendp_noise(name, n, epsilon, runs)
+        theirs, sampling = peers.get((n, epsilon, name), math.nan), sampling_of(name, n)
+        best = min(value for value in (opendp, theirs) if not math.isnan(value))
+        ratio = math.hypot(ours, sampling) / math.hypot(best, sampling)
+        return f"{ours:.3g} | {opendp:.3g} | {theirs:.3g} | {ratio:.3f}"
+
     for name in STATISTICS:
         for n in SIZES:
             for epsilon in EPSILONS:
-                ours, opendp = our_noise(name, n, epsilon, runs, generator), opendp_noise(name, n, epsilon, runs)
-                theirs = peers.get((n, epsilon, name), math.nan)
-                sampling = sampling_of(name, n)
-                best = min(value for value in (opendp, theirs) if not math.isnan(value))
-                ratio = math.hypot(ours, sampling) / math.hypot(best, sampling)
-                worst = max(worst, ratio)
-                lines.append(
-                    f"| {name} | {n:,} | {epsilon:g} | {ours:.3g} | {opendp:.3g} | {theirs:.3g} | {ratio:.3f} |"
-                )
-                print(lines[-1], flush=True)
+                lines.append(row(name, n, epsilon, 7, partial(compared, name, n, epsilon)))
+                worst = max(worst, float(lines[-1].strip("| ").split(" | ")[-1]))
     return [
         *lines,
         "",
@@ -140,6 +154,23 @@ def coverage(
     return hits[0] / runs, hits[1] / runs, width
 
 
+def of_share(n: int, share: float, generator: np.random.Generator) -> np.ndarray:
+    return (np.arange(n) < generator.binomial(n, share)).astype(int)
+
+
+def of_levels(n: int, generator: np.random.Generator) -> np.ndarray:
+    return np.repeat(np.arange(3), generator.multinomial(n, LEVELS))
+
+
+@cache
+def wanted(show: str, draw: Any, mean: float | None) -> float:
+    """The truth: known, or of a very large sample."""
+    if show == "mean" and mean is not None:
+        return mean
+    sample = draw(np.random.default_rng(2), 10_000_000)
+    return float(sample.mean() if show == "mean" else sample.var())
+
+
 def covering(runs: int) -> list[str]:
     lines = [
         "| statistic | n | ε | covered at 90 % | at 95 % | width at 95 % |",
@@ -148,38 +179,34 @@ def covering(runs: int) -> list[str]:
     generator, noise = np.random.default_rng(20261115), seeded_generator(7)
     least = [1.0, 1.0]
 
-    def line(words: str, n: int, epsilon: float, found: tuple[float, float, float]) -> None:
-        least[:] = [min(a, b) for a, b in zip(least, found, strict=False)]
-        lines.append(f"| {words} | {n:,} | {epsilon:g} | {found[0]:.3f} | {found[1]:.3f} | {found[2]:.3g} |")
-        print(lines[-1], flush=True)
+    def line(words: str, n: int, epsilon: float, table: Any, data: Any, truth: Any, times: int) -> None:
+        def found() -> str:
+            plan = od.calibrate(AddedNoise(), table, od.PureDP(epsilon), n=n)
+            covered = coverage(plan, data, truth() if callable(truth) else truth, times, generator, noise)
+            return f"{covered[0]:.3f} | {covered[1]:.3f} | {covered[2]:.3g}"
+
+        lines.append(row(words, n, epsilon, 6, found))
+        figures = lines[-1].strip("| ").split(" | ")
+        least[:] = [min(least[0], float(figures[3])), min(least[1], float(figures[4]))]
 
     for n in COVERED:
         for share in SHARES:
             for epsilon in (0.5, 2.0):
-                plan = od.calibrate(AddedNoise(), SHARE, od.PureDP(epsilon), n=n)
-                data = lambda g, n=n, share=share: (np.arange(n) < g.binomial(n, share)).astype(int)  # noqa: E731
-                line(f"share of {share:g}", n, epsilon, coverage(plan, data, share, runs, generator, noise))
-        plan = od.calibrate(AddedNoise(), STATISTICS["count"], od.PureDP(1.0), n=n)
-        line(
-            "count",
-            n,
-            1.0,
-            coverage(plan, lambda g, n=n: (np.arange(n) < n // 5).astype(int), n // 5, runs, generator, noise),
-        )
-        plan = od.calibrate(AddedNoise(), STATISTICS["histogram"], od.PureDP(1.0), n=n)
-        data = lambda g, n=n: np.repeat(np.arange(3), g.multinomial(n, LEVELS))  # noqa: E731
-        line("histogram", n, 1.0, coverage(plan, data, LEVELS, runs, generator, noise))
+                line(f"share of {share:g}", n, epsilon, SHARE, partial(of_share, n, share), share, runs)
+        line("count", n, 1.0, STATISTICS["count"], lambda g, n=n: (np.arange(n) < n // 5).astype(int), n // 5, runs)
+        line("histogram", n, 1.0, STATISTICS["histogram"], partial(of_levels, n), LEVELS, runs)
         for words, (low, high, draw, truth) in COLUMNS.items():
             times = min(runs, 500) if n > 10_000 else runs
-            centre = truth if truth is not None else float(np.mean(lognormal(np.random.default_rng(1), 10_000_000)))
             for show in ("mean", "variance"):
-                wanted = centre if show == "mean" else float(np.var(draw(np.random.default_rng(2), 4_000_000)))
-                plan = od.calibrate(AddedNoise(), NumberTable(low, high, show=show), od.PureDP(1.0), n=n)
+                table = NumberTable(low, high, show=show)
                 line(
                     f"{show}: {words}",
                     n,
                     1.0,
-                    coverage(plan, lambda g, n=n, draw=draw: draw(g, n), wanted, times, generator, noise),
+                    table,
+                    lambda g, n=n, draw=draw: draw(g, n),
+                    partial(wanted, show, draw, truth),
+                    times,
                 )
     return [*lines, "", f"Least: {least[0]:.3f} at 90 %, {least[1]:.3f} at 95 %."]
 
@@ -187,7 +214,12 @@ def covering(runs: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", type=int, default=1)
-    divisor = parser.parse_args().quick
+    parser.add_argument("--known", type=Path, help="what an interrupted run printed: its rows are not run again")
+    options = parser.parse_args()
+    divisor = options.quick
+    if options.known is not None:
+        printed = [line for line in options.known.read_text().splitlines() if line.startswith("| ")]
+        KNOWN.update({(*line.strip("| ").split(" | ")[:3], line.count(" | ")): line for line in printed})
     table = errors(16_000 // divisor)
     covered = covering(2000 // divisor)
     if divisor == 1:

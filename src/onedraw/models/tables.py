@@ -66,6 +66,7 @@ class Table(Model):
     """What the tables of categories and of numbers share: groups, reading, and adding up."""
 
     kinds: ClassVar[tuple[str, ...]]
+    show: str
     by: tuple[str, ...]
     groups: tuple[tuple[str, ...], ...]
     sizes: tuple[int, ...] | None

@@ -154,7 +154,8 @@ def warnings_of(
 
 def title_of(certificate: Certificate, model: Any) -> str:
     target = certificate.data.target
-    return f"{kind_of(model)} of {target}" if target else kind_of(model)
+    by = f" by {' and '.join(model.by)}" if getattr(model, "by", ()) else ""
+    return f"{kind_of(model)} of {target}{by}" if target else f"{kind_of(model)}{by}"
 
 
 # ── the attacker ─────────────────────────────────────────────────────────────────────────────────────────────

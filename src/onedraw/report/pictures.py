@@ -78,8 +78,8 @@ def interval_plot(rows: Sequence[Row], *, alike: bool = False) -> Plot:
     return Plot(pictures, _axis(scale))
 
 
-def share_plot(rows: Sequence[Row]) -> Plot:
-    """Bars from 0, for shares of a whole."""
+def share_plot(rows: Sequence[Row], *, percent: bool = True) -> Plot:
+    """Bars from 0, for shares of a whole, or for counts."""
     top = max((row.ends[1] for row in rows), default=1.0)
     scale = Scale(0.0, _round_above(max(top, 0.01)))
     pictures = []
@@ -89,7 +89,7 @@ def share_plot(rows: Sequence[Row]) -> Plot:
             "share" if row.interval is None else "pale", start, round(end - start, 3)
         )
         pictures.append(_frame(_grid(scale, scale.ticks), bar, _interval(row, scale, y=13), _draws(row, scale)))
-    return Plot(pictures, _axis(scale, percent=True))
+    return Plot(pictures, _axis(scale, percent=percent))
 
 
 def quantile_plot(rows: Sequence[Row]) -> Plot:

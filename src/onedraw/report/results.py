@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from onedraw.mechanisms import Moments, PerturbedMode
+from onedraw.models import CategoryTable, NumberTable, Table
 from onedraw.release import Certificate
 from onedraw.release.reading import fit_of
 from onedraw.release.summary import joint_tests
@@ -24,6 +25,8 @@ COLUMNS = {
     "single": ("Name", "Value"),
     "shares": ("Level", "Share"),
     "quantiles": ("Quantile", "Value"),
+    "bars": ("Level", "Count"),
+    "groups": ("Group", "Value"),
     "coefficients": ("Column", "Coefficient"),
 }
 
@@ -72,9 +75,10 @@ def results_of(
     model, rows = plan.model, rows_of(certificate, plan, table)
     if describes(plan):  # correlations have a picture of their own
         rows = rows[: 2 * model.features.count]
-    share = kind_of(model) in ("Histogram", "Proportion")
+    share = kind_of(model) in ("Histogram", "Proportion") or getattr(model, "show", "") == "shares"
     form = form_of(certificate, model, len(rows))
     kept = [index for index, row in enumerate(rows) if form != "coefficients" or not is_intercept(row.name)]
+    kept = [index for index in kept if form != "groups" or not rows[index].name.endswith(": records")]
     kept = kept or list(range(len(rows)))
     drawn, across = on_one_axis([rows[index] for index in kept], form, certificate.draw.names, model)
     plot = plot_of(drawn, form, model, alike=across)
@@ -90,7 +94,7 @@ def results_of(
         "ratios": ratios,
         "ratio_note": "" if ratios is None else ratios.note(interval=table is not None),
         "columns": COLUMNS[form]
-        if hasattr(model, "features") or form in ("shares", "quantiles")
+        if hasattr(model, "features") or form in ("shares", "quantiles", "bars", "groups")
         else ("Name", "Value"),
         "meaning": meaning(model),
         "uncertainty": uncertainty(plan, table, why_none),
@@ -136,6 +140,8 @@ def form_of(certificate: Certificate, model: Any, count: int) -> str:
         return "folded"
     if count == 1:
         return "single"
+    if isinstance(model, Table):
+        return "groups" if isinstance(model, NumberTable) else "shares" if model.show == "shares" else "bars"
     return {"Histogram": "shares", "Quantiles": "quantiles"}.get(kind_of(model), "coefficients")
 
 
@@ -164,7 +170,9 @@ def declared_widths(names: list[str], model: Any) -> dict[str, float]:
 def plot_of(rows: list[Row], form: str, model: Any, *, alike: bool) -> pictures.Plot:
     if form == "shares":
         return pictures.share_plot(rows)
-    if form == "quantiles":
+    if form == "bars":
+        return pictures.share_plot(rows, percent=False)
+    if form in ("quantiles", "groups"):
         return pictures.quantile_plot(rows)
     if form == "single":
         return pictures.single_plot(rows[0], limits=public_range(model), percent=kind_of(model) == "Proportion")
@@ -185,6 +193,10 @@ def public_range(model: Any) -> tuple[float, float] | None:
             return centre - model.bound, centre + model.bound
         case "GammaPoisson":
             return 0.0, float(model.cap)
+        case "CategoryTable" if model.show == "shares":
+            return 0.0, 1.0
+        case "NumberTable" if model.show in ("mean", "rate"):
+            return model.lower, model.upper
         case _:
             return None
 
@@ -211,6 +223,8 @@ def row_words(row: Row, *, share: bool, ratios: Ratios | None) -> dict[str, Any]
 
 def meaning(model: Any) -> str:
     """What one number of this model is, in a sentence."""
+    if isinstance(model, Table):
+        return table_meaning(model)
     scaled = " Figures are in the units of the columns."
     match type(model).__name__:
         case "Logistic" | "BinaryRegression":
@@ -294,8 +308,46 @@ def allowance_words(plan: Any, rows: list[Row]) -> str:
     return "allowance for noise in the measured information" if seen else ""
 
 
+def table_meaning(model: Any) -> str:
+    within = f" within each group ({' and '.join(model.by)})" if model.by else ""
+    sizes = (
+        " Who belongs to which group is private: the numbers of records in the groups are released with noise too."
+        if model.moves_between_cells
+        else ""
+    )
+    if isinstance(model, CategoryTable):
+        level = "each level" if model.only is None else f"the level “{model.only}”"
+        if model.show == "shares":
+            return f"The share of records with {level}{within}.{sizes}"
+        total = " All counts together are n, the public number of records." if model.only is None else ""
+        return f"How many of these records have {level}{within}.{total}"
+    what = {"mean": "mean", "rate": "mean count", "sum": "sum", "variance": "variance"}[model.show]
+    return (
+        f"The {what} of the column{within}, declared to lie between {shown(model.lower)} and {shown(model.upper)}; values outside were "
+        f"read as the nearest end.{sizes}"
+    )
+
+
+def table_uncertainty(model: Any, level: float) -> str:
+    if model.show in ("counts", "sum"):
+        return (
+            f"Bars are {100 * level:g} % intervals for the number in these records: all they allow for is the noise that was added for "
+            "privacy, whose law is known."
+        )
+    how = (
+        "by exact inversion of both laws" if isinstance(model, CategoryTable) and not model.moves_between_cells
+        else "with spreads that were released within the same spend" if isinstance(model, NumberTable) else "for each group as a quotient of two noisy counts"
+    )  # fmt: skip
+    return (
+        f"Bars are {100 * level:g} % intervals about the population the records were drawn from, for sampling and the noise added for privacy "
+        f"together, {how}. The thick part is what sampling alone would leave."
+    )
+
+
 def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
+    if table is not None and isinstance(plan.model, Table):
+        return table_uncertainty(plan.model, table.level)
     if table is not None and kind_of(plan.model) == "Quantiles":
         return (
             f"Bars are {100 * table.level:g} % intervals for the quantile of the population the records were drawn from, sampling and noise for "
@@ -367,6 +419,11 @@ def expected_error_words(plan: Any, *, share: bool) -> str | None:
 
 def kind_of(model: Any) -> str:
     name = type(model).__name__
+    if isinstance(model, CategoryTable):
+        shares, one = model.show == "shares", model.only is not None
+        return ("Proportion" if one else "Histogram") if shares else ("Count" if one else "Counts")
+    if isinstance(model, NumberTable):
+        return {"rate": "Rate of counts"}.get(model.show, model.show.capitalize())
     if name == "BetaBernoulli" and (model.lower, model.upper) != (0.0, 1.0):
         return "Average"
     return KINDS.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
