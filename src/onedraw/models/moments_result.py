@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from . import moment_constants as constant
 from .fit_published import symmetric
@@ -317,7 +317,7 @@ def pure_quantile(entries: int, level: float) -> float:
     the normal one for many. One entry is Gamma(entries) times a coordinate u of a uniform direction, u² ~ Beta(½, …)."""
     if entries == 1:
         return -math.log1p(-level) / math.sqrt(2.0)
-    lengths = stats.gamma.ppf((np.arange(4000) + 0.5) / 4000.0, entries)
+    lengths = special.gammaincinv(entries, (np.arange(4000) + 0.5) / 4000.0)
 
     def missed(bound: float) -> float:
         return (
