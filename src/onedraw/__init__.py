@@ -50,7 +50,7 @@ _NAMES = {
         (
             "DPLogisticRegression", "DPLinearRegression", "DPQuantileRegressor", "DPLinearSVC", "DPMLPClassifier",
             "DPMLPRegressor", "DPPoissonRegressor", "DPQuantile", "DPProportion", "DPCovariance", "DPHistogram", "DPMean", "DPRate",
-            "DPCount", "DPSum", "DPVariance", "evaluate",
+            "DPCount", "DPSum", "DPVariance", "evaluate", "choose",
         ),
         "estimators",
     ),

@@ -16,6 +16,7 @@ from onedraw.mechanisms import (
     AddedNoise,
     BetaDivergence,
     Candidates,
+    ExponentialChoice,
     ExponentialQuantiles,
     Measured,
     Moments,
@@ -26,7 +27,7 @@ from onedraw.mechanisms import (
 from onedraw.models import ConjugateModel, ConvexModel
 from onedraw.privacy import Promise, PureDP
 
-from . import conjugate, convex, divergence, finite, fits, gradient, measured, moments, noise, quantiles
+from . import choices, conjugate, convex, divergence, finite, fits, gradient, measured, moments, noise, quantiles
 from .case import Case
 
 Builder = Callable[..., list[Any]]
@@ -39,6 +40,7 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     **{name: (partial(noise.noise_cases, name),) for name in ("count", "cross-table", "sum", "variance", "mean-by-group")},
     "duration": (conjugate.duration_cases,),
     "median": (quantiles.quantile_cases,),
+    "choice": (choices.choice_cases,),
     "covariance": (moments.covariance_cases,),
     "linear": (convex.linear_cases, gradient.linear_path_cases),
     "logistic": (convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates, finite.two_candidates_on_a_ball, fits.logistic_fits, measured.logistic_cases),
@@ -97,6 +99,8 @@ def case_for(plan: Plan) -> Case:
     one = one_draw(plan)
     if isinstance(plan.mechanism, AddedNoise):
         return noise.noise_case(one)
+    if isinstance(plan.mechanism, ExponentialChoice):
+        return choices.choice_case(one)
     if isinstance(plan.mechanism, ExponentialQuantiles):
         return quantiles.selection_case(one)
     if isinstance(plan.mechanism, PerturbedMode):

@@ -64,6 +64,7 @@ COMPILING = {
     "NoisySums": 0.0,
     "Selection": 0.0,
     "RankSelection": 0.0,
+    "LossSelection": 0.0,
     "LastIterateLangevin": 3.0,
     "Proximal": 14.0,
 }
@@ -135,6 +136,8 @@ def seconds_per_draw(plan: Any, sampler: Any) -> float:
             return 6e-5
         case "NoisySums":
             return float(6e-5 + 2e-6 * plan.model.cells * plan.model.block)
+        case "LossSelection":
+            return 2e-4
         case "RankSelection":
             return float(4e-4 + 3e-7 * plan.n)
         case "Exact":

@@ -6,6 +6,7 @@ public numbers first, then the ledger, then the records. See `fitting`.
 
 from onedraw.release.summary import Estimate, Summary
 
+from .choosing import Chosen, choose
 from .classification import DPLinearSVC, DPLogisticRegression
 from .columns import DPCount, DPHistogram, DPMean, DPProportion, DPRate, DPSum, DPVariance
 from .counts import DPPoissonRegressor
@@ -18,6 +19,7 @@ from .quantiles import DPQuantile
 from .regression import DPLinearRegression, DPQuantileRegressor
 
 __all__ = [
+    "Chosen",
     "DPCount",
     "DPCovariance",
     "DPHistogram",
@@ -41,5 +43,6 @@ __all__ = [
     "NoInterval",
     "NotCovered",
     "Summary",
+    "choose",
     "evaluate",
 ]

@@ -5,6 +5,7 @@ from .asymptotics import draw_covariance, draw_deviation
 from .beta_divergence import BetaDivergence
 from .calibration import calibrate
 from .candidates import Candidates
+from .exponential_choice import ExponentialChoice
 from .exponential_family import Concentrated, Diffused, Direct, Scaling, posterior_promise
 from .exponential_quantiles import ExponentialQuantiles
 from .gibbs import Gibbs
@@ -22,6 +23,7 @@ __all__ = [
     "Concentrated",
     "Diffused",
     "Direct",
+    "ExponentialChoice",
     "ExponentialQuantiles",
     "Gibbs",
     "HingePacBayes",

@@ -41,6 +41,7 @@ from .gaussian_mean import GaussianMean
 from .laws import Law
 from .likelihood_model import LikelihoodModel
 from .model import Bound, ConjugateModel, Model, Summary, model_from_dict
+from .model_choice import ModelChoice
 from .network import Network, Predictor, register_predictor
 from .normal_inverse_gamma import NormalInverseGamma
 from .number_table import NumberTable
@@ -86,6 +87,7 @@ __all__ = [
     "Logistic",
     "LogitNormalBernoulli",
     "Model",
+    "ModelChoice",
     "NegativeBinomialRegression",
     "Network",
     "NormalInverseGamma",

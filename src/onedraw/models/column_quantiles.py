@@ -19,8 +19,8 @@ from onedraw.privacy import Provenance
 from .model import Bound, Model, check_column, count, number, register_model, set_fields
 from .reading import batches
 
-DEFAULT_STEPS = 2**20
-"""Lattice steps across the range where none is declared: a millionth of it."""
+LEAST_STEPS = 1_000_000
+"""Lattice steps across the range where none is declared, at least."""
 
 MOST_STEPS = 2**32
 MOST_LEVELS = 99
@@ -47,7 +47,7 @@ class Places:
 class ColumnQuantiles(Model):
     """The quantiles of ``levels`` of numbers in [``lower``, ``upper``], on the lattice ``lower + k·step``.
 
-    ``step`` None: a 2^20th of the range. ``interval`` is the level of the confidence intervals that are released within
+    ``step`` None: the largest 1, 2 or 5 times a power of ten that cuts the range into a million parts, so that round numbers are places. ``interval`` is the level of the confidence intervals that are released within
     the same spend; None: none, and all of it goes to the quantiles.
 
     | record | counts as |
@@ -71,7 +71,7 @@ class ColumnQuantiles(Model):
         lower, upper = number("lower", self.lower), number("upper", self.upper)
         if not (lower < upper and math.isfinite(upper - lower)):
             raise InvalidModel(f"The range needs lower below upper, but {lower!r} and {upper!r} came.")
-        step = (upper - lower) / DEFAULT_STEPS if self.step is None else number("step", self.step)
+        step = round_step((upper - lower) / LEAST_STEPS) if self.step is None else number("step", self.step)
         if not (step > 0.0 and 1.0 <= (upper - lower) / step <= MOST_STEPS):
             raise InvalidModel(
                 f"step must cut the range into 1 to {MOST_STEPS:,} parts, but {step!r} came. Pass the rounding of the column, "
@@ -128,6 +128,13 @@ class ColumnQuantiles(Model):
         values = np.where(np.isnan(values), float(self.missing or 0.0), values)
         steps = np.rint((np.clip(values, self.lower, self.upper) - self.lower) / float(self.step or 1.0))
         return np.clip(steps, 0, self.steps).astype(np.int64)
+
+
+def round_step(most: float) -> float:
+    """The largest 1, 2 or 5 times a power of ten up to ``most``: people round to such numbers, and ties lie there."""
+    power = math.floor(math.log10(most))
+    steps = [float(f"{digit}e{exponent}") for exponent in (power - 1, power) for digit in (1, 2, 5)]
+    return max(step for step in steps if step <= most)
 
 
 def _levels(given: Any) -> tuple[float, ...]:

@@ -80,7 +80,7 @@ LARGEST_VALUE = 1e200
 
 LONGEST_NUMBER = len(repr(-sys.float_info.max))
 
-EXACT_SUMS = ("candidates", "perturbed-mode", "added-noise", "ranks", "moments")
+EXACT_SUMS = ("candidates", "perturbed-mode", "added-noise", "ranks", "losses", "moments")
 
 INTEGER_SUMS = "float64; records summed exactly, as integers on a public lattice; draw rounded to the lattice below"
 FLOATING_SUMS = "float64 throughout, also in sums over records; draw rounded to the lattice below"

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from onedraw.samplers.fits import fits
     from onedraw.samplers.hamiltonian import HMC, NUTS
     from onedraw.samplers.langevin import Langevin, LastIterateLangevin
+    from onedraw.samplers.loss_selection import LossSelection
     from onedraw.samplers.measured_first import MeasuredFirst
     from onedraw.samplers.moments import Measure
     from onedraw.samplers.noisy_sums import NoisySums
@@ -61,6 +62,7 @@ __all__ = [
     "Fit",
     "Langevin",
     "LastIterateLangevin",
+    "LossSelection",
     "Measure",
     "MeasuredFirst",
     "NoisySums",
@@ -95,6 +97,7 @@ _HOME = {
     "LastIterateLangevin": "langevin",
     "MeasuredFirst": "measured_first",
     "Measure": "moments",
+    "LossSelection": "loss_selection",
     "Proximal": "proximal",
     "RankSelection": "rank_selection",
     "Sample": "sample",

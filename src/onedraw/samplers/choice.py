@@ -21,6 +21,7 @@ from onedraw.samplers.fit import Fit
 from onedraw.samplers.forks import check_fork
 from onedraw.samplers.hamiltonian import HMC, NUTS
 from onedraw.samplers.langevin import LastIterateLangevin
+from onedraw.samplers.loss_selection import LossSelection
 from onedraw.samplers.measured_first import MeasuredFirst
 from onedraw.samplers.moments import Measure
 from onedraw.samplers.proximal import Proximal, geometry_of, iterations_of
@@ -44,6 +45,7 @@ OWN = {
     "measured": "MeasuredFirst",
     "added-noise": "NoisySums",
     "ranks": "RankSelection",
+    "losses": "LossSelection",
     "moments": "Measure",
 }
 """Plans that are algorithms, and the one sampler that carries each of them out."""
@@ -66,6 +68,8 @@ def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[A
         return Exact(), "exact: the law has a closed form"
     if plan.requires == "candidates":
         return Selection(), "the plan's own algorithm: exact selection from public candidates"
+    if plan.requires == "losses":
+        return LossSelection(), "the plan's own algorithm: exact selection by loss"
     if plan.requires == "ranks":
         return RankSelection(), "the plan's own algorithm: exact selection by rank"
     if plan.requires == "perturbed-mode":

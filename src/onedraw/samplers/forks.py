@@ -21,6 +21,7 @@ from typing import Any
 from onedraw.errors import WrongCall
 from onedraw.models.column_quantiles import ColumnQuantiles
 from onedraw.models.model import ConjugateModel
+from onedraw.models.model_choice import ModelChoice
 from onedraw.models.tables import Table
 
 _without_threads = False
@@ -40,7 +41,7 @@ if hasattr(os, "register_at_fork"):
 
 def check_fork(plan: Any) -> None:
     """Refuse a plan that needs JAX where JAX cannot run."""
-    if not _without_threads or isinstance(plan.model, ConjugateModel | Table | ColumnQuantiles):
+    if not _without_threads or isinstance(plan.model, ConjugateModel | Table | ColumnQuantiles | ModelChoice):
         return
     raise WrongCall(
         "This process was forked after JAX had begun to compute, and JAX's threads did not come along: the draw would wait "

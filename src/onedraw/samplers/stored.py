@@ -19,6 +19,7 @@ _KNOWN = {
     "Measure": "moments",
     "NUTS": "hamiltonian",
     "NoisySums": "noisy_sums",
+    "LossSelection": "loss_selection",
     "Proximal": "proximal",
     "RankSelection": "rank_selection",
     "Selection": "selection",

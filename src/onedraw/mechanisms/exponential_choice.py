@@ -1,0 +1,142 @@
+"""A private choice among declared settings: the exponential mechanism on held-out losses, exactly.
+
+Candidate k is chosen with probability ∝ exp(−η·L_k), L_k the sum of its losses in [0, 1] over the held-out records; under a pure budget by
+permute and flip, which is never worse. Replacing a record moves every L_k by at most 1, so the log-ratio has range 2η
+(McSherry and Talwar, FOCS 2007; McKenna and Sheldon, NeurIPS 2020, with the proof in exponential_quantiles.md): one charge, however
+many candidates. The expected loss is within 2·ln(K)/ε records' worth of the best candidate's.
+
+The candidates must not depend on these records: fits that were released from *other* records, or public models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
+from onedraw.models.model_choice import LOSS_STEPS, LossSums, ModelChoice
+from onedraw.privacy import (
+    ZCDP,
+    ApproxDP,
+    Assumption,
+    BoundedRange,
+    Guarantee,
+    Neighbours,
+    Promise,
+    Provenance,
+    PureDP,
+    RenyiDP,
+)
+from onedraw.privacy.rounding import fraction_up, text
+
+from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
+
+BITS = 40
+LARGEST_COST = 2**61
+LARGEST_WIDTH = 2**40
+LARGEST, SMALLEST = 2.0**10, 2.0**-40
+MARGIN = 2.0**-23
+
+THEOREM = (
+    "the exponential mechanism on held-out losses (McSherry and Talwar, FOCS 2007), for a pure ε by permute and flip (McKenna and "
+    "Sheldon, NeurIPS 2020): replacing a record moves every candidate's loss by at most 1"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceTarget:
+    """One data set's costs. As private as the records: never printed or written."""
+
+    costs: NDArray[np.int64]
+    flip: bool
+    bits: int = BITS
+
+    def __repr__(self) -> str:
+        return f"ChoiceTarget(candidates={len(self.costs)}, costs=<private>)"
+
+
+@register_mechanism
+@dataclass(frozen=True)
+class ExponentialChoice(Mechanism):
+    """Exact selection by loss; it has no options."""
+
+    title: ClassVar[str] = "exponential mechanism on held-out losses"
+    requires: ClassVar[str] = "losses"
+
+    def closed_form(self, model: Any) -> bool:
+        return False
+
+    def heading(self, plan: Plan) -> str:
+        flip = " by permute and flip" if "flip" in plan.parameters else ""
+        return f"{self.title}{flip}, {len(plan.model.names)} settings"
+
+    def calibrate(self, request: Request) -> Plan:
+        _check(request)
+        flip = isinstance(request.budget, PureDP | ApproxDP)
+        epsilon = _largest_range(request.budget, flip=flip) / request.records_per_person
+        width = int(Fraction(epsilon) / 2 * 2**BITS / LOSS_STEPS)
+        return self.plan(request, {"width": float(width)} | ({"flip": 1.0} if flip else {}))
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        _check(request)
+        width, flip = parameters.get("width", 0.0), parameters.get("flip")
+        if not (1 <= width <= LARGEST_WIDTH and width == int(width)) or flip not in (None, 1.0):
+            raise PromiseRefused(
+                "A choice is stated by a whole width; the budget is too small or too large for its lattice."
+            )
+        spent = 2 * Fraction(int(width) * LOSS_STEPS, 2**BITS)
+        person = fraction_up(spent * request.records_per_person)
+        numbers = {"width": width, **({} if flip is None else {"flip": 1.0}), "epsilon": fraction_up(spent)}
+        promise = BoundedRange(person) if flip is None else PureDP(person)
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREM, _assumptions(request))
+        return Plan(self, request, tuple(numbers.items()), guarantee)
+
+    def target(self, plan: Plan, summary: LossSums) -> ChoiceTarget:
+        width = int(plan.parameters["width"])
+        behind = np.minimum(summary.sums - summary.sums.min(), LARGEST_COST // width)
+        return ChoiceTarget(behind * width, "flip" in plan.parameters)
+
+
+def _largest_range(budget: Promise, *, flip: bool) -> float:
+    """The largest range, or pure ε, that keeps the budget."""
+    if isinstance(budget, PureDP | BoundedRange | ApproxDP):
+        return float(budget.stated_epsilon)
+    low, high = SMALLEST, LARGEST
+    if not BoundedRange(low).implies(budget):
+        raise PromiseRefused(
+            f"{budget} leaves the choice a range below {text(low)}: the records would not matter. Use a larger budget."
+        )
+    while high - low > 2.0**-24 * low:
+        middle = (low * high) ** 0.5 if high > 2.0 * low else low + (high - low) / 2.0
+        low, high = (middle, high) if BoundedRange(middle).implies(budget) else (low, middle)
+    return low * (1.0 - MARGIN)
+
+
+def _check(request: Request) -> None:
+    if not isinstance(request.model, ModelChoice):
+        raise InvalidModel(f"ExponentialChoice is for models.ModelChoice, but a {type(request.model).__name__} came.")
+    if not isinstance(request.budget, PureDP | BoundedRange | ZCDP | RenyiDP | ApproxDP):
+        raise UnsupportedBudget(
+            f"A choice keeps PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, but {request.budget} came. Use PureDP(epsilon)."
+        )
+    if request.gamma:
+        raise UnsupportedBudget("A choice is exact and needs no reserve; leave out gamma.")
+    if request.draws != 1:
+        raise PromiseRefused("A choice is made once. Use draws=1.")
+    if request.n * LOSS_STEPS >= 2**62:
+        raise PromiseRefused(
+            f"Losses of {request.n:,} records do not fit into 64-bit whole numbers. Use fewer held-out records."
+        )
+
+
+def _assumptions(request: Request) -> tuple[Assumption, ...]:
+    return (
+        *fixed_in_advance(request, "settings, loss, their names"),
+        Assumption("a record's loss under each candidate is cut to [0, 1] and rounded to a lattice by itself", Provenance.ENFORCED),
+        Assumption("the choice is exact, on whole numbers", Provenance.ENFORCED),
+    )  # fmt: skip
