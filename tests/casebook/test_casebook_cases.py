@@ -174,7 +174,7 @@ def test_an_unknown_model_or_mechanism_is_refused_with_the_known_ones():
 
 def test_a_budget_no_mechanism_keeps_is_refused():
     with pytest.raises(od.errors.PromiseRefused):
-        cases("proportion", od.PureDP(1.0))
+        cases("duration", od.PureDP(1.0))
 
 
 def test_a_mechanism_that_cannot_keep_the_budget_is_left_out():

@@ -387,8 +387,8 @@ class Less(Noise):
     def real(self, size, noise):
         return super().real(size, 0.9 * noise if self.form == "real" else noise)
 
-    def vector(self, sums, steps, noise):
-        return super().vector(sums, steps, 0.9 * noise if self.form == "vector" else noise)
+    def vector(self, sums, steps, noise, *weights):
+        return super().vector(sums, steps, 0.9 * noise if self.form == "vector" else noise, *weights)
 
     def triangle(self, sums, steps, noise):
         return super().triangle(sums, steps, 0.9 * noise if self.form == "triangle" else noise)

@@ -56,7 +56,7 @@ EFFORTS = {
 UNKNOWN_SECONDS = 0.1
 """For one draw of a sampler nothing is known about."""
 
-REPLAYING = 6.0
+REPLAYING = 4.0
 """Seconds for a fit, most of them for compiling its sums."""
 
 COMPILING = {
@@ -93,7 +93,7 @@ def tasks_for(
 
 
 def _task(case: Any, effort: Effort, allowed: float, rounds: int | None, confidence: float, named: Any) -> Task:
-    exact = 4.0 if effort.thorough else 0.6
+    exact = 4.0 if effort.thorough else 0.4
     if case.plan is None:
         _check(case, rounds or effort.rounds, effort, confidence)
         return Task(case, rounds or effort.rounds, "", exact)
