@@ -15,6 +15,7 @@ from onedraw import errors, models
 from onedraw.mechanisms import Measured, NoisyGradient, plan_from_dict
 from onedraw.models.fit_published import Coordinates, Published
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
+from onedraw.report.correlations import correlations
 
 BUDGET = ApproxDP(1.0, 1e-5)
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
@@ -149,6 +150,18 @@ def test_too_few_records_leave_the_first_stage_out_and_the_heading_says_so():
     assert list(few.stage_sizes) == ["draws"]
     assert planned(n=60, share=0.3).parameters["moments_noise"] > 0.0
     assert planned(share=0.0).parameters["moments_noise"] == 0.0
+
+
+def test_with_few_records_a_path_is_shorter_and_never_longer_than_usual():
+    def lasting(plan):
+        numbers = plan.parameters
+        return plan.n * numbers["weight"] * numbers["curvature"] * numbers["time"]
+
+    few, more = (lasting(planned(n=n, budget=ApproxDP(0.5, 1e-5))) for n in (150, 4000))
+    assert 0.1 * 0.999 <= few < 1.0
+    assert few < more <= 3.0 * 1.001
+    asked = lasting(planned(n=150, budget=ApproxDP(0.5, 1e-5), of=NoisyGradient(relaxations=2.0)))
+    assert asked == pytest.approx(2.0, rel=1e-3)
 
 
 def test_the_certificate_states_the_prior_that_is_used():
@@ -302,8 +315,16 @@ def test_the_draw_follows_from_what_was_published(table):
     drawn = od.release(plan, table, random_state=3)
     stages = drawn.certificate.draw.stages
     assert list(stages) == ["mean", "moments", "draws"]
+    assert od.verify(drawn.certificate).answer == "consistent"
     assert np.allclose(plan.mechanism.estimate(plan, stages), drawn.draws, atol=2.0 * drawn.certificate.lattice)
     assert drawn.draws[0, 0] > 0.0
+
+
+def test_the_report_shows_the_correlations_that_were_measured(table):
+    plan = od.calibrate(Measured(share=0.3), MODELS["exp-linear"], ApproxDP(20.0, 1e-5), n=300)
+    drawn = od.release(plan, table, random_state=3)
+    found = correlations(drawn.certificate, plan)
+    assert found.values[1][0] == pytest.approx(np.corrcoef(table[0].T)[1, 0], abs=0.25)
 
 
 def test_duplicated_and_constant_columns_are_a_result(table):
