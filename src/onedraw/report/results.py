@@ -305,7 +305,7 @@ def allowance_words(plan: Any, rows: list[Row]) -> str:
         return "allowance for few draws and odd designs"
     ends = [row.allowance / (row.interval[1] - row.interval[0]) for row in rows if row.interval and row.allowance > 0]
     seen = is_fit(plan) and max(ends, default=0.0) > 0.02
-    return "allowance for noise in the measured information" if seen else ""
+    return "allowance for noise in the standard errors" if seen else ""
 
 
 def table_meaning(model: Any) -> str:
