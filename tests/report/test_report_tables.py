@@ -17,11 +17,19 @@ ROWS = [[value, "FM"[place % 2]] for place, value in enumerate(COLUMN.tolist())]
     [
         (od.DPProportion(1.0, classes=[0, 1]), COLUMN, ["Proportion", "exact inversion"]),
         (od.DPHistogram(1.0, levels=[0, 1, 2]), COLUMN, ["Histogram", "The share of records with each level"]),
-        (od.DPCount(1.0, levels=[0, 1, 2]), COLUMN, ["Counts", "the number in these records", "public number of records"]),
+        (
+            od.DPCount(1.0, levels=[0, 1, 2]),
+            COLUMN,
+            ["Counts", "the number in these records", "public number of records"],
+        ),
         (od.DPMean(1.0, bounds=(0, 2)), COLUMN, ["Mean", "released within the same spend"]),
         (od.DPSum(1.0, bounds=(0, 2)), COLUMN, ["Sum", "the number in these records"]),
         (od.DPVariance(1.0, bounds=(0, 2)), COLUMN, ["Variance"]),
-        (od.DPMean(1.0, bounds=(0, 2), **TWO), ROWS, ["Mean by sex", "sex=F: records", "Who belongs to which group is private"]),
+        (
+            od.DPMean(1.0, bounds=(0, 2), **TWO),
+            ROWS,
+            ["Mean by sex", "sex=F: records", "Who belongs to which group is private"],
+        ),
         (od.DPCount(1.0, levels=[0, 1, 2], **TWO), ROWS, ["Counts by sex", "sex=M: 2"]),
         (od.DPProportion(1.0, classes=[0, 1], **TWO), ROWS, ["Proportion by sex", "quotient of two noisy counts"]),
     ],

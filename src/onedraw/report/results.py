@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from onedraw.mechanisms import Moments, PerturbedMode
-from onedraw.models import CategoryTable, NumberTable, Table
+from onedraw.models import CategoryTable, NumberTable
 from onedraw.release import Certificate
 from onedraw.release.reading import fit_of
 from onedraw.release.summary import joint_tests
@@ -140,7 +140,7 @@ def form_of(certificate: Certificate, model: Any, count: int) -> str:
         return "folded"
     if count == 1:
         return "single"
-    if isinstance(model, Table):
+    if isinstance(model, CategoryTable | NumberTable):
         return "groups" if isinstance(model, NumberTable) else "shares" if model.show == "shares" else "bars"
     return {"Histogram": "shares", "Quantiles": "quantiles"}.get(kind_of(model), "coefficients")
 
@@ -223,7 +223,7 @@ def row_words(row: Row, *, share: bool, ratios: Ratios | None) -> dict[str, Any]
 
 def meaning(model: Any) -> str:
     """What one number of this model is, in a sentence."""
-    if isinstance(model, Table):
+    if isinstance(model, CategoryTable | NumberTable):
         return table_meaning(model)
     scaled = " Figures are in the units of the columns."
     match type(model).__name__:
@@ -346,7 +346,7 @@ def table_uncertainty(model: Any, level: float) -> str:
 
 def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
-    if table is not None and isinstance(plan.model, Table):
+    if table is not None and isinstance(plan.model, CategoryTable | NumberTable):
         return table_uncertainty(plan.model, table.level)
     if table is not None and kind_of(plan.model) == "Quantiles":
         return (
