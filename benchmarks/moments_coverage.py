@@ -1,6 +1,6 @@
 """Do the intervals of private moments hold, and how far off are they? Simulated designs and real tables.
 
-    python benchmarks/moments_coverage.py --data-sets 200 --out benchmarks/results/moments_coverage.md
+    python benchmarks/moments_coverage.py --data-sets 160 --out benchmarks/results/moments_coverage.md
 
 Nominal 95 %. A cell is a design, n and ε; means, standard deviations and every correlation that is given count, against
 the truth of the clamped population. A cell fails if the upper 99.9 % Clopper–Pearson limit of its coverage is below 93 %.
@@ -200,20 +200,40 @@ def line(cell: Cell) -> str:
 HEAD = """| design | n | budget | means | deviations | correlations | given | width | error of a mean | of a deviation | of a correlation | fails |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
 
+TITLE = """# Coverage of the intervals of private moments
+
+Written by `benchmarks/moments_coverage.py`. Nominal 95 %, δ = 1e-06 or pure ε; coverage in per cent of the means, the standard
+deviations and the correlations that are given (their share beside it); half-widths of correlations over the usual 1.96·(1 − r²)/√n,
+which for columns that are nearly equal is next to nothing; root mean squared errors in half-ranges, of a correlation that is not given
+those of 0. Tables are resampled with bounds that somebody who never saw them might declare. A cell fails if the upper 99.9 % limit of
+its coverage is below 93 %: {failed} of {cells} do.
+"""
+
+
+def report(found: list[Cell], data_sets: int) -> str:
+    """The page: what was done, and a line for each cell."""
+    failed = sum(any(cell.fails(part) for part in cell.held) for cell in found)
+    head = TITLE.format(failed=failed, cells=len(found))
+    return (
+        f"{head}\n{data_sets} data sets a cell, a quarter of it for pure ε.\n\n{HEAD}\n"
+        + "\n".join(map(line, found))
+        + "\n"
+    )
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-sets", type=int, default=200)
-    parser.add_argument("--pure", action="store_true")
+    parser.add_argument("--data-sets", type=int, default=160)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    lines = [HEAD]
+    found: list[Cell] = []
     print(HEAD, flush=True)
-    for cell in cells(options.data_sets, pure=options.pure):
-        lines.append(line(cell))
-        print(lines[-1], flush=True)
+    for pure in (False, True):
+        for cell in cells(max(1, options.data_sets // (4 if pure else 1)), pure=pure):
+            found.append(cell)
+            print(line(cell), flush=True)
     if options.out:
-        options.out.write_text("\n".join(lines) + "\n")
+        options.out.write_text(report(found, options.data_sets))
 
 
 if __name__ == "__main__":

@@ -273,6 +273,16 @@ def test_what_cannot_be_described_is_refused_in_words() -> None:
     assert MomentsNumbers.from_dict({"sums_noise": 1.0}) is None
 
 
+def test_what_whole_numbers_cannot_hold_is_refused_before_anything_is_spent() -> None:
+    with pytest.raises(PromiseRefused, match="64-bit whole numbers"):
+        calibrate(Moments(), THREE, od.ApproxDP(1.0, 1e-6), n=2**26)
+    with pytest.raises(PromiseRefused, match="cannot carry"):
+        calibrate(Moments(), THREE, od.GaussianDP(1e-6), n=1000, records_per_person=100)
+    for mu in (1e-6, 300.0):  # what is not refused can be drawn
+        plan = calibrate(Moments(), THREE, od.GaussianDP(mu), n=50)
+        assert np.isfinite(od.release(plan, rows(50)).draws).all()
+
+
 def test_two_hundred_columns_take_seconds_and_give_a_valid_matrix() -> None:
     X = np.random.default_rng(0).uniform(0, 1, (400, 200))
     plan = calibrate(Moments(), Columns(200, bounds=(0, 1)), od.ApproxDP(1.0, 1e-6), n=400)

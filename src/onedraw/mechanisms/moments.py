@@ -31,6 +31,15 @@ from .moments_stage import ROOT_TWO, Spending
 from .perturbed_mode import MARGIN, largest_total
 from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
 
+SHARE = (2.0**34, 2.0**36)
+"""A record's largest share of a sum, in lattice steps, lies between these (`moment_sums.gram_bits`)."""
+
+MOST_RECORDS = 2**26
+"""Sums are 64-bit whole numbers."""
+
+LEAST_STEPS, MOST_STEPS = 2.0**20, 2.0**60
+"""Of a discrete Gaussian, in lattice steps: between, it is the continuous one rounded (`samplers.opendp_noise`)."""
+
 
 @dataclass(frozen=True)
 class MomentsNumbers:
@@ -183,6 +192,7 @@ class Moments(Mechanism):
     # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
 
     def _plan(self, request: Request, columns: MomentColumns, numbers: MomentsNumbers, pure: bool) -> Plan:
+        check_lattice(request, numbers, pure)
         return Plan(
             self,
             request,
@@ -200,6 +210,21 @@ class Moments(Mechanism):
                     Assumption("sums over records are whole numbers on a public lattice", Provenance.ENFORCED),
                 ),
             ),
+        )
+
+
+def check_lattice(request: Request, numbers: MomentsNumbers, pure: bool) -> None:
+    """Refuse, before anything is spent, what the whole numbers of the program could not hold."""
+    stages = ((1.0, numbers.sums_noise), (numbers.moments_radius**2, numbers.moments_noise), (numbers.fourth_radius**2, numbers.fourth_noise))  # fmt: skip
+    relative = [noise / square for square, noise in stages if noise]
+    if request.n >= MOST_RECORDS:
+        raise PromiseRefused(
+            f"Sums of {request.n:,} records could exceed 64-bit whole numbers. Use fewer than {MOST_RECORDS:,}."
+        )
+    if not pure and not all(size * SHARE[0] >= LEAST_STEPS and size * SHARE[1] < MOST_STEPS for size in relative):
+        raise PromiseRefused(
+            f"{request.budget} with {request.records_per_person} record(s) per person asks for noise that whole numbers of 64 "
+            "bits cannot carry exactly. Use a budget nearer to ε = 1."
         )
 
 

@@ -32,6 +32,10 @@ FOURTH_NOISE = 0.5
 GIVEN = 6.0
 """A correlation is given if the standardised second moment of both columns is at least so many deviations of its noise."""
 
+LARGEST_GIVEN = 0.8
+"""… and none if that many deviations are more than this share of a standardised column's usual second moment, 1: then only
+luck would carry one beyond, and what luck has carried is biased."""
+
 AHEAD = 0.5
 """What was cut off goes together more than the rest, between r and ±1 in every trial. It is taken to have r·(2 − |r|), half
 of the way there for r = ½ and none for r = 0. Intervals allow for all of the way, (1 − |r|)² more, and at least for this share

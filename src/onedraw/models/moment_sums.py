@@ -74,7 +74,8 @@ class SecondMoments:
 class PowerSums:
     """Σ v of all columns, then Σ v² of those that are numbers, both in steps of 1/steps².
 
-    v is rounded onto multiples of 1/steps before it is squared, so that (v, v²) lies on the parabola exactly."""
+    A number is rounded onto multiples of 1/steps before it is squared, so that (v, v²) lies on the parabola exactly; its ends
+    ±1 are such multiples. A category's columns are cut towards zero, which keeps their norm at most 1."""
 
     layout: Layout
 
@@ -82,8 +83,10 @@ class PowerSums:
         return float(steps**2)
 
     def block(self, X: Any, y: Any, weight: Any, steps: Any) -> Any:
-        whole = jnp.rint(self.layout.rows(X) * steps) * weight[:, None]
-        squares = (whole[:, self.layout.number_places] ** 2).sum(axis=0)
+        fine, places = self.layout.rows(X) * steps, self.layout.number_places
+        number = np.isin(np.arange(self.layout.columns), places)
+        whole = jnp.where(number, jnp.rint(fine), jnp.trunc(fine)) * weight[:, None]
+        squares = (whole[:, places] ** 2).sum(axis=0)
         return jnp.concatenate([whole.sum(axis=0).astype(jnp.int64) * jnp.int64(steps), squares.astype(jnp.int64)])
 
 

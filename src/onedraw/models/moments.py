@@ -85,6 +85,11 @@ class MomentsProblem:
         entries = {"sums": self.columns.powers, "moments": self.columns.entries, "fourth": self.columns.entries}[stage]
         return self.numbers[f"{stage}_noise"] * (math.sqrt(entries + 1.0) if self.pure else 1.0) / self.n
 
+    @property
+    def gives_correlations(self) -> bool:
+        """Whether usual columns would stand out of the noise: public, known before the records are read."""
+        return constant.GIVEN * self.deviation("moments") <= constant.LARGEST_GIVEN
+
     def variances(self, mean: Array, squares: Array) -> tuple[Array, Array]:
         """(variance, standard deviation of its noise) of each column, unbiased for the records clamped to their bounds.
 

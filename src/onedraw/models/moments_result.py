@@ -29,7 +29,7 @@ from .moments import MomentsProblem
 
 Array = NDArray[np.float64]
 
-PROJECTIONS = 200
+PROJECTIONS = 100
 """Alternating projections onto positive and unit-diagonal matrices, at most."""
 
 
@@ -100,8 +100,16 @@ class MomentsResult:
     @cached_property
     def _variance_errors(self) -> tuple[Array, Array]:
         value, noise = self._variances
-        fourth = np.diag(self.fourth) + self.problem.deviation("fourth")
+        fourth = np.diag(self.fourth) + self.problem.deviation("fourth") + self._seconds[1] * self._furthest
         return self._unit * np.sqrt(np.maximum(fourth - (value / self._unit) ** 2, 0.0) / self.problem.n), noise
+
+    @property
+    def _furthest(self) -> Array:
+        """The largest square there can be of each standardised column: what was lost has a fourth moment of at most so many
+        times its second."""
+        lower, upper = self._bounds
+        centre = self.problem.columns.centre(self.mean)
+        return np.asarray(np.maximum(upper - centre, centre - lower) ** 2 / self._unit)
 
     @property
     def _spread(self) -> Array:
@@ -142,7 +150,8 @@ class MomentsResult:
         """(columns,): whether enough of a column is left beside the noise for its correlations to be given."""
         if self.problem.columns.count == 1:
             return np.ones(1, dtype=bool)
-        return np.asarray(np.diag(self.products) >= constant.GIVEN * self.problem.deviation("moments"))
+        clear = np.diag(self.products) >= constant.GIVEN * self.problem.deviation("moments")
+        return np.asarray(clear & self.problem.gives_correlations)
 
     @cached_property
     def correlation(self) -> Array:
@@ -340,7 +349,7 @@ def nearest_correlation(matrix: Array) -> Array:
         correction = positive - (found - correction)
         found = positive.copy()
         np.fill_diagonal(found, 1.0)
-        if np.linalg.norm(found - positive) <= 1e-9 * len(found):
+        if np.linalg.norm(found - positive) <= 1e-8 * len(found):
             break
     values, axes = np.linalg.eigh(found)
     positive = (axes * np.maximum(values, 0.0)) @ axes.T

@@ -53,10 +53,12 @@ def covariance_choices(
     """The one plan there is, and what to expect of it."""
     plan = calibrate(mechanism, model, budget, n=n, records_per_person=records_per_person)
     expected = expected_correlation(plan)
+    assert isinstance(plan.mechanism, Moments)
+    given = "" if plan.mechanism.problem(plan).gives_correlations else "; with this n and ε no correlation would stand out of its noise, so none is given"  # fmt: skip
     stronger = "; it keeps pure ε, which costs nothing here" if plan.parameters["pure"] else ""
     why = (
         f"{NAME}: noise on exact sums; a correlation of two columns is expected to be off by {expected.private:.3g} "
-        f"({expected.sampling:.3g} without privacy), a mean by {mean_error(plan):.3g} of half its range by noise{stronger}. "
+        f"({expected.sampling:.3g} without privacy), a mean by {mean_error(plan):.3g} of half its range by noise{given}{stronger}. "
         "Decided from public numbers, before any record was read."
     )
     return Choices((Choice(plan, expected, NAME, plan.n * model.features.count**2 / 2e9),), {}, why)
