@@ -15,7 +15,7 @@ from onedraw.errors import InvalidSchema, WrongCall
 from onedraw.mechanisms import Moments, Plan, calibrate
 from onedraw.models import Columns
 from onedraw.models.features import category_columns, schema_features
-from onedraw.privacy import Promise
+from onedraw.privacy import ApproxDP, Promise
 
 from .choice import Choice, Choices
 from .expectation import Expectation
@@ -55,7 +55,11 @@ def covariance_choices(
     expected = expected_correlation(plan)
     assert isinstance(plan.mechanism, Moments)
     given = "" if plan.mechanism.problem(plan).gives_correlations else "; with this n and ε no correlation would stand out of its noise, so none is given"  # fmt: skip
-    stronger = "; it keeps pure ε, which costs nothing here" if plan.parameters["pure"] else ""
+    stronger = (
+        "; it keeps pure ε, which costs nothing here"
+        if plan.parameters["pure"] and isinstance(budget, ApproxDP)
+        else ""
+    )
     why = (
         f"{NAME}: noise on exact sums; a correlation of two columns is expected to be off by {expected.private:.3g} "
         f"({expected.sampling:.3g} without privacy), a mean by {mean_error(plan):.3g} of half its range by noise{given}{stronger}. "
