@@ -17,7 +17,7 @@ from onedraw.privacy.composition import Composed
 from onedraw.privacy.curves import BoundedRangeCurve
 from onedraw.privacy.pairs import GaussianPair, Pair, TwoPointPair, occurring_pair
 from onedraw.privacy.promises import BoundedRange, Promise, RenyiDP
-from onedraw.privacy.rounding import fraction_down, text
+from onedraw.privacy.rounding import down, fraction_down, text
 from onedraw.privacy.validation import epsilon_argument, probability
 
 SHARES = (0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.97)
@@ -70,10 +70,21 @@ def _lower_epsilon(parts: tuple[tuple[GaussianPair | TwoPointPair, int], ...], d
         return 0.0
     if delta == 0.0:
         return _largest_loss(parts)
+    (first, times), *others = parts
+    if isinstance(first, TwoPointPair) and times == 1 and not others:
+        return _two_point_epsilon(first, delta)
     from onedraw.privacy import pld
 
     pairs: tuple[tuple[Pair, int], ...] = parts
     return pld.lower_profile(pairs).epsilon(delta, largest=pld.largest_loss(pairs))
+
+
+def _two_point_epsilon(pair: TwoPointPair, delta: float) -> float:
+    """Of one pair of two losses: δ(ε) = leak + (1 − leak)·p·(1 − e^{ε − upper}), solved for ε and rounded down; no grid."""
+    if delta <= pair.leak:
+        return math.inf if delta < pair.leak else down(pair.upper)
+    missed = (delta - pair.leak) / ((1.0 - pair.leak) * pair.upper_mass)
+    return max(0.0, down(pair.upper + math.log1p(-missed))) if missed < 1.0 else 0.0
 
 
 def _largest_loss(parts: tuple[tuple[GaussianPair | TwoPointPair, int], ...]) -> float:

@@ -1,0 +1,133 @@
+"""Plain noise planned and read: errors, intervals that cover, tables whose totals are public, and what is loaded for it."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import onedraw as od
+from onedraw.mechanisms import AddedNoise
+from onedraw.mechanisms.added_noise import expected_noise
+from onedraw.models import CategoryTable, Grouped, NumberTable
+from onedraw.planning import column_choices, table_for
+from onedraw.planning.noise_laws import law_of
+from onedraw.planning.table_intervals import _share, binomial, table_interval
+from onedraw.samplers import seeded_generator
+from onedraw.samplers.noisy_sums import NoisySums
+
+SHARE = CategoryTable(("no", "yes"), show="shares", only="yes")
+
+
+@pytest.mark.parametrize(
+    "table", [SHARE, CategoryTable(("a", "b", "c")), NumberTable(0, 1), NumberTable(0, 1, show="sum")]
+)
+def test_doubling_epsilon_halves_the_privacy_error(table):
+    noise = [expected_noise(od.calibrate(AddedNoise(), table, od.PureDP(e), n=4177)) for e in (0.1, 0.2, 0.4)]
+    assert noise[0] / noise[1] == pytest.approx(2.0, rel=0.02)
+    assert noise[1] / noise[2] == pytest.approx(2.0, rel=0.02)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0])
+def test_the_error_is_that_of_the_textbook_laws(epsilon):
+    """Geometric for counts, 1/nε·√2 for means; a histogram's cells have twice the noise of a count."""
+    q = math.exp(-epsilon)
+    geometric = math.sqrt(2 * q) / (1 - q)
+    count = od.calibrate(AddedNoise(), CategoryTable(("no", "yes"), only="yes"), od.ApproxDP(epsilon, 1e-6), n=500)
+    assert expected_noise(count) <= geometric * (1 + 1e-9)
+    mean = od.calibrate(AddedNoise(), NumberTable(0, 1), od.ApproxDP(epsilon, 1e-6), n=500)
+    assert expected_noise(mean) <= math.sqrt(2) / (500 * epsilon) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("budget", [od.PureDP(1.0), od.PureDP(0.1), od.ZCDP(0.5), od.GaussianDP(1.0)], ids=str)
+@pytest.mark.parametrize(("n", "share"), [(50, 0.001), (50, 0.5), (500, 0.01), (4177, 0.1)])
+def test_the_interval_of_a_share_covers_exactly_at_least_what_it_says(n, share, budget):
+    """By summation over all outcomes, not by simulation; half the interval's width does not."""
+    law = law_of(od.calibrate(AddedNoise(), SHARE, budget, n=n))
+    counts, masses = binomial(n, share)
+    far = math.ceil(law.quantile(1 - 1e-4, [1.0], 0.0))
+    step = max(1, (len(counts) + 2 * far) // 300)
+    values = np.arange(counts[0] - far, counts[-1] + far, step)
+    weight = np.array(
+        [float(masses @ (law.at_most(v - counts + step - 1) - law.at_most(v - counts - 1))) for v in values]
+    )
+    covered = narrow = 0.0
+    for value, mass in zip(values, weight, strict=True):
+        low, high, *_ = _share(float(value), n, law, 0.9)
+        quarter = (high - low) / 4
+        covered += mass * (low <= share <= high)
+        narrow += mass * (low + quarter <= share <= high - quarter)
+    assert covered > 0.9 - 0.01
+    assert narrow < 0.9
+
+
+def test_a_cross_table_covers_every_cell_and_its_totals_are_public():
+    """Two by six cells of unequal size, ε = 1, 500 runs: at least 94 % in every cell."""
+    generator, noise = np.random.default_rng(5), seeded_generator(6)
+    school = generator.choice(6, 8000, p=[0.12, 0.33, 0.22, 0.07, 0.17, 0.09])
+    sex = generator.choice(2, 8000, p=[0.33, 0.67])
+    table = CategoryTable(tuple("abcdef"), by=("sex",), groups=(("F", "M"),))
+    plan = od.calibrate(AddedNoise(), table, od.PureDP(1.0), n=8000)
+    totals = table.summarise(Grouped(school, (sex,)))
+    truth, hits = np.array(totals.sums), np.zeros(12)
+    for _ in range(500):
+        drawn = NoisySums().run(plan.target(totals), noise)
+        low, high, *_ = table_interval(plan, drawn.stages, 0.95)
+        hits += (low <= truth) & (truth <= high)
+        cells = drawn.draws[0].reshape(2, 6)
+        assert cells.sum() == 8000
+        assert (cells >= 0).all()
+    assert hits.min() / 500 >= 0.94
+
+
+@pytest.mark.parametrize("draw", ["uniform", "log-normal", "spike"])
+@pytest.mark.parametrize("n", [50, 2000])
+def test_the_interval_of_a_mean_covers_whatever_the_column_is_like(draw, n):
+    """300 data sets; 0.89 less three standard errors, α about 1e-3."""
+    generator, noise = np.random.default_rng(9), seeded_generator(2)
+    make = {
+        "uniform": lambda: generator.random(n),
+        "log-normal": lambda: np.minimum(generator.lognormal(-3.0, 1.0, n), 1.0),
+        "spike": lambda: (generator.random(n) < 0.03).astype(float),
+    }[draw]
+    truth = {"uniform": 0.5, "spike": 0.03}.get(draw)
+    if truth is None:
+        truth = float(np.minimum(np.random.default_rng(1).lognormal(-3.0, 1.0, 4_000_000), 1.0).mean())
+    plan = od.calibrate(AddedNoise(), NumberTable(0, 1), od.PureDP(1.0), n=n)
+    hits = 0
+    for _ in range(300):
+        stages = NoisySums().run(plan.target(plan.model.summarise(make())), noise).stages
+        low, high, *_ = table_interval(plan, stages, 0.9)
+        hits += low[0] <= truth <= high[0]
+    assert hits / 300 > 0.89 - 3 * math.sqrt(0.9 * 0.1 / 300)
+
+
+def test_a_choice_is_made_from_public_numbers_and_names_what_it_took():
+    schema = od.Schema.from_dict(
+        {"columns": {"x": {"kind": "binary", "missing": 0}, "g": {"kind": "binary", "missing": 0}}}
+    )
+    table = table_for(schema, "x", question="proportion")
+    sure = column_choices(table, od.models.BetaBernoulli, od.ApproxDP(1.0, 1e-6), n=5000)
+    assert "laplace noise" in sure.why
+    assert len(sure.eligible) == 1
+    weighed = column_choices(table, od.models.BetaBernoulli, od.ApproxDP(1.0, 1e-6), n=5000, compare=True)
+    assert next(choice.name for choice in weighed.eligible) == "laplace"
+    assert "against" in weighed.why
+    grouped = table_for(schema, "x", question="count", by=["g"])
+    assert grouped.groups == (("no", "yes"),)
+    for wrong in ({"by": ["x"]}, {"by": ["nothing"]}, {"level": "perhaps"}):
+        with pytest.raises(od.errors.OnedrawError):
+            table_for(schema, "x", question="count", **wrong)
+
+
+def test_a_question_about_one_column_loads_nothing_heavy():
+    code = (
+        "import sys, onedraw as od\n"
+        "from onedraw.planning import column_choices, release_interval, table_for\n"
+        "plan = column_choices(od.models.CategoryTable(('n', 'y'), only='y'), None, od.PureDP(1.0), n=3).best\n"
+        "release_interval(od.release(plan, [0, 1, 1]))\n"
+        "print([m for m in ('jax', 'scipy.stats', 'sklearn', 'pandas', 'numpyro', 'matplotlib') if m in sys.modules])\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert found.stdout.strip() == "[]", found.stderr
