@@ -200,6 +200,24 @@ def test_no_table_makes_a_fit_of_several_classes_fail(table: str, classes: int) 
     assert np.isfinite(result.standard_errors[result.given]).all()
 
 
+def test_a_direction_along_which_the_ridge_pulled_hard_is_refused_an_interval() -> None:
+    """There the information was measured too far from the estimate."""
+    plan = calibrate(PerturbedMode(measured=False, intervals=True, pure=False), MODEL, od.ApproxDP(2.0, 1e-6), n=6000)
+    size, numbers = plan.stage_sizes["mode"], plan.parameters
+    steep = 30.0 * numbers["information_noise"]
+    matrix = (steep * np.eye(size))[np.tril_indices(size)]
+
+    def given(pull: float) -> np.ndarray:
+        mode = np.full(size, 0.0)
+        mode[0] = pull * steep / numbers["ridge"]
+        stages = {"mode": mode, "information": matrix, "variability": matrix}
+        return np.asarray(plan.mechanism.result(plan, stages).given)  # type: ignore[attr-defined]
+
+    assert given(0.05).all()
+    assert not given(0.2).all()
+    assert given(0.2).any()  # coefficients that do not depend on it
+
+
 def test_more_classes_need_more_noise_for_the_same_rows() -> None:
     noises = [
         calibrate(PerturbedMode(measured=False, intervals=False, pure=False), Softmax(**ROWS, classes=list(range(k))), od.ApproxDP(1.0, 1e-6), n=5000).parameters["mode_noise"]

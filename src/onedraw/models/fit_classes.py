@@ -9,7 +9,7 @@ orthonormal and adding up to 0. A record's pull is as long in either, and the co
 | `SoftmaxClasses` | p − e_y | √2 | ½ | ½ |
 
 Both estimate the coefficients of the softmax model. `Pairs` compares a record's class with every other by the exp-linear
-loss ψ: among records of two classes the log-odds are the difference of their scores. With few classes it pulls less for
+loss ψ: among records of two classes the log-odds are the difference of their scores. With few classes it pulls no more for
 the same information; a record of the least likely of many classes loses all comparisons at once, and softmax is better.
 """
 
@@ -47,7 +47,7 @@ STEEPEST, MOST_BENT = 0.5, 0.5
 
 MOST_PAIRS = 4
 """Classes up to which they are compared in pairs. Of the tables in benchmarks/results/class_fits.md those of 3 and 4
-classes lose less by pairs at every ε, those of 5 and more by softmax at ε ≥ 1."""
+classes lose about as much by either, less by pairs where records are few; those of 5 and more lose less by softmax."""
 
 
 @dataclass(frozen=True)

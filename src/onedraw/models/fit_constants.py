@@ -91,6 +91,10 @@ EDGES, CLASS_EDGES, PLANNED_EDGES = 2.0, 2.25, 3.0
 it, whose expected information is that of a usual direction, not of the weakest. Of several
 classes directions differ by themselves, and the comparison with the others' information is left out: there a little more."""
 
+LARGEST_PULL = 0.1
+"""… and of several classes if the ridge pulled the scores by at most this along the direction: the chance of a class, and the
+information with it, has then moved by less than a tenth."""
+
 EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5, "quantile": 0.25, "hinge": 0.3}
 """Information of a record in measured coordinates that a plan counts on when it decides whether to measure it at all: pq
 at a predictor of standard deviation 1.5, a rate of about one half, log-cosh at its threshold, a density at a quartile, a window of width ½

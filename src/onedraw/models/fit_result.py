@@ -110,8 +110,14 @@ class FitResult:
 
     @cached_property
     def _trusted(self) -> NDArray[np.bool_]:
-        """Which directions the records say enough about."""
-        return self._are_trusted(self._spectrum[0])
+        """Which directions the records say enough about; of several classes only if the ridge's pull, taken back, moves scores
+        so little that the information, measured where it pulled to, is still that of the estimate."""
+        found, axes = self._spectrum
+        enough = self._are_trusted(found)
+        if self.problem.loss.blocks == 1:
+            return enough
+        moved = np.abs(self._back(found) * (self.published.mode @ axes))
+        return np.asarray(enough & (moved <= constant.LARGEST_PULL))
 
     def _are_trusted(self, values: Array) -> NDArray[np.bool_]:
         return trusted_directions(values, self.information_noise, alike=self.problem.loss.blocks == 1)
