@@ -20,6 +20,7 @@ from functools import cached_property
 from onedraw.privacy.promises import Promise
 
 GRID = 96
+COARSE = 12
 LARGEST_EXPONENT = 700.0
 COMMON = 0.01
 """The odds are bounded for findings that come up with at least this probability; rarer ones are what δ is about."""
@@ -63,8 +64,21 @@ class Attacker:
 
     @cached_property
     def right_guesses(self) -> float:
-        """The largest share of right guesses when A and B are equally likely beforehand: 1 − α at f(α) = α."""
-        return 1.0 - max((1.0 - delta) / (1.0 + math.exp(epsilon)) for epsilon, delta in self.profile)
+        """The largest share of right guesses when A and B are equally likely beforehand: 1 − α at f(α) = α.
+
+        Every ε gives a bound; a coarse grid and a finer one around its best find nearly the least, in a quarter of the profile.
+        """
+        top = self._largest_epsilon
+        coarse = [top * (k / COARSE) ** 2 for k in range(COARSE + 1)]
+        wrong = [self._wrong_guesses(epsilon) for epsilon in coarse]
+        best = wrong.index(max(wrong))
+        low, high = coarse[max(best - 1, 0)], coarse[min(best + 1, COARSE)]
+        fine = (low + (high - low) * k / COARSE for k in range(1, COARSE))
+        return 1.0 - max(*wrong, *map(self._wrong_guesses, fine))
+
+    def _wrong_guesses(self, epsilon: float) -> float:
+        """At least this share is wrong, by the promise at this ε."""
+        return (1.0 - self.promise.delta(epsilon)) / (1.0 + math.exp(epsilon))
 
     @property
     def always(self) -> bool:

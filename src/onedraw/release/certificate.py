@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
@@ -190,12 +191,18 @@ def round_up(value: float, digits: int = 10) -> float:
 
 def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
     """What the promise means for a person: how often the best guess about their record can be right."""
-    right = math.ceil(round(100.0 * Attacker(promise, delta).right_guesses, 6))
+    right = _right_of_hundred(promise, delta)
     theirs = "a person's record has" if unit == 1 else "a person's records have"
     return (
         " For a person: whoever sees it and knows everybody else's records guesses right at most "
         f"{right} times in 100 which of two values {theirs} (a coin: 50){'' if certain else ', if what is not proven holds'}."
     )
+
+
+@lru_cache(maxsize=64)
+def _right_of_hundred(promise: Promise, delta: float) -> int:
+    """Kept, because a certificate is written twice: with zeros before the charge, and with what was drawn."""
+    return math.ceil(round(100.0 * Attacker(promise, delta).right_guesses, 6))
 
 
 def write_sentence(

@@ -1,0 +1,55 @@
+"""What a certificate says to people: what the promise means for a person, and what may be published."""
+
+import math
+
+import numpy as np
+import pytest
+
+import onedraw as od
+from onedraw.privacy import Assumption, Provenance
+from onedraw.release.certificate import meaning
+
+
+@pytest.mark.parametrize(
+    ("promise", "delta", "right"),
+    [
+        (od.PureDP(0.1), 0.0, 100 / (1 + math.exp(-0.1))),
+        (od.PureDP(1.0), 0.0, 100 / (1 + math.exp(-1.0))),
+        (od.ApproxDP(1.0, 0.02), 0.02, 100 * (1 - 0.98 / (1 + math.e))),
+        (od.GaussianDP(1.0), 1e-6, 69.146),
+    ],
+)
+def test_the_figure_is_the_best_guess_rounded_up(promise, delta, right):
+    said = meaning(promise, delta, unit=1, certain=True)
+    assert f"guesses right at most {math.ceil(right)} times in 100 which of two values a person's record has" in said
+    assert said.endswith("(a coin: 50).")
+
+
+def test_what_is_not_proven_is_said_with_a_condition():
+    assert meaning(od.PureDP(1.0), 0.0, unit=3, certain=False).endswith(
+        "a person's records have (a coin: 50), if what is not proven holds."
+    )
+
+
+def released(**options):
+    plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1.0, 1e-6), n=100)
+    return od.release(plan, np.arange(100) % 2, **options).certificate
+
+
+def test_a_sound_release_may_be_published_and_what_stays_at_home_is_named():
+    assert released().may_publish("a.json") == (
+        "May I publish this? Yes: a.json. No: the records, the ledger, and the curator's notes (what --check and diagnostics show)."
+    )
+
+
+def test_a_seeded_release_may_not_be_published_and_protects_nobody():
+    certificate = released(random_state=1)
+    assert certificate.may_publish().startswith("May I publish this? No: it comes from a fixed seed")
+    assert "For a person" not in certificate.sentence
+
+
+def test_what_the_promise_does_not_cover_is_left_to_whoever_publishes():
+    note = Assumption("the bounds were chosen by looking at the records", Provenance.ASSUMED)
+    assert (
+        released(notes=(note,)).may_publish().startswith("May I publish this? Only if you answer for what the promise")
+    )
