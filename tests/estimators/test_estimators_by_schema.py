@@ -107,17 +107,6 @@ def test_counts_and_quantiles_and_margins_take_a_schema_too(patients):
     assert sides.score(patients, patients.ill) > 0.6
 
 
-@pytest.mark.slow
-def test_networks_take_a_schema_too(patients):
-    options = {"accept": "assumed", "hidden": 2, "random_state": 0}
-    number = od.DPMLPRegressor(5.0, schema=schema("cost"), target="cost", **options).fit(patients.head(500))
-    found = number.predict(patients.head(5))
-    assert ((found >= 0) & (found <= 12000)).all()
-    assert number.release_.predict(patients.head(5)).values[:, 0] == pytest.approx(found)
-    sides = od.DPMLPClassifier(5.0, schema=schema("ill"), target="ill", **options).fit(patients.head(500))
-    assert set(sides.predict(patients.head(50))) <= {"no", "yes"}
-
-
 def test_a_schema_may_be_a_file_or_a_dictionary_and_estimators_are_cloned(patients, tmp_path):
     schema("cost").save(tmp_path / "cost.yaml")
     fits = [

@@ -24,10 +24,23 @@ from onedraw.mechanisms import (
     PerturbedMode,
     Plan,
 )
-from onedraw.models import ConjugateModel, ConvexModel
+from onedraw.models import ClassifierScores, ConjugateModel, ConvexModel, RegressorScores
 from onedraw.privacy import Promise, PureDP
 
-from . import choices, conjugate, convex, divergence, finite, fits, gradient, measured, moments, noise, quantiles
+from . import (
+    choices,
+    conjugate,
+    convex,
+    divergence,
+    finite,
+    fits,
+    gradient,
+    measured,
+    moments,
+    noise,
+    quantiles,
+    scores,
+)
 from .case import Case
 
 Builder = Callable[..., list[Any]]
@@ -41,6 +54,7 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     "duration": (conjugate.duration_cases,),
     "median": (quantiles.quantile_cases,),
     "choice": (choices.choice_cases,),
+    "evaluation": (scores.score_cases,),
     "covariance": (moments.covariance_cases,),
     "linear": (convex.linear_cases, gradient.linear_path_cases),
     "logistic": (convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates, finite.two_candidates_on_a_ball, fits.logistic_fits, measured.logistic_cases),
@@ -97,6 +111,8 @@ def case_for(plan: Plan) -> Case:
     if isinstance(plan.mechanism, Candidates):
         return finite.candidate_case(plan)
     one = one_draw(plan)
+    if isinstance(plan.model, ClassifierScores | RegressorScores):
+        return scores.score_case(one)
     if isinstance(plan.mechanism, AddedNoise):
         return noise.noise_case(one)
     if isinstance(plan.mechanism, ExponentialChoice):

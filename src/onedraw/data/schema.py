@@ -304,12 +304,6 @@ class Schema(_Declared):
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def __repr__(self) -> str:
-        name = f" {self.dataset!r}" if self.dataset else ""
-        return f"<Schema{name} of {len(self.columns)} columns: {_listed(self.columns)}>"
-
-    __str__ = __repr__
-
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         return Schema.from_dict, (self.to_dict(),)
 

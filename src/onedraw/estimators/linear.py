@@ -10,9 +10,10 @@ of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``.
 
 from __future__ import annotations
 
+import abc
 import os
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,13 @@ from onedraw.models.features import read_rows
 from onedraw.models.fit_result import FitResult
 from onedraw.planning import Interval, Regression, interval
 from onedraw.planning.intervals import Parts, remembers_start, why_refused
+from onedraw.planning.regression_questions import regression_for
 from onedraw.planning.released import fit_interval
 from onedraw.release.predictions import check_gives_intervals, expected_between, new_rows, responses, why_not
 from onedraw.release.reading import column_units, readable_draws
 from onedraw.release.summary import Estimate, Joint, joint_tests, terms_of
 
-from .by_schema import by_name
+from .by_schema import by_name, declared_schema, records_of, target_of
 from .fitting import NoInterval
 from .incoming import incoming
 from .regression_release import RegressionEstimator
@@ -52,15 +54,23 @@ class LinearEstimator(RegressionEstimator):
     coef_: Array
     intercept_: Any
     _centre: Array
+    schema: Any
+    target: Any
     robust: Any
     fit_intercept: Any
+    kind: ClassVar[str]
+    """What `planning` calls the question."""
     _given: NDArray[np.bool_]
     _fit_result: FitResult
     _public_question: Regression
 
+    @abc.abstractmethod
+    def _asked_options(self) -> dict[str, Any]:
+        """What the question is given besides the columns: by name, as `planning.Regression` calls it."""
+
     def _fit_linear(self, X: Any, y: Any) -> None:
         self.__dict__.pop("_fit_result", None)  # of an earlier fit
-        draws = self._fitted(X, y)
+        draws = self._fitted_arrays(X, y) if self.schema is None else self._fitted_by_schema(X, y)
         model = self.choice_.best.model
         self._centre = draws.mean(axis=0)
         self.draws_ = readable_draws(self.certificate_, model)
@@ -73,6 +83,27 @@ class LinearEstimator(RegressionEstimator):
             refused = self._refused(draws)
             self._given = ~refused
             self.interval_reason_ = why_refused(refused, model.parameter_names[: blocks.size], fit=self._is_fit)
+
+    def _fitted_arrays(self, X: Any, y: Any) -> Array:
+        came = self._incoming(X, y)
+        return self._release_regression(came, self._question(came), self._responses(came.y))
+
+    def _responses(self, y: Any) -> Any:
+        """Responses as the question measures them."""
+        return y
+
+    def _fitted_by_schema(self, X: Any, y: Any) -> Array:
+        schema = declared_schema(self)
+        target = target_of(self, schema, y)
+        options = {
+            name: value for name, value in self._asked_options().items() if value is not None and value is not False
+        }
+        question, measure = regression_for(schema, target, model=self.kind, options=options)
+        records = records_of(schema, target, X, y).measured(measure)
+        draws = self._answered(question, records, records.n, people=schema.records_per_person)
+        names = [name for name in schema.columns if name != target]
+        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        return draws
 
     @property
     def _is_fit(self) -> bool:

@@ -24,7 +24,7 @@ from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.planning import Regression
 from onedraw.release.summary import Estimate
 
-from .classification import classifier_tags, declared_classes, labels_of, two_declared
+from .classification import classifier_tags, declared_classes, two_declared
 from .fitting import all_or_nothing
 from .incoming import Incoming, Measured
 from .linear import encoded
@@ -44,8 +44,8 @@ class NetworkEstimator(RegressionEstimator):
 
     hidden: Any
 
-    def _fit_network(self, X: Any, y: Any) -> None:
-        draws = self._fitted(X, y)
+    def _fit_network(self, came: Incoming, question: Regression, y: Any) -> None:
+        draws = self._release_regression(came, question, y)
         self.draws_ = self.choice_.best.model.in_column_units(draws)
         self.interval_reason_ = NO_INTERVAL
 
@@ -79,16 +79,12 @@ class DPMLPClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc] 
     ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
-    kind = "network-classifier"
-
     def __init__(
         self,
         epsilon: Any = None,
         *,
         hidden: Any = 10,
         delta: Any = 1e-6,
-        schema: Any = None,
-        target: Any = None,
         bounds: Any = None,
         data_norm: Any = None,
         classes: Any = None,
@@ -105,8 +101,6 @@ class DPMLPClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc] 
         self.epsilon = epsilon
         self.hidden = hidden
         self.delta = delta
-        self.schema = schema
-        self.target = target
         self.bounds = bounds
         self.data_norm = data_norm
         self.classes = classes
@@ -121,16 +115,13 @@ class DPMLPClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc] 
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> DPMLPClassifier:
+    def fit(self, X: Any, y: Any) -> DPMLPClassifier:
         """Charge the ledger, read the records once, and keep what was released."""
-        if self.schema is None:
-            declared_classes(self)
-        self._fit_network(X, y)
-        self.classes_ = labels_of(self)
+        came = self._incoming(X, y)
+        labels = declared_classes(self)
+        self._fit_network(came, self._question(came), came.y)
+        self.classes_ = labels
         return self
-
-    def _asked_options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("hidden", "prior_scale", "effect")}
 
     def _question(self, came: Incoming) -> Regression:
         labels = declared_classes(self).tolist()
@@ -167,16 +158,12 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
     ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
-    kind = "network-regressor"
-
     def __init__(
         self,
         epsilon: Any = None,
         *,
         hidden: Any = 10,
         delta: Any = 1e-6,
-        schema: Any = None,
-        target: Any = None,
         bounds: Any = None,
         data_norm: Any = None,
         response_bound: Any = None,
@@ -194,8 +181,6 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
         self.epsilon = epsilon
         self.hidden = hidden
         self.delta = delta
-        self.schema = schema
-        self.target = target
         self.bounds = bounds
         self.data_norm = data_norm
         self.response_bound = response_bound
@@ -211,18 +196,14 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> DPMLPRegressor:
+    def fit(self, X: Any, y: Any) -> DPMLPRegressor:
         """Charge the ledger, read the records once, and keep what was released."""
-        self._fit_network(X, y)
+        came = self._incoming(X, y)
+        middle, scale = self._units()
+        question = self._question(came)
+        self._fit_network(came, question, Measured(came.y, Measure(middle, scale)))
+        self._middle, self._scale = middle, scale
         return self
-
-    def _responses(self, y: Any) -> Any:
-        return Measured(y, Measure(*self._units()))
-
-    def _asked_options(self) -> dict[str, Any]:
-        middle, half = response_range(self)
-        found = {name: getattr(self, name) for name in ("hidden", "prior_scale", "effect", "variance_floor")}
-        return {**found, "response_bound": None if half is None else (middle - half, middle + half)}
 
     def _units(self) -> tuple[float, float]:
         middle, half = response_range(self)
@@ -242,9 +223,8 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
 
     def predict(self, X: Any) -> Array:
         """The expected response of each row: the mean over the draws, within the declared bound."""
-        outputs, measure = np.clip(self._outputs(X), -SPREAD, SPREAD), self.certificate_.data.measure
-        assert measure is not None
-        return np.asarray(measure.centre + measure.unit * outputs.mean(axis=0))
+        outputs = np.clip(self._outputs(X), -SPREAD, SPREAD)
+        return np.asarray(self._middle + self._scale * outputs.mean(axis=0))
 
     def __sklearn_tags__(self) -> Tags:
         return regressor_tags(super().__sklearn_tags__())

@@ -30,7 +30,7 @@ class DPQuantile(ColumnEstimator):
 
     Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
     `DPLogisticRegression`; ``quantiles``, one level or several, each between 0 and 1; ``step``, what the column is rounded to
-    (1 for whole numbers), by default a round number of about a millionth of the range; ``interval``, the level of intervals that are released within
+    (1 for whole numbers), by default a round number of about a ten-millionth of the range; ``interval``, the level of intervals that are released within
     the same spend, or None: then all of it goes to the quantiles.
 
     Attributes: ``quantiles_`` (in the order of ``levels_``), ``levels_``, ``iqr_`` (NaN unless both quartiles were asked for),

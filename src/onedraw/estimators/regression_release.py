@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import numbers
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from onedraw.mechanisms import Plan
 from onedraw.models.reading import column_chunks
 from onedraw.planning import Choices, Regression, choose
 from onedraw.planning.intervals import why_no_interval
-from onedraw.planning.regression_questions import regression_for
 
-from .by_schema import declared_schema, records_of, target_of
 from .fitting import PrivateEstimator, cached
 from .incoming import Incoming, Measured, as_it_came, incoming
 
@@ -33,11 +31,6 @@ LEVEL = 0.95
 class RegressionEstimator(PrivateEstimator):
     """fit(X, y) for features with public bounds."""
 
-    kind: ClassVar[str]
-    """What `planning` calls the question."""
-
-    schema: Any
-    target: Any
     bounds: Any
     data_norm: Any
     prior_scale: Any
@@ -50,35 +43,6 @@ class RegressionEstimator(PrivateEstimator):
     @abc.abstractmethod
     def _question(self, came: Incoming) -> Regression:
         """The question, with everything public about it."""
-
-    @abc.abstractmethod
-    def _asked_options(self) -> dict[str, Any]:
-        """What the question is given besides the columns: by name, as `planning.Regression` calls it."""
-
-    def _fitted(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """The draws as drawn, of arrays with bounds or of records under a schema."""
-        return self._fitted_arrays(X, y) if self.schema is None else self._fitted_by_schema(X, y)
-
-    def _fitted_arrays(self, X: Any, y: Any) -> NDArray[np.float64]:
-        came = self._incoming(X, y)
-        return self._release_regression(came, self._question(came), self._responses(came.y))
-
-    def _responses(self, y: Any) -> Any:
-        """Responses as the question measures them."""
-        return y
-
-    def _fitted_by_schema(self, X: Any, y: Any) -> NDArray[np.float64]:
-        schema = declared_schema(self)
-        target = target_of(self, schema, y)
-        options = {
-            name: value for name, value in self._asked_options().items() if value is not None and value is not False
-        }
-        question, measure = regression_for(schema, target, model=self.kind, options=options)
-        records = records_of(schema, target, X, y).measured(measure)
-        draws = self._answered(question, records, records.n, people=schema.records_per_person)
-        names = [name for name in schema.columns if name != target]
-        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
-        return draws
 
     def _common(self, came: Incoming) -> dict[str, Any]:
         return {

@@ -48,7 +48,7 @@ PRECISION = 2.0**-24
 MARGIN = 2.0**-23
 """Taken off what a search finds, so that the last digits of another machine do not matter."""
 
-MOST_FLIPPED = 2**24
+MOST_FLIPPED = 2**25
 """Places up to which permute and flip is used: it takes a random bit for each place that is near enough to count."""
 
 FORGONE = 1.15

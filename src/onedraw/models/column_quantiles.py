@@ -19,7 +19,7 @@ from onedraw.privacy import Provenance
 from .model import Bound, Model, check_column, count, number, register_model, set_fields
 from .reading import batches
 
-LEAST_STEPS = 1_000_000
+LEAST_STEPS = 10_000_000
 """Lattice steps across the range where none is declared, at least."""
 
 MOST_STEPS = 2**32
@@ -47,7 +47,7 @@ class Places:
 class ColumnQuantiles(Model):
     """The quantiles of ``levels`` of numbers in [``lower``, ``upper``], on the lattice ``lower + k·step``.
 
-    ``step`` None: the largest 1, 2 or 5 times a power of ten that cuts the range into a million parts, so that round numbers are places. ``interval`` is the level of the confidence intervals that are released within
+    ``step`` None: the largest 1, 2 or 5 times a power of ten that cuts the range into ten million parts, so that round numbers are places. ``interval`` is the level of the confidence intervals that are released within
     the same spend; None: none, and all of it goes to the quantiles.
 
     | record | counts as |
