@@ -290,3 +290,31 @@ def test_two_hundred_columns_take_seconds_and_give_a_valid_matrix() -> None:
     assert not found.known.any()
     assert np.array_equal(found.correlation, np.eye(200))
     assert len(plan.model.parameter_names) == 200 + 200 + 19_900
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize("shape", ["even", "skewed", "rare"])
+def test_intervals_hold_in_designs_of_several_kinds(shape: str, pure: bool) -> None:
+    """Nominal 95 %, 80 data sets: an honest interval falls below 88 % of 80·3 dependent ones less than once in 10⁴."""
+    generator = np.random.default_rng(17)
+
+    def drawn(n: int) -> np.ndarray:
+        if shape == "even":
+            return np.clip(0.4 * generator.normal(size=(n, 1)) + 0.3 * generator.normal(size=(n, 3)), -1, 1)
+        if shape == "skewed":
+            return np.clip((generator.exponential(1, (n, 1)) + generator.exponential(1, (n, 3))) / 5 - 1, -1, 1)
+        label = np.where(generator.uniform(size=(n, 1)) < 0.05, 1.0, -1.0)
+        return np.clip(np.column_stack([label, 0.2 * label + 0.3 * generator.normal(size=(n, 2))]), -1, 1)
+
+    population = drawn(400_000)
+    below = np.tril_indices(3, -1)
+    truth = np.concatenate([population.mean(axis=0), population.std(axis=0), np.corrcoef(population.T)[below]])
+    budget = od.PureDP(2.0) if pure else od.ApproxDP(1.0, 1e-6)
+    plan = calibrate(Moments(), Columns(3, bounds=(-1, 1)), budget, n=4000)
+    held = []
+    for seed in range(80):
+        ends = published(plan, drawn(4000), seed=seed).conf_int()
+        assert np.isfinite(ends).all()
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    assert np.mean(held, axis=0).reshape(3, 3).mean(axis=1).min() >= 0.88

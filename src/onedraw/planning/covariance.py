@@ -54,7 +54,7 @@ def covariance_choices(
     plan = calibrate(mechanism, model, budget, n=n, records_per_person=records_per_person)
     expected = expected_correlation(plan)
     assert isinstance(plan.mechanism, Moments)
-    given = "" if plan.mechanism.problem(plan).gives_correlations else "; with this n and ε no correlation would stand out of its noise, so none is given"  # fmt: skip
+    given = "" if plan.mechanism.problem(plan).gives_correlations else "; with this n and ε the noise is too large for correlations, so none will be given: more records, fewer columns or a larger ε help"  # fmt: skip
     stronger = (
         "; it keeps pure ε, which costs nothing here"
         if plan.parameters["pure"] and isinstance(budget, ApproxDP)
