@@ -207,3 +207,9 @@ def test_a_plan_is_written_for_an_officer_to_sign_and_never_over_a_file(run, hos
     code, _, err = run(*ask, "--report", "plan.html")
     assert code == 2
     assert "exists already" in err
+
+
+def test_an_error_out_of_reach_is_quoted_as_it_was_asked_for(run, no_records):
+    code, out, err = run(*LINEAR, "--for-error=0.001")
+    assert code == 0, err
+    assert "down to 0.001" in out

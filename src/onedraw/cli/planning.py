@@ -222,13 +222,17 @@ def smallest(asked: Asked, budget: Any, n: int, error: float, *, mechanism: str)
     from onedraw.planning import smallest_epsilon, smallest_n
     from onedraw.privacy import ApproxDP, PureDP
 
+    def in_own_unit(refused: PromiseRefused) -> str:
+        """The wanted error as it was typed, not in the unit of the scaled response."""
+        return str(refused).replace(f"{error / asked.unit:g}", f"{error:g}")
+
     found: dict[str, Any] = {"smallest_rows": None, "smallest_epsilon": None, "reasons": []}
     with progress("looking for the smallest n and ε", total=2) as step:
         step("smallest n")
         try:
             found["smallest_rows"] = smallest_n(asked.regression, budget, error / asked.unit, mechanism=mechanism)
         except PromiseRefused as refused:
-            found["reasons"].append(str(refused))
+            found["reasons"].append(in_own_unit(refused))
         step("smallest ε")
         if not isinstance(budget, ApproxDP | PureDP):
             found["reasons"].append("The smallest ε is sought for (ε, δ) budgets; leave out --order for it.")
@@ -239,7 +243,7 @@ def smallest(asked: Asked, budget: Any, n: int, error: float, *, mechanism: str)
                 asked.regression, error / asked.unit, n=n, delta=delta, mechanism=mechanism
             )
         except PromiseRefused as refused:
-            found["reasons"].append(str(refused))
+            found["reasons"].append(in_own_unit(refused))
     return found
 
 
