@@ -104,7 +104,7 @@ def test_a_choice_among_runs_is_a_choice_among_their_places():
     assert stats.chisquare(firsts).pvalue > ALPHA
 
 
-@pytest.mark.parametrize(("count", "halvings"), [(5, 1), (5, 3), (40, 4), (3, 2)])
+@pytest.mark.parametrize(("count", "halvings"), [(5, 1), (5, 3), (40, 4), (3, 2), (1, 1), (8, 3)])
 def test_how_many_pass_so_many_fair_coins_is_a_binomial(count, halvings):
     generator, size = seeded_generator(2), 3000
     found = np.bincount([_thinned(count, halvings, generator) for _ in range(size)], minlength=count + 1)
@@ -113,6 +113,13 @@ def test_how_many_pass_so_many_fair_coins_is_a_binomial(count, halvings):
     pooled = [np.append(part[~rare], part[rare].sum()) for part in (found, expected)]
     kept = pooled[1] > 0
     assert stats.chisquare(pooled[0][kept], pooled[1][kept]).pvalue > ALPHA
+
+
+def test_as_many_candidates_as_coins_allow_do_not_make_it_go_round_for_ever():
+    generator = seeded_generator(4)
+    found = [_thinned(2**20, 20, generator) for _ in range(50)]
+    assert stats.poisson.cdf(sum(found), 50) > ALPHA
+    assert stats.poisson.sf(sum(found) - 1, 50) > ALPHA
 
 
 # ── the promise ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -150,18 +150,22 @@ def flip_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int) -
 def _thinned(count: int, halvings: int, generator: Generator) -> int:
     """How many of ``count`` pass so many fair coins each: a binomial of probability 2^−halvings, exactly.
 
-    While more than one is expected to pass, heads are counted, and tossed again. Then somebody is *named* with probability
-    2^−halvings each, nobody otherwise; the others pass as they do, s of them with the named one, who is kept with probability
-    1/s: any set A of passers then has |A| ways to come about, each kept once in |A|, and all else is nobody.
+    While half of one or more are expected to pass, heads are counted, and tossed again. Then somebody is *named* with
+    probability 2^−halvings each, nobody otherwise; the others pass as they do, s of them with the named one, who is kept with
+    probability 1/s: any set A of passers then has |A| ways to come about, each kept once in |A|, and all else is nobody. Who
+    passes among the others is settled in the same way, from the last one named back to the first.
     """
-    while halvings and count > 1 << halvings:
+    while halvings and 2 * count > 1 << halvings:
         count, halvings = random_bits(count, generator).bit_count(), halvings - 1
-    if not halvings or not count:
+    if not halvings:
         return count
-    if random_bits(halvings, generator) >= count:
-        return 0
-    passed = 1 + _thinned(count - 1, halvings, generator)
-    return passed if uniform_below(passed, generator) == 0 else 0
+    named = 0
+    while named < count and random_bits(halvings, generator) < count - named:
+        named += 1
+    passed = 0
+    for _ in range(named):
+        passed = passed + 1 if uniform_below(passed + 1, generator) == 0 else 0
+    return passed
 
 
 def _behind(costs: Costs) -> Costs:
