@@ -20,6 +20,7 @@ from onedraw.models.fit_published import Measuring
 from onedraw.models.fit_result import least_information
 from onedraw.models.measured import Layout
 from onedraw.models.moments import MomentColumns
+from onedraw.models.noise_law import deviation
 
 from .moments_stage import MomentsStage, Spending, stage_before
 
@@ -151,12 +152,13 @@ def closing(setting: Setting, *, ridge: float, deviation: float, row: float, los
 
 
 def predicted_error(setting: Setting, *, ridge: float, deviation: float, measured: bool) -> float:
-    """The squared error that noise and ridge add in the fit's coordinates, for the design they are chosen for."""
+    """The squared error that noise and ridge add to a record's predictor, for the design they are chosen for."""
     usual = setting.loss.usual_information if isinstance(setting.loss, ClassLoss) else constant.CURVATURE
     curvature = usual * (1.0 if measured else constant.LEAST_SPREAD)
     effect = constant.EFFECT * (1.0 if measured else constant.UNMEASURED_EFFECT[setting.loss.unit])
     information = setting.n * curvature + ridge
-    return setting.width * (deviation / information) ** 2 + (ridge / information * effect) ** 2
+    spread = 1.0 if measured else constant.LEAST_SPREAD
+    return spread * (setting.width * (deviation / information) ** 2 + (ridge / information * effect) ** 2)
 
 
 def best_kappa(error: Callable[[float], float]) -> float:
@@ -181,10 +183,26 @@ def worth_measuring(setting: Setting, noise: float) -> bool:
     return setting.n * expected >= least_information(setting.width, constant.PLANNED_EDGES) * noise
 
 
+def best_threshold(setting: Setting, numbers: FitNumbers, pure: bool) -> float:
+    """t of log-cosh in residual deviations: that of the smallest variance t²(K + σ²/n)/H² for normal residuals, if it leaves
+    ample information."""
+    if setting.loss.unit != "measured" or setting.loss.sides != "two-sided":
+        return constant.THRESHOLD
+    noise = deviation(numbers.mode_noise, setting.width, pure=pure) ** 2 / setting.n
+    drowned = deviation(numbers.information_noise, setting.entries, pure=pure) or math.inf
+    needed = constant.ROOMY_INFORMATION * least_information(setting.width, constant.PLANNED_EDGES) * drowned
+    found = [
+        (t**2 * (K + noise) / H**2, t)
+        for t, H, K in constant.THRESHOLDS
+        if t == constant.THRESHOLD or setting.n * H >= needed
+    ]
+    return min(found)[1]
+
+
 def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:
     """How the published moments will be read: eigenvalues below a share of the noise's edge are not trusted."""
     edge = numbers.moments.edge(setting.moment_columns, setting.n, pure=pure)
     return Measuring(
-        floor=constant.FLOOR * edge, row_bound=numbers.row_bound, response=setting.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD,
-        threshold=constant.THRESHOLD, least_residual=constant.LEAST_RESIDUAL,
+        floor=(constant.INFORMED_FLOOR if numbers.informed else constant.FLOOR) * edge, row_bound=numbers.row_bound, response=setting.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD,
+        threshold=best_threshold(setting, numbers, pure), least_residual=constant.LEAST_RESIDUAL,
     )  # fmt: skip

@@ -136,8 +136,9 @@ class PerturbedMode(Mechanism):
         setting, numbers = self.setting(plan.request), FitNumbers.from_dict(plan.parameters)
         assert numbers is not None
         pure = bool(plan.parameters["pure"])
+        how = measuring(setting, numbers, pure)
         return FitProblem(
-            plan.n, setting.layout, setting.loss, numbers.to_dict(), measuring(setting, numbers, pure), pure, self.robust,
+            plan.n, setting.layout, setting.loss, numbers.to_dict(), how, pure, self.robust,
             plan.model.response_scale, plan.model.prior if self.prior else None,
         )  # fmt: skip
 
@@ -204,7 +205,8 @@ class PerturbedMode(Mechanism):
             if found is None:
                 continue
             error, numbers, edge, deviation = found
-            if measured and self.measured is None and edge > constant.LARGEST_EDGE:
+            largest = constant.LARGEST_EDGE_OF_NUMBERS if setting.response else constant.LARGEST_EDGE
+            if measured and self.measured is None and edge > largest:
                 continue
             worthwhile = setting.intervals and worth_measuring(setting, deviation)
             if setting.intervals and self.intervals is None and not worthwhile:
@@ -216,13 +218,15 @@ class PerturbedMode(Mechanism):
     def _with_ridge(self, request: Request, setting: Setting, measured: bool, pure: bool) -> Any:
         """The ridge with the smallest predicted error: a strong one biases, a weak one costs κ and so noise."""
 
-        def at(share: float) -> Any:
-            return self._numbers(request, setting, measured, pure, share)
+        def at(share: float, digits: float) -> Any:
+            return self._numbers(request, setting, measured, pure, share, digits)
 
-        best = best_kappa(lambda share: math.inf if (found := at(share)) is None else found[0])
-        return at(best)
+        best = best_kappa(lambda share: math.inf if (found := at(share, 1e-4)) is None else found[0])
+        return at(best, 1e-9)
 
-    def _numbers(self, request: Request, setting: Setting, measured: bool, pure: bool, share: float) -> Any:
+    def _numbers(
+        self, request: Request, setting: Setting, measured: bool, pure: bool, share: float, digits: float
+    ) -> Any:
         """(predicted error, numbers, edge, deviation of the information) if this share of ε pays for the ridge."""
         epsilon = nominal_epsilon(request.exact_budget)
         kappa = share * epsilon
@@ -230,16 +234,12 @@ class PerturbedMode(Mechanism):
         def numbers(total: float) -> tuple[FitNumbers, float, float]:
             return self._for_total(setting, Spending(total, pure), measured, kappa)
 
-        if pure:
-            total = (epsilon - kappa) * (1.0 - constant.CLOSING_MU) * MARGIN
-        else:
-            budget = request.exact_budget
-            found = largest_total(
-                lambda total: probably_keeps(self._promise(setting, numbers(total)[0], False), budget)
-            )
-            if found is None:
-                return None
-            total = found
+        budget = PureDP(epsilon) if pure else request.exact_budget
+        total = largest_total(
+            lambda total: probably_keeps(self._promise(setting, numbers(total)[0], pure), budget), digits=digits
+        )
+        if total is None:
+            return None
         result, edge, deviation = numbers(total)
         spread = Spending(total, pure).deviation(result.mode_noise, setting.width)
         return (
@@ -253,13 +253,16 @@ class PerturbedMode(Mechanism):
         moments, information, variability = shares_of(
             setting, measured=measured, pure=spending.pure, robust=self.robust
         )
-        mode = 1.0 - moments - information - variability
         stage, edge = stage_one(setting, spending, moments) if measured else (MomentsStage(0.0, 0.0, 0.0), 0.0)
+        if measured and edge < constant.AMPLE_EDGE:
+            moments *= max(constant.LEAST_MOMENTS, edge / constant.AMPLE_EDGE)
+            stage, edge = stage_one(setting, spending, moments)
+        mode = 1.0 - moments - information - variability
         mode_mu = spending.total * (mode if spending.pure else math.sqrt(mode))
         row = row_bound(setting, mode_mu, measured=measured) * (1.0 + 1e-12)
         loss, k = setting.loss, setting.k
         ridge = ridge_of(setting, row, kappa)
-        mode_noise = spending.noise(mode, row * math.sqrt(mode_corners(setting, row, ridge).widest))
+        mode_noise = spending.noise(mode, row * math.sqrt(mode_corners(setting, row, ridge)[0].widest))
         closing_mu = constant.CLOSING_MU * (spending.total if spending.pure else 1.0)
         tolerance, closing_noise = closing(
             setting, ridge=ridge, deviation=spending.deviation(mode_noise, setting.width), row=row, loss=loss,
@@ -295,9 +298,7 @@ class PerturbedMode(Mechanism):
                 {
                     **numbers.to_dict(),
                     "pure": float(pure),
-                    "kappa": max(
-                        corner.shift for corner in mode_corners(setting, numbers.row_bound, numbers.ridge).terms
-                    ),
+                    "kappa": max(corner.shift for corner in chosen_corners(setting, numbers, pure).terms),
                 }.items()
             ),
             Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, self._assumptions(request, numbers)),
@@ -347,13 +348,29 @@ def nominal_epsilon(budget: Promise) -> float:
 # ── what a fit with these numbers promises ───────────────────────────────────────────────────────────────────────
 
 
-def mode_corners(setting: Setting, row: float, ridge: float) -> Corners:
-    """The corners of the mode's privacy loss, for a person's records."""
+def mode_corners(setting: Setting, row: float, ridge: float) -> tuple[Corners, ...]:
+    """The corners of the mode's privacy loss, for a person's records: in one way, or for a loss that bends only where it is
+    not steep in two, relieved of κ (Theorem 4) and not. A promise may rest on either; their widest corners are the same."""
     loss, k = setting.loss, setting.k
     if isinstance(loss, ClassLoss):
-        return loss.corners(row, ridge, k)
-    if loss.sides == "two-sided" and k == 1:  # bends only where it is not steep: φ'' = 1 − ρ² ≤ 2(1 − ρ)
-        return relieved_slopes(loss.slope_bound, loss.slope_bound, up(2.0 * loss.curvature_bound * row**2 / ridge))
+        return (loss.corners(row, ridge, k),)
+    plain = _plain_corners(loss, row, ridge, k)
+    if loss.relief is None or k > 1:
+        return (plain,)
+    low = loss.slope_bound if loss.sides == "two-sided" else 0.0
+    return relieved_slopes(low, loss.slope_bound, up(loss.relief * row**2 / ridge)), plain
+
+
+def chosen_corners(setting: Setting, numbers: FitNumbers, pure: bool) -> Corners:
+    """Those that the promise rests on: of a pure promise whichever is stronger; else the relieved ones where there are any."""
+    found = mode_corners(setting, numbers.row_bound, numbers.ridge)
+    if not pure:
+        return found[0]
+    ratio = up(numbers.row_bound / numbers.mode_noise)
+    return min(found, key=lambda corners: corners.pure_promise(ratio).epsilon(0.0))
+
+
+def _plain_corners(loss: FitLoss, row: float, ridge: float, k: int) -> Corners:
     kappa = volume_cost(curvature=loss.curvature_bound, radius_squared=row**2, ridge=ridge)
     match loss.sides:
         case "counts":
@@ -372,8 +389,8 @@ def ridge_of(setting: Setting, row: float, kappa: float) -> float:
     loss, k = setting.loss, setting.k
     if isinstance(loss, ClassLoss):
         return loss.ridge_for(kappa / k, row)
-    if loss.sides == "two-sided" and k == 1:
-        return up(2.0 * loss.curvature_bound * row**2 / kappa)
+    if loss.relief is not None and k == 1:
+        return up(loss.relief * row**2 / kappa)
     return ridge_for(kappa / k, curvature=loss.curvature_bound, radius_squared=row**2)
 
 
@@ -392,7 +409,7 @@ def stage_ratios(setting: Setting, numbers: FitNumbers, robust: bool) -> list[fl
 
 def promise_of_numbers(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> Promise:
     """The theorem, applied to what will run."""
-    corners = mode_corners(setting, numbers.row_bound, numbers.ridge)
+    corners = chosen_corners(setting, numbers, pure)
     ratios = stage_ratios(setting, numbers, robust)
     if pure:
         mode = corners.pure_promise(up(numbers.row_bound / numbers.mode_noise))
@@ -406,12 +423,12 @@ def promise_of_numbers(setting: Setting, numbers: FitNumbers, *, pure: bool, rob
     )
 
 
-def largest_total(keeps: Callable[[float], bool]) -> float | None:
-    """The largest μ that keeps a budget, to nine digits; None if not even a tiny one does."""
+def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> float | None:
+    """The largest μ or ε that keeps a budget, to nine digits or as many as are asked for; None if not even a tiny one does."""
     low, high = 1e-6, 100.0
     if not keeps(low):
         return None
-    while high / low > 1.0 + 1e-9:
+    while high / low > 1.0 + digits:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if keeps(middle) else (low, middle)
     return low * MARGIN

@@ -5,7 +5,7 @@ squared columns; columns lie in [−1, 1], so a column that fills its range even
 """
 
 SHARES = {
-    "labels": (0.15, 0.125, 0.125), "counts": (0.15, 0.20, 0.0), "measured": (0.20, 0.125, 0.125),
+    "labels": (0.15, 0.14, 0.08), "counts": (0.15, 0.20, 0.0), "measured": (0.17, 0.15, 0.08),
     "quantile": (0.20, 0.30, 0.03), "hinge": (0.15, 0.225, 0.025), "pairs": (0.15, 0.25, 0.05), "softmax": (0.15, 0.25, 0.0),
 }  # fmt: skip
 """Of μ² (of ε for a pure promise): moments, information, variability; the mode has the rest. Numbers need their residual
@@ -20,11 +20,15 @@ PURE_MOMENTS = 0.25
 MEAN_SHARE = 0.25
 """Of the moments' share, for the mean: d numbers against d(d+1)/2."""
 
+AMPLE_EDGE, LEAST_MOMENTS = 0.012, 0.5
+"""Where the edge is below the first the moments get less, down to this part of their share: they are precise enough, and the
+mode has better use for it."""
+
 LEAST_SPREAD, LARGEST_SPREAD = 0.16, 1.0 / 3.0
 """R² for each number column, from a standard deviation of 0.4, a fifth of the range, to that of a column that fills it."""
 
-CATEGORY_SPREAD = 1.0
-"""R² for each category: its columns have norm at most 1."""
+CATEGORY_SPREAD = 0.5
+"""R² for each category: its columns have variance 1 − Σp² together, 0.5 where seven records of ten have one level."""
 
 ROOMY_EDGE = 0.03
 """R grows up to LARGEST_SPREAD while the edge stays below this, a tenth of the variance of a column that fills its range."""
@@ -33,17 +37,24 @@ LARGEST_EDGE = 0.2
 """Beyond, the noise drowns the moments of most columns: stage one is left out and the budget goes to the fit. Among 0.1,
 0.2 and 0.5 this had the least regret over twelve small tables (mathematics-3 §1)."""
 
+LARGEST_EDGE_OF_NUMBERS = 0.8
+"""… for numbers: their moments also give the response's centre and residual deviation, which would have to be guessed."""
+
 LARGEST_MEAN_NOISE = 0.1
 """Beyond this deviation of the mean, in half-ranges, the middle of the range is as good a centre."""
 
 FLOOR = 0.4
 """Eigenvalues of the second moments are raised to this share of the edge: at 0.05 noise directions are blown up."""
 
+INFORMED_FLOOR = 0.8
+"""… to this share where the information is measured: the ridge is taken back, and steadier coordinates leave fewer directions
+in doubt."""
+
 UNMEASURED_SPREAD = 0.36
 """r² for each column where nothing was measured: a row at 0.6 of its half-range in every column."""
 
-WEIGHT_GROWTH, WEIGHT_PIVOT = 0.56, 0.3
-"""r² = c²d + 1, c = max(1, 1 + 0.56·log₁₀(0.3/ϑ)/√d), ϑ = d/(nμ²): with more information rows are shortened less."""
+WEIGHT_GROWTH, WEIGHT_PIVOT = 0.4, 0.3
+"""r² = c²d + 1, c = max(1, 1 + 0.4·log₁₀(0.3/ϑ)/√d), ϑ = d/(nμ²): with more information rows are shortened less."""
 
 CURVATURE, EFFECT = 0.2, 1.5
 """The curvature of a record in measured coordinates and the norm of the coefficients that the ridge is chosen for: a
@@ -55,6 +66,14 @@ ordered as well by a shrunk score, numbers are not predicted as well by a shrunk
 
 THRESHOLD = 1.0
 """The threshold of log-cosh, in measured residual deviations: 0.95 efficient for normal residuals."""
+
+THRESHOLDS = ((1.0, 0.606, 0.394), (0.85, 0.546, 0.454), (0.7, 0.476, 0.524))
+"""(t, E sech²(e/t), E tanh²(e/t)) of normal residuals e of deviation 1: this threshold, and smaller ones that a fit may take.
+The variance of a coefficient is t²(K + noise)/H² a record: a smaller t is better where noise is large. It leaves less
+information, so it is only taken where that is measured and stands out of its noise ROOMY_INFORMATION times as far as it has
+to; elsewhere the ridge, which is not taken back, would weigh more."""
+
+ROOMY_INFORMATION = 2.0
 
 LEAST_RESIDUAL = 0.05
 """The residual variance is taken to be at least this share of the response's: noise in the moments may say 0 or less."""

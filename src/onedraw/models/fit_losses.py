@@ -47,6 +47,14 @@ class FitLoss:
             return "hinge"
         return self.unit if self.level is None else "quantile"
 
+    @property
+    def relief(self) -> float | None:
+        """c·Λ/r² of a loss that bends only where it is not steep: φ'' = 1 − ρ² ≤ 2(1 − ρ) for log-cosh, ρ(1 − ρ) ≤ 1 − ρ for
+        logistic (perturbed_mode.md, Theorem 4)."""
+        if self.sides == "two-sided":
+            return 2.0 * self.curvature_bound
+        return 1.0 if isinstance(self.kernel, LogisticLoss) else None
+
     def slope(self, predictor: Any, response: Any) -> Any:
         return self.kernel.slope(predictor, response)
 
