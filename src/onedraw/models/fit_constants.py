@@ -90,9 +90,9 @@ CLOSING_MU = 1e-3
 CLOSING_SHARE = 0.02
 """The closing noise beside what is there anyway: the mode's own noise, or the sampling error 2/√n, whichever is larger."""
 
-INFORMATIVE, CONCENTRATED = 8.0, 8.0
+INFORMATIVE, CONCENTRATED = 8.0, 12.0
 """A direction is trusted if its measured information λ is at least 8 deviations s of its noise, and if it is not below half
-the median or λ² ≥ 8·s·(median λ). In measured coordinates all directions have unit variance, so one whose information is
+the median or λ² ≥ 12·s·(median λ). In measured coordinates all directions have unit variance, so one whose information is
 far below the others' has it from few rows, whose curvature moves with the estimate: there more is asked."""
 
 UNINFORMED_SHARE = 0.05
