@@ -127,7 +127,7 @@ def test_a_refused_promise_exits_3(run, place):
         ({"delta": "1"}, "δ"),
         ({"delta": "-0.1"}, "δ"),
         ({"target": "height"}, "The column 'height' is not declared"),
-        ({"model": "median"}, "Choose one of"),
+        ({"model": "mode"}, "Choose one of"),
         ({"model": "histogram", "target": "age"}, "declared as number"),
         ({"mechanism": "magic"}, "No mechanism"),
         ({"prior": "1,x"}, "--prior takes numbers"),
