@@ -39,7 +39,7 @@ from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
 
 RESULT = Path(__file__).parent / "results" / "class_fits.md"
-EPSILONS, DELTA, SPLITS, SETS = (0.5, 1.0, 5.0), 1e-5, 5, 100
+EPSILONS, DELTA, SPLITS, SETS = (0.5, 1.0, 5.0), 1e-5, 5, 200
 
 
 class OneAgainstRest(ClassLoss):
