@@ -265,7 +265,7 @@ def main() -> int:
         losses = (
             "# Several classes\n\nWritten by `benchmarks/class_fits.py`. Log loss of held-out records, the mean of "
             f"{SPLITS} splits, δ = {DELTA:g}, no intervals asked for:\n\n" + "\n".join(compared())
-            + f"\n\nThe library compares in pairs up to {MOST_PAIRS} classes and takes softmax beyond.\n\n"
+            + f"\n\nSo the library takes softmax from {MOST_PAIRS + 1} classes on; two classes it compares.\n\n"
         )  # fmt: skip
     RESULT.write_text(losses + INTERVALS + intervals)
     return int(failed > 0)

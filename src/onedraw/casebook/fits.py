@@ -222,9 +222,9 @@ def count_fits(budget: Promise) -> list[Case]:
 
 
 def class_fits(budget: Promise) -> list[Case]:
-    """Few classes, compared in pairs, and many, by softmax."""
-    few, many = (Softmax(**_rows(), classes=tuple("abcde"[:classes])) for classes in (3, 5))
+    """Two classes, compared, and several, by softmax."""
+    two, several = (Softmax(**_rows(), classes=tuple("abc"[:classes])) for classes in (2, 3))
     return [
-        *bare_modes(few, budget, label="3 classes, "), *fit_cases(few, budget, label="3 classes, "),
-        *fit_cases(many, budget, label="5 classes, "),
+        *bare_modes(two, budget, label="2 classes, "), *fit_cases(two, budget, label="2 classes, "),
+        *fit_cases(several, budget, label="3 classes, "),
     ]  # fmt: skip

@@ -9,8 +9,8 @@ orthonormal and adding up to 0. A record's pull is as long in either, and the co
 | `SoftmaxClasses` | p − e_y | √2 | ½ | ½ |
 
 Both estimate the coefficients of the softmax model. `Pairs` compares a record's class with every other by the exp-linear
-loss ψ: among records of two classes the log-odds are the difference of their scores. With few classes it pulls no more for
-the same information; a record of the least likely of many classes loses all comparisons at once, and softmax is better.
+loss ψ: among records of two classes the log-odds are the difference of their scores. Two classes it pulls half as much for
+the same information; a record of the least likely of several loses all comparisons at once, and softmax is better.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ PSI = ExpLinearLoss()
 STEEPEST, MOST_BENT = 0.5, 0.5
 """L and M of the exp-linear loss."""
 
-MOST_PAIRS = 4
-"""Classes up to which they are compared in pairs. Of the tables in benchmarks/results/class_fits.md those of 3 and 4
-classes lose about as much by either, less by pairs where records are few; those of 5 and more lose less by softmax."""
+MOST_PAIRS = 2
+"""Classes up to which they are compared in pairs. In benchmarks/results/class_fits.md softmax loses as little or less from 3
+classes on, at every ε, but for one small table; two classes are better compared (half the pull for the same information)."""
 
 
 @dataclass(frozen=True)
