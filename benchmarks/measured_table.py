@@ -136,8 +136,17 @@ def main(names: list[str]) -> None:
 
 
 def keep(stored: dict, rows: list[dict]) -> None:
-    stored["tables"] = rows
-    (RESULTS / "measured_table.json").write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    """One row a line, scores to five digits."""
+    stored["tables"] = [
+        {
+            name: [float(f"{score:.5g}") for score in value] if isinstance(value, list) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
+    lines = ",\n  ".join(json.dumps(row) for row in stored["tables"])
+    text = f'{{"tables": [\n  {lines}\n ],\n "designs": {json.dumps(stored["designs"], ensure_ascii=False)}\n}}\n'
+    (RESULTS / "measured_table.json").write_text(text, encoding="utf-8")
     write(stored["tables"], stored["designs"])
 
 
