@@ -8,7 +8,7 @@ from . import auditing, books, demonstration, evaluating, planning, predicting, 
 
 application = typer.Typer(
     name="onedraw",
-    help="Publish one posterior draw of a private data set, with a certificate that says why it is private.",
+    help="Publish counts, means, medians and regressions of private records, with a certificate anyone can check.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
