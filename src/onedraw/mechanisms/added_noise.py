@@ -41,9 +41,9 @@ FINE = 2.0**21
 """Steps in a deviation from which on the discrete Gaussian stands for the rounded continuous one (samplers/opendp_noise.py
 asks for 2^20)."""
 
-MARGIN = Fraction(1, 2**20), Fraction(1, 2**32)
+MARGIN = Fraction(1, 2**20), Fraction(1, 2**30)
 """Relative and absolute: the claimed μ is so much above kΔ₂/σ, which covers the discrete law's distance from the continuous
-one for μ up to …"""
+one for μ up to 8 (added_noise.md)."""
 
 LARGEST_MU = 8.0
 
