@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from perturbed_pairs import counts, exp_linear, gaussian_profile, huber, huberised_hinge, log_cosh, logistic, quantile
 
-from onedraw.errors import InvalidBudget
-from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Provenance, PureDP, Unit, compose
-from onedraw.privacy.corners import composed_corners
+from onedraw.mechanisms import PerturbedMode
+from onedraw.mechanisms import calibrate as plan_for
+from onedraw.mechanisms.fit_numbers import Setting, closing
+from onedraw.mechanisms.perturbed_mode import largest_total
+from onedraw.models import Gaussian, Logistic
+from onedraw.models.fit_constants import CLOSING_MU
+from onedraw.models.measured import Layout
+from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Provenance, Unit, compose
+from onedraw.privacy.corners import Corner, CornerDP, composed_corners
 from onedraw.privacy.perturbed_mode import (
-    Shares,
-    calibrate,
-    calibrate_pure,
-    choose_kappa,
-    closing_noise,
     count_curvature,
     count_slopes,
     one_against_rest,
     pairs,
     pairs_ridge_for,
     pairs_volume_cost,
-    pure_closing_scale,
     relieved_slopes,
     ridge_for,
     slopes,
@@ -243,7 +243,22 @@ def test_counts_bend_at_most_as_much_as_is_said(largest):
     assert -1e-9 <= slope.min() <= slope.max() <= largest + 1e-9
 
 
-# ── reference values of the design, to every digit ──
+# ── reference values of the design, to every digit, by the search that plans use ──
+
+
+def whole(corners, mu, *, mode, gaussian, closing=0.0):
+    """A fit that spends μ²: ``mode`` of it on the farthest corner, ``gaussian`` on stages before and after."""
+    terms = corners.promise(mu * math.sqrt(mode / corners.widest)).terms
+    added = mu**2 * gaussian + closing**2
+    return CornerDP(tuple(Corner(times, square + added, shift) for times, square, shift in terms))
+
+
+def largest_mu(corners, budget, *, mode=0.8, gaussian=0.2, closing=0.0):
+    def keeps(mu):
+        return whole(corners, mu, mode=mode, gaussian=gaussian, closing=closing).implies(budget)
+
+    return largest_total(keeps, digits=1e-12)
+
 
 ONE_SIDED = [
     ((1.0, 1e-5), 0.2, (0.2, 0.8, 0.0), 0.2186858894),
@@ -255,72 +270,65 @@ ONE_SIDED = [
 
 @pytest.mark.parametrize(("budget", "kappa", "shares", "expected"), ONE_SIDED)
 def test_reference_values_of_a_one_sided_fit(budget, kappa, shares, expected):
-    found = calibrate(slopes(0.5, 0.0, kappa), ApproxDP(*budget), Shares(*shares), closing_mu=0.0)
-    assert round(found.mu, 10) == expected
-    assert found.promise.implies(ApproxDP(*budget))
-    assert (
-        not slopes(0.5, 0.0, kappa)
-        .beside(found.mu * (1 + 1e-9), mode=shares[1], gaussian=shares[0] + shares[2])
-        .implies(ApproxDP(*budget))
-    )
+    parts = {"mode": shares[1], "gaussian": shares[0] + shares[2]}
+    corners, promised = slopes(0.5, 0.0, kappa), ApproxDP(*budget)
+    found = largest_mu(corners, promised, **parts)
+    assert round(found, 10) == expected
+    assert whole(corners, found, **parts).implies(promised)
+    assert not whole(corners, found * (1 + 1e-9), **parts).implies(promised)
 
 
 def test_reference_value_of_a_two_sided_fit():
-    found = calibrate(slopes(1.0, 1.0, 0.2), ApproxDP(1.0, 1e-5), Shares(0.2, 0.8), closing_mu=0.0)
-    assert round(found.mu, 10) == 0.2097207239
+    assert round(largest_mu(slopes(1.0, 1.0, 0.2), ApproxDP(1.0, 1e-5)), 10) == 0.2097207239
 
 
 @pytest.mark.parametrize(("records", "expected"), [(2, 0.2186), (3, 0.2164), (5, 0.2064)])
 def test_reference_values_for_several_records_a_person(records, expected):
     corners = slopes(0.5, 0.0, 0.2 / records, records=records)
-    found = calibrate(corners, ApproxDP(1.0, 1e-5), Shares(0.0, 1.0), closing_mu=0.0)
-    assert round(found.mu, 4) == expected
+    assert round(largest_mu(corners, ApproxDP(1.0, 1e-5), mode=1.0, gaussian=0.0), 4) == expected
 
 
 def test_reference_values_of_ridge_closing_noise_and_residual():
     ridge = ridge_for(0.2, curvature=0.5, radius_squared=5.0)
     assert round(ridge, 8) == 11.29163892
     assert volume_cost(curvature=0.5, radius_squared=5.0, ridge=ridge) <= 0.2 * (1 + 1e-12)
-    omega, residual = closing_noise(n=10_000, sigma=11.4, ridge=11.3)
+    loss = Logistic(4, bounds=(-1.0, 1.0), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0)).fit_loss
+    setting = Setting(Layout(4, (), True, None), loss, 10_000, 1, intervals=True)
+    residual, omega = closing(
+        setting, ridge=11.3, deviation=11.4, row=math.sqrt(5.0), loss=loss, mu=CLOSING_MU, pure=False
+    )
     assert omega == pytest.approx(4e-4)
     assert residual == pytest.approx(2.26e-6)
-    assert 2.0 * residual / 11.3 / omega <= 1e-3
+    assert 2.0 * residual / 11.3 / omega <= 1e-3 * (1 + 1e-12)
 
 
-# ── calibration ──
+# ── from a budget to a plan ──
 
 
 def test_the_noise_of_a_fit_keeps_the_budget_with_every_stage_booked():
-    corners, budget, shares = slopes(0.5, 0.0, 0.2), ApproxDP(1.0, 1e-5), Shares(0.15, 0.65, 0.2)
-    found = calibrate(corners, budget, shares)
-    parts = [
-        GaussianDP(found.design_mu),
-        corners.promise(1.0 / found.sigma_over_radius),
-        GaussianDP(found.information_mu),
-        GaussianDP(1e-3),
-    ]
-    whole = compose(*parts)
-    assert whole.implies(budget)
-    assert whole.epsilon(1e-5) == pytest.approx(1.0, abs=1e-6)
-    louder = corners.promise(1.0 / (0.99 * found.sigma_over_radius))
-    assert not compose(parts[0], louder, *parts[2:]).implies(budget)
+    corners, budget = slopes(0.5, 0.0, 0.2), ApproxDP(1.0, 1e-5)
+    mu = largest_mu(corners, budget, mode=0.65, gaussian=0.35, closing=1e-3)
+    stages = [GaussianDP(mu * math.sqrt(0.15)), GaussianDP(mu * math.sqrt(0.2)), GaussianDP(1e-3)]
+    ratio = mu * math.sqrt(0.65 / corners.widest)
+    together = compose(*stages, corners.promise(ratio))
+    assert together.epsilon(1e-5) == pytest.approx(1.0, abs=1e-6)
+    assert compose(*stages, corners.promise(ratio * (1 - 1e-9))).implies(budget)
+    assert not compose(*stages, corners.promise(ratio / 0.99)).implies(budget)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.02, 1e-3), (0.1, 1e-12), (3.0, 1e-9), (20.0, 1e-30), (60.0, 0.5)])
 @pytest.mark.parametrize("records", [1, 4])
-def test_calibration_is_sound_and_sharp_over_orders_of_magnitude(epsilon, delta, records):
+def test_the_search_is_sound_and_sharp_over_orders_of_magnitude(epsilon, delta, records):
     corners = slopes(0.5, 0.0, 0.2 * epsilon / records, records=records)
-    found = calibrate(corners, ApproxDP(epsilon, delta), Shares(0.15, 0.65, 0.2), closing_mu=1e-5)
-    stages = [GaussianDP(found.design_mu), GaussianDP(found.information_mu), GaussianDP(1e-5)]
-    (whole,) = composed_corners([(part, 1) for part in (corners.promise(1.0 / found.sigma_over_radius), *stages)])
-    assert whole.delta(epsilon) <= delta
-    assert whole.delta(epsilon * (1 - 1e-4)) > delta
+    mu = largest_mu(corners, ApproxDP(epsilon, delta), mode=0.65, gaussian=0.35, closing=1e-5)
+    found = whole(corners, mu, mode=0.65, gaussian=0.35, closing=1e-5)
+    assert found.delta(epsilon) <= delta
+    assert found.delta(epsilon * (1 - 1e-4)) > delta
 
 
 def test_a_guarantee_carries_the_promise_through_json():
-    promise = calibrate(slopes(0.5, 0.0, 0.2), ApproxDP(1.0, 1e-5), Shares(0.2, 0.8)).promise
     guarantee = Guarantee(
-        promise,
+        slopes(0.5, 0.0, 0.2).promise(0.2),
         Neighbours.REPLACE_ONE,
         Unit(),
         "perturbed_mode.md, Theorem 1",
@@ -330,27 +338,14 @@ def test_a_guarantee_carries_the_promise_through_json():
     assert "δ(ε) ≤ δ_G" in str(guarantee)
 
 
-def test_a_volume_that_eats_the_whole_budget_is_refused():
-    with pytest.raises(InvalidBudget, match="Raise ε or the ridge"):
-        calibrate(slopes(0.5, 0.0, 1.5), ApproxDP(1.0, 1e-5), Shares(0.2, 0.8))
-    with pytest.raises(InvalidBudget, match="add up to 1"):
-        Shares(0.2, 0.7)
+def test_a_volume_that_eats_the_whole_budget_leaves_no_noise_that_is_enough():
+    assert largest_mu(slopes(0.5, 0.0, 1.5), ApproxDP(1.0, 1e-5)) is None
 
 
 def test_pure_fits_add_up_the_worst_corner_and_the_volume():
-    """Shares 0.25 (moments), 0.15 (κ), 0.6 (mode) of ε = 1, less a thousandth for the closing noise."""
-    level = calibrate_pure(slopes(0.5, 0.0, 0.15), PureDP(1.0))
-    assert level.eta_times_radius == pytest.approx(0.6 - 1e-3)  # ηr = ε₂/(2L), L = ½
-    assert level.mode.stated_epsilon == pytest.approx(0.75 - 1e-3)
-    assert compose(PureDP(level.design), level.mode, PureDP(level.closing)).implies(PureDP(1.0))
-    assert not compose(PureDP(level.design), slopes(0.5, 0.0, 0.15).pure_promise(0.6), PureDP(level.closing)).implies(
-        PureDP(1.0)
-    )
-    assert calibrate_pure(slopes(1.0, 1.0, 0.15), PureDP(1.0)).eta_times_radius == pytest.approx((0.6 - 1e-3) / 2.0)
-    scale = pure_closing_scale(residual=2e-6, ridge=11.3, epsilon=level.closing)
-    assert 2.0 * 2e-6 / 11.3 / scale <= level.closing
-    with pytest.raises(InvalidBudget, match="Raise ε or the ridge"):
-        calibrate_pure(slopes(0.5, 0.0, 0.8), PureDP(1.0))
+    """ηr = ε₂/(2L): 0.6 of it for the mode and κ = 0.15 make 0.75, for one-sided slopes of ½ and two-sided ones of 1."""
+    assert slopes(0.5, 0.0, 0.15).pure_promise(0.6).stated_epsilon == pytest.approx(0.75)
+    assert slopes(1.0, 1.0, 0.15).pure_promise(0.3).stated_epsilon == pytest.approx(0.75)
 
 
 def test_modes_with_pure_noise_of_their_own_add_up():
@@ -359,12 +354,12 @@ def test_modes_with_pure_noise_of_their_own_add_up():
     assert one_against_rest(3, 0.5, 0.1).pure_promise(0.3).stated_epsilon == pytest.approx(3.0 * single)
 
 
-@pytest.mark.parametrize(("relief", "expected"), [(0.3, 0.75 - 1e-3), (0.5, 2.0 * (0.25 - 1e-3))])
-def test_under_pure_noise_a_relieved_volume_is_free_up_to_half_the_mode(relief, expected):
-    """max(ε₂, ε₂/2 + c) ≤ 0.749: ε₂ = 0.749 while c ≤ 0.3745, then 2(0.749 − c)."""
-    level = calibrate_pure(relieved_slopes(1.0, 1.0, relief), PureDP(1.0))
-    assert 2.0 * level.eta_times_radius == pytest.approx(expected)
-    assert compose(PureDP(level.design), level.mode, PureDP(level.closing)).implies(PureDP(1.0))
+@pytest.mark.parametrize(
+    ("relief", "mode", "expected"), [(0.3, 0.749, 0.749), (0.5, 2.0 * 0.249, 0.749), (0.5, 0.749, 0.8745)]
+)
+def test_under_pure_noise_a_relieved_volume_is_free_up_to_half_the_mode(relief, mode, expected):
+    """max(ε₂, ε₂/2 + c): nothing while c ≤ ε₂/2."""
+    assert relieved_slopes(1.0, 1.0, relief).pure_promise(mode / 2.0).stated_epsilon == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
@@ -380,45 +375,23 @@ def test_softmax_ridge_and_volume_are_inverse(classes):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 5.0])
 @pytest.mark.parametrize("n", [1000, 10_000])
-def test_kappa_is_chosen_by_public_numbers_near_a_fifth_of_epsilon(epsilon, n):
-    kappa = choose_kappa(
-        lambda value: slopes(0.5, 0.0, value),
-        ApproxDP(epsilon, 1e-5),
-        Shares(0.15, 0.65, 0.2),
-        n=n,
-        parameters=6,
-        curvature=0.5,
-        radius_squared=6.0,
-    )
-    assert 0.15 <= kappa / epsilon <= 0.26
+@pytest.mark.parametrize("records", [1, 4])
+def test_plans_choose_kappa_by_public_numbers_near_a_fifth_of_epsilon(epsilon, n, records):
+    model = Logistic(5, bounds=(-1.0, 1.0), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
+    how = PerturbedMode(measured=True, intervals=True, pure=False)
+    numbers = plan_for(how, model, ApproxDP(epsilon, 1e-5), n=n, records_per_person=records).parameters
+    kappa = volume_cost(curvature=0.5, radius_squared=numbers["row_bound"] ** 2, ridge=numbers["ridge"])
+    assert 0.1 <= records * kappa / epsilon <= 0.4
 
 
-def test_kappa_is_found_where_several_records_leave_little_room():
-    kappa = choose_kappa(
-        lambda value: slopes(0.5, 0.0, value, records=4),
-        ApproxDP(1.0, 1e-5),
-        Shares(0.15, 0.65, 0.2),
-        n=5000,
-        parameters=6,
-        curvature=0.5,
-        radius_squared=6.0,
-    )
-    assert 0.02 <= kappa <= 0.1
+def test_relief_buys_noise_and_three_classes_need_less_of_it_one_against_the_rest():
+    budget = ApproxDP(1.0, 1e-5)
 
+    def noise(corners):
+        return math.sqrt(corners.widest) / largest_mu(corners, budget)
 
-def test_relief_buys_noise_and_three_classes_prefer_one_against_the_rest():
-    budget, shares = ApproxDP(1.0, 1e-5), Shares(0.2, 0.8)
     bend = math.expm1(0.2)  # r²/Λ of κ = 0.2 at M = 1
-    plain = calibrate(slopes(1.0, 1.0, 0.2), budget, shares)
-    relieved = calibrate(relieved_slopes(1.0, 1.0, 2.0 * bend), budget, shares)
-    assert 0.84 <= relieved.sigma_over_radius / plain.sigma_over_radius <= 0.94
-    noise = {
-        classes: (
-            calibrate(softmax(classes, 0.2), budget, shares).sigma_over_radius,
-            calibrate(one_against_rest(classes, 0.5, 0.2 / classes), budget, shares).sigma_over_radius,
-        )
-        for classes in (3, 4, 5, 8)
-    }
-    assert noise[3][1] < noise[3][0]
-    ratios = [noise[classes][1] / noise[classes][0] for classes in (3, 4, 5, 8)]
+    assert 0.84 <= noise(relieved_slopes(1.0, 1.0, 2.0 * bend)) / noise(slopes(1.0, 1.0, 0.2)) <= 0.94
+    ratios = [noise(one_against_rest(k, 0.5, 0.2 / k)) / noise(softmax(k, 0.2)) for k in (3, 4, 5, 8)]
+    assert ratios[0] < 1.0
     assert all(later > earlier for earlier, later in pairwise(ratios))

@@ -1,11 +1,11 @@
-"""What the minimum of a randomly tilted convex loss promises: its corners, and how much noise it needs (perturbed_mode.md).
+"""What the minimum of a randomly tilted convex loss promises: its corners (perturbed_mode.md).
 
     θ* = argmin Σ a(z_i) φ(z_iᵀθ) + (Λ/2)‖θ‖² + bᵀθ,        a(z) = min(1, r²/‖z‖²),  b ~ N(0, σ²I)
 
 Replacing a record moves the gradient by a vector of a fixed parallelogram and the volume by at most e^κ, κ = log(1 + Mr²/Λ), so
 the privacy loss is at most the largest of a few Gaussian losses, one for each corner. ``Corners`` holds them in units of r²/σ²
 for one kind of loss; ``slopes``, ``count_slopes``, ``pairs``, ``softmax``, ``one_against_rest``, ``relieved_slopes`` are the kinds.
-``calibrate`` turns a budget and public shares into noise, rounded against ourselves. Nothing here sees data.
+How much noise a budget asks for is found by `mechanisms.perturbed_mode`. Nothing here sees data.
 
 | loss | slopes | L | M | corners |
 | --- | --- | --- | --- | --- |
@@ -23,7 +23,7 @@ for one kind of loss; ``slopes``, ``count_slopes``, ``pairs``, ``softmax``, ``on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -31,12 +31,9 @@ from scipy import optimize, special
 
 from onedraw.errors import InvalidBudget
 from onedraw.privacy.corners import Corner, CornerDP
-from onedraw.privacy.promises import ApproxDP, PureDP
-from onedraw.privacy.rounding import down, fraction_down, fraction_up, text, up
+from onedraw.privacy.promises import PureDP
+from onedraw.privacy.rounding import fraction_up, up
 from onedraw.privacy.validation import positive, positive_integer, real
-
-CLOSING_MU = 1e-3
-"""μ of the noise that hides where the optimiser stopped."""
 
 # ── volume ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -113,25 +110,15 @@ class Corners:
 
     def promise(self, ratio: float) -> CornerDP:
         """What a mode with Gaussian noise promises, ``ratio`` = r/σ."""
-        return self._with(Fraction(positive("r/σ", ratio)) ** 2, Fraction(0))
+        scale = Fraction(positive("r/σ", ratio)) ** 2
+        return CornerDP(
+            tuple(Corner(count, fraction_up(Fraction(square) * scale), shift) for count, square, shift in self.terms)
+        )
 
     def pure_promise(self, ratio: float) -> PureDP:
         """What a mode with noise of density ∝ e^{−η‖b‖} promises, ``ratio`` = ηr: at most the worst corner's η‖v‖ + shift."""
         scale = positive("ηr", ratio)
         return PureDP(max(up(scale * math.sqrt(self.noises * term.square) + term.shift) for term in self.terms))
-
-    def beside(self, mu: float, *, mode: float, gaussian: float) -> CornerDP:
-        """The whole of μ², ``mode`` of it spent on the farthest corner and ``gaussian`` on Gaussian stages before or after."""
-        square = Fraction(mu) ** 2
-        return self._with(square * Fraction(mode) / Fraction(self.widest), square * Fraction(gaussian))
-
-    def _with(self, scale: Fraction, added: Fraction) -> CornerDP:
-        return CornerDP(
-            tuple(
-                Corner(count, fraction_up(Fraction(square) * scale + added), shift)
-                for count, square, shift in self.terms
-            )
-        )
 
 
 def slopes(low: float, high: float, kappa: float, *, records: int = 1) -> Corners:
@@ -240,164 +227,3 @@ def _classes(value: int) -> int:
     if positive_integer("classes", value) < 2:
         raise InvalidBudget("a classification has at least two classes")
     return int(value)
-
-
-# ── calibration ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Parts of μ² for the design, the mode and the information: public, and 1 together."""
-
-    design: float
-    mode: float
-    information: float = 0.0
-
-    def __post_init__(self) -> None:
-        parts = [_slope("a share", part) for part in (self.design, self.mode, self.information)]
-        if not parts[1] > 0.0 or abs(math.fsum(parts) - 1.0) > 1e-9:
-            raise InvalidBudget(f"shares are not negative, add up to 1, and the mode's is above 0; {parts} came")
-
-    @property
-    def gaussian(self) -> float:
-        """What the Gaussian stages get: all but the mode's."""
-        return up(self.design + self.information) if self.design + self.information else 0.0
-
-
-@dataclass(frozen=True)
-class NoiseLevel:
-    """A calibrated fit: μ of everything, the promise it makes, and the mode's noise over r, rounded up."""
-
-    mu: float
-    shares: Shares
-    promise: CornerDP
-    sigma_over_radius: float
-
-    @property
-    def design_mu(self) -> float:
-        """μ of the stage that measures the design, rounded down."""
-        return max(0.0, down(self.mu * math.sqrt(self.shares.design)))
-
-    @property
-    def information_mu(self) -> float:
-        """μ of the stage that measures the information, rounded down."""
-        return max(0.0, down(self.mu * math.sqrt(self.shares.information)))
-
-
-def calibrate(corners: Corners, budget: ApproxDP, shares: Shares, *, closing_mu: float = CLOSING_MU) -> NoiseLevel:
-    """The largest μ whose promise, closing noise included, keeps the budget; rounded down."""
-    epsilon, delta = budget.stated_epsilon, budget.stated_delta
-    closing = Fraction(_slope("the closing μ", closing_mu)) ** 2
-
-    def promise(mu: float) -> CornerDP:
-        terms = corners.beside(mu, mode=shares.mode, gaussian=shares.gaussian).terms
-        return CornerDP(
-            tuple(Corner(times, fraction_up(Fraction(square) + closing), shift) for times, square, shift in terms)
-        )
-
-    mu = _largest(lambda size: promise(size).delta(epsilon) <= delta)
-    if mu == 0.0:
-        raise InvalidBudget(
-            f"no noise is enough for (ε = {text(epsilon)}, δ = {text(delta)}): the volume alone costs "
-            f"{text(max(term.shift for term in corners.terms))}, and the closing noise μ = {text(closing_mu)}.\n"
-            "Raise ε or the ridge, or choose a δ above 0."
-        )
-    sigma = up(math.sqrt(corners.widest) / (mu * math.sqrt(shares.mode)))
-    return NoiseLevel(mu, shares, promise(mu), sigma)
-
-
-@dataclass(frozen=True)
-class PureLevel:
-    """A calibrated fit under pure ε: what each part may spend, and η·r of the mode's noise ∝ e^{−η‖b‖}, rounded down."""
-
-    eta_times_radius: float
-    design: float
-    mode: PureDP
-    closing: float
-
-
-def calibrate_pure(corners: Corners, budget: PureDP, *, design: float = 0.25, closing: float = 1e-3) -> PureLevel:
-    """The largest η for which design, mode (volume and all) and closing noise add up to at most ε.
-
-    Volume is a shift of the corners: κ = 0.15·ε, chosen with the ridge, leaves 0.6·ε for the noise at the default shares.
-    """
-    total = Fraction(budget.stated_epsilon)
-    first, last = (fraction_down(total * Fraction(_slope("a share", share))) for share in (design, closing))
-    left = total - Fraction(first) - Fraction(last)
-    rooms = [(left - Fraction(shift), square) for _, square, shift in corners.terms]
-    if min(room for room, _ in rooms) <= 0:
-        raise InvalidBudget(
-            f"the volume of the mode costs more than the {text(fraction_down(left))} that are left for it.\n"
-            "Raise ε or the ridge, or give the design a smaller share."
-        )
-    ratio = min(down(fraction_down(room) / math.sqrt(corners.noises * square)) for room, square in rooms if square)
-    while corners.pure_promise(ratio).stated_epsilon > left:
-        ratio = down(ratio)
-    return PureLevel(ratio, first, corners.pure_promise(ratio), last)
-
-
-def _largest(holds: Callable[[float], bool]) -> float:
-    """The largest μ found for which ``holds``, to ten digits and more; 0 if there is none above 1e-12."""
-    high = 1.0
-    while holds(high):
-        high *= 2.0
-    low = high / 2.0
-    while not holds(low):
-        high, low = low, low / 2.0
-        if low < 1e-12:
-            return 0.0
-    while high - low > 2.0**-44 * high:
-        middle = low + (high - low) / 2.0
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
-
-
-def closing_noise(
-    *, n: int, sigma: float, ridge: float, scale: float = 1.0, mu: float = CLOSING_MU
-) -> tuple[float, float]:
-    """(ω, t): the deviation of the closing noise, and the residual ‖∇J‖ to reach so that it is GaussianDP(μ).
-
-    ω = 0.02·max(σ/(n/4 + Λ), 2·scale/√n); t = μΛω/2, rounded down: two minima within t/Λ of θ* are at most 2t/Λ = μω apart.
-    """
-    size, stiffness = positive_integer("n", n), positive("Λ", ridge)
-    omega = 0.02 * max(
-        positive("σ", sigma) / (size / 4.0 + stiffness), 2.0 * positive("scale", scale) / math.sqrt(size)
-    )
-    return omega, down(positive("μ", mu) * stiffness * omega / 2.0)
-
-
-def pure_closing_scale(*, residual: float, ridge: float, epsilon: float) -> float:
-    """s of the closing noise ∝ e^{−‖v‖/s} that makes a residual t PureDP(ε): 2t/(Λε), rounded up."""
-    return up(2.0 * positive("t", residual) / (positive("Λ", ridge) * positive("ε", epsilon)))
-
-
-def choose_kappa(
-    corners: Callable[[float], Corners],
-    budget: ApproxDP,
-    shares: Shares,
-    *,
-    n: int,
-    parameters: int,
-    curvature: float,
-    radius_squared: float,
-    information: float = 0.2,
-    effect: float = 1.5,
-) -> float:
-    """κ with the smallest p(σ/(nλ+Λ))² + (Λ/(nλ+Λ))²·effect², on public numbers: it tunes, and can harm no promise."""
-
-    def error(share: float) -> float:
-        kappa = share * budget.stated_epsilon
-        ridge = ridge_for(kappa, curvature=curvature, radius_squared=radius_squared)
-        try:
-            noise = calibrate(corners(kappa), budget, shares)
-        except InvalidBudget:
-            return math.inf  # this volume leaves nothing for the noise
-        total = positive_integer("n", n) * information + ridge
-        sigma = noise.sigma_over_radius * math.sqrt(radius_squared)
-        return parameters * (sigma / total) ** 2 + (ridge / total * effect) ** 2
-
-    shares_tried = [0.9 * 0.75**step for step in range(20)]
-    best = min(range(len(shares_tried)), key=lambda index: error(shares_tried[index]))
-    around = shares_tried[min(best + 1, len(shares_tried) - 1)], shares_tried[max(best - 1, 0)]
-    found = optimize.minimize_scalar(error, bounds=around, method="bounded", options={"xatol": 1e-3 * around[0]})
-    return float(found.x) * budget.stated_epsilon
