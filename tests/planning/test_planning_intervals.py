@@ -126,7 +126,7 @@ def test_a_rare_column_is_refused_an_interval_and_columns_that_fill_their_range_
     assert np.isfinite(uniform.conf_int()).all()
     assert uniform.interval_reason_ == ""
     assert math.isnan(rare.summary()[0].low)
-    assert "may still be near its start" in rare.interval_reason_
+    assert "may not have got far from where they started" in rare.interval_reason_
     assert "No interval" in str(rare.summary())
 
 
@@ -141,7 +141,7 @@ def test_only_the_coefficient_whose_draws_are_too_wide_is_refused():
     assert np.isnan(part.low).tolist() == [True, False, False, False]
     assert np.isnan(part.parts.sampling).tolist() == [True, False, False, False]
     stuck = 1.0 + np.sqrt(2.0 * plan.parameters["time"] * (share + np.array([0.4, 0.0, 0.0, 0.0]))) * shape
-    with pytest.raises(errors.PromiseRefused, match="may still be near its start"):
+    with pytest.raises(errors.PromiseRefused, match="may not have got far from where they started"):
         interval(stuck, plan, **SIZES)
 
 
@@ -149,7 +149,7 @@ def test_four_draws_of_a_path_could_not_show_what_they_would_have_to():
     variant = LINEAR.variant("noisy-gradient huber")
     mechanism = dataclasses.replace(variant.mechanism, relaxations=12.0)
     plans = [calibrate(mechanism, variant.model, BUDGET, n=20_000, draws=draws) for draws in (4, 8)]
-    assert "could not show that it has forgotten its start" in why_no_interval(plans[0], 0.95, **SIZES)
+    assert "could not show that they have left their common starting point behind" in why_no_interval(plans[0], 0.95, **SIZES)
     assert why_no_interval(plans[1], 0.95, **SIZES) is None
 
 
@@ -162,7 +162,7 @@ def test_outside_the_regime_an_interval_is_refused_with_the_reason():
     with pytest.raises(errors.PromiseRefused, match=r"records weigh only .* an interval needs 25 times"):
         interval(np.zeros((8, 4)), plan, **SIZES)
     single = calibrate(variant.mechanism, variant.model, BUDGET, n=500)
-    assert why_no_interval(single, 0.95) == "one draw does not show its own noise"
+    assert why_no_interval(single, 0.95) == "one draw does not show how noisy it is; ask for several (8, say)"
     with pytest.raises(errors.WrongCall, match="level"):
         interval(np.zeros((8, 4)), plan, 95)
 
