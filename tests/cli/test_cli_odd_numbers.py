@@ -47,7 +47,7 @@ def options(**values):
         REGRESSION | {"for_error": "1e-320"},
         PLAN | {"draws": "9223372036854775808"},
         LINEAR | {"effect": "1e308"},
-        LINEAR | {"model": "mean", "order": "1e308"},
+        LINEAR | {"model": "mean", "mechanism": "diffused", "order": "1e308"},
     ],
     ids=lambda asked: " ".join(options(**{key: str(value)[:25] for key, value in asked.items() if key != "schema"})),
 )

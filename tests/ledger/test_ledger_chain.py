@@ -90,7 +90,7 @@ IMPOSSIBLE: dict[str, list[Step]] = {
     "was never opened": [BOOK, RESERVED],
     "was closed before": [BOOK, OPENED, CLOSED, RESERVED],
     "was reserved before": [BOOK, OPENED, RESERVED, RESERVED],
-    "opened by their first event": [OPENED],
+    "opened by its first event": [OPENED],
     "and only by it": [BOOK, BOOK],
     "part 'north' was never declared": [BOOK, OPENED, (*RESERVED[:3], {**RESERVATION, "part": "north"})],
     "parts declared before": [BOOK, OPENED, CUT, CUT],

@@ -149,7 +149,9 @@ def test_four_draws_of_a_path_could_not_show_what_they_would_have_to():
     variant = LINEAR.variant("noisy-gradient huber")
     mechanism = dataclasses.replace(variant.mechanism, relaxations=12.0)
     plans = [calibrate(mechanism, variant.model, BUDGET, n=20_000, draws=draws) for draws in (4, 8)]
-    assert "could not show that they have left their common starting point behind" in why_no_interval(plans[0], 0.95, **SIZES)
+    assert "could not show that they have left their common starting point behind" in why_no_interval(
+        plans[0], 0.95, **SIZES
+    )
     assert why_no_interval(plans[1], 0.95, **SIZES) is None
 
 

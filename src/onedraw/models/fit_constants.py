@@ -90,10 +90,16 @@ CLOSING_MU = 1e-3
 CLOSING_SHARE = 0.02
 """The closing noise beside what is there anyway: the mode's own noise, or the sampling error 2/√n, whichever is larger."""
 
-INFORMATIVE, CONCENTRATED = 8.0, 12.0
-"""A direction is trusted if its measured information λ is at least 8 deviations s of its noise, and if it is not below half
-the median or λ² ≥ 12·s·(median λ). In measured coordinates all directions have unit variance, so one whose information is
-far below the others' has it from few rows, whose curvature moves with the estimate: there more is asked."""
+INFORMATIVE = 8.0
+"""A direction is trusted if its measured information λ is at least 8 deviations s of its noise, …"""
+
+LARGEST_SWING = 0.5
+"""… if a standard error along it moves the scores of the rows it comes from by at most this: their curvature, pq or a rate, has then
+moved by an eighth on average, and not by a half …"""
+
+WIDENING = 2.0
+"""Standard errors along a direction that is weaker than the usual one are e^(this many swings beyond the usual one's) times as
+large: at two standard errors from the estimate the curvature of the rows it comes from may be so much lower."""
 
 UNINFORMED_SHARE = 0.05
 """… and for a coefficient if the other directions carry at most this share of its variance."""
@@ -111,8 +117,8 @@ it, whose expected information is that of a usual direction, not of the weakest.
 classes directions differ by themselves, and the comparison with the others' information is left out: there a little more."""
 
 LARGEST_PULL = 0.1
-"""… and of several classes if the ridge pulled the scores by at most this along the direction: the chance of a class, and the
-information with it, has then moved by less than a tenth."""
+"""… and if the ridge pulled the scores by at most this along the direction: the chance of a class, and the information with
+it, has then moved by less than a tenth."""
 
 EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5, "quantile": 0.25, "hinge": 0.3}
 """Information of a record in measured coordinates that a plan counts on when it decides whether to measure it at all: pq

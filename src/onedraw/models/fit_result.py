@@ -3,7 +3,7 @@
 Given the mode θ̃, the information Ĥ and the variability K̂ at it (mathematics-3 §3), with ridge Λ, noise σ and closing
 noise ω known from the plan:
 
-    estimate      θ̂ = (I + ΛĤ⁻¹)θ̃           the ridge's pull taken back
+    estimate      θ̂ = (I + ΛĤ⁻¹)θ̃           the ridge's pull taken back, as far as Ĥ is known
     covariance    Ĥ⁻¹(K̂ + σ²I + ω²(Ĥ+ΛI)²)Ĥ⁻¹
 
 mapped to the columns by the published coordinates. Multipliers come from simulating this very construction around what
@@ -110,17 +110,36 @@ class FitResult:
 
     @cached_property
     def _trusted(self) -> NDArray[np.bool_]:
-        """Which directions the records say enough about; of several classes only if the ridge's pull, taken back, moves scores
-        so little that the information, measured where it pulled to, is still that of the estimate."""
+        """Which directions the records say enough about: those whose information stands out of its noise, is still that of the
+        estimate after the ridge's pull was taken back, and does not hang on the estimate's own error (`_reach`)."""
         found, axes = self._spectrum
-        enough = self._are_trusted(found)
-        if self.problem.loss.blocks == 1:
-            return enough
+        edges = constant.EDGES if self.problem.loss.blocks == 1 else constant.CLASS_EDGES
+        enough = found >= least_information(len(found), edges) * self.information_noise
         moved = np.abs(self._back(found) * (self.published.mode @ axes))
-        return np.asarray(enough & (moved <= constant.LARGEST_PULL))
+        return np.asarray(
+            enough & (moved <= constant.LARGEST_PULL) & (self._errors * self._reach <= constant.LARGEST_SWING)
+        )
 
-    def _are_trusted(self, values: Array) -> NDArray[np.bool_]:
-        return trusted_directions(values, self.information_noise, alike=self.problem.loss.blocks == 1)
+    @cached_property
+    def _reach(self) -> Array:
+        """How far the rows reach along a direction from which its information comes.
+
+        In measured coordinates all directions have unit variance. One with less information than the usual has it from few
+        rows, a share of about λ/(λ_usual·r²) if their weights are at work, which reach r·√(λ_usual/λ) along it. Where the
+        estimate's own error moves their scores far, the curvature measured at the estimate is not that at the truth.
+        Directions of several classes are not alike, and are not held against each other.
+        """
+        if self.problem.loss.blocks > 1:
+            return np.zeros(len(self._bounded))
+        usual = np.median(self._bounded)
+        return np.asarray(self.problem.numbers["row_bound"] * np.sqrt(np.maximum(usual / self._bounded, 1.0)))
+
+    @cached_property
+    def _errors(self) -> Array:
+        """Standard errors along the directions, from the information as it was published."""
+        axes = self._spectrum[1]
+        sampling, privacy = self._plain_parts
+        return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", axes, sampling + privacy, axes), 0.0)))
 
     @cached_property
     def _bounded(self) -> Array:
@@ -128,17 +147,14 @@ class FitResult:
         return np.maximum(self._spectrum[0], max(self.information_noise, 1e-12))
 
     def _back(self, found: Array) -> Array:
-        """How much of a mode is added to it along each direction, the ridge's pull taken back: Λ/λ where λ is trusted. Of several
-        classes Λλ/(λ² + s²) everywhere: directions of rare classes are weak and yet pulled at, and coefficients that are
-        given an interval may depend on them a little."""
-        ridge, noise = self._pulls[1], self.information_noise
-        if self.problem.loss.blocks > 1:
-            positive_part = np.maximum(found, 0.0)
-            return np.asarray(ridge * positive_part / (positive_part**2 + noise**2 + 1e-300))
-        return np.where(self._are_trusted(found), ridge / np.maximum(found, max(noise, 1e-12)), 0.0)
+        """How much of a mode is added to it along each direction, the ridge's pull taken back: Λ/λ, or Λλ/(λ² + s²) where the
+        noise of λ counts. Weak directions are pulled at most, and coefficients that are given an interval may depend on
+        them a little."""
+        information, noise = np.maximum(found, 0.0), self.information_noise
+        return np.asarray(self._pulls[1] * information / (information**2 + noise**2 + 1e-300))
 
     def _taken_back(self, modes: Array, axes: Array, found: Array) -> Array:
-        """θ̃ + ΛĤ⁻¹θ̃ along the directions that are trusted."""
+        """θ̃ + ΛĤ⁻¹θ̃, as far as Ĥ is known (`_back`)."""
         return np.asarray(modes + (modes @ axes * self._back(found)) @ axes.T)
 
     @cached_property
@@ -165,7 +181,17 @@ class FitResult:
 
     @cached_property
     def _parts(self) -> tuple[Array, Array]:
-        """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up."""
+        """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up; along
+        directions whose information comes from few rows as much larger as theirs may be smaller at the truth (`_reach`)."""
+        axes, (sampling, privacy) = self._spectrum[1], self._plain_parts
+        wider = (
+            axes * np.exp(np.minimum(constant.WIDENING * self._errors * (self._reach - self._reach.min()), 1.0))
+        ) @ axes.T
+        return wider @ sampling @ wider, wider @ privacy @ wider
+
+    @cached_property
+    def _plain_parts(self) -> tuple[Array, Array]:
+        """The same from the information as it was published."""
         inverse = (self._spectrum[1] / self._bounded) @ self._spectrum[1].T
         sampling = inverse @ self._variability @ inverse
         curved = (self._spectrum[1] * (self._bounded + self._pulls[1])) @ self._spectrum[1].T
@@ -339,21 +365,6 @@ class FitResult:
 def least_information(size: int, edges: float) -> float:
     """How many deviations of its noise the information of a direction must reach in a matrix of this size."""
     return max(constant.INFORMATIVE, edges * math.sqrt(2.0 * size))
-
-
-def trusted_directions(values: Array, noise: float, *, alike: bool = True) -> NDArray[np.bool_]:
-    """Eigenvalues of the information that stand out of its noise, and not from a few rows only; one set or many.
-
-    ``alike``: all directions would have much the same information in a usual design. Those of several classes would not:
-    a direction is a column *and* a comparison of classes, some of which are rare.
-    """
-    edges = constant.EDGES if alike else constant.CLASS_EDGES
-    enough = values >= least_information(values.shape[-1], edges) * noise
-    if not alike:
-        return np.asarray(enough)
-    usual = np.median(values, axis=-1, keepdims=True)
-    spread = (values >= 0.5 * usual) | (values**2 >= constant.CONCENTRATED * noise * usual)
-    return np.asarray(enough & spread)
 
 
 def _with_prior(centre: Array, covariance: Array, prior: Gaussian) -> tuple[Array, Array]:
