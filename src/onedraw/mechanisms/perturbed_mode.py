@@ -197,7 +197,8 @@ class PerturbedMode(Mechanism):
         """(rank, numbers, pure) with the smallest predicted error, with stage one if it can be read off the noise.
 
         A rank is whether intervals may have to be done without, then the error: a pure promise is no gift if it costs
-        them, so it must leave twice the information that is needed.
+        them, so it must leave four times the information that is needed: effects that are strong
+        leave the weakest direction a quarter of the usual.
         """
         options = (True, False) if self.measured is None else (self.measured,)
         for measured in options:
@@ -211,7 +212,7 @@ class PerturbedMode(Mechanism):
             worthwhile = setting.intervals and worth_measuring(setting, deviation)
             if setting.intervals and self.intervals is None and not worthwhile:
                 return self._best(request, without_intervals(setting), pure)
-            comfortable = setting.intervals and worth_measuring(setting, (2.0 if pure else 1.0) * deviation)
+            comfortable = setting.intervals and worth_measuring(setting, (4.0 if pure else 1.0) * deviation)
             return (not comfortable, error), numbers, pure
         return None
 
