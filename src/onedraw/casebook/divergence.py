@@ -24,9 +24,6 @@ from .case import Array, Case, DensityCase, LogDensity, Pair
 from .conjugate import in_far_coordinate
 from .convex import Loss, PredictorCase, eligible, flips, longest_row
 
-LONG = 40.0
-"""A row this long is sure of its label for all but a hundredth of the prior's θ."""
-
 
 @dataclass(frozen=True)
 class BinaryDivergenceCase(PredictorCase):

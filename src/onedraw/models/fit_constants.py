@@ -114,7 +114,7 @@ half-range of the responses."""
 EDGES, CLASS_EDGES, PLANNED_EDGES = 2.0, 2.25, 3.0
 """… and at least this many times √(2p)·s, to which the noise of a p×p matrix alone reaches: three times for a plan to count on
 it, whose expected information is that of a usual direction, not of the weakest. Of several
-classes directions differ by themselves, and the comparison with the others' information is left out: there a little more."""
+classes directions differ by themselves, so their swings are not held against the usual one's: there a little more."""
 
 LARGEST_PULL = 0.1
 """… and if the ridge pulled the scores by at most this along the direction: the chance of a class, and the information with

@@ -56,11 +56,6 @@ def table_interval(
     return low, high, sampling, privacy
 
 
-def exact_quantiles(plan: Plan, level: float = 0.95) -> float:
-    """How far the noise takes one count, at most, with this probability: whole, exact, the same for every data set."""
-    return law_of(plan).reach(level)
-
-
 # ── counts and shares ──────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -94,12 +94,7 @@ def select_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int)
     The same law as `select` on all candidates one by one; lengths are at least 1 and add up to less than 2^62.
     """
     behind = _behind(costs)
-    buckets = _buckets(behind, bits)
-    order = np.argsort(buckets, kind="stable")
-    up_to = np.cumsum(lengths[order])
-    last = np.searchsorted(buckets[order], np.arange(LAST_BUCKET + 1), side="right")
-    ends = np.concatenate([[0], up_to])[last].tolist()
-    counts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    order, up_to, _, counts = _sorted_runs(behind, lengths, bits)
     masses = [count << (LAST_BUCKET - bucket) for bucket, count in enumerate(counts)]
     total = sum(masses)
     while True:
@@ -124,12 +119,7 @@ def flip_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int) -
     many candidates of a bucket pass the fair ones is a binomial, drawn for the bucket as a whole.
     """
     behind = _behind(costs)
-    buckets = _buckets(behind, bits)
-    order = np.argsort(buckets, kind="stable")
-    up_to = np.cumsum(lengths[order])
-    last = np.searchsorted(buckets[order], np.arange(LAST_BUCKET + 1), side="right")
-    ends = np.concatenate([[0], up_to])[last].tolist()
-    counts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    order, up_to, ends, counts = _sorted_runs(behind, lengths, bits)
     passed = [_thinned(count, bucket, generator) for bucket, count in enumerate(counts)]
     seen: set[int] = set()
     while True:  # the best candidate passes and is accepted for sure, so this ends
@@ -145,6 +135,17 @@ def flip_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int) -
             return index, candidate - int(up_to[at] - lengths[index])
         seen.add(candidate)
         passed[bucket] -= 1
+
+
+def _sorted_runs(behind: Costs, lengths: Costs, bits: int) -> tuple[Costs, Costs, list[int], list[int]]:
+    """(order, up_to, ends, counts): the runs by bucket, how many candidates there are up to each run, up to each bucket's end, and
+    in each bucket."""
+    buckets = _buckets(behind, bits)
+    order = np.argsort(buckets, kind="stable")
+    up_to = np.cumsum(lengths[order])
+    last = np.searchsorted(buckets[order], np.arange(LAST_BUCKET + 1), side="right")
+    ends = np.concatenate([[0], up_to])[last].tolist()
+    return order, up_to, ends, [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _thinned(count: int, halvings: int, generator: Generator) -> int:
