@@ -12,7 +12,7 @@ from scipy import special
 import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import Encoded, Gaussian, Softmax
-from onedraw.models.exact_sums import Blocks
+from onedraw.models.exact_sums import held
 from onedraw.models.fit_classes import MOST_PAIRS, Pairs, SoftmaxClasses, class_loss
 from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
 from onedraw.models.measured import Layout
@@ -107,7 +107,7 @@ def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: Pairs |
         X = np.column_stack([rng.choice([-1.0, 1.0, 0.2], (2, 3)), np.ones(2)])
         y, theta = rng.integers(0, loss.classes, 2).astype(float), rng.choice([1e-3, 1.0]) * rng.standard_normal(size)
         where = (rng.uniform(-1, 1, 3), root, 1.3, row, np.array([0.0, 1.0]))
-        records = [Blocks.of(X[i : i + 1], y[i : i + 1]).read_as(Measured(layout), *where) for i in (0, 1)]
+        records = [held(X[i : i + 1], y[i : i + 1]).read_as(Measured(layout), *where) for i in (0, 1)]
         shares = [one.sum(statistic, steps, row, theta).astype(float) for one in records]
         moved = (shares[0] - shares[1]) * np.where(down == across, 1.0, math.sqrt(2.0))
         largest = max(largest, float(np.linalg.norm(moved)))
@@ -121,7 +121,7 @@ def test_newtons_sums_are_the_gradient_and_hessian_in_any_order(loss: Pairs | So
     y, theta = rng.integers(0, loss.classes, 200).astype(float), rng.standard_normal(loss.blocks * 4)
     statistic, where = NewtonSums(loss), (np.zeros(3), np.eye(3), 1.0, row, np.array([0.0, 1.0]))
     total, again = (
-        Blocks.of(X[order], y[order]).read_as(Measured(layout), *where).sum(statistic, coarse, row, theta)
+        held(X[order], y[order]).read_as(Measured(layout), *where).sum(statistic, coarse, row, theta)
         for order in (slice(None), slice(None, None, -1))
     )
     assert (total == again).all()

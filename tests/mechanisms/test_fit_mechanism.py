@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import onedraw as od
+from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import CertificateRejected, PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import (
@@ -19,7 +20,7 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.exact_sums import Blocks
+from onedraw.models.exact_sums import held
 from onedraw.models.fit_aside import Aside
 from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
@@ -152,7 +153,7 @@ def test_replacing_a_record_moves_no_sum_beyond_its_sensitivity(layout: Layout) 
         largest = 0.0
         for _ in range(60):
             X, y = odd_rows(rng, layout, 2), np.sign(rng.standard_normal(2))
-            records = [Blocks.of(X[i : i + 1], y[i : i + 1]) for i in (0, 1)]
+            records = [held(X[i : i + 1], y[i : i + 1]) for i in (0, 1)]
             if isinstance(statistic, Outer):
                 records = [one.read_as(Measured(layout), *where) for one in records]
             shares = [one.sum(statistic, *public) for one in records]
@@ -166,21 +167,20 @@ def test_replacing_a_record_moves_no_sum_beyond_its_sensitivity(layout: Layout) 
         assert largest > 0.1 * sensitivity  # the bound is of the right size
 
 
-def test_sums_do_not_depend_on_the_order_or_the_partition_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_do_not_depend_on_the_order_or_the_partition_of_the_records() -> None:
     rng, layout = np.random.default_rng(7), Layout(3)
     mean, root, stretch = public_of(rng, layout)
     data = data_for("exp-linear", 1000)
     statistic, public = NewtonSums(MODELS["exp-linear"].fit_loss), (2.0**14, 2.0, rng.standard_normal(4))
 
-    def total(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        records = Blocks.of(X, y).read_as(Measured(layout), mean, root, stretch, 2.0, np.array([0.0, 1.0]))
+    def total(*parts: slice | np.ndarray) -> np.ndarray:
+        blocks = [block for part in parts for block in blocked([(data.X[part], data.y[part])], block_rows(1000))]
+        records = Blocks.holding(1000, blocks).read_as(Measured(layout), mean, root, stretch, 2.0, np.array([0.0, 1.0]))
         return records.sum(statistic, *public)
 
-    whole = total(data.X, data.y)
-    order = rng.permutation(1000)
-    assert np.array_equal(whole, total(data.X[order], data.y[order]))
-    monkeypatch.setattr("onedraw.models.exact_sums.BLOCK", 96)
-    assert np.array_equal(whole, total(data.X, data.y))
+    whole, order = total(slice(None)), rng.permutation(1000)
+    assert np.array_equal(whole, total(order))
+    assert np.array_equal(whole, total(slice(700, None), slice(0, 1), slice(1, 700)))
 
 
 def test_products_on_the_lattice_stay_exact_within_a_block() -> None:

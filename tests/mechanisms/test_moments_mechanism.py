@@ -12,7 +12,7 @@ from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, Un
 from onedraw.mechanisms import Moments, calibrate, plan_from_dict
 from onedraw.mechanisms.moments import MomentsNumbers
 from onedraw.models import Columns, Gaussian, Logistic
-from onedraw.models.exact_sums import Blocks
+from onedraw.models.exact_sums import held
 from onedraw.models.measured import Layout
 from onedraw.models.moment_sums import PowerSums, StandardMoments
 from onedraw.models.moments import SQUARE, MomentColumns
@@ -81,7 +81,7 @@ def test_random_pairs_of_records_never_move_a_sum_further_than_its_sensitivity()
                 pair = np.sign(pair)
             if trial % 5 == 0:
                 pair[1, 0, :3] = -pair[0, 0, :3]
-            one, two = (Blocks.of(row, np.zeros(1)).sum(statistic, *public) for row in pair)
+            one, two = (held(row, np.zeros(1)).sum(statistic, *public) for row in pair)
             moved = np.linalg.norm(weights.get(name, weights["moments"]) * (one - two)) / steps**2
             assert moved <= largest * (1.0 + 1e-12)
             seen = max(seen, moved / largest)

@@ -38,6 +38,7 @@ from onedraw.data.columns import Wanted
 from onedraw.data.encoding import CountEncoder, Encoder, LevelEncoder, NumberEncoder
 from onedraw.data.persons import PersonLimit, person_keys
 from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
+from onedraw.data.sums import Block, Engine, Integers, Local, Summed, blocked, check_rows
 from onedraw.data.tables import Part, Table, in_order
 from onedraw.errors import FileMismatch, InvalidSchema
 
@@ -45,6 +46,9 @@ BATCH_ROWS = 131072
 _VALUES_IN_BATCH = 2**18  # of a wide table fewer rows are taken at a time
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".arrows", ".feather", ".ipc")
+MEMORY = 2**28
+"""Bytes of encoded records that are held between passes; with n and the schema it decides, not the records. Beyond it they
+are read anew at each pass."""
 _FORMATS = ".csv, .csv.gz, .parquet, .arrow or .feather"
 
 Batch = dict[str, npt.NDArray[Any]]
@@ -60,7 +64,7 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """The records of one source under one schema; `n` is public, everything else stays behind `batches`."""
+    """The records of one source under one schema; `n` is public, everything else stays behind `sum` and `batches`."""
 
     schema: Schema
     target: str | None
@@ -68,6 +72,20 @@ class Records:
     _table: Table = field(repr=False)
     _batch_rows: int = field(repr=False, default=BATCH_ROWS)
     measure: Measure | None = None
+    engine: Engine = field(repr=False, default=Local())  # a frozen value
+    memory: int = field(repr=False, default=MEMORY)
+
+    def sum(self, statistic: Any, *public: Any) -> Integers:
+        """Σ over the records, in whole numbers (`sums`): what a release is made of."""
+        return self.engine.sum(self, statistic, *public)
+
+    def read_as(self, reading: Any, *public: Any) -> Summed:
+        """The records rewritten, each by itself and public numbers, for many sums."""
+        return self.engine.read_as(self, reading, *public)
+
+    def blocks(self, columns: Sequence[str], size: int) -> Iterator[Block]:
+        """The encoded records in file order, the named columns in blocks of one size: what an engine reads."""
+        return blocked((tuple(batch[name] for name in columns) for batch in self.batches(columns)), size)
 
     def measured(self, measure: Measure | None) -> Records:
         """The same records, their target measured from a public centre in a public unit."""
@@ -146,11 +164,7 @@ class Records:
             if read > self.n:
                 break
             yield batch
-        if read != self.n:
-            raise FileMismatch(
-                f"{self._table.what} changed while it was read: it had {self.n} records when they were "
-                "counted and has another number now. Read it again when nothing writes to it."
-            )
+        check_rows(read, self.n, self._table.what)
 
 
 def read(source: Any, schema: Schema, *, target: str | None = None, batch_rows: int = BATCH_ROWS) -> Records:

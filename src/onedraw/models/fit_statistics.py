@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .compute import jnp
+from .exact_sums import Compiled
 from .fit_classes import ClassLoss
 from .fit_losses import FitLoss
 from .measured import INSIDE, Layout, mallows
@@ -28,7 +29,7 @@ LIMB, LIMB_BELOW = 2.0**20, 2.0**50
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Compiled):
     """(z, a, response) of encoded records: z (width, n), the Mallows weights, and responses as the loss sees them; ``frame`` is
     (centre, unit)."""
 
@@ -40,7 +41,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class NewtonSums:
+class NewtonSums(Compiled):
     """Σ a·φ'·z in two limbs, steps of 2⁻²⁰ and of 2⁻⁵⁰ for what those leave, then Σ a·φ''·zzᵀ in steps of 1/coarse²."""
 
     loss: FitLoss | ClassLoss
@@ -67,13 +68,13 @@ class NewtonSums:
         """Gradient and Hessian of the sum, as floating-point numbers rounded once."""
         gradient = total[:size] / LIMB + total[size : 2 * size] / LIMB_BELOW
         down, across = np.tril_indices(size)
-        entries = total[2 * size :] / coarse**2
-        lower = jnp.zeros((size, size)).at[down, across].set(entries)
-        return gradient, lower.at[across, down].set(entries)
+        hessian = np.empty((size, size))
+        hessian[down, across] = hessian[across, down] = total[2 * size :] / coarse**2
+        return gradient, hessian
 
 
 @dataclass(frozen=True)
-class Outer:
+class Outer(Compiled):
     """Σ a·ψ·zzᵀ ("information": the expected curvature; "curvature": the curvature itself) or Σ a²·φ'²·zzᵀ."""
 
     loss: FitLoss | ClassLoss

@@ -18,7 +18,7 @@ from .fit_published import Coordinates, Measuring, Published, coordinates
 from .measured import Layout
 from .moments import MomentColumns
 from .noise_law import deviation
-from .row_model import Encoded
+from .row_model import Encoded, EncodedRecords
 
 Array = NDArray[np.float64]
 
@@ -97,16 +97,16 @@ class FitTarget:
     """A problem with its records. As private as they are: never printed or written."""
 
     problem: FitProblem
-    encoded: Encoded
+    encoded: Encoded | EncodedRecords
 
     def __repr__(self) -> str:
         return f"FitTarget(n={self.encoded.n}, columns={self.problem.layout.columns}, records=<private>)"
 
     @cached_property
     def records(self) -> Any:
-        from .exact_sums import Blocks
+        from .exact_sums import Scaled
 
-        return Blocks.of(self.encoded.X, self.encoded.y / self.problem.response_scale)
+        return self.encoded.records.read_as(Scaled(self.problem.response_scale))
 
     def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
         """Σ over the records, in whole numbers: the only way they are read."""
@@ -114,11 +114,9 @@ class FitTarget:
 
     def measured(self, where: Coordinates) -> Any:
         """The records in these coordinates, for as many sums as a fit takes."""
-        from .fit_minimum import MeasuredBlocks
         from .fit_statistics import Measured
 
         bound = self.problem.numbers["row_bound"]
-        found = self.records.read_as(
+        return self.records.read_as(
             Measured(self.problem.layout), where.mean, where.root, where.stretch, bound, where.frame
         )
-        return MeasuredBlocks(found.n, found.arrays)

@@ -34,7 +34,7 @@ from .measured import INSIDE, Layout, mallows
 from .model import Bound
 from .moments import MomentColumns
 from .priors import Gaussian
-from .row_model import Encoded
+from .row_model import Encoded, EncodedRecords
 
 Array = NDArray[np.float64]
 
@@ -165,7 +165,7 @@ class MeasuredTarget:
     """
 
     problem: MeasuredProblem
-    encoded: Encoded
+    encoded: Encoded | EncodedRecords
     plan: Any
 
     def __repr__(self) -> str:
@@ -177,9 +177,9 @@ class MeasuredTarget:
 
     @cached_property
     def _records(self) -> Any:
-        from .exact_sums import Blocks
+        from .exact_sums import Scaled
 
-        return Blocks.of(self.encoded.X, self.encoded.y / self.problem.response_scale)
+        return self.encoded.records.read_as(Scaled(self.problem.response_scale))
 
     def within(self, where: Coordinates) -> Any:
         """The inner plan's law for the records in published coordinates; what a record becomes depends on it alone."""
@@ -189,4 +189,4 @@ class MeasuredTarget:
         if problem.weighted:
             weights = np.asarray(mallows(rows, INSIDE * problem.numbers["row_bound"]))
             responses = np.column_stack([(responses / problem.response_scale - where.centre) / where.unit, weights])
-        return self.plan.mechanism.target(self.plan, replace(self.encoded, X=rows, y=responses))
+        return self.plan.mechanism.target(self.plan, Encoded(self.encoded.n, rows, responses))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .compute import jnp
-from .exact_sums import BLOCK
+from .exact_sums import BLOCK, Compiled
 from .measured import Layout, cut
 
 EXACT_BITS = 53
@@ -41,7 +41,7 @@ def gram(rows: Any, weight: Any, steps: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class ColumnSums:
+class ColumnSums(Compiled):
     """Σ v, and with ``response`` Σ y of responses in [−1, 1]; in steps of 1/steps."""
 
     layout: Layout
@@ -56,7 +56,7 @@ class ColumnSums:
 
 
 @dataclass(frozen=True)
-class SecondMoments:
+class SecondMoments(Compiled):
     """Σ x̄x̄ᵀ about a mean, rows shortened to ``radius``."""
 
     layout: Layout
@@ -71,7 +71,7 @@ class SecondMoments:
 
 
 @dataclass(frozen=True)
-class PowerSums:
+class PowerSums(Compiled):
     """Σ v of all columns, then Σ v² of those that are numbers, both in steps of 1/steps².
 
     A number is rounded onto multiples of 1/steps before it is squared, so that (v, v²) lies on the parabola exactly; its ends
@@ -91,7 +91,7 @@ class PowerSums:
 
 
 @dataclass(frozen=True)
-class StandardMoments:
+class StandardMoments(Compiled):
     """Σ z̄z̄ᵀ, z = ((v − mean)·scale)^power shortened to ``radius``."""
 
     layout: Layout

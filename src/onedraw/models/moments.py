@@ -118,9 +118,9 @@ class MomentsTarget:
 
     @cached_property
     def _records(self) -> Any:
-        from .exact_sums import Blocks
+        from .exact_sums import Scaled
 
-        return Blocks.of(self.encoded.X, self.encoded.y)
+        return self.encoded.records.read_as(Scaled())
 
     def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
         """Σ over the records, in whole numbers: the only way they are read."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,74 @@ class Encoded:
 
     def __repr__(self) -> str:
         return f"Encoded(n={self.n}, X=<private>, y=<private>)"
+
+    @cached_property
+    def records(self) -> Any:
+        """The same for sums of whole numbers (`onedraw.data.sums`)."""
+        from .exact_sums import held
+
+        return held(self.X, self.y)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How a record of a schema becomes (x, y): a reading of `onedraw.data.sums`."""
+
+    features: Features
+    response: Response | None
+    schema: Any
+    target: str | None
+    columns: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        return self.features.width + 1
+
+    def of_block(self, *columns_and_weight: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        *columns, weight = columns_and_weight
+        batch = dict(zip(self.columns, columns, strict=True))
+        X = self.features.enforce(schema_rows(batch, self.schema, self.target))
+        if self.response is None or self.target is None:
+            return X, np.zeros(len(weight))
+        return X, self.response.from_column(batch[self.target])
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRecords:
+    """`Encoded` of records with a schema, read when asked: through ``records`` by sums, which may stream them, or as arrays."""
+
+    source: Any
+    rows: Rows
+
+    def __repr__(self) -> str:
+        return f"EncodedRecords(n={self.n}, records=<private>)"
+
+    @property
+    def n(self) -> int:
+        return int(self.source.n)
+
+    @cached_property
+    def records(self) -> Any:
+        return self.source.read_as(self.rows)
+
+    @property
+    def X(self) -> NDArray[np.float64]:
+        return self._arrays[0]
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        return self._arrays[1]
+
+    @cached_property
+    def _arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        X, y, start = np.empty((self.n, self.rows.features.width)), np.empty(self.n), 0
+        for block in self.records:
+            stop = start + block.rows
+            X[start:stop], y[start:stop] = (array[: block.rows] for array in block.arrays)
+            start = stop
+        for array in (X, y):
+            array.setflags(write=False)
+        return X, y
 
 
 class RowModel(Model):
@@ -63,14 +132,17 @@ class RowModel(Model):
 
     # Records
 
-    def summarise(self, data: Any) -> Encoded:
+    def summarise(self, data: Any) -> Encoded | EncodedRecords:
         """The encoded records, of `Records` with a target or of a pair (X, y)."""
         self.check(data)
         return self.encode(data)
 
-    def encode(self, data: Any) -> Encoded:
+    def encode(self, data: Any) -> Encoded | EncodedRecords:
         """`summarise` without the check of the data's public shape."""
-        X, y = self._from_schema(data) if is_records(data) else self._from_arrays(data)
+        if is_records(data):
+            columns = tuple(self._columns(data))
+            return EncodedRecords(data, Rows(self.features, self.response, data.schema, data.target, columns))
+        X, y = self._from_arrays(data)
         for array in (X, y):
             array.setflags(write=False)
         return Encoded(len(X), X, y)
@@ -121,17 +193,6 @@ class RowModel(Model):
         rows, responses = self._parts(data)
         X = np.concatenate([np.zeros((0, self.features.width)), *read_rows(rows, self.features)])
         return X, np.zeros(len(X)) if self.response is None else self.response.from_values(responses)
-
-    def _from_schema(self, data: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        X, y, start = np.empty((data.n, self.features.width)), np.zeros(data.n), 0
-        for batch in data.batches(self._columns(data)):
-            rows = schema_rows(batch, data.schema, data.target)
-            stop = start + len(rows)
-            X[start:stop] = self.features.enforce(rows)
-            if self.response is not None:
-                y[start:stop] = self.response.from_column(batch[data.target])
-            start = stop
-        return X, y
 
     def _columns(self, data: Any) -> Any:
         return data.columns

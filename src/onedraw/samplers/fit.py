@@ -93,9 +93,11 @@ class Stages:
 
     def _minimum(self, where: Coordinates, records: Any, tilt: Array) -> Array:
         """θ̂ with a certified gradient of at most the tolerance."""
-        found, passes = records.minimum(self.problem.loss, self._objective(where, tilt))
-        self.passes += int(passes)
-        return np.asarray(found)
+        from onedraw.models.fit_minimum import minimum
+
+        found, passes = minimum(records, self.problem.loss, self._objective(where, tilt))
+        self.passes += passes
+        return found
 
     def _objective(self, where: Coordinates, tilt: Array) -> Any:
         from onedraw.models.fit_minimum import Objective

@@ -1,0 +1,55 @@
+"""An engine that cuts the records into parts, in this process: every way in which many workers can go wrong, on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from onedraw.data.sums import Block, Part, Work, block_rows, blocked, check_room, combine, sum_part, test_block
+
+
+@dataclass(frozen=True)
+class Parted:
+    """Parts end at ``cuts`` of the records in ``order``; ``mishap`` is what becomes of the workers' answers."""
+
+    cuts: tuple[int, ...] = ()
+    order: Any = None
+    mishap: Callable[[list[Part]], list[Part]] = list
+    name: str = "parts"
+
+    def sum(self, records: Any, statistic: Any, *public: Any) -> Any:
+        return PartedRows(self, records).sum(statistic, *public)
+
+    def read_as(self, records: Any, reading: Any, *public: Any) -> PartedRows:
+        return PartedRows(self, records).read_as(reading, *public)
+
+
+@dataclass(frozen=True)
+class PartedRows:
+    engine: Parted
+    records: Any
+    readings: tuple[Any, ...] = field(default=())
+
+    @property
+    def n(self) -> int:
+        return self.records.n
+
+    def read_as(self, reading: Any, *public: Any) -> PartedRows:
+        return replace(self, readings=(*self.readings, (reading, public)))
+
+    def sum(self, statistic: Any, *public: Any) -> Any:
+        check_room(self.n, statistic, *public)
+        work = Work(self.readings, statistic, public)
+        test = test_block(self.records.schema, work.columns, block_rows(self.n))
+        parts = [sum_part(number, blocks, test, work) for number, blocks in enumerate(self.parts(work.columns))]
+        return combine(self.engine.mishap(parts), len(self.engine.cuts) + 1, self.n, work.digest(test))
+
+    def parts(self, columns: tuple[str, ...]) -> list[list[Block]]:
+        batches = list(self.records.batches(columns))
+        whole = [np.concatenate([batch[name] for batch in batches]) for name in columns]
+        order = np.arange(len(whole[0])) if self.engine.order is None else self.engine.order
+        pieces = np.split(order, self.engine.cuts)
+        return [list(blocked([[column[piece] for column in whole]], block_rows(self.n))) for piece in pieces]

@@ -1,0 +1,190 @@
+"""`Records.sum`, the one joint: the same integers in any order, partition and container, and refused where one was lost."""
+
+import pickle
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from parted_records import Parted
+
+import onedraw as od
+from onedraw.data import Schema, read
+from onedraw.data.sums import BLOCK, Work, block_rows, blocked, test_block
+from onedraw.errors import FileMismatch, InvalidModel
+from onedraw.mechanisms import PerturbedMode, calibrate
+from onedraw.models import Gaussian, Logistic, schema_features
+from onedraw.models.exact_sums import Scaled
+from onedraw.models.fit_statistics import Measured, NewtonSums
+from onedraw.models.measured import Layout
+from onedraw.models.row_model import Rows
+
+SCHEMA = Schema.from_dict(
+    {
+        "dataset": "people",
+        "columns": {
+            "age": {"kind": "number", "lower": 0, "upper": 100, "missing": 40},
+            "visits": {"kind": "count", "cap": 9, "missing": 0},
+            "school": {"kind": "category", "levels": ["low", "middle", "high"], "missing": "low"},
+            "ill": {"kind": "binary", "missing": "no"},
+        },
+    }
+)
+N = 600
+
+
+def people(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    age, visits = rng.uniform(-5, 105, n), rng.poisson(3, n)
+    ill = rng.uniform(size=n) < 1.0 / (1.0 + np.exp(2.0 - age / 40.0 - 0.1 * visits))
+    return {
+        "age": age,
+        "visits": visits,
+        "school": rng.choice(["low", "middle", "high", "?"], n),
+        "ill": ill.astype(int),
+    }
+
+
+@dataclass(frozen=True)
+class AgesAndIll:
+    """Σ age in steps of 2⁻²⁰, how many are ill, and how many there are."""
+
+    columns: tuple[str, ...] = ("age", "ill")
+
+    def bound(self, steps):
+        return 100.0 * steps
+
+    def of_block(self, age, ill, weight, steps):
+        return np.array([(np.rint(age * steps) * weight).sum(), (ill * weight).sum(), weight.sum()])
+
+
+MODEL = Logistic(**schema_features(SCHEMA, "ill"), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
+ROWS = Rows(MODEL.features, MODEL.response, SCHEMA, "ill", tuple(SCHEMA.columns))
+WIDTH = MODEL.features.width
+NEWTON = NewtonSums(MODEL.fit_loss)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return calibrate(PerturbedMode(), MODEL, od.ApproxDP(2.0, 1e-5), n=N)
+
+
+@pytest.fixture(scope="module")
+def records():
+    return read(people(), SCHEMA, target="ill")
+
+
+def test_a_block_is_as_long_as_n_says_and_never_longer_than_2_to_the_16():
+    for n in (0, 1, 63, 64, 1000, BLOCK - 1, BLOCK, BLOCK + 1, 10**7):
+        rows = block_rows(n)
+        assert rows % 64 == 0
+        assert 0 < rows <= BLOCK
+        assert rows * -(-n // rows) - n < 64 * (n // BLOCK + 1)
+
+
+@given(st.lists(st.integers(0, 50), max_size=8), st.integers(1, 40))
+def test_blocks_have_one_size_and_lose_no_record(lengths, size):
+    values = np.arange(sum(lengths), dtype=float)
+    pieces = np.split(values, np.cumsum(lengths)[:-1]) if lengths else []
+    blocks = list(blocked([(piece, piece.astype(int)) for piece in pieces], size))
+    assert all(len(array) == size for block in blocks for array in (*block.arrays, block.weight))
+    assert [block.rows for block in blocks] == [int(block.weight.sum()) for block in blocks]
+    kept = [np.compress(block.weight > 0, block.arrays[0]) for block in blocks]
+    assert np.array_equal(np.concatenate([np.zeros(0), *kept]), values)
+
+
+def test_a_sum_is_the_same_integers_whatever_holds_the_records(tmp_path, records):
+    table = pa.table(people())
+    pq.write_table(table, tmp_path / "people.parquet", row_group_size=70)
+    sources = [people(), table, table.to_pandas(), tmp_path / "people.parquet"]
+    expected = records.sum(AgesAndIll(), 2.0**20)
+    assert expected[2] == N
+    for source in sources:
+        for batch_rows in (7, 131072):
+            found = read(source, SCHEMA, target="ill", batch_rows=batch_rows).sum(AgesAndIll(), 2.0**20)
+            assert np.array_equal(found, expected)
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.lists(st.integers(0, N), max_size=5), st.randoms(use_true_random=False))
+def test_any_partition_and_order_gives_the_same_integers(cuts, random):
+    order = np.array(random.sample(range(N), N))
+    records = read(people(), SCHEMA, target="ill")
+    parted = replace(records, engine=Parted(tuple(sorted(cuts)), order))
+    assert np.array_equal(parted.sum(AgesAndIll(), 2.0**20), records.sum(AgesAndIll(), 2.0**20))
+    rows, same = (source.read_as(ROWS).read_as(*measured()) for source in (records, parted))
+    asked = NEWTON, 2.0**14, 2.0, np.linspace(-1, 1, WIDTH)
+    assert np.array_equal(rows.sum(*asked), same.sum(*asked))
+
+
+def measured():
+    """A reading in measured coordinates, and its public numbers."""
+    root = np.eye(WIDTH - 1) + 0.1 * np.random.default_rng(3).standard_normal((WIDTH - 1, WIDTH - 1))
+    return Measured(Layout(WIDTH - 1)), np.zeros(WIDTH - 1), root, 1.3, 2.0, np.array([0.0, 1.0])
+
+
+def test_a_fit_is_the_same_draw_on_parts_in_memory_and_streamed(tmp_path, plan):
+    pq.write_table(pa.table(people()), tmp_path / "people.parquet", row_group_size=100)
+    source = read(tmp_path / "people.parquet", SCHEMA, target="ill")
+    order = np.random.default_rng(5).permutation(N)
+    ways = [
+        read(people(), SCHEMA, target="ill"),
+        source,
+        replace(source, memory=0),
+        replace(source, engine=Parted((10, 10, 431), order)),
+    ]
+    draws = [od.release(plan, records, random_state=4) for records in ways]
+    for release in draws[1:]:
+        assert release.certificate.draw == draws[0].certificate.draw
+
+
+@pytest.mark.parametrize(
+    ("mishap", "reason"),
+    [
+        (lambda parts: parts[:-1], "lost or counted twice"),
+        (lambda parts: [*parts, parts[0]], "lost or counted twice"),
+        (lambda parts: [parts[0], parts[0], *parts[2:]], "lost or counted twice"),
+        (lambda parts: [parts[0]._replace(rows=parts[0].rows - 1), *parts[1:]], "changed while it was read"),
+        (lambda parts: [parts[0]._replace(digest=b"other"), *parts[1:]], "other numbers than this machine"),
+    ],
+    ids=["lost", "doubled", "one for another", "fewer records", "other arithmetic"],
+)
+def test_a_part_that_is_lost_doubled_or_computed_otherwise_is_refused_and_the_spend_is_kept(
+    tmp_path, plan, records, mishap, reason
+):
+    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    ledger.init("people", od.ApproxDP(4.0, 1e-4))
+    parted = replace(records, engine=Parted((200, 400), mishap=mishap))
+    with pytest.raises(FileMismatch, match=reason):
+        od.release(plan, parted, ledger=ledger, dataset="people")
+    assert [event.kind for event in ledger.events("people")][-1] == "reserved"
+
+
+def test_a_table_that_changes_between_passes_is_refused(tmp_path):
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table(people()), path)
+    records = replace(read(path, SCHEMA, target="ill"), memory=0)
+    asked = NEWTON, 2.0**14, 2.0, np.ones(WIDTH)
+    rows = records.read_as(ROWS).read_as(*measured())
+    rows.sum(*asked)
+    pq.write_table(pa.table(people(N + 1)), path)
+    with pytest.raises(FileMismatch, match="changed while it was read"):
+        rows.sum(*asked)
+
+
+def test_a_sum_that_could_leave_64_bits_is_refused_before_any_record_is_read(records):
+    with pytest.raises(InvalidModel, match="64-bit"):
+        records.sum(AgesAndIll(), 2.0**60)
+
+
+def test_what_travels_to_a_worker_can_be_pickled_and_gives_the_same_digest():
+    reading, *public = measured()
+    readings = (ROWS, ()), (Scaled(1.0), ()), (reading, tuple(public))
+    work = Work(readings, NEWTON, (2.0**14, 2.0, np.ones(WIDTH)))
+    test = test_block(SCHEMA, work.columns, block_rows(N))
+    assert pickle.loads(pickle.dumps(work)).digest(test) == work.digest(test)
+    moved = replace(work, public=(2.0**14, 2.0, np.ones(WIDTH) * (1 + 1e-9)))
+    assert moved.digest(test) != work.digest(test)
