@@ -40,7 +40,7 @@ _NAMES = {
         ),
         "privacy",
     ),
-    **dict.fromkeys(("Schema", "Records", "read"), "data"),
+    **dict.fromkeys(("Schema", "Records", "DatabaseTable", "read"), "data"),
     **dict.fromkeys(("AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "Measured", "BetaDivergence", "Candidates", "ExponentialQuantiles", "Plan", "calibrate"), "mechanisms"),
     **dict.fromkeys(("Gaussian", "NormalInverseGamma"), "models"),
     **dict.fromkeys(("Ledger",), "ledger"),

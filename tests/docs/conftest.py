@@ -1,23 +1,17 @@
-"""What pages need around them: the PostgreSQL page a server, the one that the ledger's tests start."""
+"""What pages need around them: the PostgreSQL pages a server."""
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-LEDGER = Path(__file__).resolve().parents[1] / "ledger" / "conftest.py"
 
+def a_table_of_patients(url: str) -> str:
+    import psycopg
 
-def _ledger_fixtures():
-    spec = importlib.util.spec_from_file_location("ledger_conftest", LEDGER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-postgresql = _ledger_fixtures().postgresql
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE patients (income numeric, ward text)")
+        connection.execute("INSERT INTO patients SELECT 40 * i % 90000, 'surgery' FROM generate_series(1, 2000) AS i")
+    return url
 
 
 @pytest.fixture
@@ -27,5 +21,7 @@ def surroundings(request, monkeypatch):
     def prepare(page: str) -> None:
         if page == "postgresql-ledger.md":
             monkeypatch.setenv("LEDGER", request.getfixturevalue("postgresql").new_place())
+        if page == "from-postgresql.md":
+            monkeypatch.setenv("RECORDS", a_table_of_patients(request.getfixturevalue("postgresql").new_place()))
 
     return prepare

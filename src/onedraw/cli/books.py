@@ -347,7 +347,7 @@ def _alone(promise: str, delta: float) -> float:
 
 def _shown(book: str) -> str:
     """The ledger's place as it may be printed: without a password."""
-    from onedraw.ledger.places import shown_place
+    from onedraw.places import shown_place
 
     return shown_place(book)
 

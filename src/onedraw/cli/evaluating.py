@@ -7,17 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from .flags import AsJson, Delta, Epsilon
+from onedraw.places import shown_place
+
+from .flags import AsJson, Delta, Epsilon, TableName
 from .publishing import check_places, command_to_resume, said_if_stopped, say_written
 from .show import show_json, show_lines, show_table, waiting
 
 
 def evaluate(
     release_file: Annotated[Path, typer.Argument(help="A release file of a regression or classification.")],
-    data: Annotated[Path, typer.Argument(help="Held-out private records, the target among them: CSV, Parquet or Arrow.")],
+    data: Annotated[str, typer.Argument(help="Held-out private records, the target among them: CSV, Parquet or Arrow; with --table, a database.")],
     epsilon: Epsilon,
     ledger: Annotated[str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the evaluation; must not exist.")],
+    table: TableName = None,
     dataset: Annotated[str | None, typer.Option("--dataset", help="The held-out dataset's name in the ledger.")] = None,
     delta: Delta = 0.0,
     bins: Annotated[int | None, typer.Option("--bins", help="Bins of the score of two classes; planned from n and ε by default.")] = None,
@@ -31,6 +34,7 @@ def evaluate(
 
     The held-out records are private too: the ledger is charged first. Use records that were not used for fitting.
     """
+    from onedraw.data.records import in_database
     from onedraw.estimators import evaluate as evaluate_model
     from onedraw.ledger import Ledger
     from onedraw.release import Release
@@ -39,9 +43,9 @@ def evaluate(
     books = Ledger.open(ledger)
     with waiting("counting"), said_if_stopped():
         found = evaluate_model(
-            Release.load(release_file), data, epsilon=epsilon, delta=delta, bins=bins, largest_error=largest_error,
+            Release.load(release_file), in_database(data, table), epsilon=epsilon, delta=delta, bins=bins, largest_error=largest_error,
             ledger=books, dataset=dataset, random_state=seed, out=out, resume=resume,
-            how_to_resume=command_to_resume(ledger, books.place),
+            how_to_resume=command_to_resume({data: shown_place(data), ledger: books.place}),
         )  # fmt: skip
     if report is not None:
         from onedraw.report import write_report

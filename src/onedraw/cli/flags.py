@@ -11,6 +11,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document in
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="The schema: what is public about the columns (YAML or JSON).")
 ]
+TableName = Annotated[
+    str | None, typer.Option("--table", help="Where the records are in a database: the table, or schema.table.")
+]
 Target = Annotated[
     str | None, typer.Option("--target", help="The column the question is about; a covariance has none.")
 ]

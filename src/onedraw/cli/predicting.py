@@ -11,13 +11,19 @@ import typer
 
 from onedraw.plain_text import for_spreadsheet
 
-from .flags import AsJson
+from .flags import AsJson, TableName
 from .show import show_json, show_lines, show_remark
 
 
 def predict(
     release_file: Annotated[Path, typer.Argument(help="A release file of a regression or classification.")],
-    data: Annotated[Path, typer.Argument(help="New records: CSV, Parquet or Arrow. The target need not be in it.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="New records: CSV, Parquet or Arrow, or with --table a database. The target need not be in it."
+        ),
+    ],
+    table: TableName = None,
     schema: Annotated[
         Path | None, typer.Option("--schema", help="The release's schema, where the certificate does not carry it.")
     ] = None,
@@ -40,6 +46,7 @@ def predict(
     In the CSV a class that a spreadsheet would compute, such as +ve, has an apostrophe before it; --json has it as declared.
     """
     from onedraw.data import Schema
+    from onedraw.data.records import in_database
     from onedraw.release import check_writable, verify
     from onedraw.release.predictions import predict as predict_records
     from onedraw.release.verification import read_certificate, rebuild_plan
@@ -51,7 +58,7 @@ def predict(
     found = predict_records(
         certificate,
         rebuild_plan(certificate),
-        data,
+        in_database(data, table),
         schema=None if schema is None else Schema.load(schema),
         level=interval,
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from onedraw.places import shown_place
 
 from .flags import (
     Accept,
@@ -37,6 +39,7 @@ from .flags import (
     ResponseBound,
     Robust,
     SchemaFile,
+    TableName,
     Target,
     Threshold,
     VarianceFloor,
@@ -56,13 +59,14 @@ MANY = 60
 
 
 def release(
-    data: Annotated[Path, typer.Argument(help="The private records: CSV, Parquet or Arrow.")],
+    data: Annotated[str, typer.Argument(help="The private records: CSV, Parquet or Arrow; with --table, a postgresql:// URL or a SQLite file.")],
     schema: SchemaFile,
     model: Question,
     epsilon: Epsilon,
     ledger: Annotated[str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the release; must not exist. Taken before the charge.")],
     target: Target = None,
+    table: TableName = None,
     columns: ColumnList = None,
     dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset's name in the ledger.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")] = None,
@@ -119,7 +123,7 @@ def release(
         },
     )  # fmt: skip
     count, books = draws_from(draws), Ledger.open(ledger)
-    records = read(data, asked.schema, target=target).measured(asked.measure)
+    records = read(data, asked.schema, target=target, table=table).measured(asked.measure)
     n = records.n if rows is None else rows
     planned = asked.planned(budget, n=n, draws=count, mechanism=mechanism, accept=accepted)
     warn_of_few(planned)
@@ -128,17 +132,17 @@ def release(
     with waiting(f"drawing, {seconds_words(planned)}"), said_if_stopped():
         result = release_draws(
             planned.choices.best, records, ledger=books, dataset=dataset, accept=accepted, random_state=seed,
-            label=asked.label, out=out, resume=resume, how_to_resume=command_to_resume(ledger, books.place),
+            label=asked.label, out=out, resume=resume, how_to_resume=command_to_resume({data: shown_place(data), ledger: books.place}),
         )  # fmt: skip
-    table, reason = intervals(result, planned)
+    ends, reason = intervals(result, planned)
     if report is not None:
         from onedraw.report import write_report
 
         write_report(
-            result, report, ledger=books, interval=table or reason or None, plan_table=planned.choices
+            result, report, ledger=books, interval=ends or reason or None, plan_table=planned.choices
         )  # fmt: skip
-    numbers = coefficients(result, table)
-    joint = result.joint if table is not None and table.tested else ()
+    numbers = coefficients(result, ends)
+    joint = result.joint if ends is not None and ends.tested else ()
     if as_json:
         show_json(result.certificate.model_dump(mode="json") | {
             "out": str(out), "report": None if report is None else str(report), "why": planned.choices.why,
@@ -152,7 +156,7 @@ def release(
         reason,
         joint=[str(row) for row in joint],
         why=planned.choices.why,
-        expected="" if table else planned.choices.expectation,
+        expected="" if ends else planned.choices.expectation,
     )
     say_written(result.certificate, out, report, books.place)
 
@@ -165,9 +169,11 @@ def say_written(certificate: Any, out: Path, report: Path | None, place: str) ->
     )
 
 
-def command_to_resume(ledger: str, place: str) -> str:
-    """This command, to be given again for the ledger's ENTRY; where the ledger's URL has a password, without it."""
-    words = [word.replace(ledger, place) for word in sys.argv[1:]]
+def command_to_resume(shown: Mapping[str, str]) -> str:
+    """This command, to be given again for the ledger's ENTRY; places are written as they may be shown, without passwords."""
+    words = sys.argv[1:]
+    for place, printed in shown.items():
+        words = [word.replace(place, printed) for word in words]
     for index in [index for index, word in enumerate(words) if word.startswith("--resume")]:
         del words[index : index + (1 if "=" in words[index] else 2)]
     return f"{shlex.join(['onedraw', *words])} --resume ENTRY"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .flags import AsJson
+from .flags import AsJson, TableName
 from .show import show_json, show_lines, show_remark, show_table
 
 group = typer.Typer(help="Say what is public about the columns.", no_args_is_help=True)
@@ -37,15 +37,17 @@ def infer(
 def check(
     schema_file: Annotated[Path, typer.Argument(help="The schema to check.")],
     data_file: Annotated[
-        Path | None, typer.Argument(help="Also check that this file has the schema's columns.")
+        str | None,
+        typer.Argument(help="Also check that this file, or --table of this database, has the schema's columns."),
     ] = None,
+    table: TableName = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a schema, and optionally that a file has its columns (the header is looked at, no record is)."""
     from onedraw.data import Schema, read
 
     schema = Schema.load(schema_file)
-    rows = None if data_file is None else read(data_file, schema).n
+    rows = None if data_file is None else read(data_file, schema, table=table).n
     if as_json:
         show_json({"ok": True, "schema": schema.to_dict(), "digest": schema.digest, "rows": rows})
         return
@@ -55,7 +57,7 @@ def check(
     if schema.notice:
         show_lines(f"The schema was {schema.notice}.")
     if rows is not None:
-        show_lines(f"{data_file} has these columns and {rows:,} records.")
+        show_lines(f"{table or data_file} has these columns and {rows:,} records.")
 
 
 def _facts(column: Any) -> str:

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from onedraw.data.inference import Inference, infer, infer_schema
     from onedraw.data.records import Measure, Records, read
     from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
+    from onedraw.data.tables import DatabaseTable
 
 _NAMES = {
     **dict.fromkeys(("Inference", "infer", "infer_schema"), "inference"),
     **dict.fromkeys(("Measure", "Records", "read"), "records"),
     **dict.fromkeys(("Binary", "Category", "Column", "Count", "Number", "Schema"), "schema"),
+    "DatabaseTable": "tables",
 }
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "Category",
     "Column",
     "Count",
+    "DatabaseTable",
     "Inference",
     "Measure",
     "Number",

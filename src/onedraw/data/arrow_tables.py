@@ -137,8 +137,8 @@ def _storage(kind: Any) -> Any:
 # Files and tables
 
 
-class _ArrowTable(Table):
-    """What the three Arrow sources share: a schema of names and types."""
+class ArrowTable(Table):
+    """What the Arrow sources share: a schema of names and types."""
 
     def __init__(self, schema: Any, n: int, what: str) -> None:
         self.names, self.n, self.what = tuple(schema.names), n, what
@@ -155,7 +155,7 @@ class _ArrowTable(Table):
                 yield {name: chunk_of(column.slice(start, rows), wanted[name]) for name, column in columns.items()}
 
 
-class ParquetTable(_ArrowTable):
+class ParquetTable(ArrowTable):
     """A Parquet file: only the wanted columns are read, row groups side by side, a megabyte at a time."""
 
     ahead = True
@@ -202,7 +202,7 @@ class ParquetTable(_ArrowTable):
             yield file
 
 
-class IpcTable(_ArrowTable):
+class IpcTable(ArrowTable):
     """An Arrow file (also Feather version 2), mapped into memory; or an Arrow stream, read from its start."""
 
     ahead = True
@@ -270,7 +270,7 @@ def _check_structure(array: Any) -> None:
 _AS_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
 
 
-class MemoryTable(_ArrowTable):
+class MemoryTable(ArrowTable):
     """A pyarrow Table or RecordBatch; of a RecordBatchReader, read once, the declared columns are kept."""
 
     def __init__(self, table: Any, keep: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ one person changes at most k encoded records.
 | changes between the count and the reading            | `FileMismatch`                                |
 | has a damaged page (Parquet, Arrow)                  | `FileMismatch` from `check_whole`, which the  |
 |                                                      | door calls before the charge                  |
+| is a view, or is hidden by row-level security         | `FileMismatch`: n would depend on the records |
 | has ragged, undecodable, undeclared, NaN, … records  | fine, they are read as declared in `missing`  |
 """
 
@@ -39,8 +40,9 @@ from onedraw.data.encoding import CountEncoder, Encoder, LevelEncoder, NumberEnc
 from onedraw.data.persons import PersonLimit, person_keys
 from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
 from onedraw.data.sums import Block, Engine, Integers, Local, Summed, blocked, check_rows
-from onedraw.data.tables import Part, Table, in_order
+from onedraw.data.tables import DatabaseTable, Part, Table, in_order
 from onedraw.errors import FileMismatch, InvalidSchema
+from onedraw.places import shown_place
 
 BATCH_ROWS = 131072
 _VALUES_IN_BATCH = 2**18  # of a wide table fewer rows are taken at a time
@@ -49,6 +51,8 @@ _ARROW = (".arrow", ".arrows", ".feather", ".ipc")
 MEMORY = 2**28
 """Bytes of encoded records that are held between passes; with n and the schema it decides, not the records. Beyond it they
 are read anew at each pass."""
+_ONE_TABLE = (".csv", ".gz", *_PARQUET, *_ARROW)
+_DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb", ".ddb")
 _FORMATS = ".csv, .csv.gz, .parquet, .arrow or .feather"
 
 Batch = dict[str, npt.NDArray[Any]]
@@ -167,24 +171,46 @@ class Records:
         check_rows(read, self.n, self._table.what)
 
 
-def read(source: Any, schema: Schema, *, target: str | None = None, batch_rows: int = BATCH_ROWS) -> Records:
+def read(
+    source: Any, schema: Schema, *, target: str | None = None, table: str | None = None, batch_rows: int = BATCH_ROWS
+) -> Records:
     """Open a source under a schema: check its columns, count its records, look at none of them.
 
     `source` is a path (.csv, .csv.gz, .parquet, .arrow, .feather), a pyarrow Table, RecordBatch or
-    RecordBatchReader, a pandas or Polars frame, or a mapping from column names to lists or arrays.
+    RecordBatchReader, a pandas or Polars frame, or a mapping from column names to lists or arrays; with `table`,
+    the name of a table, a postgresql:// URL or a SQLite file.
     """
+    source = in_database(source, table)
     if target is not None:
         schema.column(target)
     if batch_rows < 1:
         raise FileMismatch(f"Expected batch_rows of 1 or more, got {batch_rows}.")
     needed = [*schema.columns, *([schema.person] if schema.person else [])]
-    table = open_table(source, keep=needed)
-    _check_columns(table, needed, schema)
-    return Records(schema, target, table.n, table, batch_rows)
+    opened = open_table(source, keep=needed)
+    _check_columns(opened, needed, schema)
+    return Records(schema, target, opened.n, opened, batch_rows)
+
+
+def in_database(source: Any, table: str | None) -> Any:
+    """The source itself, or the table of this name in it."""
+    if table is None:
+        return source
+    if isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() not in _ONE_TABLE:
+        return DatabaseTable(os.fspath(source), table)
+    raise FileMismatch(
+        f"table={table!r} names a table in a database, and a source that is a table by itself came. Leave it out, or give a "
+        "postgresql:// URL or a SQLite file."
+    )
 
 
 def open_table(source: Any, *, keep: Sequence[str] = ()) -> Table:
     """The source as a table, by what it is; of what can be read only once, the columns in `keep`."""
+    if isinstance(source, DatabaseTable):
+        from onedraw.data.database_tables import opened
+
+        return opened(source)
+    if isinstance(source, str) and "://" in source:
+        raise _which_table(shown_place(source))
     if isinstance(source, (str, os.PathLike)):
         return _open_file(Path(source))
     if isinstance(source, Mapping):
@@ -212,9 +238,17 @@ def _open_file(path: Path) -> Table:
         from onedraw.data.arrow_tables import IpcTable, ParquetTable
 
         return ParquetTable(path) if suffix in _PARQUET else IpcTable(path)
+    if suffix in _DATABASES:
+        raise _which_table(path.name)
     raise FileMismatch(
         f"{path.name}: expected a name ending in {_FORMATS}, got {suffix or 'no ending'!r}; the format is "
         "not guessed from the contents. Rename or convert the file."
+    )
+
+
+def _which_table(place: str) -> FileMismatch:
+    return FileMismatch(
+        f"{place} is a database and may hold many tables. Name one: --table NAME on the command line, table='NAME' in Python."
     )
 
 

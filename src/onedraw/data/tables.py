@@ -13,10 +13,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 from onedraw.data.columns import Chunk, Wanted
+from onedraw.places import shown_place
 
 Batch = dict[str, Chunk]
 Part = Callable[[], Iterator[Batch]]
@@ -43,6 +45,22 @@ class Table(ABC):
     @abstractmethod
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         """Consecutive parts; each, when called, yields batches of about `rows` records at most."""
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class DatabaseTable:
+    """A table in a database, by its names: goes wherever a file or a frame may be given.
+
+    `place` is a postgresql:// URL or a SQLite file; `name` is the table's, or schema.table, taken as written. Nothing is
+    opened yet. It prints without the URL's password.
+    """
+
+    place: str
+    name: str
+
+    def __repr__(self) -> str:
+        return f"DatabaseTable({shown_place(self.place)!r}, {self.name!r})"
 
 
 Item = TypeVar("Item")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data import Records, Schema, read
+from onedraw.data import DatabaseTable, Records, Schema, read
 from onedraw.data.cells import label_of
 from onedraw.data.records import open_table
 from onedraw.errors import InvalidModel, InvalidSchema, WrongCall
@@ -76,7 +76,7 @@ def by_name(X: Any, names: list[str]) -> dict[str, Any]:
                 f"{', …' if len(names) > 6 else ''}), but one of shape {X.shape} came. Pass a data frame, which is read by names."
             )
         return {name: X[:, place] for place, name in enumerate(names)}
-    if isinstance(X, str | os.PathLike):
+    if isinstance(X, str | os.PathLike | DatabaseTable):
         raise WrongCall("A file holds the target as well. Leave out y, and name it with target='…'.")
     return {name: X[name] for name in open_table(X).names}
 

@@ -26,8 +26,8 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw.data.curator import CURATOR, Declared, check_terminal, look
 from onedraw.errors import InvalidBudget, WrongCall
 from onedraw.ledger import Ledger
-from onedraw.ledger.places import shown_place
 from onedraw.mechanisms import Moments, Plan
+from onedraw.places import shown_place
 from onedraw.planning import Choices
 from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, PureDP, promise_from_dict
 from onedraw.release import Certificate, Release, release

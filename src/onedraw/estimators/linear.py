@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from onedraw.data import DatabaseTable
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
@@ -251,7 +252,9 @@ def encoded(estimator: Any, X: Any) -> Array:
     """New rows as the model reads rows: inside the declared bounds, the intercept's 1 last."""
     if estimator.certificate_.data.declared is not None:
         features = estimator.choice_.best.model.features
-        source = X if isinstance(X, str | os.PathLike) else by_name(X, list(estimator.feature_names_in_))
+        source = (
+            X if isinstance(X, str | os.PathLike | DatabaseTable) else by_name(X, list(estimator.feature_names_in_))
+        )
         return new_rows(estimator.certificate_, features, source, None)
     came = incoming(estimator, X, reset=False)
     features = estimator.choice_.best.model.features

@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from onedraw.errors import CannotWrite, LedgerError, OnedrawError
+from onedraw.places import shown_place, without_passwords
 
 from .events import GENESIS, Event, Row
-from .places import shown_place, without_passwords
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
