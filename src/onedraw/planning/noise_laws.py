@@ -69,18 +69,30 @@ class NoiseLaw:
 
     # ── together with a normal error ───────────────────────────────────────────────────────────────────────
 
+    def beyond(self, x: Any, factors: Sequence[float], sampling: float) -> Any:
+        """P(Σ factor·Z + N(0, sampling²) > x), Z independent variates of this law; one x or an array of them."""
+        kept, normal = self._parts(factors, sampling)
+        if not kept:
+            return special.ndtr(-np.asarray(x) / normal) if normal else np.where(np.asarray(x) < 0, 1.0, 0.0)
+        return _tail(x, kept, normal)
+
     def quantile(self, level: float, factors: Sequence[float], sampling: float) -> float:
         """q with P(|Σ factor·Z + N(0, sampling²)| ≤ q) = level, Z independent variates of this law."""
-        used = [abs(factor) for factor in factors if factor]
+        kept, normal = self._parts(factors, sampling)
         tail = (1.0 - level) / 2.0
-        if self.law == "gaussian" or not used:
-            return -float(special.ndtri(tail)) * math.hypot(sampling, self.scale * math.hypot(*used, 0.0))
-        scales = sorted((self.scale * factor for factor in used), reverse=True)
-        normal = math.hypot(sampling, *(math.sqrt(2.0) * scale for scale in scales[2:]))
-        kept = [scales[0], min(scales[1], scales[0] * (1.0 - APART))] if len(scales) > 1 else scales
+        if not kept:
+            return -float(special.ndtri(tail)) * normal
         spread = math.hypot(normal, *(math.sqrt(2.0) * scale for scale in kept))
         high = spread * max(4.0, -2.0 * math.log(tail))
         return float(optimize.brentq(lambda x: _tail(x, kept, normal) - tail, 0.0, high, xtol=1e-12 * high))
+
+    def _parts(self, factors: Sequence[float], sampling: float) -> tuple[list[float], float]:
+        """The scales of the Laplace variates that are kept as such, and the deviation of all else, which counts as normal."""
+        scales = sorted((self.scale * abs(factor) for factor in factors if factor), reverse=True)
+        if self.law == "gaussian" or not scales:
+            return [], math.hypot(sampling, *scales)
+        normal = math.hypot(sampling, *(math.sqrt(2.0) * scale for scale in scales[2:]))
+        return [scales[0], *(min(scale, scales[0] * (1.0 - APART)) for scale in scales[1:2])], normal
 
     def deviation(self, factors: Sequence[float]) -> float:
         """Of Σ factor·Z."""
@@ -94,22 +106,23 @@ def law_of(plan: Plan) -> NoiseLaw:
     return found
 
 
-def _tail(x: float, scales: Sequence[float], normal: float) -> float:
+def _tail(x: Any, scales: Sequence[float], normal: float) -> Any:
     """P(Σ Laplace(scale) + N(0, normal²) > x)."""
     total = 0.0
     for scale in scales:
         weight = math.prod(scale**2 / (scale**2 - other**2) for other in scales if other != scale)
-        total += weight * _one_tail(x, scale, normal)
+        total = total + weight * _one_tail(x, scale, normal)
     return total
 
 
-def _one_tail(x: float, scale: float, normal: float) -> float:
+def _one_tail(x: Any, scale: float, normal: float) -> Any:
     if normal < 1e-9 * scale:
-        return 0.5 * math.exp(-x / scale) if x >= 0 else 1.0 - 0.5 * math.exp(x / scale)
+        half = 0.5 * np.exp(-np.abs(x) / scale)
+        return np.where(np.asarray(x) >= 0, half, 1.0 - half)
     ratio, z = normal / scale, x / normal
-    first = math.exp(ratio**2 / 2.0 - x / scale + float(special.log_ndtr(z - ratio)))
-    second = math.exp(ratio**2 / 2.0 + x / scale + float(special.log_ndtr(-z - ratio)))
-    return float(special.ndtr(-z)) + 0.5 * (first - second)
+    first = np.exp(ratio**2 / 2.0 - x / scale + special.log_ndtr(z - ratio))
+    second = np.exp(ratio**2 / 2.0 + x / scale + special.log_ndtr(-z - ratio))
+    return special.ndtr(-z) + 0.5 * (first - second)
 
 
 @lru_cache(maxsize=16)

@@ -3,9 +3,15 @@
 | published | interval | is about |
 | --- | --- | --- |
 | counts, sums | quantiles of the noise, exact for a single count | these records |
-| shares | exact inversion of binomial and noise, conservative where discrete | the population they are a sample of |
+| shares | inversion of binomial and noise, exact for one share, conservative where discrete | the population they are a sample of |
 | means, variances | normal sampling error with the private variance that came with them, and the noise's own law | the population |
 | shares and means of private groups | the same, inverted as a quotient of two noisy sums (Fieller) | the population |
+
+**The shown number.** Counts of several cells are shown as whole numbers, not negative, whose sum is public. Where no cell is cut
+off at zero, that takes from each alike what they are off by in all, and so do the intervals: they are centred on what is shown. Where one is
+cut off, the shown numbers are nearer to the truth on the whole, but those of large cells are pulled down; an interval that leaves out what is
+shown is stretched to it. Noise may take a count below zero or above all records; it is brought back first, for an interval about a number that
+cannot be would be narrow, or empty, just where the noise was large. That only widens it.
 
 **Small samples.** A variance from few records says little, and sums of bounded records are skewed by at most their range: a
 record's third central moment lies in [−σ²t, σ²(1 − t)], t the mean's place in the range. So the variance is raised by that of
@@ -17,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +45,7 @@ MOST_NODES = 4001
 MANY = 200
 """More shares than this are inverted with a normal sampling error: exact inversion takes 20 ms each."""
 
-GRID = np.linspace(0.0, 1.0, 2001)
+GRID = [step / 50 for step in range(51)]
 
 
 def table_interval(
@@ -53,7 +59,8 @@ def table_interval(
     noisy, law = noisy_sums(plan, stages), law_of(plan)
     rows = (_categories if isinstance(plan.model, CategoryTable) else _numbers)(plan, noisy, law, level, of)
     low, high, sampling, privacy = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
-    return low, high, sampling, privacy
+    shown = plan.model.estimate(noisy, plan.n)
+    return np.minimum(low, shown), np.maximum(high, shown), sampling, privacy
 
 
 # ── counts and shares ──────────────────────────────────────────────────────────────────────────────────────
@@ -68,16 +75,17 @@ def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) 
         size = None if sizes is None else float(sizes[group])
         counts = _both(table, sums, size)
         for value in counts:
-            others = float(sum(sums)) - value
+            total, cells = (float(n), noisy) if size is None else (size, sums)
+            one = _alone(value) if table.rest_is_known else _one_of(value, np.asarray(cells), total)
+            one = one._replace(value=min(max(one.value, 0.0), total))
             if records:
-                total, cells = (float(n), noisy) if size is None else (size, sums)
-                rows.append(_count(value, law, level, total, None if table.rest_is_known else np.asarray(cells)))
+                rows.append(_count(one, law, level, total))
             elif size is None:
-                rows.append(_quotient(value, others, len(sums) - 1, law, level))
+                rows.append(_quotient(value, float(sum(sums)) - value, len(sums) - 1, law, level))
             elif len(noisy) * len(counts) > MANY:
-                rows.append(_share_of_many(value, size, law, level))
+                rows.append(_share_of_many(one, size, law, level))
             else:
-                rows.append(_share(value, size, law, level))
+                rows.append(_share(one, size, law, level))
             rows[-1] = _in_units(rows[-1], table, records, n if size is None else size, max(float(sum(sums)), 1.0))
     return rows
 
@@ -101,16 +109,21 @@ def _in_units(row: Ends, table: CategoryTable, records: bool, size: float, noisy
     return (max(low, 0.0), min(high, 1.0), sampling, privacy) if records else (low, high, sampling, privacy)
 
 
-def _count(value: float, law: NoiseLaw, level: float, most: float, cells: Array | None) -> Ends:
-    """The number in these records: value ± q, exact and conservative, cut to what a count can be. Where it is one of ``cells``
-    whose sum is public, what they are off by in all is taken off each alike, which leaves less noise in it."""
-    if cells is None:
-        q, error = law.reach(level), law.deviation([1.0])
-    else:
-        factors = shared_out(cells.size)
-        value -= (float(cells.sum()) - most) / cells.size
-        q, error = law.quantile(level, factors, 0.0) + 0.5, law.deviation(factors)
-    return min(max(value - q, 0.0), most), max(min(value + q, most), 0.0), 0.0, error
+class NoisyCount(NamedTuple):
+    """A count with noise Σ factor·Z on it; ``exact`` where the noise is a single whole variate."""
+
+    value: float
+    factors: list[float]
+    exact: bool
+
+
+def _alone(value: float) -> NoisyCount:
+    return NoisyCount(value, [1.0], True)
+
+
+def _one_of(value: float, cells: Array, total: float) -> NoisyCount:
+    """One of ``cells`` whose sum is public: what they are off by in all is taken off each alike, which leaves less noise in it."""
+    return NoisyCount(value - (float(cells.sum()) - total) / cells.size, shared_out(cells.size), False)
 
 
 def shared_out(cells: int, parts: int = 1) -> list[float]:
@@ -118,24 +131,35 @@ def shared_out(cells: int, parts: int = 1) -> list[float]:
     return [1.0 - 1.0 / cells] * parts + [1.0 / cells] * (parts * (cells - 1))
 
 
-def _share(value: float, size: float, law: NoiseLaw, level: float) -> Ends:
-    """p with P(C + Z ≥ value; p) and P(C + Z ≤ value; p) above α/2, C binomial: exact, conservative where discrete."""
+def _count(count: NoisyCount, law: NoiseLaw, level: float, most: float) -> Ends:
+    """The number in these records: value ± q, conservative, cut to what a count can be."""
+    q = law.reach(level) if count.exact else law.quantile(level, count.factors, 0.0) + 0.5
+    low, high = min(max(count.value - q, 0.0), most), max(min(count.value + q, most), 0.0)
+    return low, high, 0.0, law.deviation(count.factors)
+
+
+def _share(count: NoisyCount, size: float, law: NoiseLaw, level: float) -> Ends:
+    """p with P(C + Z ≥ value; p) and P(C + Z ≤ value; p) above α/2, C binomial: conservative where discrete."""
     n, tail = int(size), (1.0 - level) / 2.0
     if n == 0:
-        return 0.0, 1.0, 0.5, law.deviation([1.0])
+        return 0.0, 1.0, 0.5, law.deviation(count.factors)
 
     def at_least(p: float) -> float:
         counts, masses = binomial(n, p)
-        return float(masses @ (1.0 - law.at_most(value - counts - 1.0))) - tail
+        short = count.value - counts
+        beyond = 1.0 - law.at_most(short - 1.0) if count.exact else law.beyond(short - 0.5, count.factors, 0.0)
+        return float(masses @ beyond) - tail
 
     def at_most(p: float) -> float:
         counts, masses = binomial(n, p)
-        return tail - float(masses @ law.at_most(value - counts))
+        short = count.value - counts
+        below = law.at_most(short) if count.exact else law.beyond(-short - 0.5, count.factors, 0.0)
+        return tail - float(masses @ below)
 
     low = _root(at_least, 0.0, 1.0)
     high = _root(at_most, 0.0, 1.0)
-    p = min(max(value / n, 0.0), 1.0)
-    return low, high, math.sqrt(p * (1.0 - p) / n), law.deviation([1.0]) / n
+    p = min(max(count.value / n, 0.0), 1.0)
+    return low, high, math.sqrt(p * (1.0 - p) / n), law.deviation(count.factors) / n
 
 
 def _root(increasing: Callable[[float], float], low: float, high: float) -> float:
@@ -160,22 +184,23 @@ def binomial(n: int, p: float) -> tuple[Array, Array]:
     return counts, masses / masses.sum()
 
 
-def _share_of_many(value: float, size: float, law: NoiseLaw, level: float) -> Ends:
+def _share_of_many(count: NoisyCount, size: float, law: NoiseLaw, level: float) -> Ends:
     """With a normal sampling error, as a quotient whose denominator is known."""
     return _inverted(
-        lambda p: value - p * size,
-        lambda p: (np.sqrt(size * p * (1.0 - p)), [np.ones_like(p)]),
+        lambda p: count.value - p * size,
+        lambda p: (math.sqrt(size * p * (1.0 - p)), count.factors),
         lambda p: (p + 0.5, 1.5 - p),
-        law, level, value / max(size, 1.0), max(size, 1.0),
+        law, level, count.value / max(size, 1.0), max(size, 1.0),
     )  # fmt: skip
 
 
 def _quotient(value: float, others: float, count: int, law: NoiseLaw, level: float) -> Ends:
     """A share of a private group: (1 − p)·C − p·(rest) has mean zero at the truth, whatever the group's size."""
+    value, others = max(value, 0.0), max(others, 0.0)
     size = max(value + others + law.deviation([1.0] * (count + 1)), 1.0)
     return _inverted(
         lambda p: (1.0 - p) * value - p * others,
-        lambda p: (np.sqrt(size * p * (1.0 - p)), [1.0 - p, *([p] * count)]),
+        lambda p: (math.sqrt(size * p * (1.0 - p)), [1.0 - p, *([p] * count)]),
         lambda p: (p + 0.5, 1.5 - p),
         law, level, value / max(value + others, 1.0), max(value + others, 1.0),
     )  # fmt: skip
@@ -197,7 +222,7 @@ def _numbers(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) -> 
     factors = shared_out(len(noisy), 3)
     steps, error = law.quantile(level, factors, 0.0) / STEPS + 0.5, law.deviation(factors) / STEPS
     totals = noisy.sum(axis=1) / STEPS
-    totals = totals - (totals.sum() - plan.n) / len(totals)
+    totals = np.clip(totals - (totals.sum() - plan.n) / len(totals), 0.0, plan.n)
     return [*rows, *((max(float(t) - steps, 0.0), min(float(t) + steps, float(plan.n)), 0.0, error) for t in totals)]
 
 
@@ -208,21 +233,20 @@ def _of_known_size(
     del sums
     first, second = (1.0 / weight for weight in table.weights(law.law))
     n = max(size, 1.0)
-    place = first / (2.0 * n * STEPS)
+    place, t = first / (2.0 * n * STEPS), min(max(share, 0.0), 1.0)
     if table.show == "sum":
         q = law.quantile(level, [place], 0.0)
-        ends = [table.lower + table.width * min(max(share + sign * q, 0.0), 1.0) for sign in (-1, 1)]
+        ends = [table.lower + table.width * min(max(t + sign * q, 0.0), 1.0) for sign in (-1, 1)]
         return size * ends[0], size * ends[1], 0.0, size * table.width * law.deviation([place])
-    t = min(max(share, 0.0), 1.0)
     squared = [second / (4.0 * n * STEPS), abs(2.0 * t - 1.0) * first / (2.0 * n * STEPS)]
     if table.show == "variance":
         return _variance(table, t, spread, n, squared, [place], law, level)
-    bound = largest_variance(share, law.quantile(level, [place], 0.0) + 4.0 / n)
+    bound = largest_variance(t, law.quantile(level, [place], 0.0) + 4.0 / n)
     variance = raised(spread, law.deviation(squared), n, bound)
     q = law.quantile(level, [place], math.sqrt(variance / n))
     z = -float(special.ndtri((1.0 - level) / 2.0))
     skewed = (1.0 + 2.0 * z * z) / (6.0 * n)
-    low, high = share - q - skewed * t, share + q + skewed * (1.0 - t)
+    low, high = t - q - skewed * t, t + q + skewed * (1.0 - t)
     best = math.sqrt(min(max(spread, 0.0), t * (1.0 - t)) / n)
     return (
         table.lower + table.width * min(max(low, 0.0), 1.0),
@@ -237,10 +261,10 @@ def raised(spread: float, noise: float, n: float, bound: float) -> float:
     return min(max(spread, 0.0) + noise + 2.0 / n, bound)
 
 
-def largest_variance(share: float, q: float) -> float:
-    """The largest t(1 − t), the variance of records at the two ends, within q of where the mean was found."""
-    nearest = min(max(0.5, share - q), share + q)
-    return max(nearest * (1.0 - nearest), 0.0) if 0.0 <= nearest <= 1.0 else 0.0
+def largest_variance(t: float, q: float) -> float:
+    """The largest p(1 − p), the variance of records at the two ends, within q of where the mean was found."""
+    nearest = min(max(0.5, t - q), t + q)
+    return nearest * (1.0 - nearest)
 
 
 def _variance(
@@ -255,8 +279,9 @@ def _variance(
     z = -float(special.ndtri((1.0 - level) / 2.0))
     skewed = (1.0 + 2.0 * z * z) / (6.0 * n) * farthest**2
     skewed += law.quantile(level, mean, 0.0) ** 2
-    low, high = spread - q - skewed, spread + q + skewed
     most, square = 0.25 * n / max(n - 1.0, 1.0), table.width**2
+    centre = min(max(spread, 0.0), most)
+    low, high = centre - q - skewed, centre + q + skewed
     return square * min(max(low, 0.0), most), square * max(min(high, most), 0.0), square * sampling, square * noise
 
 
@@ -280,9 +305,10 @@ def _of_private_group(
     private = max(spread, 0.0) + law.deviation(squared.tolist()) + 2.0 / n
     z = -float(special.ndtri((1.0 - level) / 2.0))
     skewed = (1.0 + 2.0 * z * z) / 6.0
+    upper, rest = max(float(cells @ places), 0.0), max(records - float(cells @ places), 0.0)
     low, high, sampling, privacy = _inverted(
-        lambda p: float(cells @ places) - p * records,
-        lambda p: (np.sqrt(grown * np.minimum(private, p * (1.0 - p))), [(p - place) / STEPS for place in places]),
+        lambda p: (1.0 - p) * upper - p * rest,
+        lambda p: (math.sqrt(grown * min(private, p * (1.0 - p))), [(p - place) / STEPS for place in places]),
         lambda p: (skewed * max(p, 1.0 - p),) * 2,
         law, level, share, n,
     )  # fmt: skip
@@ -295,29 +321,28 @@ def _of_private_group(
 
 
 def _inverted(
-    score: Callable[[Any], Any], error: Callable[[Any], Any], skew: Callable[[Any], Any], law: NoiseLaw, level: float,
-    share: float, size: float,
+    score: Callable[[float], float], error: Callable[[float], tuple[float, list[float]]],
+    skew: Callable[[float], tuple[float, float]], law: NoiseLaw, level: float, share: float, size: float,
 ) -> Ends:  # fmt: skip
     """The p in [0, 1] whose score lies within its error: ``score`` falls in p, and is about size·(share − p)."""
+    tail = (1.0 - level) / 2.0
 
-    def inside(p: float, sign: float) -> float:
-        sampling, factors = error(np.float64(p))
-        q = law.quantile(level, [float(factor) for factor in factors], float(sampling))
+    def refused(p: float, sign: float) -> float:
+        """Above 0 where a score so far out has less than α/2."""
+        sampling, factors = error(p)
         below, above = skew(p)
-        return float(float(score(p)) * sign - q - (below if sign < 0 else above))
+        return tail - float(law.beyond(score(p) * sign - (below if sign < 0 else above), factors, sampling))
 
     def end(sign: float) -> float:
         """The outermost p on this side that is not refused."""
-        found = [p for p in (GRID[::40] if sign > 0 else GRID[::-40]) if inside(float(p), sign * 1.0) <= 0.0]
-        if not found:
+        inner = next((p for p in GRID[:: int(sign)] if refused(p, sign) <= 0.0), None)
+        if inner is None:
             return 1.0 if sign > 0 else 0.0
-        inner = float(found[0])
-        outer = inner - sign * 40 / (len(GRID) - 1)
+        outer = inner - sign * GRID[1]
         if not 0.0 <= outer <= 1.0:
             return inner
-        return float(optimize.brentq(lambda p: inside(p, sign), min(inner, outer), max(inner, outer), xtol=1e-10))
+        return float(optimize.brentq(refused, min(inner, outer), max(inner, outer), args=(sign,), xtol=1e-10))
 
     low, high = end(1.0), end(-1.0)
-    p = min(max(share, 0.0), 1.0)
-    sampling, factors = error(np.float64(p))
-    return low, high, float(sampling) / size, law.deviation([float(factor) for factor in factors]) / size
+    sampling, factors = error(min(max(share, 0.0), 1.0))
+    return low, high, sampling / size, law.deviation(factors) / size
