@@ -1,266 +1,281 @@
-"""Does a plan's expected error come true, and does ``mechanism="auto"`` pick well? Twenty public settings, every mechanism.
+"""Does the error that a plan prints come true? Its range over designs beside what fits of real tables and simulated data do.
 
-Data sets are simulated from each setting's reference design, the one the plan is made for. Noisy-gradient draws, closed
-forms and candidates that take less than a second are the library's own. Exact-draw rules are judged by the law their
-theorem is about, drawn by a long Metropolis chain, and so are larger sets of candidates (a finite selection tends to
-that law); the first rows of the table show the library's own chains beside it.
+    python benchmarks/plan_accuracy.py [--fits 40] [--only abalone uniform]      # ten minutes on two cores
 
-Contract: every expected error of a logistic or linear plan within 20 % of the simulated one, and the error of the
-mechanism that "auto" picks at most 1.3 times the smallest of all proven ones. Ends with 1 if that is missed. Writes
-benchmarks/results/plan_accuracy.md; ten minutes on two idle cores.
+For each row a question is put as a person would, with public bounds and nothing else declared, and ``auto`` answers with a plan
+and a range, "Expected error per coefficient: … to …". Then fits of that plan are made on fresh samples, by the program of a
+release (NumPy's generator for OpenDP's): real tables are populations of which n records are drawn with replacement, designs are
+simulated. The realised error is the root mean squared distance, over samples and coefficients of columns scaled to [−1, 1] and
+the intercept, from what the loss gives on the whole table without privacy, or from the truth.
 
-    python benchmarks/plan_accuracy.py [--data-sets 60] [--settings 20]
+Below, what ``auto`` takes under Gaussian budgets, where it ranks by expected error: expected beside realised in the reference
+design, for what it takes and for the next two. Writes benchmarks/results/plan_accuracy.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
+import csv
+import gzip
 import math
-import multiprocessing
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy import optimize
+
+sys.path.insert(0, str(Path(__file__).parent / "peers"))
+import fit_coverage
+from tables import DELTA, EPSILONS, FOLDER, scaled, tables
 
 import onedraw as od
-from onedraw.mechanisms import Candidates, NoisyGradient
-from onedraw.mechanisms.candidate_plan import shares
-from onedraw.planning import Choice, Regression, choose
-from onedraw.planning.design import Design, design_of
-from onedraw.planning.expectation import simulated_draws
-from onedraw.planning.moments import moments_of
+from onedraw.models import losses
+from onedraw.planning import Regression, choose
+from onedraw.planning.expectation import simulated_error
+from onedraw.samplers.fit_many import fit_many
 
 RESULT = Path(__file__).parent / "results" / "plan_accuracy.md"
-DELTA = 1e-6
-MOVES = 200
-"""Metropolis moves of a chain that starts at the truth, where its target is."""
+SIMULATED = ("uniform", "skewed", "heavy", "off-centre", "rare 0.05")
+SIZES = (1000, 8000)
+ADULT = {"age": (15, 95), "education_num": (1, 16), "hours_per_week": (0, 100), "capital_gain": (0, 1e5), "capital_loss": (0, 5000)}  # fmt: skip
+"""The number columns of a census table: two of them are 0 for nearly everybody."""
 
-MOST_RECORDS = 400_000
-"""Simulated for one figure by such chains; at least 20 data sets."""
-
-WITHIN, FACTOR = 0.20, 1.3
-ERRORS_OF_SIMULATION = 2.0
-"""A figure counts as missed if it is, by as many standard errors of the simulation."""
+MANY_ROWS = 400_000
+"""Records fitted for one row of the table, at most; at least ten fits."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    question: Regression
+class Population:
+    """What a row is about: a kind of regression, n, what is declared, and where samples and the truth come from."""
+
+    name: str
+    kind: str
     n: int
-    epsilon: float
+    columns: int
+    declared: dict
+    truth: np.ndarray
+    sample: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
 
     @property
-    def name(self) -> str:
-        bound = "box" if self.question.bounds is not None else "ball"
-        return f"{self.question.kind}, d = {self.question.features}, {bound}"
+    def question(self) -> Regression:
+        return Regression(self.kind, self.columns, bounds=(-1.0, 1.0), **self.declared)
 
 
-BOX, BALL = {"bounds": (0.0, 1.0)}, {"data_norm": 1.0}
+# ── real tables ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def logistic(features: int, **options) -> Regression:
-    return Regression("logistic", features, **options)
-
-
-def linear(features: int, **options) -> Regression:
-    return Regression("linear", features, response_bound=4.0, **options)
-
-
-SETTINGS = (
-    Setting(logistic(2, **BOX), 500, 0.5), Setting(logistic(2, **BOX), 2000, 1.0), Setting(logistic(2, **BALL), 500, 5.0),
-    Setting(logistic(3, **BOX), 1000, 1.0), Setting(logistic(3, **BALL), 5000, 0.5), Setting(logistic(5, **BOX), 500, 1.0),
-    Setting(logistic(5, **BOX), 5000, 2.0), Setting(logistic(5, **BALL), 2000, 5.0),
-    Setting(logistic(10, **BOX), 1000, 0.5), Setting(logistic(10, **BOX), 5000, 1.0),
-    Setting(logistic(10, **BALL), 2000, 1.0), Setting(logistic(10, **BALL), 20_000, 1.0),
-    Setting(linear(2, **BOX), 500, 0.5), Setting(linear(2, **BALL), 2000, 1.0), Setting(linear(3, **BOX), 500, 5.0),
-    Setting(linear(5, **BOX), 1000, 1.0), Setting(linear(5, **BALL), 5000, 0.5), Setting(linear(5, **BOX), 5000, 2.0),
-    Setting(linear(10, **BOX), 1000, 1.0), Setting(linear(10, **BALL), 20_000, 1.0),
-)  # fmt: skip
-
-
-# ── simulation ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Simulated:
-    error: float
-    uncertainty: float
-    """Its standard error, relatively."""
-
-
-def simulate(choice: Choice, design: Design, data_sets: int, generator, *, own: bool = False) -> Simulated:
-    """The error of the mechanism on simulated data sets; by the library's own sampler where asked or where it is quick."""
-    plan = choice.plan
-    quick = (
-        choice.seconds < 1.0 if isinstance(plan.mechanism, Candidates) else isinstance(plan.mechanism, NoisyGradient)
-    )
-    by_library = own or quick or plan.closed_form
-    count = data_sets if by_library else min(data_sets, max(20, MOST_RECORDS // plan.n))
-    truths = design.parameters(generator, count)
-    if by_library:
-        sampler, _ = od.samplers.default_sampler(plan)
-        draws = np.array([simulated_draws(plan, design, theta, generator, sampler)[0] for theta in truths])
-    else:
-        draws = by_law(plan, design, truths, generator)
-    squares = ((draws - truths) ** 2).mean(axis=1)
-    error = math.sqrt(squares.mean())
-    return Simulated(error, float(squares.std() / math.sqrt(count) / (2 * squares.mean())))
-
-
-def by_law(plan, design: Design, truths: np.ndarray, generator) -> np.ndarray:
-    """One draw a data set from the posterior, or the weighted mean of one a round."""
-    rounds = shares(int(plan.parameters["rounds"])) if isinstance(plan.mechanism, Candidates) else (1,)
-    expected, draws = moments_of(plan, design).information.mean(axis=0), []
-    for theta in truths:
-        data = design.data_set(theta, plan.n, generator)
-        picks = [
-            metropolis(plan, data, float(part) * plan.parameters["weight"], theta, expected, generator)
-            for part in rounds
-        ]
-        draws.append(np.average(picks, axis=0, weights=[float(part) for part in rounds]))
-    return np.array(draws)
-
-
-def metropolis(plan, data, weight: float, start: np.ndarray, expected: np.ndarray, generator) -> np.ndarray:
-    """The last of many random-walk moves, shaped by the curvature that the plan expects."""
-    model = plan.model
-    precision, location = model.prior.precision(model.dimension), model.prior.location(model.dimension)
-    radius, beta = model.prior.radius or math.inf, plan.parameters.get("beta")
-
-    def log_density(theta: np.ndarray) -> float:
-        if theta @ theta > radius**2:
-            return -math.inf
-        if beta is None:
-            loss = float(np.sum(model.kernel.value(data.X @ theta, data.y)))
+def real_tables() -> Iterator[Population]:
+    for table in tables():
+        X = scaled(table)
+        if table.response is None:
+            yield population(table.name, X, 2.0 * table.y - 1.0, None)
         else:
-            margins = data.y * (data.X @ theta)
-            log_p = -np.logaddexp(0.0, -margins)
-            power = np.exp((beta - 1.0) * log_p)
-            p, q = np.exp(log_p), np.exp(beta * (log_p - margins))
-            loss = float(np.sum(-power / (beta - 1.0) + (p * power + q) / beta))
-        return -weight * loss - 0.5 * float(precision @ (theta - location) ** 2)
-
-    curvature = plan.n * weight * expected + np.diag(precision)
-    root = 2.4 / math.sqrt(len(start)) * np.linalg.cholesky(np.linalg.inv(curvature))
-    theta = start * min(1.0, 0.9 * radius / (np.linalg.norm(start) + 1e-12))
-    level = log_density(theta)
-    for _ in range(MOVES):
-        proposal = theta + root @ generator.standard_normal(len(theta))
-        proposed = log_density(proposal)
-        if generator.exponential() >= level - proposed:
-            theta, level = proposal, proposed
-    return theta
+            low, high = table.response
+            yield population(table.name, X, table.y - (low + high) / 2, (high - low) / 2)
+    with gzip.open(FOLDER / "adult_train.csv.gz", "rt", encoding="utf-8") as packed:
+        rows = list(csv.DictReader(packed))
+    ends = np.array(list(ADULT.values()), dtype=float)
+    X = np.clip(np.array([[float(row[name]) for name in ADULT] for row in rows]), *ends.T)
+    y = np.array([1.0 if row["income"].strip().startswith(">50K") else -1.0 for row in rows])
+    yield population("adult, numbers", (X - ends.mean(axis=1)) / np.diff(ends, axis=1)[:, 0] * 2.0, y, None)
 
 
-# ── the table ──────────────────────────────────────────────────────────────────────────────────────────────
+def population(name: str, X: np.ndarray, y: np.ndarray, bound: float | None) -> Population:
+    """A table to draw records from; labels are −1 and +1, numbers are about the middle of their range."""
+
+    def sample(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        chosen = generator.integers(len(y), size=len(y))
+        return X[chosen], y[chosen]
+
+    kind, declared = ("logistic", {}) if bound is None else ("linear", {"response_bound": bound})
+    return Population(name, kind, len(y), X.shape[1], declared, minimum(X, y, bound), sample)
+
+
+def minimum(X: np.ndarray, y: np.ndarray, bound: float | None) -> np.ndarray:
+    """The unweighted minimum of the fit's loss over the whole table, thresholds in its own residual deviations."""
+    rows = np.column_stack([X, np.ones(len(X))])
+    start, loss = np.linalg.lstsq(rows, y, rcond=None)[0], losses.ExpLinearLoss()
+    if bound is not None:
+        loss = losses.LogCoshLoss(float(np.std(y - rows @ start)))
+    found = optimize.minimize(
+        lambda theta: float(np.mean(loss.value(rows @ theta, y))), start, method="BFGS",
+        jac=lambda theta: rows.T @ loss.slope(rows @ theta, y) / len(y), options={"gtol": 1e-7, "maxiter": 2000},
+    )  # fmt: skip
+    return np.asarray(found.x)
+
+
+# ── simulated designs ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def simulated_designs() -> Iterator[Population]:
+    for kind in ("logistic", "linear"):
+        for name in SIMULATED:
+            for n in SIZES:
+                yield simulated(kind, name, n)
+
+
+def simulated(kind: str, name: str, n: int) -> Population:
+    """The designs of the coverage study; numbers are declared to lie within four deviations of their noise."""
+
+    def sample(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        rows, responses, _ = fit_coverage.simulated(kind, name, generator, n)
+        return rows[:, :-1], np.clip(responses, -bound, bound)
+
+    bound = 4.0 * fit_coverage.NOISE
+    truth = fit_coverage.simulated(kind, name, np.random.default_rng(0), 10)[2]
+    return Population(name, kind, n, len(truth) - 1, {} if kind == "logistic" else {"response_bound": bound}, truth, sample)  # fmt: skip
+
+
+# ── a row ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class Row:
-    setting: Setting
-    choices: list[Choice]
-    found: list[Simulated]
-
-    @classmethod
-    def measure(cls, setting: Setting, data_sets: int) -> Row:
-        generator = np.random.default_rng(SETTINGS.index(setting))
-        question = setting.question
-        found = choose(question, od.ApproxDP(setting.epsilon, DELTA), n=setting.n)
-        choices = list(found.eligible)
-        design = design_of(choices[0].plan, effect=question.expected_effect, noise=question.unit)
-        return cls(setting, choices, [simulate(choice, design, data_sets, generator) for choice in choices])
+    population: Population
+    epsilon: float
+    name: str
+    low: float
+    high: float
+    realised: float
+    uncertainty: float
+    """The standard error of ``realised``, relatively."""
 
     @property
-    def ratio(self) -> float:
-        return self.found[0].error / min(found.error for found in self.found)
-
-    @property
-    def picks_well(self) -> bool:
-        best = min(self.found, key=lambda found: found.error)
-        slack = 1.0 + ERRORS_OF_SIMULATION * math.hypot(best.uncertainty, self.found[0].uncertainty)
-        return self.ratio <= FACTOR * slack
-
-    def misses(self) -> list[str]:
-        return [
-            choice.name
-            for choice, found in zip(self.choices, self.found, strict=True)
-            if abs(choice.expected.private / found.error - 1.0) > WITHIN + ERRORS_OF_SIMULATION * found.uncertainty
-        ]
+    def factor(self) -> float:
+        """1 inside the printed range, two standard errors of the simulation allowed; how many times outside otherwise."""
+        found = max(self.realised / self.high, self.low / self.realised)
+        return found if found > 1.0 + 2.0 * self.uncertainty else 1.0
 
     @property
     def text(self) -> str:
-        parts = [
-            f"{choice.name} {choice.expected.private:.3f}/{found.error:.3f}"
-            for choice, found in zip(self.choices, self.found, strict=True)
-        ]
-        head = f"| {self.setting.name} | {self.setting.n:,} | {self.setting.epsilon:g} | "
-        return head + f"**{parts[0]}** | {', '.join(parts[1:])} | {self.ratio:.2f} |"
+        one = self.population
+        side = "inside" if self.factor == 1.0 else f"{self.factor:.2f} × {'above' if self.realised > self.high else 'below'}"  # fmt: skip
+        return (
+            f"| {one.name} | {one.kind} | {one.n:,} | {one.columns} | {self.epsilon:g} | {self.name} | "
+            f"{self.low:.3g} to {self.high:.3g} | {self.realised:.3g} ± {self.realised * self.uncertainty:.1g} | {side} |"
+        )
 
 
-HEAD = """# Expected errors beside simulated ones
+def measured_row(one: Population, epsilon: float, fits: int) -> Row:
+    found = choose(one.question, od.ApproxDP(epsilon, DELTA), n=one.n)
+    plan, errors = found.best, [design.expected.private for design in found.eligible[0].designs]
+    fits = max(10, min(fits, MANY_ROWS // one.n))
+    generator = np.random.default_rng([one.n, round(10 * epsilon), *map(ord, one.name)])
+    squares = []
+    for seed in range(fits):
+        X, y = one.sample(generator)
+        published = fit_many(plan, X[None], labelled(plan, y)[None], [seed])
+        parts = {name: value[0] for name, value in vars(published).items() if value is not None}
+        estimate = plan.mechanism.result(plan, parts).estimate
+        squares.append(np.mean((estimate - one.truth) ** 2))
+    what = ("pure " if plan.parameters["pure"] else "") + ("measured" if plan.parameters["moments_noise"] else "as declared")  # fmt: skip
+    uncertainty = float(np.std(squares, ddof=1) / math.sqrt(fits) / (2.0 * np.mean(squares)))
+    return Row(one, epsilon, what, min(errors), max(errors), math.sqrt(np.mean(squares)), uncertainty)
 
-Root mean squared error per coefficient of one draw, expected/simulated, δ = {delta:g}; at most {data_sets} data sets a figure,
-whose standard error is 2 to 6 % of it. Bold: what "auto" picks; last column: its simulated error over the smallest of all proven
-mechanisms. Written by `benchmarks/plan_accuracy.py`.
 
-| setting | n | ε | picked | the others | ratio |
-| --- | ---: | ---: | --- | --- | ---: |
+def labelled(plan, y: np.ndarray) -> np.ndarray:
+    """Responses as the model reads them: its labels are 0 and 1."""
+    return (y + 1.0) / 2.0 if hasattr(plan.model, "classes") else y
+
+
+# ── budgets that no fit keeps ────────────────────────────────────────────────────────────────────────────────────
+
+RANKED = [
+    (Regression(kind, columns, bounds=(0.0, 1.0), **declared), n, mu)
+    for kind, declared in (("logistic", {}), ("linear", {"response_bound": 4.0}))
+    for columns, n in ((4, 600), (4, 8000), (10, 4000))
+    for mu in (0.15, 1.0)
+]
+QUICK = 1.0
+"""Seconds of a draw that is simulated; chains that take longer are left out."""
+
+
+def ranked_row(question: Regression, n: int, mu: float, data_sets: int) -> tuple[str, list[float]]:
+    """(line of the table, expected over realised): what "auto" takes first, and the next two that are quick."""
+    found = choose(question, od.GaussianDP(mu), n=n)
+    sizes, parts, ratios = {"effect": question.expected_effect, "noise": question.unit}, [], []
+    for choice in [choice for choice in found.eligible if choice.seconds < QUICK][:3]:
+        generator = np.random.default_rng(n)
+        realised = simulated_error(choice.plan, data_sets=data_sets, generator=generator, **sizes).private
+        parts.append(f"{choice.name} {choice.expected.private:.3f}/{realised:.3f}")
+        ratios.append(choice.expected.private / realised)
+    head = f"| {question.kind} | {n:,} | {question.features} | {mu:g} | **{parts[0]}** | "
+    return head + f"{', '.join(parts[1:])} |", ratios
+
+
+# ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+HEAD = """# Plan and outcome
+
+Root mean squared errors per coefficient of columns scaled to [−1, 1], δ = {delta:g}: the range that a plan prints before any record is read, and
+what fits of that plan did, ± the standard error of the study (at most {fits} fits a row). Real tables are populations of which as many
+records as they have are drawn with replacement; their truth is what the loss gives on the whole table without privacy. A row is
+inside its range if it is within two standard errors of it. Written by `benchmarks/plan_accuracy.py`.
+
+| records | kind | n | columns | ε | columns are taken as | printed range | realised | |
+| --- | --- | ---: | ---: | ---: | --- | --- | ---: | --- |
+"""
+SECOND = """## Where no fit keeps the budget: expected/realised in the reference design
+
+GaussianDP(μ). Bold: what `auto` takes; then the next two whose draws take less than a second.
+
+| kind | n | columns | μ | taken | the next |
+| --- | ---: | ---: | ---: | --- | --- |
 """
 
 
-def own_samplers(data_sets: int) -> list[str]:
-    """The law of exact-draw rules by Metropolis, beside the library's own chains."""
-    lines = ["## Metropolis beside the library's own chains", "", "| setting | mechanism | expected | law | own chain |",
-             "| --- | --- | ---: | ---: | ---: |"]  # fmt: skip
-    for setting in (SETTINGS[1], SETTINGS[15]):
-        generator, question = np.random.default_rng(7), setting.question
-        for choice in choose(question, od.ApproxDP(setting.epsilon, DELTA), n=setting.n).eligible:
-            if not choice.name.startswith("gdp"):
-                continue
-            design = design_of(choice.plan, effect=question.expected_effect, noise=question.unit)
-            law, own = (simulate(choice, design, 2 * data_sets, generator, own=flag) for flag in (False, True))
-            lines.append(
-                f"| {setting.name}, n = {setting.n:,} | {choice.name} | {choice.expected.private:.3f} | {law.error:.3f} | "
-                f"{own.error:.3f} |"
-            )
-    return lines
+def verdict(rows: list[Row]) -> str:
+    outside = [row for row in rows if row.factor > 1.0]
+    names = ", ".join(f"{row.population.name} (ε = {row.epsilon:g}) {row.factor:.2g}" for row in outside)
+    real = [row for row in rows if row.population.name not in SIMULATED]
+    inside = sum(row.factor == 1.0 for row in real)
+    return (
+        f"{len(rows) - len(outside)} of {len(rows)} rows are inside, of real tables {inside} of {len(real)}. Outside, times the nearer end of the "
+        f"range: {names or 'none'}."
+    )
+
+
+WHY = """Where it is far outside no range would help. Banknote's classes can nearly be told apart, so that its best coefficients are near
+infinity (log-odds of standard deviation 25); in vertebral one column is the sum of two others, so that single coefficients are
+not defined. Abalone's columns are sizes and weights of one animal (correlations to 0.99, where a plan assumes at most 0.9), and in adult
+two columns are 0 for nine records of ten and say much about the rest. What was published tells so: coefficients about which it
+says too little are refused an interval."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-sets", type=int, default=60)
-    parser.add_argument("--settings", type=int, default=len(SETTINGS))
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--fits", type=int, default=40)
+    parser.add_argument("--only", nargs="*", help="rows whose name begins so; nothing is written")
     arguments = parser.parse_args()
     start, rows = time.perf_counter(), []
-    wanted = SETTINGS[: arguments.settings]
-    with concurrent.futures.ProcessPoolExecutor(
-        arguments.workers, mp_context=multiprocessing.get_context("spawn")
-    ) as pool:
-        for row in pool.map(Row.measure, wanted, [arguments.data_sets] * len(wanted)):
-            rows.append(row)
-            print(row.text, flush=True)
-    misses = [f"{row.setting.name}, n = {row.setting.n:,}: {', '.join(row.misses())}" for row in rows if row.misses()]
-    poor = [f"{row.setting.name}, n = {row.setting.n:,} ({row.ratio:.2f})" for row in rows if not row.picks_well]
-    ratios = [
-        choice.expected.private / found.error
-        for row in rows
-        for choice, found in zip(row.choices, row.found, strict=True)
+    for one in (*real_tables(), *simulated_designs()):
+        if arguments.only is None or any(one.name.startswith(name) for name in arguments.only):
+            for epsilon in EPSILONS:
+                rows.append(measured_row(one, epsilon, arguments.fits))
+                print(rows[-1].text, flush=True)
+    if arguments.only is not None:
+        return
+    lines, ratios = [], []
+    for setting in RANKED:
+        line, found = ranked_row(*setting, arguments.fits)
+        print(line, flush=True)
+        lines.append(line)
+        ratios += found
+    closing = f"{len(ratios)} figures: expected over realised between {min(ratios):.2f} and {max(ratios):.2f}."
+    text = [
+        HEAD.format(delta=DELTA, fits=arguments.fits) + "\n".join(row.text for row in rows),
+        "",
+        verdict(rows),
+        "",
+        WHY,
+        "",
     ]
-    verdict = [
-        f"{len(ratios)} figures: expected over simulated between {min(ratios):.2f} and {max(ratios):.2f}; more than 20 % off: "
-        f"{'; '.join(misses) or 'none'}.",
-        f"Largest ratio of what auto picks to the best: {max(row.ratio for row in rows):.2f}; above 1.3: {'; '.join(poor) or 'none'}.",
-    ]
-    text = HEAD.format(delta=DELTA, data_sets=arguments.data_sets) + "\n".join(row.text for row in rows)
-    parts = [text, "", *verdict, "", *own_samplers(arguments.data_sets), ""]
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text("\n".join(parts), encoding="utf-8")
-    print("\n".join(verdict), f"\nwritten to {RESULT.name}, {time.perf_counter() - start:.0f} s")
-    sys.exit(1 if misses or poor else 0)
+    text += [SECOND + "\n".join(lines), "", closing, ""]
+    RESULT.write_text("\n".join(text), encoding="utf-8")
+    print(verdict(rows), closing, f"written to {RESULT.name}, {time.perf_counter() - start:.0f} s", sep="\n")
 
 
 if __name__ == "__main__":

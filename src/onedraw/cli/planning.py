@@ -185,8 +185,9 @@ def described(choice: Any) -> dict[str, Any]:
         "rmse_without_privacy": known(choice.expected.sampling), "bias": known(choice.expected.bias),
         "seconds": known(choice.seconds), "plan_digest": choice.plan.digest,
         "designs": [
-            {"filled": design.filled, "correlation": design.correlation, "expected_rmse": design.expected.private,
-             "rmse_without_privacy": design.expected.sampling} for design in choice.designs
+            {"filled": design.filled, "correlation": design.correlation, "stronger_effects": design.stronger,
+             "expected_rmse": design.expected.private, "rmse_without_privacy": design.expected.sampling}
+            for design in choice.designs
         ],
     }  # fmt: skip
 
@@ -340,9 +341,10 @@ def show_designs(row: dict[str, Any]) -> None:
     """What a fit may be expected to be off by, over designs that nobody has looked at."""
     if row["designs"]:
         show_table(
-            f"{row['mechanism']}: the error depends on what the columns are like", ["columns use", "correlation", "expected error", "without privacy"],
-            [["all of their range" if design["filled"] == 1.0 else "a third of it", f"{design['correlation']:g}", number(design["expected_rmse"]),
-              number(design["rmse_without_privacy"])] for design in row["designs"]],
+            f"{row['mechanism']}: the error depends on what the columns are like", ["columns use", "correlation", "effects", "expected error", "without privacy"],
+            [["all of their range" if design["filled"] == 1.0 else "a third of it", f"{design['correlation']:g}",
+              "strong" if design["stronger_effects"] else "usual", number(design["expected_rmse"]), number(design["rmse_without_privacy"])]
+             for design in row["designs"]],
         )  # fmt: skip
 
 

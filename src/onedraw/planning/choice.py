@@ -101,13 +101,14 @@ class Choices:
 
         It is the plan's. A fit that was made has standard errors of its own, and they replace it.
         """
-        first, *_, last = self.eligible[0].designs or (None, None)
-        if first is None or last is None:
+        designs = self.eligible[0].designs
+        if not designs:
             return ""
-        errors = [design.expected.private for design in self.eligible[0].designs]
+        first, *_, last = sorted(designs, key=lambda design: design.expected.private)
         return (
-            f"Expected error per coefficient: {min(errors):.3g} ({first.words}) to {max(errors):.3g} ({last.words}); without "
-            f"privacy {first.expected.sampling:.3g} to {last.expected.sampling:.3g}. Predicted before any record was read."
+            f"Expected error per coefficient: {first.expected.private:.3g} ({first.words}) to {last.expected.private:.3g} "
+            f"({last.words}); without privacy {first.expected.sampling:.3g} to {last.expected.sampling:.3g}. Predicted before "
+            "any record was read; columns that nearly repeat each other, or hardly ever vary, have more."
         )
 
     def __repr__(self) -> str:
@@ -203,7 +204,8 @@ def _fit(question: Regression, budget: Promise, n: int, draws: int, records_per_
 def _fit_choice(question: Regression, variant: Variant, plan: Plan) -> Choice:
     sampler, _ = samplers.default_sampler(plan)
     promise_of(plan, sampler.exactness(plan))
-    designs = expected_fit_errors(plan, effect=question.expected_effect, noise=question.unit)
+    sizes = {"effect": question.expected_effect, "noise": question.unit}
+    designs = expected_fit_errors(plan, **sizes, declared=question.effect is not None)
     return Choice(plan, designs[0].expected, variant.name, estimated_seconds(plan, sampler), designs)
 
 

@@ -36,11 +36,9 @@ from onedraw.models import (
 from onedraw.models.features import Features
 from onedraw.models.row_model import RowModel
 
+from .coordinates import Directions
 from .design import Design, design_of
 from .moments import estimands, moments_of
-
-FILLED = 1.0 / 3.0
-"""The variance of a column that fills [−1, 1] evenly."""
 
 SIMULATIONS = 400
 PUBLIC_SEED = 20170704  # a simulation of public numbers: the seed protects nothing and makes plans reproducible
@@ -91,21 +89,20 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
 
 
 def _in_measured_coordinates(plan: Plan, design: Design) -> Expectation:
-    """The inner draw's errors where columns fill their ranges evenly: a column's coefficient is then √3 times as large as
-    its direction's, which has variance 1; of numbers both are in units of a residual."""
+    """The inner draw's errors where columns fill their ranges evenly and do not go together: a column's coefficient is as much
+    larger than its direction's as the direction is expected to be stretched."""
     assert isinstance(plan.mechanism, Measured)
-    within, model = plan.mechanism.inner(plan), plan.model
-    unit = design.noise if plan.parameters["row_bound"] and design.numeric else 1.0
-    variance = 1.0 if plan.parameters["moments_noise"] else FILLED
-    features = Features(
-        model.features.count, math.sqrt(variance * model.features.count), intercept=model.features.intercept
-    )
-    found = moments_of(within, Design(features, design.effect / unit, design.noise / unit, numeric=design.numeric))
-    if found is None:
-        return UNKNOWN
-    columns, one = features.count, float(features.intercept)
-    stretch = unit * math.sqrt((columns * variance / FILLED + one) / (columns + one))
-    return Expectation(*(stretch * error for error in found.errors(plan.draws)))
+    within, problem = plan.mechanism.inner(plan), plan.mechanism.problem(plan)
+    along = Directions.expected(problem, effect=design.effect, noise=design.noise)
+    stretched, columns, one = float(along.stretched[1]), problem.layout.columns, problem.layout.intercept
+    features = Features(columns, math.sqrt(float(along.variance[1]) * stretched * columns), intercept=one)
+    larger, squares = np.sqrt([stretched] * columns + [1.0] * one), np.zeros(3)
+    for mass, unit in along.units:
+        found = moments_of(within, Design(features, design.effect / unit, design.noise / unit, numeric=design.numeric))
+        if found is None:
+            return UNKNOWN
+        squares += mass * np.square(found.errors(plan.draws, unit * larger))
+    return Expectation(*np.sqrt(squares).tolist())
 
 
 def simulated_error(

@@ -1,14 +1,12 @@
 """How good will a fit be? From public numbers, for several designs, because its error depends on the columns.
 
-In measured coordinates every direction has unit variance, information H and variability K a record; the noise σ and the
-ridge Λ of the plan add to them (mathematics-3 §3). A coefficient of a column scaled to [−1, 1] then has the variance of a
-direction times (C⁻¹)_jj, C the columns' covariance: the wider a column spreads and the less it goes with others, the
-better. `DESIGNS` are those a plan speaks of; the first is the reference design of all mechanisms.
+A fit stretches each direction of its columns, of variance λ, by w (`coordinates`): there a record adds H·λw² to the information
+and K·λw² to the variability, and noise σ, ω and ridge Λ are the plan's (mathematics-3 §3). `DESIGNS` are those a plan speaks
+of: the wider columns spread, the less they go together and the weaker their effects, the better.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +16,18 @@ from scipy import special
 from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models.fit_classes import ClassLoss
 from onedraw.models.fit_losses import FitLoss
+from onedraw.models.fit_target import FitProblem
 from onedraw.models.noise_law import deviation
 
+from .coordinates import Directions
 from .expectation import Expectation
 
 DESIGNS = tuple((filled, correlation) for filled in (1.0, 1.0 / 3.0) for correlation in (0.0, 0.5, 0.9))
 """(share of their declared range that columns fill, correlation of any two of them)."""
 
-KEPT = 0.9
-"""The average Mallows weight of rows in a usual design."""
+STRONGER = 3.0
+"""Effects may be as much stronger than the usual ones, unless the caller declared them: log-odds of standard deviation 3 leave a
+record half the information, and a ridge that is not taken back pulls three times as far."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,23 @@ class DesignError:
     filled: float
     correlation: float
     expected: Expectation
+    stronger: bool = False
 
     @property
     def words(self) -> str:
         share = "all" if self.filled == 1.0 else "a third"
-        return f"columns that fill {share} of their range, correlation {self.correlation:g}"
+        strong = ", strong effects" if self.stronger else ""
+        return f"columns that fill {share} of their range, correlation {self.correlation:g}{strong}"
 
 
-def expected_fit_errors(plan: Plan, *, effect: float, noise: float) -> tuple[DesignError, ...]:
-    """For every design; sizes in units of the response for numbers, of log-odds for classes."""
-    return tuple(DesignError(*design, _expected(plan, *design, effect, noise)) for design in DESIGNS)
+def expected_fit_errors(plan: Plan, *, effect: float, noise: float, declared: bool = True) -> tuple[DesignError, ...]:
+    """For every design, and the last one once more with strong effects unless they were ``declared``; sizes in units of the
+    response for numbers, of log-odds for classes."""
+    found = [DesignError(*design, _expected(plan, *design, effect, noise)) for design in DESIGNS]
+    if not declared:
+        worst = _expected(plan, *DESIGNS[-1], STRONGER * effect, noise)
+        found.append(DesignError(*DESIGNS[-1], worst, stronger=True))
+    return tuple(found)
 
 
 def expected_fit_error(plan: Plan, *, effect: float, noise: float) -> Expectation:
@@ -56,35 +64,35 @@ def expected_fit_error(plan: Plan, *, effect: float, noise: float) -> Expectatio
 def _expected(plan: Plan, filled: float, correlation: float, effect: float, noise: float) -> Expectation:
     assert isinstance(plan.mechanism, PerturbedMode)
     problem = plan.mechanism.problem(plan)
-    columns, numbers = problem.layout.columns, problem.numbers
-    unit = noise if problem.loss.unit == "measured" else 1.0
-    information, variability, best = per_record(problem.loss, effect / unit)
-    spread = filled**2 / 3.0
-    inverse = _inverse_diagonal(columns, spread, correlation)
-    scale = (
-        1.0 if numbers["moments_noise"] else spread * (1.0 - correlation)
-    )  # unmeasured: the weakest direction's variance
-    curved = KEPT * plan.n * information * scale
-    spread_of_mode = deviation(numbers["mode_noise"], problem.size, pure=problem.pure)
-    noisy = spread_of_mode**2 + numbers["closing_noise"] ** 2 * (curved + numbers["ridge"]) ** 2
-    pull = 0.0 if numbers["information_noise"] else numbers["ridge"]
-    variance = (KEPT * plan.n * variability * scale + noisy) / (curved + pull) ** 2
-    bias = pull / (curved + pull) * effect / unit / math.sqrt(columns)
-    per_coefficient = inverse if numbers["moments_noise"] else 1.0
-    private = math.sqrt((columns * (variance + bias**2) * per_coefficient + variance) / (columns + 1.0))
-    sampling = math.sqrt((columns * inverse + 1.0) / (columns + 1.0) / (plan.n * best))
-    return Expectation(unit * private, unit * sampling, unit * bias * math.sqrt(per_coefficient))
+    along = Directions.expected(problem, effect=effect, noise=noise, filled=filled, correlation=correlation)
+    masses, parts = zip(
+        *((mass, _squares(problem, along, effect, noise, unit)) for mass, unit in along.units), strict=True
+    )
+    ball = problem.layout.ball or 1.0
+    return Expectation(*(np.sqrt(np.array(masses) @ np.array(parts)) / ball).tolist())
 
 
-def _inverse_diagonal(columns: int, spread: float, correlation: float) -> float:
-    """(C⁻¹)_jj of equally correlated columns of variance ``spread``."""
-    if columns == 1:
-        return 1.0 / spread
-    return (1.0 + (columns - 2) * correlation) / ((1.0 - correlation) * (1.0 + (columns - 1) * correlation)) / spread
+def _squares(problem: FitProblem, along: Directions, effect: float, noise: float, unit: float) -> tuple[float, float, float]:  # fmt: skip
+    """(of the fit, of the likelihood's estimate, of the bias alone): mean squares per coefficient, responses read in ``unit``."""
+    numbers, size = problem.numbers, problem.size
+    record, pulls, best = per_record(problem.loss, effect / unit, noise / unit)
+    rows = along.kept * problem.n * along.variance * along.stretched
+    information, ridge = rows * record, numbers["ridge"]
+    drowned = deviation(numbers["information_noise"], size * (size + 1) // 2, pure=problem.pure)
+    back = ridge * information / (information**2 + drowned**2) if drowned else 0.0
+    gain = (1.0 + back) / (information + ridge)
+    mode, closing = (deviation(numbers[name], size, pure=problem.pure) for name in ("mode_noise", "closing_noise"))
+    variance = (rows * pulls + mode**2) * gain**2 + (closing * (1.0 + back)) ** 2
+    slopes = along.count[:-1] @ along.variance[:-1]
+    missing = (1.0 - information * gain) ** 2 * (effect / unit) ** 2 / slopes
+    missing[-1] = 0.0  # the design's intercept is 0
+    share = unit**2 * along.count / along.count.sum()
+    plain = 1.0 / (problem.n * best * along.variance)
+    return float(share @ (variance * along.stretched + missing)), float(share @ plain), float(share @ missing)
 
 
-def per_record(loss: FitLoss | ClassLoss, effect: float) -> tuple[float, float, float]:
-    """(H, K, likelihood's information) of a record whose predictor has standard deviation ``effect``, residuals 1."""
+def per_record(loss: FitLoss | ClassLoss, effect: float, residual: float = 1.0) -> tuple[float, float, float]:
+    """(H, K, likelihood's information) of a record whose predictor has standard deviation ``effect``, and its residual too."""
     if isinstance(loss, ClassLoss):
         return _per_record_of_classes(loss, effect)
     nodes, weights = np.polynomial.hermite_e.hermegauss(61)
@@ -101,8 +109,8 @@ def per_record(loss: FitLoss | ClassLoss, effect: float) -> tuple[float, float, 
         rate = np.exp(np.minimum(effect * nodes, 6.0))
         curved = float(weights @ loss.curvature(effect * nodes, 0.0))
         return curved, curved, float(weights @ rate)
-    zero = np.zeros_like(nodes)
-    return float(weights @ loss.curvature(zero, nodes)), float(weights @ loss.slope(zero, nodes) ** 2), 1.0
+    zero, found = np.zeros_like(nodes), residual * nodes
+    return float(weights @ loss.curvature(zero, found)), float(weights @ loss.slope(zero, found) ** 2), residual**-2
 
 
 def _per_record_of_classes(loss: ClassLoss, effect: float) -> tuple[float, float, float]:

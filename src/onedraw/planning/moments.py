@@ -76,18 +76,19 @@ class Moments:
     def bias(self) -> Array:
         return self.mean - self.truth
 
-    def errors(self, draws: int) -> tuple[float, float, float]:
-        """(of the mean of ``draws`` draws, of the plain estimate, of the bias alone): root mean squares per coefficient."""
-        kept = self.varying
-        total = self._variances(self.sampling + self.drawing / draws)
-        bias = (self.bias[:, kept] ** 2).mean()
-        squares = bias + total if self.radius is None else self._squares_on_ball(draws)
-        return math.sqrt(squares), math.sqrt(self._variances(self.plain)), math.sqrt(bias)
+    def errors(self, draws: int, by: Any = 1.0) -> tuple[float, float, float]:
+        """(of the mean of ``draws`` draws, of the plain estimate, of the bias alone): root mean squares per coefficient, each
+        of them times ``by``."""
+        squared = (np.broadcast_to(by, self.truth.shape[1:]) ** 2)[self.varying]
+        total = self._variances(self.sampling + self.drawing / draws, squared)
+        bias = float((self.bias[:, self.varying] ** 2 * squared).mean())
+        squares = bias + total if self.radius is None else self._squares_on_ball(draws, squared)
+        return math.sqrt(squares), math.sqrt(self._variances(self.plain, squared)), math.sqrt(bias)
 
-    def _variances(self, covariances: Array) -> float:
-        return float(np.diagonal(covariances, axis1=1, axis2=2)[:, self.varying].mean())
+    def _variances(self, covariances: Array, squared: Array) -> float:
+        return float((np.diagonal(covariances, axis1=1, axis2=2)[:, self.varying] * squared).mean())
 
-    def _squares_on_ball(self, draws: int) -> float:
+    def _squares_on_ball(self, draws: int, squared: Array) -> float:
         """By simulation, each draw inside the ball."""
         assert self.radius is not None
         generator, count = np.random.default_rng(PUBLIC_SEED), 256
@@ -95,14 +96,14 @@ class Moments:
         for truth, mean, sampling, drawing in zip(self.truth, self.mean, self.sampling, self.drawing, strict=True):
             centres = mean + generator.standard_normal((count, len(mean))) @ _root(sampling).T
             inside = [_on_ball(centres, _root(drawing), self.radius, generator) for _ in range(draws)]
-            squares.append(((np.mean(inside, axis=0) - truth)[:, self.varying] ** 2).mean())
+            squares.append(((np.mean(inside, axis=0) - truth)[:, self.varying] ** 2 * squared).mean())
         return float(np.mean(squares))
 
 
 @lru_cache(maxsize=256)
 def moments_of(plan: Plan, design: Design) -> Moments | None:
     """The moments of one of the plan's draws; None where nothing is known of its loss. Ranking asks for them repeatedly."""
-    loss = _loss_of(plan)
+    loss = _loss_of(plan, design)
     if loss is None or not isinstance(plan.model.prior, Gaussian):
         return _linear_moments(plan, design)
     average = _Average(design, loss)
@@ -114,7 +115,7 @@ def moments_of(plan: Plan, design: Design) -> Moments | None:
 
 def estimands(plan: Plan, design: Design, truths: Array) -> Array:
     """What the plan's loss estimates at each of the design's parameters: themselves, for a consistent loss."""
-    loss = _loss_of(plan)
+    loss = _loss_of(plan, design)
     return truths if loss is None else _Average(design, loss, truths).target()[0]
 
 
@@ -172,7 +173,21 @@ class _NormalBeta:
         return np.asarray(self._level(predictor - response) * (1.0 - (self.beta - 1.0) * ratio) / self.scale**2)
 
 
-def _loss_of(plan: Plan) -> Any:
+@dataclass(frozen=True)
+class _Weighted:
+    """A loss of rows of one length, and so of one weight."""
+
+    of: Any
+    weight: float
+
+    def slope(self, predictor: Array, response: Array) -> Array:
+        return np.asarray(self.weight * self.of.slope(predictor, response))
+
+    def curvature(self, predictor: Array, response: Array) -> Array:
+        return np.asarray(self.weight * self.of.curvature(predictor, response))
+
+
+def _loss_of(plan: Plan, design: Design) -> Any:
     model, numbers = plan.model, plan.parameters
     if "beta" in numbers:
         likelihood = model.likelihood
@@ -184,7 +199,9 @@ def _loss_of(plan: Plan) -> Any:
             return _NormalBeta(numbers["beta"], math.sqrt(likelihood.variance))
         return None
     kernel = model.kernel if isinstance(model, ConvexModel) else None
-    kernel = kernel.of if isinstance(kernel, WeightedLoss) else kernel  # a usual row has weight 1
+    if isinstance(kernel, WeightedLoss):
+        length = design.squared_length + design.features.intercept
+        return _Weighted(kernel.of, min(1.0, model.row_bound**2 / length))
     return kernel if isinstance(kernel, MarginLoss | ResidualLoss) else None
 
 
@@ -233,7 +250,8 @@ class _Average:
     def target(self) -> tuple[Array, Array, Array, Array]:
         """The parameters to be estimated, H and K there, and n times the covariance of the usual estimate."""
         usual = LogisticLoss() if not self.design.numeric else SquaredLoss()
-        consistent = not isinstance(self.loss, HuberisedHingeLoss) and _symmetric(self.loss)
+        plain = self.loss.of if isinstance(self.loss, _Weighted) else self.loss
+        consistent = not isinstance(plain, HuberisedHingeLoss) and _symmetric(plain)
         truth = self.truths if consistent else self._minimum()
         _, information, variability = self.derivatives(truth, None)
         _, hessian, squares = self.derivatives(truth, None, usual if consistent else self.loss)
@@ -312,7 +330,7 @@ class OfRecords(_Average):
     records."""
 
     def __init__(self, plan: Plan, design: Design, data: Encoded) -> None:
-        self.plan, self.design, self.loss = plan, design, _loss_of(plan)
+        self.plan, self.design, self.loss = plan, design, _loss_of(plan, design)
         self.rows, self.truths = data.X, np.zeros((1, data.X.shape[1]))
         self.responses, self.masses = data.y[None, :, None], np.ones((1, len(data.y), 1))
 
