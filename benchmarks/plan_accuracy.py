@@ -239,10 +239,8 @@ def verdict(rows: list[Row]) -> str:
 
 
 WHY = """Where it is far outside no range would help. Banknote's classes can nearly be told apart, so that its best coefficients are near
-infinity (log-odds of standard deviation 25); in vertebral one column is the sum of two others, so that single coefficients are
-not defined. Abalone's columns are sizes and weights of one animal (correlations to 0.99, where a plan assumes at most 0.9), and in adult
-two columns are 0 for nine records of ten and say much about the rest. What was published tells so: coefficients about which it
-says too little are refused an interval."""
+infinity (log-odds of standard deviation 25), and in vertebral one column is the sum of two others, so that single coefficients are
+not defined. What was published tells so: coefficients about which it says too little are refused an interval."""
 
 
 def main() -> None:

@@ -122,7 +122,8 @@ def test_the_choice_of_a_fit_says_what_it_measures_and_what_to_expect_of_which_d
     assert errors_by_design[0] == min(errors_by_design) == found.eligible[0].expected.private
     assert errors_by_design[-1] == max(errors_by_design), "strong effects leave a record less information"
     declared = choose(dataclasses.replace(LOGISTIC, effect=1.0), BUDGET, n=8000).eligible[0].designs
-    assert [design.expected.private for design in declared] == errors_by_design[:-1]
+    assert [design.expected.private for design in declared][:-1] == errors_by_design[:-1]
+    assert errors_by_design[-2] < declared[-1].expected.private < errors_by_design[-1]
     assert "first measures how the columns spread" in found.why
     assert "standard errors" in found.why
     assert f": {errors_by_design[0]:.3g} (columns" in found.expectation

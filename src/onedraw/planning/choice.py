@@ -108,7 +108,7 @@ class Choices:
         return (
             f"Expected error per coefficient: {first.expected.private:.3g} ({first.words}) to {last.expected.private:.3g} "
             f"({last.words}); without privacy {first.expected.sampling:.3g} to {last.expected.sampling:.3g}. Predicted before "
-            "any record was read; columns that nearly repeat each other, or hardly ever vary, have more."
+            "any record was read."
         )
 
     def __repr__(self) -> str:

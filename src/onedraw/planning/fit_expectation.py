@@ -25,9 +25,12 @@ from .expectation import Expectation
 DESIGNS = tuple((filled, correlation) for filled in (1.0, 1.0 / 3.0) for correlation in (0.0, 0.5, 0.9))
 """(share of their declared range that columns fill, correlation of any two of them)."""
 
+HARD = (1.0 / 3.0, 0.98)
+"""… and columns that nearly repeat each other, as sizes and weights of one thing do, …"""
+
 STRONGER = 3.0
-"""Effects may be as much stronger than the usual ones, unless the caller declared them: log-odds of standard deviation 3 leave a
-record half the information, and a ridge that is not taken back pulls three times as far."""
+"""… whose effects are as much stronger than the usual ones, unless the caller declared them: log-odds of standard deviation 3
+leave a record half the information, and a ridge that is not taken back pulls three times as far."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,11 @@ class DesignError:
 
 
 def expected_fit_errors(plan: Plan, *, effect: float, noise: float, declared: bool = True) -> tuple[DesignError, ...]:
-    """For every design, and the last one once more with strong effects unless they were ``declared``; sizes in units of the
-    response for numbers, of log-odds for classes."""
+    """For every design, a hard one last, with strong effects unless they were ``declared``; sizes in units of the response
+    for numbers, of log-odds for classes."""
     found = [DesignError(*design, _expected(plan, *design, effect, noise)) for design in DESIGNS]
-    if not declared:
-        worst = _expected(plan, *DESIGNS[-1], STRONGER * effect, noise)
-        found.append(DesignError(*DESIGNS[-1], worst, stronger=True))
-    return tuple(found)
+    hard = _expected(plan, *HARD, effect if declared else STRONGER * effect, noise)
+    return (*found, DesignError(*HARD, hard, stronger=not declared))
 
 
 def expected_fit_error(plan: Plan, *, effect: float, noise: float) -> Expectation:
