@@ -28,12 +28,17 @@ def test_quartiles_make_a_box_plot(release, hospital):
     assert "No interval" in out
     page = (hospital / "report.html").read_text()
     assert "box plot" in page
+    assert "Inter-quartile range" in page
+    assert "Inter-quartile range" in out
     values = json.loads((hospital / "release.json").read_text())["draw"]["values"][0]
     assert values == sorted(values)
 
 
-def test_counts_have_whole_quantiles(release, hospital):
-    assert release("visits", "quantiles")[0] == 0
+def test_counts_have_whole_quantiles_and_an_inter_quartile_range(release, hospital):
+    code, out, _ = release("visits", "quantiles", report="report.html")
+    assert code == 0
+    assert "an interval of 90 %" in " ".join(out.split())
+    assert "an interval of 90 %" in (hospital / "report.html").read_text()
     values = json.loads((hospital / "release.json").read_text())["draw"]["values"][0]
     assert all(value == int(value) for value in values)
 

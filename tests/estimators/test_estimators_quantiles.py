@@ -27,6 +27,18 @@ def test_quantiles_come_with_intervals_a_range_and_their_rank_error(fitted):
     assert od.verify(model.certificate_)
 
 
+def test_the_inter_quartile_range_has_an_interval_from_those_of_both_quartiles(fitted):
+    model, column = fitted
+    low, high, level = model.iqr_interval_
+    ends = model.conf_int()
+    assert (low, high) == pytest.approx((ends[2, 0] - ends[0, 1], ends[2, 1] - ends[0, 0]))
+    assert level == pytest.approx(0.9)
+    assert low < np.subtract(*np.quantile(column, [0.75, 0.25])) < high
+    few = od.DPQuantile(2.0, quantiles=[0.25, 0.75], bounds=(0, 1000), interval=None, random_state=0).fit(column)
+    assert few.iqr_ > 0.0
+    assert few.iqr_interval_ is None
+
+
 def test_without_an_interval_all_goes_to_the_quantile_and_the_reason_is_said(fitted):
     _, column = fitted
     model = od.DPQuantile(2.0, bounds=(0, 1000), interval=None, random_state=0).fit(column.reshape(-1, 1))

@@ -14,10 +14,10 @@ from onedraw.casebook import quantiles as casebook
 from onedraw.casebook.examination import examine
 from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms import ExponentialQuantiles, plan_from_dict
-from onedraw.mechanisms.exponential_quantiles import ranges_of
-from onedraw.mechanisms.quantile_ends import end_ranks, misses
+from onedraw.mechanisms.exponential_quantiles import SHARE_OF_INTERVALS
 from onedraw.mechanisms.quantile_target import QuantileTarget
-from onedraw.mechanisms.quantile_tree import level_costs, quantile_tree
+from onedraw.mechanisms.quantile_tree import depth_of, quantile_tree
+from onedraw.mechanisms.quantile_widths import end_ranks, ladder, misses
 from onedraw.models import ColumnQuantiles
 from onedraw.samplers import seeded_generator
 from onedraw.samplers.rank_selection import RankSelection
@@ -150,38 +150,67 @@ def test_one_selection_attains_its_promise_and_half_the_sensitivity_is_caught(bu
 def test_charging_several_levels_as_one_is_caught(budget):
     whole = casebook.quantile_cases(budget)[1]
     assert examine(whole).passed
-    levels = len(level_costs(quantile_tree(whole.plan.model.levels)))
+    levels = depth_of(quantile_tree(whole.plan.model.levels))
     assert examine(whole).gap < levels
     assert any(whole.profile(pair, levels).breaks(whole.promise) is not None for pair in whole.pairs)
 
 
-def test_every_end_is_charged_with_what_it_attains():
-    plan = planned((0.5,), 60.0, od.PureDP(6.0), 40, interval=0.9)
-    numbers, model = plan.parameters, plan.model
-    eta = numbers["width_ends"] * 2**20 / 2.0**40
-    for rank in (numbers["lower_rank_1"], plan.n - numbers["upper_rank_1"]):
-        pair = casebook._worst(model, plan.n, rank)
-        laws = [casebook.rank_law([int(x) for x in data], range(61), rank, eta) for data in (pair.first, pair.second)]
-        assert np.abs(np.log(laws[0] / laws[1])).max() == pytest.approx(numbers["epsilon_end"], rel=0.1)
-    assert plan.guarantee.promise.pure_epsilon == pytest.approx(numbers["epsilon_1"] + 2 * numbers["epsilon_end"])
+@pytest.mark.parametrize("levels", [(0.5,), (0.3, 0.6)])
+def test_no_pair_of_small_tables_breaks_the_promise_of_quantiles_and_widths(levels):
+    n, upper = (5, 3) if len(levels) == 1 else (4, 2)
+    plan = planned(levels, float(upper), od.PureDP(30.0), n, interval=0.5)
+    assert "width_ends" in plan.parameters
+    case, places = casebook.WholeRelease(plan, (), ""), range(upper + 1)
+    for crowd in itertools.combinations_with_replacement(places, n - 1):
+        for a, b in itertools.combinations(places, 2):
+            assert largest_log_ratio(case, [*crowd, a], [*crowd, b]) <= plan.guarantee.promise.pure_epsilon
+
+
+@pytest.mark.parametrize("flip", [True, False])
+@pytest.mark.parametrize(("place", "attained"), [(0, 0.98), (2, 0.7)])
+def test_a_width_attains_its_charge_and_half_the_sensitivity_is_caught(flip, place, attained):
+    eta, atoms, size = 0.3, (0, 1, 3, 4, 5, 8), 4
+    laws = {
+        records: np.log(casebook.width_law(list(records), place, 2, 2, eta, 8, flip=flip))
+        for records in itertools.combinations_with_replacement(atoms, size + 1)
+    }
+    worst = max(
+        np.abs(laws[tuple(sorted([*crowd, a]))] - laws[tuple(sorted([*crowd, b]))]).max()
+        for crowd in itertools.combinations_with_replacement(atoms, size) for a, b in itertools.combinations(atoms, 2)
+    )  # fmt: skip
+    assert attained * 2 * eta < worst <= 2 * eta
+    assert worst > 2 * (eta / 2)  # what a sensitivity of a half would charge
+
+
+def test_widths_are_charged_once_for_both_ends():
+    plan = planned((0.5,), 2.0**12, od.PureDP(6.0), 400, interval=0.95)
+    numbers = plan.parameters
+    assert plan.guarantee.promise.pure_epsilon == pytest.approx(numbers["epsilon_1"] + numbers["epsilon_end"])
+    assert numbers["epsilon_end"] == pytest.approx(6.0 * SHARE_OF_INTERVALS, rel=1e-5)
     uncharged = dict(plan.numbers)
     uncharged["width_ends"] *= 1.01
     with pytest.raises(PromiseRefused):
         plan.mechanism.plan(plan.request, uncharged)
 
 
-def test_a_cut_in_the_middle_costs_no_more_for_a_record_that_crosses_it():
-    assert [float(cost) for cost in level_costs(quantile_tree((0.25, 0.5, 0.75)))] == [2.0, 2.0]
-    uneven = level_costs(quantile_tree((0.9, 0.95, 0.99)))
-    assert float(uneven[1]) == pytest.approx(2 * (0.9 / 0.95 + 0.8), rel=1e-5)
+def test_a_part_is_asked_for_the_middle_of_its_own_records_and_a_public_shift():
+    root = quantile_tree((0.05, 0.5, 0.95))
+    assert [node.wanted(100, 200) / 2**20 for node in root.nodes] == pytest.approx([50.0, 10.0, 90.0], abs=1e-3)
+    assert [node.wanted(101, 200) - node.wanted(100, 200) for node in root.nodes] == [2**19] * 3
 
 
-def test_a_record_that_crosses_parts_needs_the_larger_charge():
-    """With quantiles 0.45 and 0.9 below and above a cut the two parts' swings add up to more than one replaced record."""
-    plan = planned((0.05, 0.5, 0.95), 4.0, od.PureDP(4.0), 4)
-    root, widths = quantile_tree(plan.model.levels), [int(plan.parameters[f"width_{depth}"]) for depth in (1, 2)]
-    charged = [float(part) for part in ranges_of(root, widths, 0)]
-    assert charged[1] == pytest.approx(float(2 * 1.8 * widths[1] * 2**20) / 2**40, rel=1e-5)
+@pytest.mark.parametrize(("moves_by", "kept"), [(0.5, True), (0.9, False)])
+def test_a_record_more_in_a_part_costs_half_of_one_that_is_replaced_and_a_fraction_of_the_part_would_cost_more(
+    moves_by, kept
+):
+    eta, values = 0.4, range(5)
+    parts = [list(part) for size in (1, 2, 3) for part in itertools.combinations_with_replacement(values, size)]
+    worst = max(
+        np.ptp(np.log(casebook.rank_law([*part, one], values, shift + moves_by * (len(part) + 1), eta))
+               - np.log(casebook.rank_law(part, values, shift + moves_by * len(part), eta)))
+        for part in parts for one in values for shift in (-1.0, 0.3)
+    )  # fmt: skip
+    assert (worst <= eta * (1 + 1e-9)) == kept
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
@@ -277,11 +306,44 @@ def test_intervals_cover_the_population_quantile(law):
     assert stats.binom.cdf(covered, runs, level) > ALPHA
 
 
-def test_ranks_of_ends_use_up_the_level_and_one_rank_more_would_not_do():
+@pytest.mark.parametrize("flip", [True, False])
+def test_ranks_of_ends_use_up_the_level_and_one_rank_more_would_not_do(flip):
     model = ColumnQuantiles((0.3,), 0.0, 100.0, step=0.01, interval=0.95)
-    ranks = end_ranks(model, 2000, 0.4)
-    assert misses(model, 2000, 0.4, ranks) <= 0.05 < misses(model, 2000, 0.4, [rank + 1 for rank in ranks]) + 0.02
-    assert end_ranks(model, 20, 0.4) == [-1, -1]
+    low, high = end_ranks(model, 2000, 0.05, flip=flip)
+    assert misses(model, 2000, 0.05, [low, high], flip=flip) <= 0.05
+    assert misses(model, 2000, 0.05, [low + 1, high + 1], flip=flip) > 0.05
+    assert end_ranks(model, 20, 0.05, flip=flip) == [-1, -1]
+
+
+def test_the_ladder_goes_from_the_whole_range_to_nothing_by_factors_of_the_root_of_two():
+    rungs = ladder(10**7)
+    assert (rungs[0], rungs[-2], rungs[-1], len(rungs)) == (10**7, 1, 0, len(set(rungs.tolist())))
+    assert (rungs[:-2] / rungs[1:-1] <= 2.0).all()
+    assert len(rungs) < 60
+    assert ladder(1).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_intervals_miss_no_more_than_proven_on_the_worst_column(level):
+    """All records on one side of the released number but for a wall of rungs: as many narrow ones as there are."""
+    n, eta, steps = 300, 0.2, 2**16
+    model = ColumnQuantiles((level,), 0.0, float(steps), step=1.0, interval=0.8)
+    low, high = end_ranks(model, n, eta, flip=True)
+    missed = 0.0
+    for below in range(n + 1):  # two atoms, the quantile the upper one, the released number at the lower
+        chance = float(stats.binom.pmf(below, n, level))
+        if chance > 1e-5:
+            places = [0] * below + [steps] * (n - below)
+            missed += chance * (1.0 - casebook.width_law(places, 0, low, high, eta, steps, flip=True)[0])
+    assert 0.2 * 0.3 < missed <= 0.2
+
+
+def test_a_default_median_is_within_a_tenth_of_one_without_an_interval():
+    with_interval, alone = (
+        planned((0.5,), 1e6, od.PureDP(1.0), 1000, step=None, interval=interval) for interval in (0.95, None)
+    )
+    ratio = with_interval.mechanism.rank_errors(with_interval)[0] / alone.mechanism.rank_errors(alone)[0]
+    assert 1.0 < ratio < 1.1
 
 
 def test_five_quantiles_for_one_spend_are_nearer_than_five_at_a_fifth_each():

@@ -2,7 +2,7 @@
 
 The worst pair of one selection has its mass on places that all lose a rank while a few gain one: ⌊r⌋ records at the low end, two
 at the last place but one, the others at the top, and one moved from end to end. There the whole range 2η is attained, and with
-it the pure ε. Small plans are enumerated whole: every cut, every pick of every level, every end.
+it the pure ε. Small plans are enumerated whole: every cut, every pick of every level, every width.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FirstSelection(Case):
         root = quantile_tree(self.plan.model.levels)
         places, eta = np.sort(self.places(records)), factor * eta_of(self.plan, 0)
         below, up_to = np.searchsorted(places, at), np.searchsorted(places, at, side="right")
-        wanted = root.share / UNITS * len(places)
+        wanted = root.wanted(len(places), len(places)) / UNITS
         if root.splits:  # a cut: with ties in any order, the ranks inside an atom lie evenly
             return _cut_weights(below, up_to, wanted, eta)
         return np.asarray(-eta * np.maximum(0.0, np.maximum(wanted - up_to, below - wanted)))
@@ -110,7 +110,7 @@ def _cut_weights(below: Any, up_to: Any, wanted: float, eta: float) -> Array:
 
 @dataclass(frozen=True)
 class WholeRelease(Case):
-    """Everything a small plan publishes, enumerated: the quantiles of all levels, and the ends of their intervals."""
+    """Everything a small plan publishes, enumerated: the quantiles of all levels, and the widths of their intervals."""
 
     def faulty(self, factor: float) -> Plan:
         return with_widths(self.plan, factor)
@@ -122,16 +122,16 @@ class WholeRelease(Case):
         return audit.finite_profile(*laws)
 
     def law(self, records: Any, factor: float = 1.0) -> dict[tuple[int, ...], float]:
-        """Probability of every outcome: places of the quantiles, then of the ends."""
+        """Probability of every outcome: places of the quantiles, then rungs of the widths."""
         model, n = self.plan.model, len(records)
         places = np.rint((np.asarray(records, dtype=np.float64) - model.lower) / model.step).astype(int)
         refined = sorted(int(place) * n + index for index, place in enumerate(places))
         found: dict[tuple[int, ...], float] = {}
-        ends = self.end_laws(sorted(places.tolist()), factor)
         for picks, chance in self.tree_law(quantile_tree(model.levels), refined, 0, (model.steps + 1) * n, n, factor):
             key = tuple(picks[index] for index in sorted(picks))
-            for chosen in itertools.product(*(range(model.steps + 1) for _ in ends)):
-                also = math.prod(law[place] for law, place in zip(ends, chosen, strict=True))
+            widths = self.width_laws(places.tolist(), key, factor)
+            for chosen in itertools.product(*(range(len(law)) for law in widths)):
+                also = math.prod(law[rung] for law, rung in zip(widths, chosen, strict=True))
                 found[key + chosen] = found.get(key + chosen, 0.0) + chance * also
         return found
 
@@ -143,7 +143,7 @@ class WholeRelease(Case):
             return
         eta, wanted, steps = (
             factor * eta_of(self.plan, node.depth),
-            node.share / UNITS * len(part),
+            node.wanted(len(part), n) / UNITS,
             self.plan.model.steps,
         )
         if not node.splits:
@@ -160,14 +160,31 @@ class WholeRelease(Case):
                 for high_picks, q in self.tree_law(node.right, right, cut, high, n, factor):
                     yield {node.index: min(cut // n, steps), **low_picks, **high_picks}, float(chance) * p * q
 
-    def end_laws(self, places: list[int], factor: float) -> list[Array]:
-        numbers, steps, n = self.plan.parameters, self.plan.model.steps, len(places)
+    def width_laws(self, places: list[int], picks: tuple[int, ...], factor: float) -> list[Array]:
+        """Of every quantile with an end among the records, given where it was released."""
+        numbers = self.plan.parameters
         if "width_ends" not in numbers:
             return []
         eta = factor * numbers["width_ends"] * UNITS / 2.0**BITS
-        ranks = [(name, value) for name, value in numbers.items() if "_rank_" in name and value >= 0]
-        wanted = [rank if name.startswith("lower") else n - rank for name, rank in ranks]
-        return [rank_law(places, range(steps + 1), rank, eta, flip=flips(self.plan)) for rank in wanted]
+        ranks = [(numbers[f"lower_rank_{k}"], numbers[f"upper_rank_{k}"]) for k in range(1, len(picks) + 1)]
+        return [
+            width_law(places, place, *pair, eta, self.plan.model.steps, flip=flips(self.plan))
+            for place, pair in zip(picks, ranks, strict=True)
+            if max(pair) >= 0
+        ]
+
+
+def width_law(places: list[int], place: int, low: float, high: float, eta: float, steps: int, *, flip: bool) -> Array:
+    """Rungs of the whole range, and each 1/√2 of the one before, by the records that both ends are short of or beyond."""
+    widths = sorted({math.ceil(steps / math.sqrt(2.0) ** power) for power in range(2 * steps.bit_length() + 1)} | {0})
+    beyond = []
+    for width in widths[::-1]:
+        sides = [sum(x <= place + width for x in places) - (len(places) - high)] if high >= 0 else []
+        sides += [low - sum(x < place - width for x in places)] if low >= 0 else []
+        beyond.append(min(sides))
+    distance = [max(0.0, -here, after) for here, after in zip(beyond, [*beyond[1:], 0.0], strict=True)]
+    costs = eta * np.array(distance) + math.log(2.0) * np.arange(len(distance))
+    return selection_law(-costs, np.ones(len(costs)), flip=flip)
 
 
 def rank_law(places: list[int], values: range, wanted: float, eta: float, *, flip: bool = False) -> Array:
@@ -195,7 +212,7 @@ def with_widths(plan: Plan, factor: float) -> Plan:
 def selection_case(plan: Plan) -> FirstSelection:
     """The first selection of any plan, on its worst pair and on the mirror image."""
     model, n = plan.model, plan.n
-    wanted = quantile_tree(model.levels).share / UNITS * n
+    wanted = quantile_tree(model.levels).wanted(n, n) / UNITS
     worst, mirrored = _worst(model, n, wanted), _worst(model, n, n - wanted, mirrored=True)
     pairs = worst, mirrored, _worst(model, n, wanted, at=model.steps // 2)
     reason = "the other records crowd at the ends, so that most places lose a rank while the last ones gain it"
@@ -217,7 +234,7 @@ def _worst(model: ColumnQuantiles, n: int, wanted: float, *, at: int | None = No
 
 
 def quantile_cases(budget: Promise) -> list[Case]:
-    """One selection on a fine lattice; small plans of two levels, and with the ends of an interval, whole."""
+    """One selection on a fine lattice; small plans of two levels, and with the width of an interval, whole."""
     single = calibrate(ExponentialQuantiles(), ColumnQuantiles((0.5,), 0.0, 1.0, interval=None), budget, n=20)
     levels = ColumnQuantiles((0.25, 0.5, 0.75), 0.0, 8.0, step=1.0, interval=None)
     small = calibrate(ExponentialQuantiles(), levels, budget, n=4)
@@ -226,4 +243,11 @@ def quantile_cases(budget: Promise) -> list[Case]:
         for crowd, start, end in (([3, 3, 8], 0, 8), ([0, 5, 5], 0, 6), ([0, 0, 8], 0, 8))
     )
     reason = "no pair is worst for all levels at once, and promises of several selections add up their worst"
-    return [selection_case(single), WholeRelease(small, pairs, reason, False, "two levels")]
+    with_width = ColumnQuantiles((0.5,), 0.0, 8.0, step=1.0, interval=0.5)
+    interval = calibrate(ExponentialQuantiles(), with_width, budget, n=12)
+    wide = tuple(_worst(with_width, 12, 6.0, at=at) for at in (None, 4, 5))
+    return [
+        selection_case(single),
+        WholeRelease(small, pairs, reason, False, "two levels"),
+        WholeRelease(interval, wide, reason, False, "a quantile and its width"),
+    ]

@@ -154,7 +154,7 @@ def release(
         result.certificate,
         numbers,
         reason,
-        joint=[str(row) for row in joint],
+        joint=[str(row) for row in joint] + spread_words(result.certificate),
         why=planned.choices.why,
         expected="" if ends else planned.choices.expectation,
     )
@@ -261,6 +261,17 @@ def coefficients(result: Any, table: Any) -> list[dict[str, Any]]:
     ]
 
 
+def spread_words(certificate: Any) -> list[str]:
+    """The inter-quartile range, where both quartiles were released."""
+    from onedraw.mechanisms import ExponentialQuantiles
+    from onedraw.planning.quantile_intervals import inter_quartile_range
+    from onedraw.release.verification import rebuild_plan
+
+    plan = rebuild_plan(certificate)
+    found = inter_quartile_range(certificate, plan) if isinstance(plan.mechanism, ExponentialQuantiles) else None
+    return [] if found is None else [str(found)]
+
+
 def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
@@ -308,12 +319,9 @@ def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
 
 
 def between(row: dict[str, Any]) -> str:
+    from onedraw.planning.quantile_intervals import readable
+
     return "–" if row["low"] is None or row["high"] is None else f"{readable(row['low'])} to {readable(row['high'])}"
-
-
-def readable(value: float) -> str:
-    """Four digits, and no powers of ten where people count."""
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def tested_words(row: dict[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import ExponentialQuantiles
 from onedraw.models import ColumnQuantiles
 from onedraw.planning import Choices, Interval, choices, release_interval
-from onedraw.planning.quantile_intervals import why_no_ends, why_selected
+from onedraw.planning.quantile_intervals import inter_quartile_range, why_no_ends, why_selected
 from onedraw.privacy import Promise
 
 from .columns import ColumnEstimator, declared_range
@@ -33,7 +33,8 @@ class DPQuantile(ColumnEstimator):
     (1 for whole numbers), by default a round number of about a ten-millionth of the range; ``interval``, the level of intervals that are released within
     the same spend, or None: then all of it goes to the quantiles.
 
-    Attributes: ``quantiles_`` (in the order of ``levels_``), ``levels_``, ``iqr_`` (NaN unless both quartiles were asked for),
+    Attributes: ``quantiles_`` (in the order of ``levels_``), ``levels_``, ``iqr_`` (NaN unless both quartiles were asked for) and
+    ``iqr_interval_`` (low, high, level: 0.9 where ``interval`` is 0.95, because both quartiles have to be covered),
     ``rank_error_`` (expected, from public numbers, as a share of the records), ``draws_``, ``n_features_in_``,
     ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
@@ -85,10 +86,9 @@ class DPQuantile(ColumnEstimator):
         plan = self.choice_.best
         self.levels_, self.quantiles_ = np.array(plan.model.levels), centre
         self.rank_error_ = np.array(plan.mechanism.rank_errors(plan))  # type: ignore[attr-defined]
-        quartiles = [
-            float(centre[self.levels_ == level][0]) if level in self.levels_ else np.nan for level in (0.25, 0.75)
-        ]
-        self.iqr_ = quartiles[1] - quartiles[0]
+        spread = inter_quartile_range(self.certificate_, plan)
+        self.iqr_ = np.nan if spread is None else spread.value
+        self.iqr_interval_ = None if spread is None or spread.level is None else spread[1:]
 
     @property
     def interval_reason_(self) -> str:

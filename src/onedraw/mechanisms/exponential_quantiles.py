@@ -3,8 +3,8 @@
 A place v of the lattice is selected with probability ∝ exp(−η·d(v)), d(v) the distance of the wanted rank from the ranks
 that v has among the records, [#{x < v}, #{x ≤ v}]: 0 for every place that is a quantile of that level, ties or not.
 Replacing a record moves d by at most 1, so the log-ratio has range 2η. Several quantiles share log-many levels
-(quantile_tree.py); the two ends of every interval are selections of their own, at ranks that leave room for the sample's
-error and for the selection's. Statement and proof: exponential_quantiles.md.
+(quantile_tree.py); the width of every interval is one more selection, from a public ladder (quantile_widths.py). Statement and
+proof: exponential_quantiles.md.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from onedraw.privacy.curves import add_curves
 from onedraw.privacy.rounding import fraction_up, text
 
 from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
-from .quantile_ends import NO_END, end_ranks, misses
 from .quantile_target import BITS, QuantileTarget
-from .quantile_tree import UNITS, Node, level_costs, quantile_tree, rank_variances
+from .quantile_tree import UNITS, Node, depth_of, quantile_tree, rank_variances
+from .quantile_widths import NO_END, end_ranks, misses
 
 LARGEST_WIDTH = 2**40
 LARGEST, SMALLEST = 2.0**10, 2.0**-60
@@ -54,12 +54,12 @@ MOST_FLIPPED = 2**25
 FORGONE = 1.15
 """How many times more might be spent under a weaker promise before permute and flip is given up for it."""
 
-TOLERATED = 1.05
-"""How many times larger the error of a quantile, sampling included, may become to pay for the interval."""
+SHARE_OF_INTERVALS = 1.0 / 12.0
+"""Of the budget: the error of a quantile's rank grows by 9 % to pay for its interval."""
 
 THEOREM = (
     "the exponential mechanism on ranks (McSherry and Talwar, FOCS 2007; Smith, STOC 2011), for a pure ε by permute and flip "
-    "(McKenna and Sheldon, NeurIPS 2020): replacing a record moves every rank distance by at most 1; levels of halving (Kaplan, Schnapp and Stemmer, ICML 2022) and interval ends add up"
+    "(McKenna and Sheldon, NeurIPS 2020): replacing a record moves every rank distance by at most 1; levels of halving (Kaplan, Schnapp and Stemmer, ICML 2022) and interval widths add up"
 )
 
 
@@ -77,31 +77,28 @@ class ExponentialQuantiles(Mechanism):
         return False
 
     def heading(self, plan: Plan) -> str:
-        levels, ends = len(_widths(plan.parameters)), "width_ends" in plan.parameters
+        levels, intervals = len(_widths(plan.parameters)), "width_ends" in plan.parameters
         steps = "one selection" if levels == 1 else f"{len(plan.model.levels)} quantiles in {levels} levels"
         flip = " by permute and flip" if "flip" in plan.parameters else ""
-        return f"{self.title}{flip}, {steps}{', and the ends of intervals' if ends else ''}"
+        return f"{self.title}{flip}, {steps}{', and the widths of intervals' if intervals else ''}"
 
     # ── calibration ────────────────────────────────────────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
         _check(request)
         model: Any = request.model
-        root, flip = quantile_tree(model.levels), _flips(request)
-        costs = level_costs(root)
-        alone = largest_weights(request, costs, 0, share=0.0, flip=flip)
-        share = _share_of_ends(request, root, alone)
-        numbers = _level_widths(alone)
-        if share:
-            *levels, end = largest_weights(request, costs, 2 * len(model.levels), share=share, flip=flip)
-            ranks = end_ranks(model, request.n, _weight(_width(end)))
+        levels, flip = depth_of(quantile_tree(model.levels)), _flips(request)
+        numbers = _level_widths(largest_weights(request, levels, 0, flip=flip))
+        if model.interval is not None:
+            *shared, end = largest_weights(request, levels, len(model.levels), flip=flip)
+            ranks = end_ranks(model, request.n, _weight(_width(end)), flip=flip)
             if any(rank != NO_END for rank in ranks):  # otherwise all of it to the quantiles
-                numbers = _level_widths(levels) | {"width_ends": float(_width(end))} | _named(ranks)
+                numbers = _level_widths(shared) | {"width_ends": float(_width(end))} | _named(ranks)
         return self._plan(request, numbers | ({"flip": 1.0} if flip else {}))
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         _check(request)
-        levels = len(level_costs(quantile_tree(request.model.levels)))  # type: ignore[attr-defined]
+        levels = depth_of(quantile_tree(request.model.levels))  # type: ignore[attr-defined]
         wanted = [f"width_{depth}" for depth in range(1, levels + 1)]
         if "width_ends" in parameters:
             wanted += ["width_ends", *_named([0] * 2 * len(request.model.levels))]  # type: ignore[attr-defined]
@@ -142,9 +139,10 @@ class ExponentialQuantiles(Mechanism):
             ranks = [
                 _whole(name, stated[name], least=NO_END, most=request.n) for name in _named([0] * 2 * len(model.levels))
             ]
-            if misses(model, request.n, _weight(widths["width_ends"]), ranks) > (1.0 - model.interval) * (1.0 + 1e-6):
+            missed = misses(model, request.n, _weight(widths["width_ends"]), ranks, flip="flip" in stated)
+            if missed > (1.0 - model.interval) * (1.0 + 1e-6):
                 raise PromiseRefused("The ranks stated for the ends of intervals do not give the level stated.")
-        ranges = ranges_of(quantile_tree(model.levels), _widths(widths), widths.get("width_ends", 0))
+        ranges = ranges_of(_widths(widths), widths.get("width_ends", 0), _selected_widths(stated))
         promise = promise_of_ranges(ranges, request.budget, request.records_per_person, flip="flip" in stated)
         spent = {f"epsilon_{depth}": fraction_up(part) for depth, part in enumerate(ranges[: len(_widths(widths))], 1)}
         if "width_ends" in widths:
@@ -156,11 +154,9 @@ class ExponentialQuantiles(Mechanism):
 # ── the promise ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def ranges_of(root: Node, widths: Sequence[int], width_ends: int) -> list[Fraction]:
-    """The range of the log-ratios of every level, then of every end, for one replaced record."""
-    ranges = [cost * _weight(width) for cost, width in zip(level_costs(root), widths, strict=True)]
-    quantiles = len(list(root.nodes))
-    return ranges + [2 * _weight(width_ends)] * (2 * quantiles if width_ends else 0)
+def ranges_of(widths: Sequence[int], width_ends: int, intervals: int) -> list[Fraction]:
+    """The range of the log-ratios of every level, then of every interval's width, for one replaced record."""
+    return [2 * _weight(width) for width in widths] + [2 * _weight(width_ends)] * (intervals if width_ends else 0)
 
 
 def promise_of_ranges(ranges: Sequence[Fraction], budget: Promise, records_per_person: int, *, flip: bool) -> Promise:
@@ -174,16 +170,17 @@ def promise_of_ranges(ranges: Sequence[Fraction], budget: Promise, records_per_p
     return compose(*(RenyiDP(BoundedRangeCurve(fraction_up(part))) for part in parts))
 
 
-def largest_weights(request: Request, costs: Sequence[Fraction], ends: int, *, share: float, flip: bool) -> list[float]:
-    """η of every level, and last of an end where there are any: the largest that the budget allows.
+def largest_weights(request: Request, levels: int, intervals: int, *, flip: bool) -> list[float]:
+    """η of every level, and last of an interval where there are any: the largest that the budget allows."""
+    parts = _parts(levels, intervals)
+    total = _largest_total(request.budget, parts, request.records_per_person, flip)
+    return [total * part / 2.0 for part in parts[: levels + min(intervals, 1)]]
 
-    ``share`` of the range goes to all ends together; the levels' parts grow with what they cost, as cost^⅔.
-    """
-    whole = sum(float(cost) ** (2 / 3) for cost in costs)
-    parts = [(1.0 - share) * float(cost) ** (2 / 3) / whole for cost in costs] + [share / max(ends, 1)] * ends
-    total = _largest_total(request.budget, tuple(parts), request.records_per_person, flip)
-    levels = [total * part / float(cost) for part, cost in zip(parts, costs, strict=False)]
-    return levels + ([total * parts[-1] / 2.0] if ends else [])
+
+def _parts(levels: int, intervals: int) -> tuple[float, ...]:
+    """Of the sum of all ranges, what every level has, and every interval."""
+    share = SHARE_OF_INTERVALS if intervals else 0.0
+    return ((1.0 - share) / levels,) * levels + (share / max(intervals, 1),) * intervals
 
 
 @lru_cache(maxsize=256)
@@ -220,8 +217,7 @@ def _flips(request: Request) -> bool:
     model: Any = request.model
     if model.steps >= MOST_FLIPPED or not isinstance(request.budget, PureDP | ApproxDP):
         return False
-    count = len(model.levels) * (3 if model.interval else 1)
-    parts = (1.0 / count,) * count
+    parts = _parts(depth_of(quantile_tree(model.levels)), len(model.levels) if model.interval else 0)
     weaker = _largest_total(request.budget, parts, request.records_per_person, False)
     return bool(weaker <= FORGONE * _largest_total(request.budget, parts, request.records_per_person, True))
 
@@ -236,21 +232,6 @@ def _width(weight: float) -> int:
 
 def _pure(budget: Promise) -> bool:
     return isinstance(budget, PureDP | BoundedRange) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0.0)
-
-
-def _share_of_ends(request: Request, root: Node, alone: Sequence[float]) -> float:
-    """What the ends may have, so that a quantile's error, sampling included, grows by at most the tolerated factor.
-
-    From public numbers: the rank's standard deviation is √(nq(1 − q)) from sampling, and grows as 1/(1 − share) from
-    selecting. Zero where no interval is asked for, or where the ends would be left too little to be of use.
-    """
-    model: Any = request.model
-    if model.interval is None:
-        return 0.0
-    sampling = np.array([request.n * level * (1.0 - level) for level in model.levels])
-    selecting = np.array(rank_variances(root, tuple(alone), len(model.levels)))
-    allowed = ((TOLERATED**2 - 1.0) * sampling / selecting + TOLERATED**2).min()
-    return float(min(1.0 - 1.0 / math.sqrt(allowed), 0.9))
 
 
 def _rank_errors(root: Node, weights: Sequence[float], plan: Plan) -> list[float]:
@@ -274,6 +255,13 @@ def _named(ranks: Sequence[int]) -> dict[str, float]:
     half = len(ranks) // 2
     names = [f"{side}_rank_{index}" for side in ("lower", "upper") for index in range(1, half + 1)]
     return dict(zip(names, map(float, ranks), strict=True))
+
+
+def _selected_widths(numbers: Mapping[str, float]) -> int:
+    """Of how many quantiles an end lies among the records, so that a width is selected."""
+    ranks = [value for name, value in numbers.items() if "_rank_" in name]
+    half = len(ranks) // 2
+    return sum((low, high) != (NO_END, NO_END) for low, high in zip(ranks[:half], ranks[half:], strict=True))
 
 
 def _whole(name: str, value: float, least: int = 1, most: int = LARGEST_WIDTH) -> int:

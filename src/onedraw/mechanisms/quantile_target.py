@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from onedraw.models.column_quantiles import ColumnQuantiles, Places
 
 from .quantile_tree import UNITS, Node
+from .quantile_widths import NO_END, PENALTY, ladder, shortfall
 
 BITS = 40
 """Costs are whole numbers on the lattice 2^−BITS."""
@@ -50,7 +51,7 @@ class QuantileTarget:
     ends: tuple[int, ...] = ()
     bits: int = BITS
     flip: bool = False
-    """Whether values and ends are selected by permute and flip; cuts, whose lattice is too fine for it to help, never are."""
+    """Whether values and widths are selected by permute and flip; cuts, whose lattice is too fine for it to help, never are."""
 
     def __repr__(self) -> str:
         return f"QuantileTarget(n={self.places.n}, levels={len(self.widths)}, records=<private>)"
@@ -70,7 +71,7 @@ class QuantileTarget:
         """Cuts in [low, high] of a part of the refined records, which all lie in [low, high)."""
         size = len(records)
         edges = np.concatenate([[low - 1], records, [high]]).astype(np.int64)  # cut z: after records below z
-        behind = np.abs(np.arange(size + 1, dtype=np.int64) * UNITS - node.share * size)
+        behind = np.abs(np.arange(size + 1, dtype=np.int64) * UNITS - node.wanted(size, self.places.n))
         return _without_empty(_costs(behind, self.widths[node.depth]), np.diff(edges), edges[:-1] + 1)
 
     def values(self, node: Node, records: Integers, low: int, high: int) -> Runs:
@@ -79,13 +80,26 @@ class QuantileTarget:
         first, last = (
             min(cut // n, self.model.steps) for cut in (low, high)
         )  # the last cut lies beyond the last place
-        return _by_rank(records // n, first, last, node.share * len(records), self.widths[node.depth])
+        return _by_rank(records // n, first, last, node.wanted(len(records), self.places.n), self.widths[node.depth])
 
-    def end(self, index: int) -> Runs:
-        """Lattice places by their distance from the rank of an end; upper ends count from the top."""
-        half, n, rank = len(self.ends) // 2, self.places.n, self.ends[index]
-        wanted = rank if index < half else n - rank
-        return _by_rank(self.places.sorted, 0, self.model.steps, wanted * UNITS, self.width_ends)
+    def has_end(self, index: int) -> bool:
+        """Whether an end of this quantile's interval lies among the records; otherwise both are the declared bounds."""
+        return self._ranks(index) != (NO_END, NO_END)
+
+    def rungs(self, index: int, place: int) -> Runs:
+        """Widths of the interval of a quantile released at ``place``: one run for each rung of the ladder."""
+        behind = shortfall(self.places.sorted, place, *self._ranks(index), self.model.steps)
+        rungs = np.arange(len(behind), dtype=np.int64)
+        return Runs(_costs(behind * UNITS, self.width_ends) + rungs * PENALTY, np.ones_like(rungs), rungs)
+
+    def interval(self, index: int, place: int, rung: int) -> tuple[int, int]:
+        """The ends, as places."""
+        width, last = int(ladder(self.model.steps)[rung]), self.model.steps
+        low, high = (rank != NO_END for rank in self._ranks(index))
+        return max(place - width, 0) if low else 0, min(place + width, last) if high else last
+
+    def _ranks(self, index: int) -> tuple[int, int]:
+        return self.ends[index], self.ends[len(self.ends) // 2 + index]
 
 
 def _by_rank(places: Integers, low: int, high: int, wanted: int, width: int) -> Runs:

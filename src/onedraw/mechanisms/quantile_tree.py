@@ -1,8 +1,13 @@
 """Which quantile is selected when: log-many levels of halving (H. Kaplan, S. Schnapp, U. Stemmer, ICML 2022).
 
 The root selects one quantile from all records; what lies below the cut goes left, the rest right, and each side is asked for
-its own quantiles in the same way, relative to its own records. A level's parts are disjoint, so replacing a record touches
-one part twice or two parts once. Everything here is public: levels and fractions, no record.
+its own quantiles in the same way. A part of s records between the levels a and b is asked for the level q at the rank
+
+    s/2 + n·(q − (a + b)/2),
+
+the middle of its own records and a public number. One record more or less moves that rank by a half, so it moves the distance
+of any place from it by at most a half, whatever q is. A level's parts are disjoint: replacing a record moves all distances of
+one part by at most 1, or those of two by at most ½ each. Everything here is public: levels and shifts, no record.
 """
 
 from __future__ import annotations
@@ -12,15 +17,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 UNITS = 2**20
-"""Fractions are multiples of 1/UNITS, so that rank distances are whole numbers."""
+"""Levels count in multiples of 1/UNITS, so that rank distances are whole numbers."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """Select quantile ``index``, at the fraction ``share``/UNITS of its part's records, at this depth."""
+    """Select quantile ``index`` of a part, ``shift``·n/UNITS records beyond the middle of its own, at this depth."""
 
     index: int
-    share: int
+    shift: int
     depth: int
     left: Node | None = None
     right: Node | None = None
@@ -36,10 +41,9 @@ class Node:
             if child is not None:
                 yield from child.nodes
 
-    @property
-    def swing(self) -> Fraction:
-        """max(t, 1 − t): how far one record that comes or goes moves a rank distance here."""
-        return Fraction(max(self.share, UNITS - self.share), UNITS)
+    def wanted(self, size: int, n: int) -> int:
+        """The rank, in 1/UNITS of a record, asked of a part of ``size`` among ``n`` records."""
+        return size * (UNITS // 2) + n * self.shift
 
 
 def quantile_tree(levels: tuple[float, ...]) -> Node:
@@ -52,36 +56,27 @@ def _tree(levels: tuple[float, ...], first: int, last: int, low: Fraction, high:
     possible = [index for index in range(first, last) if index - first <= most and last - 1 - index <= most]
     fractions = {index: (Fraction(levels[index]) - low) / (high - low) for index in possible}
     index = min(possible, key=lambda one: abs(fractions[one] - Fraction(1, 2)))
-    share = min(max(round(fractions[index] * UNITS), 1), UNITS - 1)
+    shift = round((Fraction(levels[index]) - (low + high) / 2) * UNITS)
     at = Fraction(levels[index])
     return Node(
-        index, share, depth,
+        index, shift, depth,
         _tree(levels, first, index, low, at, depth + 1) if index > first else None,
         _tree(levels, index + 1, last, at, high, depth + 1) if index + 1 < last else None,
     )  # fmt: skip
 
 
-def level_costs(root: Node) -> tuple[Fraction, ...]:
-    """Of each level, the range of its log-ratios in units of η, for one replaced record.
-
-    Inside one part a replacement costs 2; from one part into another it costs 2·swing in each of the two.
-    """
-    depths = max(node.depth for node in root.nodes) + 1
-    costs = []
-    for depth in range(depths):
-        swings = sorted((node.swing for node in root.nodes if node.depth == depth), reverse=True)
-        costs.append(2 * max(Fraction(1), sum(swings[:2], Fraction(0)) if len(swings) > 1 else Fraction(1)))
-    return tuple(costs)
+def depth_of(root: Node) -> int:
+    """How many levels there are."""
+    return max(node.depth for node in root.nodes) + 1
 
 
 def rank_variances(root: Node, weights: tuple[float, ...], count: int) -> list[float]:
     """Of each quantile, the variance of its rank, in records², where records are spread evenly about it: 2/η² of its own,
-    and its share of what the cuts around it are off by."""
+    and a quarter of what each cut around it has."""
     found = [0.0] * count
 
     def visit(node: Node, low: float, high: float) -> None:
-        t, own = node.share / UNITS, 2.0 / weights[node.depth] ** 2
-        found[node.index] = own + (1.0 - t) ** 2 * low + t**2 * high
+        found[node.index] = 2.0 / weights[node.depth] ** 2 + (low + high) / 4.0
         for child, ends in ((node.left, (low, found[node.index])), (node.right, (found[node.index], high))):
             if child is not None:
                 visit(child, *ends)

@@ -1,11 +1,13 @@
-"""Of released quantiles: the interval that was released with them, and the error to expect.
+"""Of released quantiles: the interval that was released with them, the inter-quartile range, and the error to expect.
 
-An interval of a quantile needs numbers on both sides of it, which are released within the same spend or not at all: nothing
-about the column's density follows from one number. What is known beforehand is the error of the *rank*, as a share of the records: 0.01 means
+How wide the interval of a quantile is, is released within the same spend or not at all: nothing about the column's density
+follows from one number. What is known beforehand is the error of the *rank*, as a share of the records: 0.01 means
 that the 0.49- or 0.51-quantile is released instead of the median.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,10 +31,49 @@ def quantile_interval(certificate: Certificate, plan: Plan, level: float) -> Int
             f"ask for interval={level:g} next time."
         )
     low, high = (np.array(stages[side], dtype=np.float64) for side in ("lower", "upper"))
-    # the ends are selections of their own: where they crossed, the released number is inside all the same
-    low, high = np.minimum(low, centre), np.maximum(high, centre)
     unknown = np.full(centre.shape, np.nan)
     return Interval(centre, low, high, Parts(unknown, unknown, np.zeros_like(centre)))
+
+
+class Spread(NamedTuple):
+    """The inter-quartile range; the ends are None where no intervals were released."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+
+    def __str__(self) -> str:
+        if self.low is None or self.high is None or self.level is None:
+            return f"Inter-quartile range {readable(self.value)}."
+        return (
+            f"Inter-quartile range {readable(self.value)}, between {readable(self.low)} and {readable(self.high)}: an interval of "
+            f"{100 * self.level:g} %, from those of both quartiles."
+        )
+
+
+def inter_quartile_range(certificate: Certificate, plan: Plan) -> Spread | None:
+    """From the released quartiles, where both were asked for.
+
+    It lies between the nearest and the furthest ends of their intervals unless one of them misses: twice what one leaves.
+    """
+    levels = list(plan.model.levels)
+    if not {0.25, 0.75} <= set(levels):
+        return None
+    first, last = levels.index(0.25), levels.index(0.75)
+    values, stages = certificate.draw.values[0], certificate.draw.stages
+    value = float(values[last]) - float(values[first])
+    if stages is None:
+        return Spread(value)
+    (low_1, low_3), (high_1, high_3) = (
+        [float(stages[side][at]) for at in (first, last)] for side in ("lower", "upper")
+    )
+    return Spread(value, max(low_3 - high_1, 0.0), high_3 - low_1, round(1.0 - 2.0 * (1.0 - plan.model.interval), 12))
+
+
+def readable(value: float) -> str:
+    """Four digits, and no powers of ten where people count."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def why_no_ends(plan: Plan) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from onedraw.mechanisms import Moments, PerturbedMode
 from onedraw.models import CategoryTable, NumberTable
+from onedraw.planning.quantile_intervals import inter_quartile_range
 from onedraw.release import Certificate
 from onedraw.release.reading import fit_of
 from onedraw.release.summary import joint_tests
@@ -108,6 +109,7 @@ def results_of(
         "tested": table is not None and table.tested and not describes(plan),
         "parts": any(row["sampling"] for row in words),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
+        "spread": inter_quartile_range(certificate, plan) if form == "quantiles" else None,
         "joint": joint_words(certificate, plan) if table is not None and table.tested and is_fit(plan) else [],
     }
 
@@ -351,7 +353,7 @@ def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str
     if table is not None and kind_of(plan.model) == "Quantiles":
         return (
             f"Bars are {100 * table.level:g} % intervals for the quantile of the population the records were drawn from, sampling and noise for "
-            "privacy together, whatever the column is like; their ends were released with the quantiles, within the same spend."
+            "privacy together, whatever the column is like; how wide they are was released with the quantiles, within the same spend."
         )
     if table is not None and describes(plan):
         return (

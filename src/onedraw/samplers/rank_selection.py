@@ -1,4 +1,4 @@
-"""Quantiles, selected exactly: every choice is `select_run` or `flip_run` on whole numbers, level by level, then the ends of intervals.
+"""Quantiles, selected exactly: every choice is `select_run` or `flip_run` on whole numbers, level by level, then the widths of intervals.
 
 The order of the selections does not matter: a part's records are fixed by the cuts around it, which have been selected
 before it, and by nothing else.
@@ -42,7 +42,7 @@ class RankSelection:
         values = target.model.value(np.array(rows))
         if not target.ends:
             return Sample(values)
-        lower, upper = _ends(target, generator)
+        lower, upper = _ends(target, rows[0], generator)
         stages = {"quantiles": values[0].tolist(), "lower": lower, "upper": upper}
         return Sample(values, stages=stages)
 
@@ -67,19 +67,15 @@ def _quantiles(target: Any, generator: Generator) -> list[int]:
     return [found[index] for index in sorted(found)]
 
 
-def _ends(target: Any, generator: Generator) -> tuple[list[float], list[float]]:
-    """Lower ends, upper ends; the declared bound where no rank is safe enough."""
-    half = len(target.ends) // 2
-    bounds = [target.model.lower] * half + [target.model.upper] * half
-    places = [
-        None if rank < 0 else _chosen(target.end(i), target.bits, generator, flip=target.flip)
-        for i, rank in enumerate(target.ends)
+def _ends(target: Any, places: list[int], generator: Generator) -> tuple[list[float], list[float]]:
+    """Lower ends, upper ends: of each quantile one width is selected, for both."""
+    rungs = [
+        _chosen(target.rungs(index, place), target.bits, generator, flip=target.flip) if target.has_end(index) else 0
+        for index, place in enumerate(places)
     ]
-    values = [
-        bound if place is None else float(target.model.value(place))
-        for bound, place in zip(bounds, places, strict=True)
-    ]
-    return values[:half], values[half:]
+    ends = [target.interval(index, place, rung) for index, (place, rung) in enumerate(zip(places, rungs, strict=True))]
+    low, high = target.model.value(np.array(ends)).T.tolist()
+    return low, high
 
 
 def _chosen(runs: Any, bits: int, generator: Generator, *, flip: bool = False) -> int:
