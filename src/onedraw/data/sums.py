@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -37,6 +38,9 @@ from onedraw.errors import FileMismatch, InvalidModel
 
 BLOCK = 1 << 16
 """Most records in a block."""
+
+AHEAD = 4
+"""Blocks that are being computed while the next one is read."""
 
 Integers = NDArray[np.int64]
 
@@ -51,7 +55,9 @@ class Block(NamedTuple):
     def read_as(self, readings: Iterable[tuple[Any, tuple[Any, ...]]]) -> Block:
         block = self
         for reading, public in readings:
-            block = block._replace(arrays=tuple(reading.of_block(*block.arrays, block.weight, *public)))
+            arrays = tuple(reading.of_block(*block.arrays, block.weight, *public))
+            weight = reading.placed(block.weight) if hasattr(reading, "placed") else block.weight
+            block = block._replace(arrays=arrays, weight=weight)
         return block
 
 
@@ -80,7 +86,7 @@ class Reading(Protocol):
         """Numbers that a record becomes: with n it says, before any is read, whether all of them are held in memory."""
 
     def of_block(self, *block_and_public: Any) -> tuple[Any, ...]:
-        """The arrays of a block's records rewritten, without their weight."""
+        """The arrays of a block's records rewritten, without their weight; ``placed(weight)``, if there is one, says where that goes."""
 
 
 class Summed(Protocol):
@@ -181,9 +187,13 @@ class Work:
         first = self.readings[0][0] if self.readings else self.statistic
         return tuple(first.columns)
 
-    def of_block(self, block: Block) -> Integers:
+    def begun(self, block: Block) -> Any:
+        """What `of_block` gives, perhaps still being computed: compiled code does not wait for its result."""
         arrays, weight, _ = block.read_as(self.readings)
-        return np.asarray(self.statistic.of_block(*arrays, weight, *self.public)).astype(np.int64)
+        return self.statistic.of_block(*arrays, weight, *self.public)
+
+    def of_block(self, block: Block) -> Integers:
+        return np.asarray(self.begun(block)).astype(np.int64)
 
     def digest(self, test: Block) -> bytes:
         """Of the sum over a public block: equal wherever the arithmetic is."""
@@ -192,10 +202,13 @@ class Work:
     def of_all(self, blocks: Iterable[Block]) -> tuple[int, Integers]:
         """(records, Σ over them)."""
         rows, total = 0, np.zeros((), dtype=np.int64)
+        ahead: deque[Any] = deque()
         for block in blocks:
             rows += block.rows
-            total = total + self.of_block(block)
-        return rows, total
+            ahead.append(self.begun(block))
+            if len(ahead) > AHEAD:
+                total = total + np.asarray(ahead.popleft()).astype(np.int64)
+        return rows, sum((np.asarray(part).astype(np.int64) for part in ahead), start=total)
 
 
 class Part(NamedTuple):

@@ -7,19 +7,26 @@ precision, and a chain run in single precision by accident would not follow its 
 in ``$ONEDRAW_CACHE`` or ``~/.cache/onedraw/jax``, so that only the first release of a kind waits for the
 compiler. A program holds shapes (n is public) and options of a model, never a record: records are arguments.
 Where the folder cannot be written nothing is kept, and nothing else changes.
+
+Where JAX sees an accelerator it is used, if its double precision is a processor's: matrix products run at full precision, never in
+shorter floats, and `check_arithmetic` holds it to whole numbers before any sum over records is made there.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-__all__ = ["jax", "jnp"]
+from onedraw.errors import InvalidModel
+
+__all__ = ["accelerated", "check_arithmetic", "jax", "jnp"]
 
 
 def _cache_folder() -> Path | None:
@@ -37,6 +44,7 @@ def _cache_folder() -> Path | None:
 def _configure() -> None:
     config: Any = jax.config
     config.update("jax_enable_x64", True)
+    config.update("jax_default_matmul_precision", "highest")
     folder = _cache_folder()
     if config.jax_compilation_cache_dir is None and folder is not None:
         config.update("jax_compilation_cache_dir", str(folder))
@@ -45,3 +53,28 @@ def _configure() -> None:
 
 
 _configure()
+
+
+def accelerated() -> bool:
+    """Whether JAX computes on something else than the processor."""
+    return jax.default_backend() != "cpu"
+
+
+@cache
+def check_arithmetic() -> None:
+    """Once on an accelerator: a product of public whole numbers, of which every partial sum is below 2⁵³, is the integers it is
+    on a processor. Where a device makes doubles of shorter floats the exact sums would not be exact, and nothing is summed."""
+    if accelerated():
+        hold_to_whole_numbers(lambda whole: np.asarray(jax.jit(lambda rows: rows @ rows.T)(whole)))
+
+
+def hold_to_whole_numbers(product: Any) -> None:
+    """Refused unless ``product(k)`` is kkᵀ, entry for entry; |entries of k| ≤ 2¹⁸ and 2¹⁶ columns, as sums over records have."""
+    places = np.arange(32 * 2**16, dtype=np.int64).reshape(32, 2**16)
+    whole = places * 2654435761 % (2**19 + 1) - 2**18  # Knuth's multiplicative hash
+    whole[0], whole[1] = 2**18, 2**18 - places[1] % 2  # the largest sums, odd ones among them
+    if not np.array_equal(product(whole.astype(np.float64)), whole @ whole.T):
+        raise InvalidModel(
+            f"This accelerator ({jax.default_backend()}) does not multiply whole numbers exactly in double precision, so sums "
+            "over records would not be exact. Set JAX_PLATFORMS=cpu."
+        )

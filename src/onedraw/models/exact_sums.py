@@ -18,7 +18,7 @@ import numpy as np
 
 from onedraw.data.sums import BLOCK, Blocks, block_rows, blocked, check_room
 
-from .compute import jax, jnp
+from .compute import check_arithmetic, jax, jnp
 
 __all__ = ["BLOCK", "Blocks", "Compiled", "Scaled", "check_room", "held"]
 
@@ -32,6 +32,7 @@ class Compiled:
         raise NotImplementedError
 
     def of_block(self, *records_weight_and_public: Any) -> Any:
+        check_arithmetic()
         return _compiled(self, *records_weight_and_public)
 
 
@@ -49,6 +50,9 @@ class Scaled:
 
     def of_block(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
         return jnp.asarray(X), jnp.asarray(np.asarray(y) / self.scale)
+
+    def placed(self, weight: Any) -> Any:
+        return jnp.asarray(weight)
 
 
 def held(X: Any, y: Any) -> Blocks:

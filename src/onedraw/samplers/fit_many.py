@@ -1,8 +1,10 @@
 """Many fits of one plan on simulated data sets: for studies of coverage and accuracy, not for releases.
 
-Every data set runs the very program of a release (`fit.Stages`), compiled once for all; as many run at a time as there are
-cores, because compiled code lets go of Python's lock. Mapping them inside one compiled call (`jax.vmap`, `jax.lax.map`)
-was tried: a fit's passes are bound by arithmetic, not by calls, and vmap's batched products were nine times slower at 8,000 records.
+Every data set runs the very program of a release (`fit.Stages`). On a processor as many run at a time as there are cores, because
+compiled code lets go of Python's lock; mapping them inside one compiled call (`jax.vmap`, `jax.lax.map`) was tried there: a
+fit's passes are bound by arithmetic, not by calls, and vmap's batched products were nine times slower at 8,000 records. On an
+accelerator it is the other way round: a pass over 1,000 records is all call, so the fits of a `_Gang` wait for each other and
+their next sums are one call.
 Not private: seeds are given, nothing is accounted for or certified, and records leave through `release` alone.
 
     published = fit_many(plan, X, y, seeds)        # X (m, n, columns), y (m, n): parts (m, …)
@@ -11,16 +13,26 @@ Not private: seeds are given, nothing is accounted for or certified, and records
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from onedraw.data.sums import BLOCK, Integers, check_room
 from onedraw.errors import WrongCall
+from onedraw.models.compute import accelerated, check_arithmetic, jax, jnp
+from onedraw.models.exact_sums import Scaled
 from onedraw.models.fit_published import PARTS, Published
+from onedraw.models.fit_target import FitTarget
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
+
+GANG = 512
+"""Fits that wait for each other on an accelerator: each is a thread."""
 
 
 def fit_many(plan: Any, X: Any, y: Any, seeds: Sequence[int]) -> Published:
@@ -37,12 +49,148 @@ def fit_many(plan: Any, X: Any, y: Any, seeds: Sequence[int]) -> Published:
             f"{fits} seeds, X {rows.shape} and y {responses.shape} came."
         )
 
+    together = _in_gangs if accelerated() and plan.n <= BLOCK else _on_cores
+    found = together(plan, rows, responses, seeds)
+    parts = {name: [getattr(one, name) for one in found] for name in PARTS}
+    return Published(**{name: np.stack(values) for name, values in parts.items() if values[0] is not None})
+
+
+def _stages(target: Any, seed: int) -> Stages:
+    return Stages(target, Noise(np.random.default_rng(seed), pure=target.problem.pure))
+
+
+def _on_cores(plan: Any, rows: Any, responses: Any, seeds: Sequence[int]) -> list[Published]:
     def fit(index: int) -> Published:
-        target = plan.target(plan.model.summarise((rows[index], responses[index])))
-        return Stages(target, Noise(np.random.default_rng(seeds[index]), pure=target.problem.pure)).run()
+        return _stages(plan.target(plan.model.summarise((rows[index], responses[index]))), seeds[index]).run()
 
     first = fit(0)  # compiles
     with ThreadPoolExecutor(os.cpu_count()) as cores:
-        found = [first, *cores.map(fit, range(1, fits))]
-    parts = {name: [getattr(one, name) for one in found] for name in PARTS}
-    return Published(**{name: np.stack(values) for name, values in parts.items() if values[0] is not None})
+        return [first, *cores.map(fit, range(1, len(seeds)))]
+
+
+# ── on an accelerator ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _in_gangs(plan: Any, rows: Any, responses: Any, seeds: Sequence[int]) -> list[Published]:
+    """Gangs of one size, so that all share one compilation; the last is filled up by fits that are made twice."""
+    found: list[Published] = []
+    size = min(GANG, len(seeds))
+    for start in range(0, len(seeds), size):
+        chosen = [index % len(seeds) for index in range(start, start + size)]
+        found += _gang(plan, [plan.model.summarise((rows[index], responses[index])) for index in chosen], [seeds[index] for index in chosen])  # fmt: skip
+    return found[: len(seeds)]
+
+
+def _gang(plan: Any, encoded: Sequence[Any], seeds: Sequence[int]) -> list[Published]:
+    problem = plan.target(encoded[0]).problem
+    X, y = (np.stack([getattr(one, name) for one in encoded]) for name in ("X", "y"))
+    gang = _Gang(plan.n, jnp.asarray(X), jnp.asarray(y / problem.response_scale))
+
+    def fit(index: int) -> Published:
+        try:
+            return _stages(FitTarget(problem, _Member(gang, index, 0)), seeds[index]).run()  # type: ignore[arg-type]
+        finally:
+            gang.leave(index)
+
+    with ThreadPoolExecutor(len(seeds)) as threads:
+        return list(threads.map(fit, range(len(seeds))))
+
+
+@dataclass(frozen=True)
+class _Member:
+    """One fit's records among the gang's, as `FitTarget` reads them; ``level`` counts how often they were rewritten."""
+
+    gang: Any
+    index: int
+    level: int
+
+    @property
+    def n(self) -> int:
+        return int(self.gang.n)
+
+    @property
+    def records(self) -> _Member:
+        return self
+
+    def sum(self, statistic: Any, *public: Any) -> Integers:
+        check_room(self.n, statistic, *public)
+        answer: Integers = self.gang.ask(self.index, (self.level, statistic, False), public)
+        return answer
+
+    def read_as(self, reading: Any, *public: Any) -> _Member:
+        if isinstance(reading, Scaled):  # the gang's arrays are
+            return self
+        self.gang.ask(self.index, (self.level, reading, True), public)
+        return _Member(self.gang, self.index, self.level + 1)
+
+
+class _Gang:
+    """Arrays of all members' records, by level. When every member has asked or left, equal questions are answered by one call."""
+
+    def __init__(self, n: int, X: Any, y: Any) -> None:
+        check_arithmetic()
+        self.n, self.size = n, len(X)
+        self._levels: list[Any] = [(X, y)]
+        self._weight = jnp.ones(n)
+        self._lock = threading.Lock()
+        self._asked: dict[int, tuple[Any, Any]] = {}
+        self._answers: dict[int, Any] = {}
+        self._here = set(range(self.size))
+        self._calls = [threading.Semaphore(0) for _ in range(self.size)]
+
+    def ask(self, index: int, question: Any, public: Any) -> Any:
+        with self._lock:
+            self._asked[index] = question, public
+            self._answer_if_all_asked()
+        self._calls[index].acquire()
+        answer = self._answers.pop(index)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def leave(self, index: int) -> None:
+        with self._lock:
+            self._here.discard(index)
+            self._answer_if_all_asked()
+
+    def _answer_if_all_asked(self) -> None:
+        if not self._here or len(self._asked) < len(self._here):
+            return
+        asked, self._asked = self._asked, {}
+        for question in dict.fromkeys(question for question, _ in asked.values()):
+            members = [index for index, (other, _) in asked.items() if other == question]
+            try:
+                self._answers |= self._answered(question, members, [asked[index][1] for index in members])
+            except BaseException as error:  # every member must wake up, and say what happened
+                self._answers |= dict.fromkeys(members, error)
+        for index in asked:
+            self._calls[index].release()
+
+    def _answered(self, question: Any, members: list[int], publics: list[Any]) -> dict[int, Any]:
+        """Always over all members, so that one compiled program serves: of those who did not ask, the answer is left out."""
+        level, what, rewritten = question
+        place = np.zeros(self.size, dtype=np.int64)
+        place[members] = np.arange(len(members))
+        public = [None if values[0] is None else np.stack(values)[place] for values in zip(*publics, strict=True)]
+        if not rewritten:
+            sums = np.asarray(_mapped(what, self._levels[level], self._weight, *public)).astype(np.int64)
+            return {index: sums[index] for index in members}
+        found = _mapped(what, self._levels[level], self._weight, *public)
+        if len(self._levels) == level + 1:
+            self._levels.append(found)
+        else:
+            chosen = np.isin(np.arange(self.size), members)
+            self._levels[level + 1] = jax.tree.map(partial(_mixed, chosen), found, self._levels[level + 1])
+        return dict.fromkeys(members)
+
+
+def _mixed(chosen: Any, new: Any, old: Any) -> Any:
+    return jnp.where(chosen.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+
+@partial(jax.jit, static_argnums=0)
+def _mapped(what: Any, arrays: Any, weight: Any, *public: Any) -> Any:
+    def one(arrays: Any, *public: Any) -> Any:
+        return what.block(*arrays, weight, *public)
+
+    return jax.vmap(one, in_axes=(0, *(None if value is None else 0 for value in public)))(arrays, *public)
