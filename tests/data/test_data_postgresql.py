@@ -290,6 +290,23 @@ def test_a_cell_too_long_for_the_protocol_is_missing_and_hurts_no_other(database
         read(table, schema_of("category")).check_whole()
 
 
+REPLACED = {
+    "text": ["", "word", "\t1\n", "1e400", "NaN", "\x01\x7f", "\u202e\U0001f600", "9" * 5000, "';--", None],
+    "numeric": [Decimal("NaN"), Decimal("Infinity"), Decimal(10) ** 10000, Decimal("1e-9999"), None],
+    "double precision": [math.nan, math.inf, -0.0, 5e-324, 1.7e308, None],
+}
+
+
+@pytest.mark.parametrize("kind", REPLACED)
+def test_replacing_a_record_changes_that_record_alone(database, kind):
+    table = database.table("t", v=(kind, ["1", "2", "0.5"]))
+    schema = Schema.from_dict({"columns": {"v": COLUMNS["category"]}})
+    others = encoded(table, schema)
+    for cell in REPLACED[kind]:
+        database.do(("UPDATE t SET v = %s WHERE ctid = (SELECT max(ctid) FROM t)", (cell,)))
+        assert encoded(table, schema) == [*others[:2], encoded({"v": [cell]}, schema)[0]], cell
+
+
 # One picture
 
 

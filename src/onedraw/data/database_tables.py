@@ -135,7 +135,7 @@ class PostgreSQLTable(ArrowTable):
     even = False  # the driver's batches are measured in bytes
 
     def __init__(self, url: str, names: Sequence[str], written: str) -> None:
-        self._table, self._url, self.what = _quoted(*names), url, f"the table {written}"
+        self._table, self.what = _quoted(*names), f"the table {written}"
         self._process, self._turn = os.getpid(), threading.Lock()
         self._connection = _connected(url)
         weakref.finalize(self, _close, self._connection, self._process)
