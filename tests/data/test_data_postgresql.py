@@ -136,9 +136,11 @@ def test_a_table_lacking_a_column_is_refused_and_its_own_columns_are_not_named(d
     assert SECRET not in str(refused.value)
 
 
-def test_an_empty_table_has_no_records(database):
+def test_an_empty_table_has_no_records_however_the_url_is_spelled(database):
     database.do("CREATE TABLE t (v integer)")
-    assert read(database.url, schema_of("number"), table="t").n == 0
+    for scheme in ("postgresql", "postgres", "postgresql+psycopg"):
+        url = database.url.replace("postgresql:", f"{scheme}:") + "&application_name=nightly.csv"
+        assert read(url, schema_of("number"), table="t").n == 0
     assert encoded(od.DatabaseTable(database.url, "t"), schema_of("number")) == []
 
 

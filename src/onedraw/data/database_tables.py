@@ -42,7 +42,7 @@ LONGEST_CELL = 2**18
 """Bytes of a text or binary cell; 1600 columns, PostgreSQL's most, stay below its gigabyte for a row."""
 
 WAIT_SECONDS = 60
-_POSTGRESQL = ("postgresql://", "postgres://")
+_POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")  # with a driver, as SQLAlchemy and the ledger have it
 _PART_OF_NAME = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 _INSTEAD = "Export it as Parquet, which any of them writes, and read that file"
 
@@ -50,8 +50,8 @@ _INSTEAD = "Export it as Parquet, which any of them writes, and read that file"
 def opened(source: DatabaseTable) -> Table:
     """The table named in a database: by the URL's scheme, or by the first bytes of the file."""
     names = _parts_of(source.name)
-    if source.place.startswith(_POSTGRESQL):
-        return PostgreSQLTable(source.place, names, source.name)
+    if found := _POSTGRESQL.match(source.place):
+        return PostgreSQLTable(f"postgresql://{source.place[found.end() :]}", names, source.name)
     if "://" in source.place:
         scheme = source.place.partition("://")[0]
         raise FileMismatch(

@@ -195,8 +195,10 @@ def in_database(source: Any, table: str | None) -> Any:
     """The source itself, or the table of this name in it."""
     if table is None:
         return source
-    if isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() not in _ONE_TABLE:
-        return DatabaseTable(os.fspath(source), table)
+    if isinstance(source, (str, os.PathLike)):
+        place = os.fspath(source)
+        if "://" in place or Path(place).suffix.lower() not in _ONE_TABLE:
+            return DatabaseTable(place, table)
     raise FileMismatch(
         f"table={table!r} names a table in a database, and a source that is a table by itself came. Leave it out, or give a "
         "postgresql:// URL or a SQLite file."
