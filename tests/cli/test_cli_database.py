@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -52,6 +53,28 @@ def test_a_sqlite_table_gives_them_too(release, hospital):
     assert release("ill", "logistic", seed=7, out="file.json")[0] == 0
     assert release("ill", "logistic", seed=7, out="table.json", source="records.sqlite", table="patients")[0] == 0
     assert certificate_of(hospital / "file.json") == certificate_of(hospital / "table.json")
+
+
+@pytest.mark.postgresql
+def test_a_fit_that_reads_the_table_at_every_pass_never_sees_what_is_written_meanwhile(patients, hospital, monkeypatch):
+    schema = od.Schema.load(hospital / "ill.yaml")
+    sound, passes = database_tables.PostgreSQLTable.parts, []
+
+    def while_somebody_writes(self, wanted, rows):
+        passes.append(list(wanted))
+        with psycopg.connect(patients, autocommit=True) as other:
+            other.execute("UPDATE patients SET age = 100 - age, ill = 'yes'")
+            other.execute("DELETE FROM patients WHERE ctid IN (SELECT ctid FROM patients LIMIT 5)")
+        return sound(self, wanted, rows)
+
+    monkeypatch.setattr(database_tables.PostgreSQLTable, "parts", while_somebody_writes)
+    plan = od.plan(schema, "ill", model="logistic", epsilon=5, delta=1e-6, n=300).plan
+    released = [
+        od.release(plan, replace(od.read(source, schema, target="ill"), memory=0), random_state=7)
+        for source in (hospital / "patients.csv", od.DatabaseTable(patients, "patients"))
+    ]
+    assert released[0].certificate.draw == released[1].certificate.draw
+    assert len(passes) > 5
 
 
 @pytest.mark.postgresql
