@@ -106,6 +106,71 @@ def test_a_pure_budget_gives_a_mean():
     assert str(model.guarantee_.promise) == "ε = 1"
 
 
+def test_numbers_within_public_ends_are_counted_as_a_whole_and_by_group():
+    young = (TABLE.age >= 18) & (TABLE.age <= 30)
+    counted = od.DPCount(2.0, between=(18, 30), random_state=1).fit(TABLE["age"])
+    assert counted.count_ == pytest.approx(young.sum(), abs=6)
+    low, high = counted.conf_int()[0]
+    assert low <= counted.count_ <= high
+    assert list(counted.levels_) == ["other", "between 18 and 30"]
+    assert "between 18 and 30" in str(counted.summary())
+    share = od.DPProportion(2.0, between=(None, 30), random_state=1).fit(TABLE["age"])
+    assert share.proportion_ == pytest.approx((TABLE.age <= 30).mean(), abs=0.01)
+    grouped = od.DPCount(2.0, between=(18, 30), random_state=1, **SEX).fit(TABLE[["age", "sex"]])
+    assert grouped.count_ == pytest.approx([(young & (TABLE.sex == sex)).sum() for sex in ("F", "M")], abs=10)
+    assert od.verify(grouped.certificate_)
+
+
+def test_what_is_no_finite_number_is_counted_outside():
+    odd = [20.0, None, float("nan"), float("inf"), -float("inf"), "many", "25", 10**400, [20], np.nan, 1e300]
+    plain = [20.0, 99, 99, 99, 99, 99, 25.0, 99, 99, 99, 99]
+    fit = {"between": (18, None), "random_state": 1}
+    expected = [20.0, -99, -99, -99, -99, -99, 25.0, -99, -99, -99, 99]
+    assert od.DPCount(1.0, **fit).fit(odd).count_ == od.DPCount(1.0, **fit).fit(expected).count_
+    closed = {"between": (18, 30), "random_state": 1}
+    assert od.DPCount(1.0, **closed).fit(odd).count_ == od.DPCount(1.0, **closed).fit(plain).count_
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"between": (30, 18)}, "low at most high"),
+        ({"between": (None, None)}, "count everybody"),
+        ({"between": (-np.inf, np.inf)}, "count everybody"),
+        ({"between": (np.nan, 3)}, "finite"),
+        ({"between": ("a", 3)}, "real number"),
+        ({"between": 18}, "None for an open one"),
+        ({"between": (1, 2, 3)}, "None for an open one"),
+        ({"between": (1, 2), "levels": [0, 1]}, "two ways"),
+        ({"between": (1, 2), "level": 1}, "Leave it out"),
+    ],
+)
+def test_a_condition_that_makes_no_sense_is_refused_in_words(options, words):
+    with pytest.raises(InvalidModel, match=words):
+        od.DPCount(1.0, **options).fit([1.0, 2.0])
+
+
+@pytest.mark.parametrize("by", [{}, SEX])
+def test_a_publicly_known_deviation_narrows_the_interval_of_a_mean(by):
+    rows = TABLE[["age", "sex"]][:80] if by else TABLE["age"][:80]
+    ends = [
+        od.DPMean(2.0, bounds=(0, 100), noise=noise, random_state=1, **by).fit(rows).conf_int()[0]
+        for noise in (None, 15.0, 5.0)
+    ]
+    widths = [high - low for low, high in ends]
+    assert widths[0] > widths[1] > widths[2]
+    covered = [
+        low <= 45.0 <= high
+        for low, high in (
+            od.DPMean(2.0, bounds=(0, 100), noise=15.0, random_state=seed)
+            .fit(np.random.default_rng(seed).normal(45.0, 15.0, 80))
+            .conf_int(0.9)[0]
+            for seed in range(100)
+        )
+    ]
+    assert sum(covered) >= 80  # of 90 expected; three standard errors
+
+
 def test_an_interval_of_a_count_can_be_about_the_population():
     model = od.DPCount(1.0, levels=["no", "yes"], level="yes").fit(TABLE["smoker"])
     (records,), (population,) = model.conf_int(), model.conf_int(of="population")

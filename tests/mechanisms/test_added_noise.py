@@ -10,6 +10,7 @@ import onedraw as od
 from onedraw import samplers
 from onedraw.mechanisms import AddedNoise, plan_from_dict
 from onedraw.models import CategoryTable, Grouped, NumberTable
+from onedraw.models.category_table import condition
 from onedraw.models.number_table import STEPS
 from onedraw.samplers import noisy_sums, opendp_noise
 
@@ -21,6 +22,8 @@ TABLES = {
     "histogram": CategoryTable(("a", "b", "c")),
     "counts by group": CategoryTable(("no", "yes"), **SEXES),
     "counts by public group": CategoryTable(("no", "yes"), **SEXES, sizes=(1, 1)),
+    "count within ends": CategoryTable(**condition(4, 6)),
+    "count within ends by group": CategoryTable(**condition(4, None), **SEXES),
     "mean": NumberTable(0, 10),
     "variance": NumberTable(0, 10, show="variance"),
     "mean by group": NumberTable(0, 10, **SEXES),
@@ -30,7 +33,8 @@ TABLES = {
 
 def one_record(table):
     """The weighted sums of every record there can be, by group."""
-    values = list(range(len(table.levels))) if isinstance(table, CategoryTable) else PLACES.tolist()
+    levels = isinstance(table, CategoryTable) and table.between is None
+    values = list(range(len(table.levels))) if levels else PLACES.tolist()
     groups = range(table.cells)
     free = type(table)(**{**{k: v for k, v in table.to_dict().items() if k != "model"}, "sizes": None})
     for value, group in itertools.product(values, groups):

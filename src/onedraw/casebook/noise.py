@@ -22,6 +22,7 @@ from scipy import special
 from onedraw import audit
 from onedraw.mechanisms import AddedNoise, Plan, calibrate
 from onedraw.models import CategoryTable, Grouped, NumberTable
+from onedraw.models.category_table import LARGEST
 from onedraw.privacy import ZCDP, Promise
 
 from .case import Array, Case, Pair
@@ -88,11 +89,17 @@ def _number_weights(plan: Plan) -> tuple[float, float]:
 def _of_level(table: CategoryTable, value: int, private: bool) -> list[float]:
     """One unit in the record's level; of two levels in a group of known size the second alone is kept."""
     if table.only is not None:
-        chosen = float(table.levels[value] == table.only)
+        chosen = float(table.levels[_level(table, value)] == table.only)
         kept = [1.0 - chosen, chosen]
     else:
         kept = [float(value == place) for place in range(len(table.levels))]
     return kept if private or len(kept) > 2 else kept[1:]
+
+
+def _level(table: CategoryTable, value: Any) -> int:
+    if table.between is None:
+        return int(value)
+    return int(table.between[0] <= value <= table.between[1])
 
 
 def _last(data: Any) -> tuple[Any, tuple[int, ...]]:
@@ -188,15 +195,27 @@ def _worst_records(plan: Plan) -> tuple[Any, Any]:
     table = plan.model
     if isinstance(table, CategoryTable):
         chosen = 1 if table.only is None else table.levels.index(table.only)
-        return chosen, (0 if chosen else 1)
+        return _with_level(table, chosen), _with_level(table, 0 if chosen else 1)
     if table.show == "variance" and plan.mechanism.law == "laplace" and not (table.cells > 1 and table.sizes is None):  # type: ignore[attr-defined]
         return table.upper, table.lower + (table.upper - table.lower) * (1.0 - 5.0 / 12.0) / 2.0
     return table.upper, table.lower
 
 
+def _with_level(table: CategoryTable, level: int) -> Any:
+    """A record of this level: its code, or a number that meets a condition or does not."""
+    if table.between is None:
+        return level
+    low, high = table.between
+    return low if level else math.nextafter(low, -math.inf) if low > -LARGEST else math.nextafter(high, math.inf)
+
+
 def _values(table: Any, n: int, last: Any) -> list[Any]:
     """The others take turns, so that no count is at its end."""
-    turn = [0, 1] if isinstance(table, CategoryTable) else [table.lower, table.upper]
+    turn = (
+        [_with_level(table, 0), _with_level(table, 1)]
+        if isinstance(table, CategoryTable)
+        else [table.lower, table.upper]
+    )
     return [*itertools.islice(itertools.cycle(turn), n - 1), last]
 
 

@@ -56,6 +56,14 @@ By = Annotated[
     typer.Option("--by", metavar="COLUMN[,COLUMN]", help="Of one column: within the groups of one or two categories."),
 ]
 Level = Annotated[str | None, typer.Option("--level", help="Of a count: the level that is counted.")]
+Between = Annotated[
+    str | None,
+    typer.Option(
+        "--between",
+        metavar="LOW,HIGH",
+        help="Of a count or proportion of a number: who is counted, the ends too; inf is an open end.",
+    ),
+]
 Draws = Annotated[
     str,
     typer.Option(

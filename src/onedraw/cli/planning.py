@@ -11,6 +11,7 @@ import typer
 from .flags import (
     Accept,
     AsJson,
+    Between,
     By,
     ColumnList,
     Delta,
@@ -65,6 +66,7 @@ def plan(
     prior: Prior = None,
     by: By = None,
     level: Level = None,
+    between: Between = None,
     draws: Draws = "auto",
     simulate: Annotated[int, typer.Option("--simulate", metavar="SETS", min=0, help="Also run every mechanism on so many simulated data sets, to check the prediction.")] = 0,
     for_error: Annotated[float | None, typer.Option("--for-error", metavar="ERROR", help="Also the smallest n, and the smallest ε, that reach this error.")] = None,
@@ -96,6 +98,7 @@ def plan(
     declared, budget = Schema.load(schema), budget_from(epsilon, delta, order)
     asked = ask(
         declared, target, model, columns=columns, prior=numbers_from(prior, "--prior", "1,1"), by=names_from(by), level=level,
+        between=numbers_from(between, "--between", "18,30"),
         quantiles=numbers_from(quantiles, "--quantiles", "0.25,0.5,0.75"), interval=interval,
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,

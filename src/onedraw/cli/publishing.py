@@ -17,6 +17,7 @@ from onedraw.places import shown_place
 from .flags import (
     Accept,
     AsJson,
+    Between,
     By,
     ColumnList,
     Delta,
@@ -76,6 +77,7 @@ def release(
     prior: Prior = None,
     by: By = None,
     level: Level = None,
+    between: Between = None,
     draws: Draws = "auto",
     rows: Annotated[int | None, typer.Option("--rows", help="n, if you want it checked against the file's.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same.")] = None,
@@ -115,6 +117,7 @@ def release(
     declared, budget, accepted = Schema.load(schema), budget_from(epsilon, delta, order), tuple(accept or ())
     asked = ask(
         declared, target, model, columns=columns, prior=numbers_from(prior, "--prior", "1,1"), by=names_from(by), level=level,
+        between=numbers_from(between, "--between", "18,30"),
         quantiles=numbers_from(quantiles, "--quantiles", "0.25,0.5,0.75"), interval=interval,
         options={
             "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,

@@ -7,6 +7,7 @@ less (`planning.column_choice`); both have a known law, so one release gives an 
 | a record that is | counts as |
 | --- | --- |
 | outside the declared bounds | the nearest bound |
+| no finite number, where those ``between`` two are counted | one outside |
 | an undeclared class, level or group | the first one declared |
 | NaN, ±inf or not a number | the first class; for a mean, sum or variance the middle of the range; for a rate 0 |
 """
@@ -38,6 +39,7 @@ from onedraw.models import (
     NumberTable,
     Table,
 )
+from onedraw.models.category_table import condition
 from onedraw.models.reading import column_chunks
 from onedraw.planning import Choices, Interval, column_choices, interval, release_interval
 from onedraw.planning.questions import mean_model, pair
@@ -68,6 +70,7 @@ class ColumnEstimator(PrivateEstimator):
     by: Any = None
     group_sizes: Any = None
     prior: Any = None
+    between: Any = None
     mechanism: Any = "auto"
     n_draws: Any = 1
     n_features_in_: int
@@ -117,7 +120,20 @@ class ColumnEstimator(PrivateEstimator):
         }
 
     def _declared_of(self, column: Any) -> Declared:
-        return Declared.levels(column.labels) if isinstance(column, LabelCodes) else Declared(*declared_range(self))
+        if isinstance(column, LabelCodes):
+            return Declared.levels(column.labels)
+        return Declared() if self.between is not None else Declared(*declared_range(self))
+
+    def _condition(self, other: str) -> dict[str, Any]:
+        """The levels that a public condition on a number makes; ``other`` is what it stands in place of."""
+        ends = self.between
+        if getattr(self, other) is not None:
+            raise InvalidModel(f"between and {other} say in two ways what is counted. Leave one of them out.")
+        if not isinstance(ends, list | tuple | np.ndarray) or len(ends) != 2:
+            raise InvalidModel(
+                f"between is (low, high), the public ends of what is counted, None for an open one, but {ends!r} came."
+            )
+        return condition(*ends)
 
     def _planned(self, budget: Promise, n: int) -> Choices:
         if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, numbers.Integral) or self.n_draws < 1:
@@ -131,7 +147,7 @@ class ColumnEstimator(PrivateEstimator):
 
     def _posterior(self, budget: Promise, n: int) -> Known | None:
         """None where there is no posterior for the question, the groups or this budget."""
-        if not self.posterior or self.by is not None:
+        if not self.posterior or self.by is not None or self.between is not None:
             if self.prior is not None:
                 raise InvalidModel("A prior is for draws from a posterior, and there is none here. Leave out prior.")
             return None
@@ -200,10 +216,12 @@ class ColumnEstimator(PrivateEstimator):
 class DPProportion(ColumnEstimator):
     """The share of records in the second of two ``classes``, under differential privacy.
 
-    ``DPProportion(epsilon=1.0, classes=["no", "yes"]).fit(column).proportion_``
+    ``DPProportion(epsilon=1.0, classes=["no", "yes"]).fit(column).proportion_``; of numbers, the share of those within public ends:
+    ``DPProportion(epsilon=1.0, between=(18, 30)).fit(ages)``.
 
     Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
-    `DPLogisticRegression`; ``classes``, the second of which is counted; ``mechanism``: "auto" takes plain noise ("laplace",
+    `DPLogisticRegression`; ``classes``, the second of which is counted, or ``between`` = (low, high) with both ends included and None for
+    an open one; ``mechanism``: "auto" takes plain noise ("laplace",
     "gaussian") or a draw from a posterior ("direct", "diffused", "concentrated"), whichever is expected to be off by less;
     ``prior`` = (a, b) of a Beta prior, which asks for a draw from the posterior; ``n_draws`` of it.
 
@@ -221,6 +239,7 @@ class DPProportion(ColumnEstimator):
         *,
         delta: Any = 1e-6,
         classes: Any = None,
+        between: Any = None,
         prior: Any = None,
         mechanism: Any = "auto",
         n_draws: Any = 1,
@@ -235,6 +254,7 @@ class DPProportion(ColumnEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.classes = classes
+        self.between = between
         self.prior = prior
         self.mechanism = mechanism
         self.n_draws = n_draws
@@ -253,6 +273,8 @@ class DPProportion(ColumnEstimator):
         return labels
 
     def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        if self.between is not None:
+            return CategoryTable(**self._condition("classes"), show="shares", **groups)
         labels = tuple(map(str, self._labels()))
         return CategoryTable(labels, show="shares", only=labels[1], **groups)
 
@@ -260,14 +282,14 @@ class DPProportion(ColumnEstimator):
         self._labels()
         return BetaBernoulli(prior=pair(self.prior, (1.0, 1.0)))
 
-    def _records(self, column: Any) -> LabelCodes:
-        return LabelCodes(column, self._labels())
+    def _records(self, column: Any) -> Any:
+        return column if self.between is not None else LabelCodes(column, self._labels())
 
     def _keep(self, centre: Array) -> None:
         self.proportion_ = self._of_groups(centre)
 
     def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
-        return "proportion", names if self.groups_ else [str(self._labels()[1])]
+        return "proportion", names
 
 
 class _OfLevels(ColumnEstimator):
@@ -283,8 +305,8 @@ class _OfLevels(ColumnEstimator):
             )
         return declared_classes(SimpleNamespace(classes=self.levels), "levels")
 
-    def _records(self, column: Any) -> LabelCodes:
-        return LabelCodes(column, tuple(self._declared().tolist()))
+    def _records(self, column: Any) -> Any:
+        return column if self.between is not None else LabelCodes(column, tuple(self._declared().tolist()))
 
     def _by_level(self, centre: Array) -> Array:
         """(levels,), or with groups (groups, levels)."""
@@ -352,12 +374,13 @@ class DPHistogram(_OfLevels):
 class DPCount(_OfLevels):
     """How many of these records have each of declared ``levels``, or one ``level`` of them, under differential privacy.
 
-    ``DPCount(epsilon=1.0, levels=["no", "yes"], level="yes").fit(column).count_``
+    ``DPCount(epsilon=1.0, levels=["no", "yes"], level="yes").fit(column).count_``; of numbers, those within public ends:
+    ``DPCount(epsilon=1.0, between=(18, 30)).fit(ages).count_`` (both ends included, None for an open one).
 
     The number of all records is public: it is n. Parameters as in `DPProportion`, without a prior. With ``by`` this is a cross
     table: its cells are whole numbers that sum to n.
 
-    Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with ``level`` ``count_``;
+    Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with ``level`` or ``between`` ``count_``;
     ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
     ``interval_reason_``, ``notes_``.
     """
@@ -371,6 +394,7 @@ class DPCount(_OfLevels):
         delta: Any = 1e-6,
         levels: Any = None,
         level: Any = None,
+        between: Any = None,
         mechanism: Any = "auto",
         by: Any = None,
         group_sizes: Any = None,
@@ -384,6 +408,7 @@ class DPCount(_OfLevels):
         self.delta = delta
         self.levels = levels
         self.level = level
+        self.between = between
         self.mechanism = mechanism
         self.by = by
         self.group_sizes = group_sizes
@@ -394,6 +419,10 @@ class DPCount(_OfLevels):
         self.random_state = random_state
 
     def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        if self.between is not None:
+            if self.level is not None:
+                raise InvalidModel("level names one of the levels, and between has none. Leave it out.")
+            return CategoryTable(**self._condition("levels"), **groups)
         levels = tuple(map(str, self._declared().tolist()))
         return CategoryTable(levels, only=None if self.level is None else str(self.level), **groups)
 
@@ -406,8 +435,8 @@ class DPCount(_OfLevels):
         return np.column_stack([low, high])
 
     def _keep(self, centre: Array) -> None:
-        self.levels_ = self._declared()
-        if self.level is None:
+        self.levels_ = np.array(self.choice_.best.model.levels) if self.between is not None else self._declared()
+        if self.level is None and self.between is None:
             self.counts_ = self._by_level(centre)
         else:
             self.count_ = self._of_groups(centre)
@@ -433,8 +462,8 @@ class DPMean(_OfNumbers):
     ``DPMean(epsilon=1.0, bounds=(0, 100)).fit(column).mean_``
 
     With plain noise a second moment is released for the same spend, and the interval uses it. Parameters as in
-    `DPProportion`; ``prior`` = (mean, worth in records); ``noise``, the records' standard deviation if it is known: it narrows
-    the interval of a draw from a posterior, and bears on nothing else.
+    `DPProportion`; ``prior`` = (mean, worth in records); ``noise``, the records' standard deviation (in every group) if it is publicly
+    known: the interval is then built with it, and it bears on nothing else.
 
     Attributes: ``mean_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``, the released sizes of private groups),
     ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
@@ -481,13 +510,15 @@ class DPMean(_OfNumbers):
         return mean_model(SimpleNamespace(lower=low, upper=high), n=n, budget=budget, prior=self.prior)
 
     def _planned(self, budget: Promise, n: int) -> Choices:
-        if self.noise is not None and not (isinstance(self.noise, numbers.Real) and float(self.noise) > 0):
-            raise InvalidModel(f"noise must be a positive number or None, but {self.noise!r} came.")
+        if self.noise is not None and not (isinstance(self.noise, numbers.Real) and 0 < float(self.noise) < math.inf):
+            raise InvalidModel(
+                f"noise is the records' standard deviation, a positive number, or None, but {self.noise!r} came."
+            )
         return super()._planned(budget, n)
 
     def _interval(self, level: float) -> Interval:
         if isinstance(self.choice_.best.mechanism, AddedNoise):
-            return super()._interval(level)
+            return release_interval(self.release_, level, noise=self.noise)
         return interval(self.release_.draws, self.choice_.best, level, noise=self.noise)
 
     def _keep(self, centre: Array) -> None:

@@ -4,23 +4,28 @@ A record adds 1 to one cell. Replacing it moves two cells by 1, so the sums move
 group of public size one is enough, for the other is the rest, and it moves by 1. Nothing else need be said about counts.
 
 With private groups the cells of all groups are one histogram, whose total n is public: what is published sums to it.
+
+A public condition on a number, ``between``, makes two levels of it: records that meet it and the rest.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
-from .model import Bound, count, register_model, set_fields
+from .model import Bound, count, number, register_model, set_fields
 from .reading import Batch
 from .tables import Array, Integers, Table, declared_groups, known_codes, proportional, whole
 
 SHOWN = ("counts", "shares")
+LARGEST = sys.float_info.max
+"""What an open end of a condition is written as: every finite number is within."""
 
 
 @register_model
@@ -33,10 +38,11 @@ class CategoryTable(Table):
     | a code 0, …, len(levels) − 1 (2.0 is 2) | itself |
     | any other number, NaN, None, not a number | level ``missing`` (0, unless declared) |
 
+    With ``between`` = (low, high) a record is a number: it has the second of two levels if low ≤ it ≤ high, and else, as when it is
+    no finite number, the first.
+
     Shares are within a group where there are groups, and sum to 1 in each.
     """
-
-    kinds: ClassVar[tuple[str, ...]] = ("category", "binary")
 
     levels: tuple[str, ...]
     show: str = "counts"
@@ -45,6 +51,7 @@ class CategoryTable(Table):
     by: tuple[str, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
     sizes: tuple[int, ...] | None = None
+    between: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         levels = tuple(str(level) for level in self.levels)
@@ -57,8 +64,15 @@ class CategoryTable(Table):
         missing = count("missing", self.missing)
         if missing >= len(levels):
             raise InvalidModel(f"missing must be one of the codes 0 to {len(levels) - 1}, but {missing} came.")
-        set_fields(self, levels=levels, only=None if self.only is None else str(self.only), missing=missing,
+        between = None if self.between is None else (number("low", self.between[0]), number("high", self.between[1]))
+        if between is not None and not (between[0] <= between[1] and len(levels) == 2 and not missing):
+            raise InvalidModel(f"between is (low, high), low at most high, and makes two levels; {between} came.")
+        set_fields(self, levels=levels, only=None if self.only is None else str(self.only), missing=missing, between=between,
                    **declared_groups(self.by, self.groups, self.sizes))  # fmt: skip
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return ("category", "binary") if self.between is None else ("number", "count")
 
     @property
     def quantity(self) -> str:  # type: ignore[override]  # of one class here, not of all its values
@@ -98,7 +112,7 @@ class CategoryTable(Table):
         }
 
     def _check_column(self, column: Any) -> None:
-        if tuple(column.labels) != self.levels:
+        if self.between is None and tuple(column.labels) != self.levels:
             raise InvalidModel(
                 f"The table's levels are {', '.join(self.levels)}, those of the target {', '.join(column.labels)}. Use the "
                 "same ones in the same order."
@@ -121,12 +135,20 @@ class CategoryTable(Table):
         return 1 if self.rest_is_known else 2
 
     def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
-        codes = known_codes(values, len(self.levels), missing=self.missing)
+        codes = self.codes(values)
         if self.only is not None:
             codes = (codes == self.levels.index(self.only)).astype(np.int64)
         place = codes if group is None else group * self.kept + codes
         counts = np.bincount(place, minlength=self.cells * self.kept).reshape(self.cells, self.kept)
         sums += counts[:, 1:] if self.rest_is_known else counts
+
+    def codes(self, values: Batch) -> Integers:
+        """The place of each record's level, itself alone deciding."""
+        if self.between is None:
+            return known_codes(values, len(self.levels), missing=self.missing)
+        low, high = self.between
+        with np.errstate(invalid="ignore"):
+            return np.asarray((values >= low) & (values <= high), dtype=np.int64)
 
     # ── what is published ──────────────────────────────────────────────────────────────────────────────────
 
@@ -156,3 +178,23 @@ class CategoryTable(Table):
             flat = noisy.reshape(-1)
             return whole(proportional(flat, float(n)), n).reshape(noisy.shape)
         return np.array([whole(proportional(row, size), int(size)) for row, size in zip(noisy, sizes, strict=True)])
+
+
+def condition(low: float | None, high: float | None) -> dict[str, Any]:
+    """The levels, the one that is counted and ``between`` of a public condition on a number; None is an open end."""
+    ends = [
+        sign * LARGEST if end is None or end == sign * np.inf else number("an end of between", end)
+        for end, sign in ((low, -1.0), (high, 1.0))
+    ]
+    if ends[0] == -LARGEST and ends[1] == LARGEST:
+        raise InvalidModel(
+            "between has no end, so it would count everybody, and n is public. Give at least one end: 18,30."
+        )
+    if not ends[0] <= ends[1]:
+        raise InvalidModel(f"between is low and high, low at most high, but {low:g} and {high:g} came. Exchange them.")
+    words = f"between {ends[0]:g} and {ends[1]:g}"
+    if ends[0] == -LARGEST:
+        words = f"at most {ends[1]:g}"
+    elif ends[1] == LARGEST:
+        words = f"at least {ends[0]:g}"
+    return {"levels": ("other", words), "only": words, "between": (ends[0], ends[1])}

@@ -20,7 +20,7 @@ Places are whole steps, 2^30 to the range, and squares are rounded to whole step
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -50,8 +50,6 @@ class NumberTable(Table):
     With private groups the number of records of each is published beside.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("number", "count", "binary")
-
     lower: float
     upper: float
     show: str = "mean"
@@ -71,6 +69,10 @@ class NumberTable(Table):
             raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} came.")
         set_fields(self, lower=lower, upper=upper, missing=missing,
                    **declared_groups(self.by, self.groups, self.sizes))  # fmt: skip
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return ("number", "count", "binary")
 
     @property
     def quantity(self) -> str:  # type: ignore[override]  # of one class here, not of all its values

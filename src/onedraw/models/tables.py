@@ -20,7 +20,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,13 +65,17 @@ class Totals:
 class Table(Model):
     """What the tables of categories and of numbers share: groups, reading, and adding up."""
 
-    kinds: ClassVar[tuple[str, ...]]
     show: str
     by: tuple[str, ...]
     groups: tuple[tuple[str, ...], ...]
     sizes: tuple[int, ...] | None
 
     # ── what a record becomes ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    @abc.abstractmethod
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of schema column it can be about."""
 
     @property
     @abc.abstractmethod

@@ -93,7 +93,8 @@ class Asked:
         if self.target is None:
             return f"{self.model} of {', '.join(self.schema.columns)}"
         by = f" by {' and '.join(self.by)}" if self.by else ""
-        return f"{self.model} {'regression ' if self.regression is not None else ''}of {self.target}{by}"
+        where = f" {self.table.only}" if getattr(self.table, "between", None) else ""
+        return f"{self.model} {'regression ' if self.regression is not None else ''}of {self.target}{where}{by}"
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -105,7 +106,7 @@ class Asked:
         from onedraw.planning.questions import POSTERIOR, model_for
 
         target = self.target
-        if self.model not in POSTERIOR or self.by or target is None:
+        if self.model not in POSTERIOR or self.by or target is None or getattr(self.table, "between", None):
             return None
         return lambda: model_for(self.schema, target, question=self.model, n=n, budget=budget, prior=self.prior)
 
@@ -187,13 +188,14 @@ def plan(
     schema: Schema | str | os.PathLike[str] | Mapping[str, Any], target: str | None, model: str, *, n: int,
     epsilon: float | None = None, delta: float = 1e-6, budget: Promise | None = None, mechanism: str = "auto",
     draws: int | None = None, accept: Collection[str] | str = (), columns: Sequence[str] | None = None, by: Sequence[str] = (),
-    quantiles: Sequence[float] | None = None, options: Mapping[str, Any] | None = None,
+    quantiles: Sequence[float] | None = None, level: str | None = None, between: Sequence[float] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Planned:  # fmt: skip
     """What a release would promise and how good it would be, before any record is read: `onedraw plan` in Python.
 
     ``model`` is what ``--model`` takes: "logistic", "linear", "poisson", …, or of one column "mean", "proportion", "median", ….
     The budget is ``epsilon`` and ``delta``, 0 meaning pure ε, or any promise as ``budget``. ``options`` are the other options of
-    the command by name, such as {"robust": True}.
+    the command by name, such as {"robust": True}. ``between`` = (18, 30) counts the records of a numeric column that lie within.
     """
     if (epsilon is None) == (budget is None):
         raise WrongCall(
@@ -202,7 +204,10 @@ def plan(
     declared = schema if isinstance(schema, Schema) else Schema.from_dict(schema) if isinstance(schema, Mapping) else Schema.load(schema)  # fmt: skip
     spend = budget if epsilon is None else ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
     listed_columns = None if columns is None else ",".join(columns)
-    asked = ask(declared, target, model, columns=listed_columns, quantiles=quantiles, by=by, options=options)
+    asked = ask(
+        declared, target, model, columns=listed_columns, quantiles=quantiles, by=by, level=level, between=between,
+        options=options,
+    )  # fmt: skip
     accepted = (accept,) if isinstance(accept, str) else tuple(accept)
     return asked.planned(spend, n=n, draws=draws, mechanism=mechanism, accept=accepted, compare=True)
 
@@ -210,6 +215,7 @@ def plan(
 def ask(
     schema: Any, target: str | None, model: str, *, columns: str | None = None, prior: Any = None, quantiles: Any = None,
     interval: bool = True, options: Mapping[str, Any] | None = None, by: Sequence[str] = (), level: str | None = None,
+    between: Sequence[float] | None = None,
 ) -> Asked:  # fmt: skip
     """Check the question against the schema alone: no file of records is opened.
 
@@ -233,16 +239,17 @@ def ask(
     if target is None:
         raise WrongCall(f"A {model} is about one column, and none was named. Pass --target COLUMN.")
     if not regression:
-        table = table_for(schema, target, question=model, by=by, level=level)
-        if prior is not None and (by or model not in (*POSTERIOR, *RANKS)):
-            raise WrongCall(
-                f"--prior is for draws from a posterior; a {model}{' by groups' if by else ''} has none. Leave it out."
-            )
+        table = table_for(schema, target, question=model, by=by, level=level, between=between)
+        if prior is not None and (by or between is not None or model not in (*POSTERIOR, *RANKS)):
+            what = " by groups" if by else " between two numbers" if between is not None else ""
+            raise WrongCall(f"--prior is for draws from a posterior; a {model}{what} has none. Leave it out.")
         if given:
             raise WrongCall(f"{listed(given)} belong to regressions; a {model} of one column has none. Leave them out.")
         return Asked(schema, target, model, prior=prior, quantiles=quantiles, interval=interval, table=table)
-    if by or level is not None:
-        raise WrongCall(f"--by and --level are for questions about one column; a {model} regression has none.")
+    if by or level is not None or between is not None:
+        raise WrongCall(
+            f"--by, --level and --between are for questions about one column; a {model} regression has none. Leave them out."
+        )
     if prior is not None:
         raise WrongCall(f"--prior is for questions about one column; a {model} regression takes --prior-scale.")
     question, measure = regression_for(schema, target, model=model, options=given)

@@ -10,6 +10,7 @@ schema, n and the budget, never of a record.
 | proportion | binary | share of the second level | Beta–Bernoulli, Beta(1, 1), uniform |
 | histogram | category, binary | shares of all levels | Dirichlet–Categorical, one pseudo-record per level |
 | count | category, binary | counts of all levels, of the second, or of ``level`` | none |
+| count, proportion with ``between`` | number, count | the count or share of records within | none |
 | mean | number | mean, with a second moment for its interval | Gaussian mean of known variance, one pseudo-record at mid-range |
 | sum, variance | number, count | sum, variance | none |
 | rate | count | mean | Gamma–Poisson, worth one record at half the cap |
@@ -35,6 +36,7 @@ from onedraw.models import (
     GaussianMean,
     NumberTable,
 )
+from onedraw.models.category_table import condition
 from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, RenyiDP
 
 # question → the column kinds it can be asked of
@@ -57,15 +59,21 @@ POSTERIOR = ("proportion", "histogram", "mean", "rate", "duration")
 RANKS = ("median", "quantiles")
 """Answered by selection."""
 
+CONDITIONS = ("count", "proportion")
+"""Questions that can be about a public condition on a number."""
+
 GROUPED = ("count", "histogram", "proportion", "mean", "sum", "variance", "rate")
 
 
 def table_for(
-    schema: Schema, target: str, *, question: str, by: Sequence[str] = (), level: str | None = None
-) -> CategoryTable | NumberTable | None:
+    schema: Schema, target: str, *, question: str, by: Sequence[str] = (), level: str | None = None,
+    between: Sequence[float] | None = None,
+) -> CategoryTable | NumberTable | None:  # fmt: skip
     """The table that answers ``question`` about column ``target``, in the groups of the columns ``by``; None for durations and ranks."""
-    column = column_for(schema, target, question)
+    column = column_for(schema, target, question, numeric=between is not None)
     groups = grouping(schema, target, by, question)
+    if between is not None:
+        return condition_table(column, target, question, level, between, groups)
     if level is not None and question != "count":
         raise InvalidModel(f"level is for a count of one level; a {question} has none. Leave it out.")
     match question:
@@ -84,6 +92,27 @@ def table_for(
         case _:
             lower, upper = (0.0, float(column.cap)) if column.kind == "count" else (column.lower, column.upper)
             return NumberTable(lower, upper, show=question, **groups)
+
+
+def condition_table(
+    column: Any, target: str, question: str, level: str | None, between: Sequence[float], groups: dict[str, Any]
+) -> CategoryTable:
+    """Records whose number lies within a public condition. The column's declared range is where records are clamped to, so a
+    condition that it misses altogether is a slip."""
+    if level is not None or len(between) != 2:
+        raise InvalidModel(
+            f"between is two numbers, low and high, and goes without level; {len(between)} number(s)"
+            f"{'' if level is None else ' and a level'} came. Pass --between 18,30 alone."
+        )
+    lower, upper = (0.0, float(column.cap)) if column.kind == "count" else (column.lower, column.upper)
+    asked = condition(*(float(end) for end in between))
+    low, high = asked["between"]
+    if high < lower or upper < low:
+        raise InvalidModel(
+            f"No record can be {asked['only']}: {target!r} is declared on [{lower:g}, {upper:g}], and values outside count as the "
+            "nearest end. Correct the condition or the schema."
+        )
+    return CategoryTable(**asked, show="counts" if question == "count" else "shares", **groups)
 
 
 def grouping(schema: Schema, target: str, by: Sequence[str], question: str) -> dict[str, Any]:
@@ -152,15 +181,24 @@ def quantile_model(column: Any, question: str, levels: Any, prior: Any, interval
     return ColumnQuantiles(wanted, lower, upper, step=1.0 if whole else None, interval=interval)
 
 
-def column_for(schema: Schema, target: str, question: str) -> Any:
+def column_for(schema: Schema, target: str, question: str, *, numeric: bool = False) -> Any:
+    """The declared column, if the question can be asked of its kind; ``numeric`` with a condition on its numbers."""
     if question not in QUESTIONS:
         raise InvalidModel(f"No model is called {question!r}. Choose one of: {', '.join(QUESTIONS)}.")
     column = schema.column(target)
-    if column.kind not in QUESTIONS[question]:
+    if numeric and question not in CONDITIONS:
+        raise InvalidModel(
+            f"between is for a {' or a '.join(CONDITIONS)} of records; a {question} has none. Leave it out."
+        )
+    kinds = ("number", "count") if numeric else QUESTIONS[question]
+    if column.kind not in kinds:
         fits = [name for name, kinds in QUESTIONS.items() if column.kind in kinds]
+        remedy = f"Ask for its {' or '.join(fits)}, or correct the schema."
+        if question in CONDITIONS and column.kind in ("number", "count"):
+            remedy = f"Say which numbers are counted, --between 18,30, or ask for its {' or '.join(fits)}."
         raise InvalidSchema(
-            f"A {question} needs a {' or '.join(QUESTIONS[question])} column, but {target!r} is declared as {column.kind}. "
-            f"Ask for its {' or '.join(fits)}, or correct the schema."
+            f"A {question}{' between two numbers' if numeric else ''} needs a {' or '.join(kinds)} column, but {target!r} is declared as "
+            f"{column.kind}. {remedy}"
         )
     return column
 

@@ -22,8 +22,9 @@ from .quantile_intervals import quantile_interval
 from .table_intervals import table_interval
 
 
-def release_interval(release: Release | Certificate, level: float = 0.95) -> Interval:
-    """One entry for each released number; `PromiseRefused` says why where no interval can be vouched for."""
+def release_interval(release: Release | Certificate, level: float = 0.95, *, noise: float | None = None) -> Interval:
+    """One entry for each released number; `PromiseRefused` says why where no interval can be vouched for. ``noise`` is the
+    records' standard deviation, for means released with plain noise, where it is publicly known."""
     certificate = release.certificate if isinstance(release, Release) else release
     plan = rebuild_plan(certificate)
     if isinstance(plan.mechanism, ExponentialQuantiles):
@@ -37,7 +38,7 @@ def release_interval(release: Release | Certificate, level: float = 0.95) -> Int
             "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.planning.scores_of."
         )
     if isinstance(plan.mechanism, AddedNoise):
-        low, high, sampling, privacy = table_interval(plan, certificate.draw.stages or {}, level)
+        low, high, sampling, privacy = table_interval(plan, certificate.draw.stages or {}, level, noise=noise)
         return Interval(np.array(certificate.draw.values[0]), low, high, Parts(sampling, privacy, np.zeros(len(low))))
     draws = np.array(certificate.draw.values, dtype=np.float64)
     change, scale, shift = column_units(certificate, plan.model)

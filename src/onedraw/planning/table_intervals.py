@@ -49,15 +49,17 @@ GRID = [step / 50 for step in range(51)]
 
 
 def table_interval(
-    plan: Plan, stages: Mapping[str, Any], level: float, *, of: str = ""
+    plan: Plan, stages: Mapping[str, Any], level: float, *, of: str = "", noise: float | None = None
 ) -> tuple[Array, Array, Array, Array]:
     """Low, high, and standard errors from sampling and from noise, one of each for every published number.
 
     ``of`` "population" makes the interval of counts one for n times the share, "records" the one of shares about these
-    records; empty: as in the table above.
+    records; empty: as in the table above. ``noise`` is the records' standard deviation where it is publicly known; means use it
+    in place of the private one.
     """
     noisy, law = noisy_sums(plan, stages), law_of(plan)
-    rows = (_categories if isinstance(plan.model, CategoryTable) else _numbers)(plan, noisy, law, level, of)
+    categories = isinstance(plan.model, CategoryTable)
+    rows = _categories(plan, noisy, law, level, of) if categories else _numbers(plan, noisy, law, level, noise)
     low, high, sampling, privacy = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
     shown = plan.model.estimate(noisy, plan.n)
     return np.minimum(low, shown), np.maximum(high, shown), sampling, privacy
@@ -132,10 +134,14 @@ def shared_out(cells: int, parts: int = 1) -> list[float]:
 
 
 def _count(count: NoisyCount, law: NoiseLaw, level: float, most: float) -> Ends:
-    """The number in these records: value ± q, conservative, cut to what a count can be."""
+    """The number in these records: value ± q, conservative."""
     q = law.reach(level) if count.exact else law.quantile(level, count.factors, 0.0) + 0.5
-    low, high = min(max(count.value - q, 0.0), most), max(min(count.value + q, most), 0.0)
-    return low, high, 0.0, law.deviation(count.factors)
+    return *_whole(count.value - q, count.value + q, most), 0.0, law.deviation(count.factors)
+
+
+def _whole(low: float, high: float, most: float) -> tuple[float, float]:
+    """The whole numbers within, and within what a count can be."""
+    return max(math.ceil(low), 0.0), min(math.floor(high), most)
 
 
 def _share(count: NoisyCount, size: float, law: NoiseLaw, level: float) -> Ends:
@@ -209,12 +215,13 @@ def _quotient(value: float, others: float, count: int, law: NoiseLaw, level: flo
 # ── means, sums, variances ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _numbers(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) -> list[Ends]:
+def _numbers(plan: Plan, noisy: Array, law: NoiseLaw, level: float, noise: float | None) -> list[Ends]:
     table = plan.model
+    known = None if noise is None else (noise / table.width) ** 2
     sizes, shares, spreads = table.moments(noisy, plan.n)
     one = _of_private_group if table.moves_between_cells else _of_known_size
     rows = [
-        one(table, sums, float(size), float(share), float(spread), law, level)
+        one(table, sums, float(size), float(share), float(spread), law, level, known)
         for sums, size, share, spread in zip(noisy, sizes, shares, spreads, strict=True)
     ]
     if not table.moves_between_cells:
@@ -223,12 +230,13 @@ def _numbers(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) -> 
     steps, error = law.quantile(level, factors, 0.0) / STEPS + 0.5, law.deviation(factors) / STEPS
     totals = noisy.sum(axis=1) / STEPS
     totals = np.clip(totals - (totals.sum() - plan.n) / len(totals), 0.0, plan.n)
-    return [*rows, *((max(float(t) - steps, 0.0), min(float(t) + steps, float(plan.n)), 0.0, error) for t in totals)]
+    return [*rows, *((*_whole(float(t) - steps, float(t) + steps, float(plan.n)), 0.0, error) for t in totals)]
 
 
 def _of_known_size(
-    table: NumberTable, sums: Array, size: float, share: float, spread: float, law: NoiseLaw, level: float
-) -> Ends:
+    table: NumberTable, sums: Array, size: float, share: float, spread: float, law: NoiseLaw, level: float,
+    known: float | None,
+) -> Ends:  # fmt: skip
     """In a group of public size: place t = (1 + v)/2, its variance Var v/4."""
     del sums
     first, second = (1.0 / weight for weight in table.weights(law.law))
@@ -242,12 +250,12 @@ def _of_known_size(
     if table.show == "variance":
         return _variance(table, t, spread, n, squared, [place], law, level)
     bound = largest_variance(t, law.quantile(level, [place], 0.0) + 4.0 / n)
-    variance = raised(spread, law.deviation(squared), n, bound)
+    variance = min(raised(spread, law.deviation(squared), n) if known is None else known, bound)
     q = law.quantile(level, [place], math.sqrt(variance / n))
     z = -float(special.ndtri((1.0 - level) / 2.0))
     skewed = (1.0 + 2.0 * z * z) / (6.0 * n)
     low, high = t - q - skewed * t, t + q + skewed * (1.0 - t)
-    best = math.sqrt(min(max(spread, 0.0), t * (1.0 - t)) / n)
+    best = math.sqrt(min(max(spread, 0.0) if known is None else known, t * (1.0 - t)) / n)
     return (
         table.lower + table.width * min(max(low, 0.0), 1.0),
         table.lower + table.width * min(max(high, 0.0), 1.0),
@@ -256,9 +264,9 @@ def _of_known_size(
     )
 
 
-def raised(spread: float, noise: float, n: float, bound: float) -> float:
+def raised(spread: float, noise: float, n: float) -> float:
     """The variance an interval is built with: the private one, raised for few records and for its own noise."""
-    return min(max(spread, 0.0) + noise + 2.0 / n, bound)
+    return max(spread, 0.0) + noise + 2.0 / n
 
 
 def largest_variance(t: float, q: float) -> float:
@@ -273,7 +281,7 @@ def _variance(
     """Var (x − m)² ≤ V·R² − V², R the farthest a record can be from the mean; the noise of the mean enters once linearly,
     and once squared."""
     noise, farthest = law.deviation(factors), max(t, 1.0 - t)
-    likely = min(max(spread, 0.0) + noise + 2.0 / n, 0.25)
+    likely = min(raised(spread, noise, n), 0.25)
     sampling = math.sqrt(max(likely * (farthest**2 - likely), 0.0) / n)
     q = law.quantile(level, factors, sampling)
     z = -float(special.ndtri((1.0 - level) / 2.0))
@@ -286,8 +294,9 @@ def _variance(
 
 
 def _of_private_group(
-    table: NumberTable, sums: Array, size: float, share: float, spread: float, law: NoiseLaw, level: float
-) -> Ends:
+    table: NumberTable, sums: Array, size: float, share: float, spread: float, law: NoiseLaw, level: float,
+    known: float | None,
+) -> Ends:  # fmt: skip
     """Three cells at t_j = 0, ½, 1: Σ (t_j − t)·c_j has mean zero at the truth, whatever the group's size."""
     del size
     cells, places = sums / STEPS, np.array([0.0, 0.5, 1.0])
@@ -302,7 +311,7 @@ def _of_private_group(
     if table.show == "variance":
         return _variance(table, t, spread, n, squared.tolist(), ((places - t) / (n * STEPS)).tolist(), law, level)
     grown = n + law.deviation([1.0, 1.0, 1.0]) / STEPS
-    private = max(spread, 0.0) + law.deviation(squared.tolist()) + 2.0 / n
+    private = raised(spread, law.deviation(squared.tolist()), n) if known is None else known
     z = -float(special.ndtri((1.0 - level) / 2.0))
     skewed = (1.0 + 2.0 * z * z) / 6.0
     upper, rest = max(float(cells @ places), 0.0), max(records - float(cells @ places), 0.0)

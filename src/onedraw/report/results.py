@@ -318,11 +318,13 @@ def table_meaning(model: Any) -> str:
         else ""
     )
     if isinstance(model, CategoryTable):
-        level = "each level" if model.only is None else f"the level “{model.only}”"
+        level = "with each level" if model.only is None else f"with the level “{model.only}”"
+        if model.between is not None:
+            level = str(model.only)
         if model.show == "shares":
-            return f"The share of records with {level}{within}.{sizes}"
+            return f"The share of records {level}{within}.{sizes}"
         total = " All counts together are n, the public number of records." if model.only is None else ""
-        return f"How many of these records have {level}{within}.{total}"
+        return f"The number of these records {level}{within}.{total}"
     what = {"mean": "mean", "rate": "mean count", "sum": "sum", "variance": "variance"}[model.show]
     return (
         f"The {what} of the column{within}, declared to lie between {shown(model.lower)} and {shown(model.upper)}; values outside were "
