@@ -13,7 +13,7 @@ from onedraw.errors import BudgetSpent, InvalidBudget, InvalidModel, WrongCall
 from onedraw.estimators.evaluating import score_edges
 from onedraw.mechanisms import AddedNoise, plan_from_dict
 from onedraw.models.scores import ClassifierScores, Judged, RegressorScores
-from onedraw.planning.evaluations import possible, scores_of
+from onedraw.planning.evaluations import _area, _slack, possible, scores_of
 from onedraw.report import report_html
 
 N = 2000
@@ -53,6 +53,25 @@ def test_with_little_noise_the_figures_are_those_of_scikit_learn(evaluation, fit
     known = np.isfinite(evaluation.calibration.y)
     assert known.sum() > 5
     assert evaluation.calibration.y[known] == pytest.approx(evaluation.calibration.x[known], abs=0.15)
+
+
+@pytest.mark.parametrize("confidence", [0.3, 1.0, 3.0])
+def test_scores_too_timid_or_too_sure_do_not_lower_the_auc(confidence):
+    """Noise-free tables of 16 bins: what ties inside a bin hide is put back by the slope of the likelihood ratios."""
+    generator = np.random.default_rng(8)
+    X, y = classified(generator, 40_000)
+    score = special.expit(confidence * (X @ np.array([1.4, -0.9, 0.0]) - 0.8))
+    edges = np.array(score_edges(16))
+    counts = np.bincount(y * 16 + np.searchsorted(edges, score, side="right"), minlength=32).reshape(1, 2, 16)
+    truth, found = roc_auc_score(y, score), float(_area(counts.astype(float))[0])
+    low, high = _slack(counts[0].astype(float))
+    assert abs(found - truth) < 0.012
+    assert found - low <= truth <= found + high
+
+
+def test_scores_that_say_nothing_have_an_auc_of_a_half():
+    counts = np.outer([3000.0, 1000.0], np.full(16, 1 / 16))[None]
+    assert float(_area(counts)[0]) == pytest.approx(0.5, abs=1e-9)
 
 
 def test_three_classes_have_a_confusion_matrix_and_no_curve():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import auditing, books, demonstration, evaluating, planning, predicting, publishing, schemas
+from . import auditing, books, choosing, demonstration, evaluating, planning, predicting, publishing, schemas
 
 application = typer.Typer(
     name="onedraw",
@@ -19,6 +19,7 @@ application.command("plan")(planning.plan)
 application.command("release")(publishing.release)
 application.command("predict")(predicting.predict)
 application.command("evaluate")(evaluating.evaluate)
+application.command("choose")(choosing.choose)
 application.command("verify")(publishing.verify)
 application.command("audit")(auditing.audit)
 application.add_typer(books.group, name="ledger")

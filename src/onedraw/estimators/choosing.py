@@ -89,7 +89,8 @@ def choose(
     def losses() -> Array:
         return np.column_stack([_loss(held.data.read(), kind, largest) for held, _, _ in parts])
 
-    plan = calibrate(ExponentialChoice(), table, budget, n=len(first.data), records_per_person=first.records_per_person)
+    most = max(held.records_per_person for held, _, _ in parts)  # schemas may differ in what they declare
+    plan = calibrate(ExponentialChoice(), table, budget, n=len(first.data), records_per_person=most)
     books = Ledger.open(ledger) if isinstance(ledger, str | os.PathLike) else ledger
     found = release(
         plan, Losses(len(first.data), losses), ledger=books, dataset=dataset or first.dataset, random_state=random_state, label="choice",

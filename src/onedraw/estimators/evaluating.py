@@ -42,8 +42,8 @@ Array = NDArray[np.float64]
 REACH = 4.0
 """Log-odds up to which scores are told apart: 2 % to 98 %."""
 
-RECORDS_A_BIN = 100.0
-"""Of n·ε: with 5,000 records and ε = 0.5 there are 24 bins."""
+RECORDS_A_BIN = 160.0
+"""Of n·ε: with 5,000 records and ε = 0.5 there are 16 bins."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -100,7 +100,7 @@ def _of_classes(noisy: Array, plan: Plan, level: float) -> Scores:
     figures, roc, calibration = {"accuracy": _figure(accuracy, level)}, None, None
     if model.edges:
         rates = _rates(tables)
-        figures["AUC"] = _figure(_area(tables), level, slack=_within_bins(tables[0], model))
+        figures["AUC"] = _figure(_area(tables), level, slack=_slack(tables[0]))
         figures[f"share of {model.classes[1]}"] = _figure(tables[:, 1].sum(axis=1) / plan.n, level)
         roc = Curve(rates[0][0], *_band(rates[1], level))
         calibration = _calibration(tables, model, level)
@@ -141,20 +141,35 @@ def _confusion(tables: Array, model: ClassifierScores) -> Array:
 
 
 def _area(tables: Array) -> Array:
-    """P(score of a second-class record > that of a first-class one), half of the ties."""
+    """P(score of a second-class record > that of a first-class one), half of the ties, and what ties inside bins hide."""
     negatives, positives = tables[:, 0], tables[:, 1]
     below = np.cumsum(negatives, axis=1) - negatives / 2.0
     pairs = np.maximum(negatives.sum(axis=1) * positives.sum(axis=1), 1.0)
-    return np.asarray((positives * below).sum(axis=1) / pairs)
+    return np.asarray((positives * below + _hidden(tables)).sum(axis=1) / pairs)
 
 
-def _within_bins(table: Array, model: ClassifierScores) -> float:
-    """What bins may hide: a score that is right inside its bin would raise the ties' half by δ/12, δ the bin's width in
-    log-odds; twice that is allowed for."""
-    odds = np.log(np.array(model.edges) / (1.0 - np.array(model.edges)))
-    width = float(np.median(np.diff(odds))) if len(odds) > 1 else 2.0
-    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
-    return float((shares[0] * shares[1]).sum()) * min(width / 6.0, 0.5)
+def _hidden(tables: Array) -> Array:
+    """Of each bin, the pairs that its scores would have put in order beyond the half that ties count.
+
+    If the log-likelihood ratio of the classes rises by t across a bin, those are tanh(t/6)/2 of its pairs, nearly (t/12 for small
+    t, a half for large). t is the same for all bins, the slope of the released log-ratios: 1 for calibrated scores, more for
+    a model too timid, less for one too sure, 0 for one that knows nothing.
+    """
+    negatives, positives = tables[:, 0], tables[:, 1]
+    places, ratios = np.arange(tables.shape[2]), np.log((positives + 0.5) / (negatives + 0.5))
+    weights = positives * negatives / np.maximum(positives + negatives, 1.0) + 1e-9
+    centred = places - (weights * places).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
+    slope = (weights * centred * ratios).sum(axis=1) / ((weights * centred**2).sum(axis=1) + 1.0)
+    return np.asarray(negatives * positives * np.tanh(np.clip(slope, 0.0, None) / 6.0)[:, None] / 2.0)
+
+
+def _slack(table: Array) -> tuple[float, float]:
+    """What the bins may hide beyond what was assumed, below and above: half of it either way; in the two outermost bins, which have
+    no width, nothing of it or all that is there."""
+    pairs = max(float(table[0].sum() * table[1].sum()), 1.0)
+    hidden = _hidden(table[None])[0] / pairs
+    ends = table[0, [0, -1]] @ table[1, [0, -1]] / (2.0 * pairs) - hidden[[0, -1]].sum()
+    return float(hidden.sum() + hidden[[0, -1]].sum()) / 2.0, float(hidden[1:-1].sum()) / 2.0 + max(float(ends), 0.0)
 
 
 def _rates(tables: Array) -> tuple[Array, Array]:
@@ -207,12 +222,12 @@ def _of_numbers(noisy: Array, plan: Plan, level: float) -> Scores:
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _figure(values: Array, level: float, *, slack: float = 0.0) -> Figure:
+def _figure(values: Array, level: float, *, slack: tuple[float, float] = (0.0, 0.0)) -> Figure:
     """From (released, simulated …): the released value less the quantiles of the errors, inside [0, 1]."""
     errors = values[1:] - values[0]
     low, high = np.quantile(errors, [0.5 - level / 2.0, 0.5 + level / 2.0])
-    ends = np.clip([values[0] - high - slack, values[0] - low + slack], 0.0, 1.0)
-    return Figure(float(values[0]), float(np.std(errors)), float(ends[0]), float(ends[1]))
+    value, *ends = np.clip([values[0], values[0] - high - slack[0], values[0] - low + slack[1]], 0.0, 1.0)
+    return Figure(float(value), float(np.std(errors)), float(ends[0]), float(ends[1]))
 
 
 def _band(values: Array, level: float) -> tuple[Array, Array, Array]:

@@ -1,0 +1,67 @@
+"""`onedraw choose`: which of several released models does best on held-out records, as a release that tells the winner alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from onedraw.places import shown_place
+
+from .flags import AsJson, Delta, Epsilon, TableName
+from .publishing import check_places, command_to_resume, said_if_stopped, say_written
+from .show import show_json, show_lines, waiting
+
+
+def choose(
+    release_files: Annotated[list[Path], typer.Argument(help="Two or more release files of one question, such as fits with different settings.")],
+    data: Annotated[str, typer.Argument(help="Held-out private records, the target among them: CSV, Parquet or Arrow; with --table, a database.")],
+    epsilon: Epsilon,
+    ledger: Annotated[str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the choice; must not exist.")],
+    table: TableName = None,
+    dataset: Annotated[str | None, typer.Option("--dataset", help="The held-out dataset's name in the ledger.")] = None,
+    delta: Delta = 0.0,
+    largest_error: Annotated[float | None, typer.Option("--largest-error", help="Of numbers: errors beyond it count as it. A smaller one makes a sharper choice.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same.")] = None,
+    resume: Annotated[str | None, typer.Option("--resume", help="Finish an interrupted choice: the ledger's entry that paid for it.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """The best of several released models on held-out records, chosen for one charge, however many there are.
+
+    No score leaves, and not by how much it won. Use records that were not used for fitting any of them.
+    """
+    from onedraw.data.records import in_database
+    from onedraw.estimators import choose as choose_model
+    from onedraw.ledger import Ledger
+    from onedraw.release import Release
+
+    check_places(out, None, resumed=resume is not None)
+    settings = {str(file): Release.load(file) for file in release_files}
+    check_one_question(settings, len(release_files))
+    books = Ledger.open(ledger)
+    with waiting("choosing"), said_if_stopped():
+        found = choose_model(
+            settings, in_database(data, table), epsilon=epsilon, delta=delta, largest_error=largest_error, ledger=books, dataset=dataset,
+            random_state=seed, out=out, resume=resume,
+            how_to_resume=command_to_resume({data: shown_place(data), ledger: books.place}),
+        )  # fmt: skip
+    if as_json:
+        show_json(found.certificate.model_dump(mode="json") | {"out": str(out), "chosen": found.name})
+        return
+    show_lines(found.certificate.sentence, f"Chosen among {len(settings)}: {found.name}")
+    say_written(found.certificate, out, None, books.place)
+
+
+def check_one_question(settings: dict[str, Any], given: int) -> None:
+    """Before anything is spent: different files, about one target."""
+    from onedraw.errors import WrongCall
+
+    if len(settings) < max(given, 2):
+        raise WrongCall(
+            "A choice is among two or more different release files. Name each once, then the held-out records."
+        )
+    targets = {str(one.certificate.data.target) for one in settings.values()}
+    if len(targets) > 1:
+        raise WrongCall(f"These releases answer different questions: {', '.join(sorted(targets))}. Choose among models of one target.")  # fmt: skip
