@@ -97,9 +97,14 @@ LARGEST_SWING = 0.5
 """… if a standard error along it moves the scores of the rows it comes from by at most this: their curvature, pq or a rate, has then
 moved by an eighth on average, and not by a half …"""
 
-WIDENING = 2.0
-"""Standard errors along a direction that is weaker than the usual one are e^(this many swings beyond the usual one's) times as
-large: at two standard errors from the estimate the curvature of the rows it comes from may be so much lower."""
+WIDENING, LARGEST_WIDENING = {"labels": 3.0, "counts": 3.0, "measured": 1.0}, 1.2
+"""Intervals, not standard errors, reach e^(this many swings beyond the usual direction's, at most so much) times as far along a
+direction: whether it is given one depends on the curvature at the estimate, and an estimate that errs towards more of it
+is given one more often, and a shorter one. The curvature of log-cosh is about residuals and hardly follows a predictor's error."""
+
+BARELY_TRUSTED, AMPLE_MARGIN = 0.25, 1.65
+"""So they do along a direction that is only just trusted, as if by so many swings, less and less until it would be trusted with so
+many times less information."""
 
 UNINFORMED_SHARE = 0.05
 """… and for a coefficient if the other directions carry at most this share of its variance."""

@@ -32,16 +32,14 @@ from . import fit_constants as constant
 from .fit_aside import Aside
 from .fit_published import Coordinates, Published, positive, symmetric
 from .fit_target import FitProblem
-from .noise_law import deviation, drawn, triangle_scale
+from .noise_law import deviation, drawn, mixed_variances, triangle_scale
 from .priors import Gaussian
 
 Array = NDArray[np.float64]
 
-SIMULATIONS = 2000
-"""Simulated fits behind a multiplier; its own error is then about 1.5 %."""
-
-MOST_NUMBERS = 1.5e6
-"""Entries of simulated matrices at most: wide fits are simulated fewer times, at least 400."""
+SIMULATIONS = 300
+"""Informations and variabilities drawn again behind a multiplier. Given each, the rest is normal and is averaged exactly: the
+multiplier's own error is then well below 1 %."""
 
 SEED = 20261115
 """The simulation is post-processing of public numbers: a fixed seed gives everybody the same interval."""
@@ -112,13 +110,23 @@ class FitResult:
     def _trusted(self) -> NDArray[np.bool_]:
         """Which directions the records say enough about: those whose information stands out of its noise, is still that of the
         estimate after the ridge's pull was taken back, and does not hang on the estimate's own error (`_reach`)."""
+        return np.asarray((self._margins >= 1.0) & (self._errors * self._reach <= constant.LARGEST_SWING))
+
+    @cached_property
+    def _margins(self) -> Array:
+        """How many times over the information of a direction stands out of its noise and outweighs the ridge's pull."""
         found, axes = self._spectrum
         edges = constant.EDGES if self.problem.loss.blocks == 1 else constant.CLASS_EDGES
-        enough = found >= least_information(len(found), edges) * self.information_noise
+        enough = found / (least_information(len(found), edges) * self.information_noise)
         moved = np.abs(self._back(found) * (self.published.mode @ axes))
-        return np.asarray(
-            enough & (moved <= constant.LARGEST_PULL) & (self._errors * self._reach <= constant.LARGEST_SWING)
-        )
+        return np.minimum(enough, constant.LARGEST_PULL / np.maximum(np.maximum(moved, self._common_pull), 1e-300))
+
+    @property
+    def _common_pull(self) -> float:
+        """How far the ridge pulled the scores of all rows alike, which moves the information of every direction."""
+        if self.problem.loss.blocks > 1 or not self.problem.layout.intercept or self.problem.loss.unit == "measured":
+            return 0.0
+        return abs(float((self._mode - self.published.mode)[-1])) * self._where.stretch
 
     @cached_property
     def _reach(self) -> Array:
@@ -138,7 +146,7 @@ class FitResult:
     def _errors(self) -> Array:
         """Standard errors along the directions, from the information as it was published."""
         axes = self._spectrum[1]
-        sampling, privacy = self._plain_parts
+        sampling, privacy = self._parts
         return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", axes, sampling + privacy, axes), 0.0)))
 
     @cached_property
@@ -181,17 +189,7 @@ class FitResult:
 
     @cached_property
     def _parts(self) -> tuple[Array, Array]:
-        """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up; along
-        directions whose information comes from few rows as much larger as theirs may be smaller at the truth (`_reach`)."""
-        axes, (sampling, privacy) = self._spectrum[1], self._plain_parts
-        wider = (
-            axes * np.exp(np.minimum(constant.WIDENING * self._errors * (self._reach - self._reach.min()), 1.0))
-        ) @ axes.T
-        return wider @ sampling @ wider, wider @ privacy @ wider
-
-    @cached_property
-    def _plain_parts(self) -> tuple[Array, Array]:
-        """The same from the information as it was published."""
+        """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up."""
         inverse = (self._spectrum[1] / self._bounded) @ self._spectrum[1].T
         sampling = inverse @ self._variability @ inverse
         curved = (self._spectrum[1] * (self._bounded + self._pulls[1])) @ self._spectrum[1].T
@@ -199,6 +197,22 @@ class FitResult:
             inverse @ (self._mode_noise**2 * np.eye(self._width) + self._closing_noise**2 * curved @ curved) @ inverse
         )
         return sampling, privacy
+
+    def _widening(self, change: Array) -> Array:
+        """How many times as far intervals of these coefficients reach as the simulation says.
+
+        An estimate that errs towards more curvature finds more information: it is given an interval more often, and a shorter
+        one. The simulation knows neither. So intervals reach further along directions whose information comes from few rows,
+        and along those that are barely trusted. Standard errors stay what they are, those of all fits.
+        """
+        axes, swing = self._spectrum[1], self._errors * (self._reach - self._reach.min())
+        room = np.log(np.maximum(self._margins, 1.0)) / math.log(constant.AMPLE_MARGIN)
+        doubt = np.hypot(swing, constant.BARELY_TRUSTED * np.maximum(1.0 - room, 0.0))
+        wider = np.exp(np.minimum(constant.WIDENING[self.problem.loss.unit] * doubt, constant.LARGEST_WIDENING))
+        along = axes.T @ (self._parts[0] + self._parts[1]) @ axes
+        plain, wide = change @ axes, change @ axes * wider
+        before, after = (np.einsum("ij,jk,ik->i", rows, along, rows) for rows in (plain, wide))
+        return np.asarray(np.sqrt(np.maximum(after / np.maximum(before, 1e-300), 1.0)))
 
     # ── levels about which nothing is known ────────────────────────────────────────────────────────────────
 
@@ -258,19 +272,23 @@ class FitResult:
             )
 
     @cached_property
-    def _pivots(self) -> Array:
-        """(simulations, coefficients given): |estimate − truth|/standard error when this very fit is repeated, sorted."""
-        return np.sort(np.abs(self._simulated(self.change[self.given])), axis=0)
+    def _pivots(self) -> tuple[Array, Array]:
+        """(means, deviations) of (estimate − truth)/standard error of the coefficients given when this very fit is repeated."""
+        return self._simulated(self.change[self.given])
 
     def multiplier(self, level: float) -> Array:
-        """How many standard errors an interval of this level reaches, coefficient by coefficient: at least as many as the
-        normal's, and just as many for those that are refused one."""
+        """How many standard errors an interval of this level reaches, coefficient by coefficient; as many as the normal's for
+        those that are refused one."""
+        found = self._simulated_multiplier(level)
+        return np.where(self.given, found * self._widening(self.change), found)
+
+    def _simulated_multiplier(self, level: float) -> Array:
+        """As the simulation says, and at least as many as the normal's."""
         if not 0.0 < level < 1.0:
             raise WrongCall(f"level must lie between 0 and 1, such as 0.95, but {level!r} came.")
         found = np.full(len(self.change), special.ndtri(0.5 + level / 2.0))
         if self.given.any():
-            place = min(len(self._pivots) - 1, math.ceil(level * (len(self._pivots) + 1)) - 1)
-            found[self.given] = np.maximum(self._pivots[place], found[self.given])
+            found[self.given] = np.maximum(_covering(*self._pivots, level), found[self.given])
         return found
 
     def conf_int(self, level: float = 0.95) -> Array:
@@ -298,12 +316,13 @@ class FitResult:
 
     def reach(self, rows: Array, level: float) -> Array:
         """How far the intervals of rows @ coefficients reach to each side; NaN for rows that rest on what the records say too
-        little about. As many standard errors as for the trusted direction that needs most."""
+        little about. As many standard errors as the simulation says of the trusted direction that needs most."""
         self._check_informed()
         found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
         axes = self._spectrum[1].T
         directions = FitResult(self.problem, self.published, axes, np.zeros(len(axes)))
-        return np.asarray(directions.multiplier(level).max() * np.hypot(found.sampling_errors, found.privacy_errors))
+        most = directions._simulated_multiplier(level).max() * found._widening(found.change)
+        return np.asarray(most * np.hypot(found.sampling_errors, found.privacy_errors))
 
     def posterior(self, size: int, rng: np.random.Generator | None = None, *, prior: Gaussian | None = None) -> Array:
         """(size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior, or under a Gaussian
@@ -318,48 +337,44 @@ class FitResult:
 
     # ── simulation around what was published ───────────────────────────────────────────────────────────────
 
-    def _simulated(self, change: Array) -> Array:
-        """Signed pivots of these coefficients: mode, information and variability drawn again as if what was published were
-        the truth."""
+    def _simulated(self, change: Array) -> tuple[Array, Array]:
+        """(mean, deviation) of (estimate − truth)/standard error of these coefficients, as if what was published were the
+        truth: one of each for every information and variability drawn again, given which the estimate is normal."""
         p = self._width
-        rounds = int(np.clip(MOST_NUMBERS / p**2, 400, SIMULATIONS))
         generator = np.random.default_rng(SEED)
         values, axes = self._bounded, self._spectrum[1]
         information = self._aside.within((axes * values) @ axes.T)
-        variability = self._variability
-        ridge = self._pulls[1]
         truth = self._taken_back(self.published.mode, axes, self._spectrum[0])
-        score = generator.standard_normal((rounds, p)) @ _root(variability) + self._drawn(generator, rounds, "mode_noise")  # fmt: skip
-        modes = np.linalg.solve(information + ridge * np.eye(p), (information @ truth - score).T).T
-        modes = modes + self._drawn(generator, rounds, "closing_noise")
-        noisy = information + self._drawn_matrices(generator, rounds, "information_noise")
-        if self.published.variability is None:
-            again = positive(noisy)
-        else:
-            again = positive(variability + self._drawn_matrices(generator, rounds, "variability_noise"))
-        return self._pivot(change, modes, truth, noisy, again)
+        tilts, closings = (self._mixed(generator, name) for name in ("mode_noise", "closing_noise"))
+        noisy = information + self._drawn_matrices(generator, "information_noise")
+        again = noisy if self.published.variability is None else self._variability + self._drawn_matrices(generator, "variability_noise")  # fmt: skip
+        back, errors = self._repeated(change, noisy, positive(again))
+        shrunk = np.linalg.inv(information + self._pulls[1] * np.eye(p))
+        bias = back @ (shrunk @ information @ truth) - change @ truth
+        answer = back @ shrunk
+        spread = (answer @ _root(self._variability)) ** 2 + tilts * answer**2 + closings * back**2
+        return bias / errors, np.sqrt(spread.sum(axis=-1)) / errors
 
-    def _pivot(self, change: Array, modes: Array, truth: Array, information: Array, variability: Array) -> Array:
-        """(estimate − truth)/standard error of many simulated fits at once."""
+    def _repeated(self, change: Array, information: Array, variability: Array) -> tuple[Array, Array]:
+        """(simulations, coefficients, mode) and (simulations, coefficients): how coefficients follow a mode, its pull taken
+        back, and their standard errors, by many informations and variabilities."""
         found, axes = self._aside.spectrum(information)
         values = np.maximum(found, max(self.information_noise, 1e-12))
-        ridge = self._pulls[1]
-        along = np.einsum("si,sij->sj", modes, axes) * self._back(found)
-        estimates = modes + np.einsum("sj,sij->si", along, axes)
-        scaled = np.einsum("ci,sij->scj", change, axes) / values[:, None, :]
+        along = np.einsum("ci,sij->scj", change, axes)
+        back = change + (along * self._back(found)[:, None, :]) @ np.swapaxes(axes, 1, 2)
+        scaled = along / values[:, None, :]
         inner = np.swapaxes(axes, 1, 2) @ variability @ axes
         places = range(axes.shape[-1])
-        inner[:, places, places] += self._mode_noise**2 + (self._closing_noise * (values + ridge)) ** 2
-        errors = np.sqrt(np.maximum(np.einsum("scj,sjk,sck->sc", scaled, inner, scaled, optimize=True), 1e-300))
-        return np.asarray((estimates - truth) @ change.T / errors)
+        inner[:, places, places] += self._mode_noise**2 + (self._closing_noise * (values + self._pulls[1])) ** 2
+        return back, np.sqrt(np.maximum(np.einsum("scj,scj->sc", scaled @ inner, scaled), 1e-300))
 
-    def _drawn(self, generator: np.random.Generator, rounds: int, name: str) -> Array:
-        return drawn(generator, self.problem.numbers[name], (rounds, self._width), pure=self.problem.pure)
+    def _mixed(self, generator: np.random.Generator, name: str) -> Array:
+        return mixed_variances(generator, self.problem.numbers[name], self._width, SIMULATIONS, pure=self.problem.pure)[:, None, None]  # fmt: skip
 
-    def _drawn_matrices(self, generator: np.random.Generator, rounds: int, name: str) -> Array:
+    def _drawn_matrices(self, generator: np.random.Generator, name: str) -> Array:
         scale = triangle_scale(self._width)
-        entries = scale * drawn(generator, self.problem.numbers[name], (rounds, len(scale)), pure=self.problem.pure)
-        return symmetric(entries, self._width)
+        noise = drawn(generator, self.problem.numbers[name], (SIMULATIONS, len(scale)), pure=self.problem.pure)
+        return symmetric(scale * noise, self._width)
 
 
 def least_information(size: int, edges: float) -> float:
@@ -375,6 +390,17 @@ def _with_prior(centre: Array, covariance: Array, prior: Gaussian) -> tuple[Arra
     spread = np.diag(1.0 / prior.precision(len(centre)))
     gain = np.linalg.solve(covariance + spread, covariance).T
     return centre + gain @ (prior.location(len(centre)) - centre), covariance - gain @ covariance
+
+
+def _covering(means: Array, deviations: Array, level: float) -> Array:
+    """The m with P(|pivot| ≤ m) = level on average over normals of these means and deviations, by halving."""
+    low, high = np.zeros(means.shape[1]), np.abs(means).max(axis=0) + 40.0 * deviations.max(axis=0)
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        covered = special.ndtr((middle - means) / deviations) - special.ndtr((-middle - means) / deviations)
+        enough = covered.mean(axis=0) >= level
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high
 
 
 def _root(matrix: Array) -> Array:

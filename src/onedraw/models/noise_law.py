@@ -29,6 +29,14 @@ def drawn(generator: Any, noise: float, shape: tuple[int, ...], *, pure: bool) -
     return np.asarray(direction * (length / np.linalg.norm(direction, axis=-1, keepdims=True)))
 
 
+def mixed_variances(generator: Any, noise: float, numbers: int, rounds: int, *, pure: bool) -> Array:
+    """Variances w such that N(0, wI), w drawn anew each time, is this noise: s² itself, or Gamma((numbers + 1)/2, 2s²). For
+    ∫ w^{−d/2} e^{−‖v‖²/2w} · w^{(d−1)/2} e^{−w/2s²} dw ∝ e^{−‖v‖/s}."""
+    if not pure:
+        return np.full(rounds, noise**2)
+    return np.asarray(generator.gamma((numbers + 1.0) / 2.0, 2.0 * noise**2, rounds))
+
+
 def triangle_scale(size: int) -> Array:
     """Noise of a lower triangle beside that of the vector: √½ off the diagonal, where an entry stands for two."""
     rows, columns = np.tril_indices(size)
