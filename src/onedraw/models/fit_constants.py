@@ -122,8 +122,8 @@ it, whose expected information is that of a usual direction, not of the weakest.
 classes directions differ by themselves, so their swings are not held against the usual one's: there a little more."""
 
 LARGEST_PULL = 0.1
-"""… and if the ridge pulled the scores by at most this along the direction: the chance of a class, and the information with
-it, has then moved by less than a tenth."""
+"""… and if the ridge pulled the scores by at most this along the direction, and those of all rows alike: the chance of a class, and
+the information with it, has then moved by less than a tenth."""
 
 EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5, "quantile": 0.25, "hinge": 0.3}
 """Information of a record in measured coordinates that a plan counts on when it decides whether to measure it at all: pq

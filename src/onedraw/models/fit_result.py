@@ -400,7 +400,7 @@ def _covering(means: Array, deviations: Array, level: float) -> Array:
         covered = special.ndtr((middle - means) / deviations) - special.ndtr((-middle - means) / deviations)
         enough = covered.mean(axis=0) >= level
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return high
+    return np.asarray(high)
 
 
 def _root(matrix: Array) -> Array:
