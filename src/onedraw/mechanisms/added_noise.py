@@ -35,17 +35,8 @@ from onedraw.privacy import (
 )
 from onedraw.privacy.rounding import fraction_up, root_up, up
 
+from .discrete_noise import FINE, TABLE_MARGIN, booked
 from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
-
-FINE = 2.0**21
-"""Steps in a deviation from which on the discrete Gaussian stands for the rounded continuous one (samplers/opendp_noise.py
-asks for 2^20)."""
-
-MARGIN = Fraction(1, 2**20), Fraction(1, 2**30)
-"""Relative and absolute: the claimed μ is so much above kΔ₂/σ, which covers the discrete law's distance from the continuous
-one for μ up to 8 (added_noise.md)."""
-
-LARGEST_MU = 8.0
 
 LARGEST_SUM = 2**61
 """What sums and noise must stay below, to fit into 64 bits with room."""
@@ -190,7 +181,7 @@ def _gaussian_scale(request: Request) -> tuple[float, float]:
     budget = request.exact_budget
     if isinstance(budget, ZCDP):
         return root_up(Fraction(square) / (2 * Fraction(budget.rho)) * (1 + Fraction(1, 2**40))), 1.0
-    mu = (Fraction(min(_largest(GaussianDP, budget), LARGEST_MU)) - 2 * MARGIN[1]) / (1 + 2 * MARGIN[0])
+    mu = Fraction(_largest(GaussianDP, budget)) * (1 - Fraction(1, 2**40)) - TABLE_MARGIN
     if mu <= 0:
         raise UnsupportedBudget(
             f"Gaussian noise is not calibrated for a budget as small as {budget}. Use Laplace noise."
@@ -210,12 +201,11 @@ def promise_of_noise(request: Request, law: str, scale: float, refinement: float
     if isinstance(request.exact_budget, ZCDP):
         return root_up(square), ZCDP(up(fraction_up(square / (2 * Fraction(scale) ** 2))))
     mu = Fraction(root_up(square / Fraction(scale) ** 2))
-    if scale < FINE or mu > LARGEST_MU:
+    if scale < FINE:
         raise PromiseRefused(
-            f"A discrete Gaussian of {scale:.3g} steps, at μ = {float(mu):.3g}, is not fine enough to stand for a continuous one. "
-            "Use a larger refinement."
+            f"A discrete Gaussian of {scale:.3g} steps is not fine enough to stand for a continuous one. Use a larger refinement."
         )
-    return root_up(square), GaussianDP(fraction_up(mu * (1 + MARGIN[0]) + MARGIN[1]))
+    return root_up(square), GaussianDP(booked(mu, TABLE_MARGIN))
 
 
 def _largest(kind: Callable[[float], Promise], budget: Promise) -> float:

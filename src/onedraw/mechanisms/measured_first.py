@@ -26,6 +26,7 @@ from onedraw.models.moments import MomentColumns
 from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance
 from onedraw.privacy.validation import positive
 
+from .discrete_noise import check_lattice
 from .measured_inner import Kind, kind_of
 from .moments_stage import MomentsStage, Spending, stage_before
 from .noisy_gradient import NoisyGradient
@@ -155,6 +156,8 @@ class Measured(Mechanism):
 
     def _plan(self, request: Request, numbers: DesignNumbers, parameters: Mapping[str, float]) -> Plan:
         inner = self._inner(request, numbers, parameters)
+        if not self._kind.pure:
+            check_lattice(numbers.moments.stages(self._kind.columns(request.model, self.categories)), request.budget)
         noise = "pure" if self._kind.pure else "Gaussian"
         before = f"the columns' moments ({noise} noise), then, adaptively: " if numbers.moments_noise else ""
         guarantee = Guarantee(
@@ -184,10 +187,9 @@ class Measured(Mechanism):
         ratios = self._ratios(request, columns, numbers)
         return self._kind.together(ratios, inner) if ratios else inner
 
-    @staticmethod
-    def _ratios(request: Request, columns: MomentColumns, numbers: DesignNumbers) -> list[float]:
+    def _ratios(self, request: Request, columns: MomentColumns, numbers: DesignNumbers) -> list[float]:
         """What mean and second moments spend, for a person's records."""
-        return numbers.moments.ratios(columns, request.records_per_person)
+        return numbers.moments.ratios(columns, request.records_per_person, pure=self._kind.pure)
 
     @staticmethod
     def _assumptions(numbers: DesignNumbers) -> tuple[Assumption, ...]:

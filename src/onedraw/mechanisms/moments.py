@@ -27,18 +27,14 @@ from onedraw.models.moments_result import MomentsResult
 from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance, PureDP
 from onedraw.privacy.rounding import root_up, sum_up, up
 
+from .discrete_noise import MARGIN as WHOLE_MARGIN
+from .discrete_noise import Stage, booked, check_lattice
 from .moments_stage import ROOT_TWO, Spending
 from .perturbed_mode import MARGIN, largest_total
 from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
 
-SHARE = (2.0**34, 2.0**36)
-"""A record's largest share of a sum, in lattice steps, lies between these (`moment_sums.gram_bits`)."""
-
 MOST_RECORDS = 2**26
 """Sums are 64-bit whole numbers."""
-
-LEAST_STEPS, MOST_STEPS = 2.0**20, 2.0**60
-"""Of a discrete Gaussian, in lattice steps: between, it is the continuous one rounded (`samplers.opendp_noise`)."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +47,18 @@ class MomentsNumbers:
     fourth_noise: float
     fourth_radius: float
 
-    def ratios(self, columns: MomentColumns, records: int) -> list[float]:
-        """Sensitivity over noise of each stage, for a person's records, rounded up."""
-        stages = [
-            (up(columns.spread), self.sums_noise),
-            (ROOT_TWO * self.moments_radius**2, self.moments_noise),
-            (ROOT_TWO * self.fourth_radius**2, self.fourth_noise),
-        ]
-        return [up(records * sensitivity / noise) for sensitivity, noise in stages if noise]
+    def stages(self, columns: MomentColumns) -> list[Stage]:
+        """Sensitivity over noise of what runs, for one record."""
+        radii = ((self.moments_radius**2, self.moments_noise), (self.fourth_radius**2, self.fourth_noise))
+        found = [Stage(ROOT_TWO * square, noise, columns.entries, square) for square, noise in radii]
+        return [stage for stage in (Stage(up(columns.spread), self.sums_noise, columns.powers), *found) if stage.noise]
 
     def promise(self, columns: MomentColumns, records: int, *, pure: bool) -> Promise:
-        ratios = self.ratios(columns, records)
+        """Of a person's records; noise on whole numbers is booked as such."""
+        ratios = [up(records * stage.ratio) for stage in self.stages(columns)]
         if pure:
             return PureDP(sum_up(ratios))
-        return GaussianDP(root_up(sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))))
+        return GaussianDP(root_up(sum((Fraction(booked(ratio)) ** 2 for ratio in ratios), Fraction(0))))
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, float]) -> MomentsNumbers | None:
@@ -185,14 +179,21 @@ class Moments(Mechanism):
         """The ε or μ that the budget allows; None if there is none."""
         budget = request.exact_budget
         if not pure:
-            return largest_total(lambda mu: GaussianDP(mu).implies(budget))
+            mu = largest_total(lambda mu: GaussianDP(mu).implies(budget))
+            left = 0.0 if mu is None else mu - 2.0 * float(WHOLE_MARGIN)  # three stages' margins: at most √3 of one
+            return left if left > 0.0 else None
         assert isinstance(budget, PureDP | ApproxDP)
         return budget.stated_epsilon * MARGIN
 
     # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
 
     def _plan(self, request: Request, columns: MomentColumns, numbers: MomentsNumbers, pure: bool) -> Plan:
-        check_lattice(request, numbers, pure)
+        if request.n >= MOST_RECORDS:
+            raise PromiseRefused(
+                f"Sums of {request.n:,} records could exceed 64-bit whole numbers. Use fewer than {MOST_RECORDS:,}."
+            )
+        if not pure:
+            check_lattice(numbers.stages(columns), request.budget)
         return Plan(
             self,
             request,
@@ -210,21 +211,6 @@ class Moments(Mechanism):
                     Assumption("sums over records are whole numbers on a public lattice", Provenance.ENFORCED),
                 ),
             ),
-        )
-
-
-def check_lattice(request: Request, numbers: MomentsNumbers, pure: bool) -> None:
-    """Refuse, before anything is spent, what the whole numbers of the program could not hold."""
-    stages = ((1.0, numbers.sums_noise), (numbers.moments_radius**2, numbers.moments_noise), (numbers.fourth_radius**2, numbers.fourth_noise))  # fmt: skip
-    relative = [noise / square for square, noise in stages if noise]
-    if request.n >= MOST_RECORDS:
-        raise PromiseRefused(
-            f"Sums of {request.n:,} records could exceed 64-bit whole numbers. Use fewer than {MOST_RECORDS:,}."
-        )
-    if not pure and not all(size * SHARE[0] >= LEAST_STEPS and size * SHARE[1] < MOST_STEPS for size in relative):
-        raise PromiseRefused(
-            f"{request.budget} with {request.records_per_person} record(s) per person asks for noise that whole numbers of 64 "
-            "bits cannot carry exactly. Use a budget nearer to ε = 1."
         )
 
 

@@ -7,6 +7,7 @@
 A person's k records move each sum by at most k times as much. Both stages have noise of their own and the second is
 adaptive on the first only, so together they are GaussianDP(√Σ ratio²) or PureDP(Σ ratio), ratio = k·sensitivity/noise
 (Dong, Roth, Su, arXiv:1905.02383, Corollary 2; the sum for pure ε). They compose with whatever follows in the same way.
+Gaussian noise is drawn on whole numbers, for which each ratio has a margin (discrete_noise.md).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from onedraw.models import fit_constants as constant
 from onedraw.models.moments import MomentColumns
 from onedraw.models.noise_law import deviation
 from onedraw.privacy.rounding import up
+
+from .discrete_noise import MEAN_BITS, Stage, booked
 
 ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
 
@@ -46,13 +49,19 @@ class MomentsStage:
     moments_noise: float
     moment_radius: float
 
-    def ratios(self, columns: MomentColumns, records: int = 1) -> list[float]:
-        """Sensitivity over noise of what runs, for a person's records, rounded up."""
-        stages = [
-            (columns.spread, self.mean_noise),
-            (ROOT_TWO * self.moment_radius**2, self.moments_noise),
+    def ratios(self, columns: MomentColumns, records: int = 1, *, pure: bool) -> list[float]:
+        """Sensitivity over noise of what runs, for a person's records, rounded up, and booked for whole numbers."""
+        found = [up(records * stage.ratio) for stage in self.stages(columns)]
+        return found if pure else [booked(ratio) for ratio in found]
+
+    def stages(self, columns: MomentColumns) -> list[Stage]:
+        """What runs, for one record."""
+        square = self.moment_radius**2
+        found = [
+            Stage(columns.spread, self.mean_noise, columns.count, bits=MEAN_BITS),
+            Stage(ROOT_TWO * square, self.moments_noise, columns.entries, square),
         ]
-        return [up(records * sensitivity / noise) for sensitivity, noise in stages if noise]
+        return [stage for stage in found if stage.noise]
 
     def edge(self, columns: MomentColumns, n: int, *, pure: bool) -> float:
         """s√d/n: the spectral edge of the noise in the second moments."""

@@ -48,6 +48,7 @@ from onedraw.privacy.perturbed_mode import (
 )
 from onedraw.privacy.rounding import fraction_up, sum_up, up
 
+from .discrete_noise import Stage, booked, check_lattice
 from .fit_numbers import (
     FitNumbers,
     Setting,
@@ -286,6 +287,9 @@ class PerturbedMode(Mechanism):
 
     def _plan(self, request: Request, numbers: FitNumbers, pure: bool) -> Plan:
         setting = self.setting(request)
+        if not pure:
+            stages = numbers.moments.stages(setting.moment_columns) + stages_after(setting, numbers, self.robust)
+            check_lattice(stages, request.budget)
         promise = self._promise(setting, numbers, pure)
         theorem = (
             "perturbed mode with pure noise: |‖g + v‖ − ‖g‖| ≤ 2Lr and one record's Hessian (perturbed_mode.md)"
@@ -395,23 +399,29 @@ def ridge_of(setting: Setting, row: float, kappa: float) -> float:
     return ridge_for(kappa / k, curvature=loss.curvature_bound, radius_squared=row**2)
 
 
-def stage_ratios(setting: Setting, numbers: FitNumbers, robust: bool) -> list[float]:
-    """Sensitivity over noise of every stage but the mode, for a person's records, rounded up."""
-    k, loss, row = float(setting.k), setting.loss, numbers.row_bound
-    largest, pulls = loss.largest("curvature" if robust else "information"), loss.largest("variability")
-    stages = [
-        (k * ROOT_TWO * largest * row**2, numbers.information_noise),
-        (k * ROOT_TWO * pulls * row**2, numbers.variability_noise),
-        (2.0 * numbers.tolerance / numbers.ridge, numbers.closing_noise),
+def stages_after(setting: Setting, numbers: FitNumbers, robust: bool) -> list[Stage]:
+    """Information and variability, where they are measured, for one record."""
+    found = [
+        (setting.loss.largest("curvature" if robust else "information"), numbers.information_noise),
+        (setting.loss.largest("variability"), numbers.variability_noise),
     ]
-    after = [up(sensitivity / noise) for sensitivity, noise in stages if noise]
-    return numbers.moments.ratios(setting.moment_columns, setting.k) + after
+    square = numbers.row_bound**2
+    return [Stage(ROOT_TWO * most * square, noise, setting.entries, most * square) for most, noise in found if noise]
+
+
+def stage_ratios(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> list[float]:
+    """Sensitivity over noise of every stage but the mode, for a person's records, rounded up; those whose noise is drawn on
+    whole numbers are booked as such. The closing noise is a real vector's."""
+    after = [up(setting.k * stage.ratio) for stage in stages_after(setting, numbers, robust)]
+    closing_ratio = up(2.0 * numbers.tolerance / numbers.ridge / numbers.closing_noise)
+    before = numbers.moments.ratios(setting.moment_columns, setting.k, pure=pure)
+    return [*before, *(after if pure else map(booked, after)), closing_ratio]
 
 
 def promise_of_numbers(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> Promise:
     """The theorem, applied to what will run."""
     corners = chosen_corners(setting, numbers, pure)
-    ratios = stage_ratios(setting, numbers, robust)
+    ratios = stage_ratios(setting, numbers, pure=pure, robust=robust)
     if pure:
         mode = corners.pure_promise(up(numbers.row_bound / numbers.mode_noise))
         return PureDP(sum_up([mode.epsilon(0.0), *ratios]))

@@ -3,9 +3,9 @@
 `measurement` is noise on a vector of whole numbers with OpenDP's own statement of what it promises beside it.
 
 A discrete Gaussian of deviation σ on the integers, sampled exactly (Canonne, Kamath, Steinke, arXiv:2004.00010; OpenDP's
-sampler works in exact arithmetic on operating-system entropy). With σ of at least 2²⁰ steps its law is that of a
-continuous Gaussian rounded to the nearest integer up to a factor within e^{±2⁻³⁵} wherever it has mass above 1e-300:
-log of the mass of a cell is the log density at its middle plus (x²/σ² − 1)/(24σ²) + …; so GaussianDP is claimed of it.
+sampler works in exact arithmetic on operating-system entropy). With σ of at least 2²⁰ steps its law is so near to that of
+a continuous Gaussian rounded to the nearest integer that GaussianDP is claimed of it, with a margin that is booked
+(mechanisms/discrete_noise.md).
 """
 
 from __future__ import annotations
