@@ -1,5 +1,7 @@
 """`Records.sum`, the one joint: the same integers in any order, partition and container, and refused where one was lost."""
 
+import gc
+import os
 import pickle
 from dataclasses import dataclass, replace
 
@@ -13,7 +15,7 @@ from parted_records import Parted
 
 import onedraw as od
 from onedraw.data import Schema, read
-from onedraw.data.sums import BLOCK, Work, block_rows, blocked, test_block
+from onedraw.data.sums import BLOCK, USUAL, Work, block_rows, blocked, test_block
 from onedraw.errors import FileMismatch, InvalidModel
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, schema_features
@@ -78,11 +80,11 @@ def records():
 
 
 def test_a_block_is_as_long_as_n_says_and_never_longer_than_2_to_the_16():
-    for n in (0, 1, 63, 64, 1000, BLOCK - 1, BLOCK, BLOCK + 1, 10**7):
+    for n in (0, 1, 63, 64, 1000, USUAL - 1, USUAL, USUAL + 1, 10**7):
         rows = block_rows(n)
         assert rows % 64 == 0
         assert 0 < rows <= BLOCK
-        assert rows * -(-n // rows) - n < 64 * (n // BLOCK + 1)
+        assert rows * -(-n // rows) - n < 64 * (n // USUAL + 1)
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(1, 40))
@@ -163,16 +165,32 @@ def test_a_part_that_is_lost_doubled_or_computed_otherwise_is_refused_and_the_sp
     assert [event.kind for event in ledger.events("people")][-1] == "reserved"
 
 
-def test_a_table_that_changes_between_passes_is_refused(tmp_path):
+@pytest.mark.parametrize("others", [people(N + 1), people(N, seed=1)], ids=["one more", "as many"])
+def test_a_table_that_changes_between_passes_is_refused(tmp_path, monkeypatch, others):
+    """Where there is no room to keep the encoded records; otherwise all passes see those that were read first."""
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table(people()), path)
     records = replace(read(path, SCHEMA, target="ill"), memory=0)
     asked = NEWTON, 2.0**14, 2.0, np.ones(WIDTH)
+    kept = records.read_as(ROWS).read_as(*measured())
+    monkeypatch.setenv("ONEDRAW_SCRATCH", str(tmp_path / "nowhere"))
     rows = records.read_as(ROWS).read_as(*measured())
-    rows.sum(*asked)
-    pq.write_table(pa.table(people(N + 1)), path)
+    first = rows.sum(*asked)
+    pq.write_table(pa.table(others), path)
     with pytest.raises(FileMismatch, match="changed while it was read"):
         rows.sum(*asked)
+    assert np.array_equal(kept.sum(*asked), first)
+
+
+def test_scratch_files_have_no_name_and_close_with_their_records(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONEDRAW_SCRATCH", str(tmp_path))
+    rows = replace(read(people(), SCHEMA, target="ill"), memory=0).read_as(ROWS)
+    file = rows.source._file
+    assert list(tmp_path.iterdir()) == []
+    assert os.fstat(file.fileno()).st_mode & 0o777 == 0o600
+    del rows
+    gc.collect()
+    assert file.closed
 
 
 def test_a_sum_that_could_leave_64_bits_is_refused_before_any_record_is_read(records):

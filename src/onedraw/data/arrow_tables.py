@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from onedraw.data.cells import BLANKS, EXACT_INTEGERS, NUMBER, number_of
 from onedraw.data.columns import Cells, Chunk, Numbers, Wanted, missing_cells
-from onedraw.data.tables import Batch, Part, Table, workers
+from onedraw.data.tables import Batch, Part, Table, file_version, workers
 from onedraw.errors import FileMismatch
 
 ROWS_PER_PART = 2**20  # small row groups are read several at a time
@@ -169,6 +169,9 @@ class ParquetTable(ArrowTable):
             metadata = file.metadata
             self._group_rows = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
 
+    def version(self) -> Any:
+        return file_version(self._path)
+
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         enough = ROWS_PER_PART if workers() > 1 else self.n  # one thread reads one part with less ado
         groups: list[list[int]] = []
@@ -229,6 +232,9 @@ class IpcTable(ArrowTable):
             yield from reader
         else:
             yield from (reader.get_batch(place) for place in range(reader.num_record_batches))
+
+    def version(self) -> Any:
+        return file_version(self._path)
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         return [partial(self._part, dict(wanted), rows)]

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onedraw.data.columns import Wanted
-from onedraw.data.tables import Batch, Part, Table
+from onedraw.data.tables import Batch, Part, Table, file_version
 from onedraw.errors import FileMismatch
 
 LONGEST_LINE = 2**20
@@ -106,6 +106,9 @@ class DelimitedText(Table):
         return lines + (last != self._end)
 
     # The records
+
+    def version(self) -> Any:
+        return file_version(self._path)
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         return [partial(self._part, dict(wanted))]

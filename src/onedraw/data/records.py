@@ -39,7 +39,7 @@ from onedraw.data.columns import Wanted
 from onedraw.data.encoding import CountEncoder, Encoder, LevelEncoder, NumberEncoder
 from onedraw.data.persons import PersonLimit, person_keys
 from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
-from onedraw.data.sums import Block, Engine, Integers, Local, Summed, blocked, check_rows
+from onedraw.data.sums import Block, Engine, Integers, Local, Summed, blocked, changed, check_rows
 from onedraw.data.tables import DatabaseTable, Part, Table, in_order
 from onedraw.errors import FileMismatch, InvalidSchema
 from onedraw.places import shown_place
@@ -78,6 +78,7 @@ class Records:
     measure: Measure | None = None
     engine: Engine = field(repr=False, default=Local())  # a frozen value
     memory: int = field(repr=False, default=MEMORY)
+    _version: Any = field(repr=False, default=None)
 
     def sum(self, statistic: Any, *public: Any) -> Integers:
         """Σ over the records, in whole numbers (`sums`): what a release is made of."""
@@ -169,6 +170,8 @@ class Records:
                 break
             yield batch
         check_rows(read, self.n, self._table.what)
+        if self._table.version() != self._version:
+            raise changed(self._table.what, "it was written to after its records were counted")
 
 
 def read(
@@ -188,7 +191,7 @@ def read(
     needed = [*schema.columns, *([schema.person] if schema.person else [])]
     opened = open_table(source, keep=needed)
     _check_columns(opened, needed, schema)
-    return Records(schema, target, opened.n, opened, batch_rows)
+    return Records(schema, target, opened.n, opened, batch_rows, _version=opened.version())
 
 
 def in_database(source: Any, table: str | None) -> Any:

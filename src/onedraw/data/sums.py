@@ -5,7 +5,7 @@
     rows = records.read_as(reading, *public)       # each record rewritten once, for many sums
 
 A `Statistic` says what one record adds, as integers of which every entry is at most ``bound`` in size. Records come in
-blocks of one public size, at most 2¹⁶, filled up by records of weight 0; within a block all partial sums stay below 2⁵³,
+blocks of one public size, at most 2¹⁶ records, filled up by records of weight 0; within a block all partial sums stay below 2⁵³,
 where float64 is exact in any order, and blocks are added as int64. So a sum is the same integers in any order of the records,
 any partition, any container, on any engine. What is in ``public`` is known before the pass or was published, or is as private as
 the records and stays inside the program; the records enter through the blocks alone.
@@ -26,18 +26,29 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
+import tempfile
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.data.tables import ITEMS_AHEAD, in_order
 from onedraw.errors import FileMismatch, InvalidModel
 
 BLOCK = 1 << 16
-"""Most records in a block."""
+"""Most records in a block: for so many, sums within one are exact."""
+
+USUAL = 1 << 15
+"""Records in a block of a long table: so few that what is computed from them stays in the processor's cache."""
+
+SCRATCH = "ONEDRAW_SCRATCH"
+"""Names the folder where encoded records are kept while the program runs; the system's own for such files unless it is set."""
 
 AHEAD = 4
 """Blocks that are being computed while the next one is read."""
@@ -116,7 +127,7 @@ class Engine(Protocol):
 
 def block_rows(n: int) -> int:
     """Rows of every block of n records: nearly equal, few of them padding, one compilation for all."""
-    rows = math.ceil(n / max(1, math.ceil(n / BLOCK)))
+    rows = math.ceil(n / max(1, math.ceil(n / USUAL)))
     return max(64, 64 * math.ceil(rows / 64))  # whole vectors of a processor: every place in a block is computed alike
 
 
@@ -163,9 +174,15 @@ def weights(rows: int, size: int) -> NDArray[np.float64]:
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    array = aligned(shape, dtype)
+    array.fill(0)
+    return array
+
+
+def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """At an address that is a multiple of 64: compiled code takes such an array as it is and copies any other."""
     size = math.prod(shape) * dtype.itemsize
-    room = np.zeros(size + 64, dtype=np.uint8)
+    room = np.empty(size + 64, dtype=np.uint8)
     start = -room.ctypes.data % 64
     return room[start : start + size].view(dtype).reshape(shape)
 
@@ -247,10 +264,11 @@ def combine(parts: Iterable[Part], count: int, n: int, digest: bytes) -> Integer
 def check_rows(rows: int, n: int, what: str = "The table") -> None:
     """All records, each once, at every pass."""
     if rows != n:
-        raise FileMismatch(
-            f"{what} changed while it was read: it had {n} records when they were counted and has another number now. Read it "
-            "again when nothing writes to it."
-        )
+        raise changed(what, f"it had {n} records when they were counted and has another number now")
+
+
+def changed(what: str, how: str) -> FileMismatch:
+    return FileMismatch(f"{what} changed while it was read: {how}. Read it again when nothing writes to it.")
 
 
 def test_block(schema: Any, columns: Sequence[str], size: int) -> Block:
@@ -306,19 +324,63 @@ class Blocks:
         return replace(self, readings=(*self.readings, (reading, public)))
 
 
+class Scratch:
+    """Blocks in a file without a name, of mode 0600: what a pass reads instead of decoding the source again. The system removes
+    it with the process, however that ends."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self._file: Any = tempfile.TemporaryFile(dir=os.environ.get(SCRATCH), buffering=0)  # noqa: SIM115  # closed with this object
+        weakref.finalize(self, self._file.close)
+        self._blocks: list[tuple[int, Any, int]] = []
+        self._kinds: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
+        start = 0
+        for arrays, weight, rows in blocks:
+            kept = [np.ascontiguousarray(array) for array in arrays]
+            self._kinds = [(array.shape, array.dtype) for array in kept]
+            self._blocks.append((start, weight, rows))
+            for array in kept:
+                start += self._written(memoryview(array).cast("B"))
+
+    def _written(self, data: memoryview) -> int:
+        done = 0
+        while done < len(data):
+            done += self._file.write(data[done:])
+        return done
+
+    def __call__(self) -> Iterator[Block]:
+        return in_order([self._read], ahead=True)
+
+    def _read(self) -> Iterator[Block]:
+        """Into the same few places over and over: a block is done with before as many others are read."""
+        places = [
+            tuple(aligned(*kind) for kind in self._kinds)
+            for _ in range(min(len(self._blocks), AHEAD + ITEMS_AHEAD + 4))
+        ]
+        for (start, weight, rows), arrays in zip(self._blocks, cycle(places), strict=False):
+            for array in arrays:
+                start += os.preadv(self._file.fileno(), [memoryview(array).cast("B")], start)
+            yield Block(arrays, weight, rows)
+
+
 @dataclass(frozen=True)
 class Local:
-    """The engine of one process: one-pass statistics stream the source, records rewritten are held where they have room."""
+    """The engine of one process: one-pass statistics stream the source; records rewritten are held where they have room, or else
+    kept in a private file; where that has no room either, the source is read anew at each pass."""
 
     name: str = "one process"
 
     def sum(self, records: Any, statistic: Any, *public: Any) -> Integers:
-        source = lambda: records.blocks(statistic.columns, block_rows(records.n))  # noqa: E731
-        return Blocks(records.n, source, held=False).sum(statistic, *public)
+        return _streamed(records, statistic.columns).sum(statistic, *public)
 
     def read_as(self, records: Any, reading: Any, *public: Any) -> Blocks:
-        source = lambda: records.blocks(reading.columns, block_rows(records.n))  # noqa: E731
-        streamed = Blocks(records.n, source, held=False).read_as(reading, *public)
+        streamed = _streamed(records, reading.columns).read_as(reading, *public)
         if 8 * records.n * reading.width <= records.memory:
             return Blocks.holding(records.n, streamed)
-        return streamed
+        try:
+            return Blocks(records.n, Scratch(streamed), held=False)
+        except OSError:  # no room, or no such folder
+            return streamed
+
+
+def _streamed(records: Any, columns: tuple[str, ...]) -> Blocks:
+    return Blocks(records.n, lambda: records.blocks(columns, block_rows(records.n)), held=False)

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar, final
 
 from onedraw.data.columns import Chunk, Wanted
@@ -42,6 +43,10 @@ class Table(ABC):
         """Refuse a damaged file: decode these columns and look at no cell. Most sources are whole once they are open."""
         return None
 
+    def version(self) -> Any:
+        """Changes when the source does, as far as that is seen without reading it."""
+        return None
+
     @abstractmethod
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         """Consecutive parts; each, when called, yields batches of about `rows` records at most."""
@@ -63,9 +68,15 @@ class DatabaseTable:
         return f"DatabaseTable({shown_place(self.place)!r}, {self.name!r})"
 
 
+def file_version(path: Path) -> tuple[int, ...]:
+    """Which file it is, how long, and when it was written."""
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 Item = TypeVar("Item")
 _END = object()
-_ITEMS_AHEAD = 8  # for each thread; a batch is at most two megabytes
+ITEMS_AHEAD = 8  # for each thread; a batch is at most two megabytes
 
 
 def workers() -> int:
@@ -107,7 +118,7 @@ def in_order(parts: Sequence[Callable[[], Iterator[Item]]], *, ahead: bool) -> I
 
 
 def _start(part: Callable[[], Iterator[Any]], stop: threading.Event) -> tuple[threading.Thread, queue.Queue[Any]]:
-    items: queue.Queue[Any] = queue.Queue(maxsize=_ITEMS_AHEAD)
+    items: queue.Queue[Any] = queue.Queue(maxsize=ITEMS_AHEAD)
 
     def work() -> None:
         last: Any = _END

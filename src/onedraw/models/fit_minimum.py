@@ -1,7 +1,9 @@
 """The minimum of a tilted convex loss over records in measured coordinates, to a certified gradient.
 
-Newton steps, halved until they shorten the gradient; where those have not arrived after 100 passes, accelerated gradient
-steps with public constants, which arrive for every data set (Nesterov 2004, §2.2): no failure depends on the records.
+Newton steps, shortened where the curvature at hand says too little of the way ahead (Levenberg 1944, Marquardt 1963): losses
+with straight parts have none there, and a plain Newton step would leap by n times too far. Some twelve passes, whatever n is. Where
+those have not arrived after 100 passes, accelerated gradient steps with public constants, which arrive for every data set
+(Nesterov 2004, §2.2): no failure depends on the records.
 Gradients are exact sums (`exact_sums`), so what is certified holds in any order of the records, and the search takes the
 same steps on every engine: its own arithmetic is done here, on d numbers.
 """
@@ -19,11 +21,14 @@ from .fit_statistics import NewtonSums
 
 Array = NDArray[np.float64]
 
-SHORTEST = 2.0**-10
-"""The shortest damped Newton step that is tried before the gradient method takes over."""
+FIRST = 0.01
+"""Added to the curvature at the start, as a share of its public bound: a hundred steps of the gradient method in one."""
 
-DECREASE = 0.1
-"""A Newton step of length s must shorten the gradient by this share of s: along it ‖g‖ falls at rate ‖g‖."""
+TRUSTED, DOUBTED = 16.0, 8.0
+"""By how much less, or more, is added after a step that did, or did not, lead downwards."""
+
+OVERSHOT = 0.5
+"""A step is taken unless it climbs again, at its end, at this share of the slope it began with."""
 
 
 class Objective(NamedTuple):
@@ -56,17 +61,19 @@ class _Search:
     passes: int = 0
 
     def newton(self) -> tuple[Array, Array]:
-        """(θ, its gradient) as far as damped Newton steps lead."""
-        theta = there = np.zeros(len(self.objective.q))
-        length = 1.0
-        gradient, step = self._newton_step(there)
-        while self._goes_on(gradient) and length >= SHORTEST and self.passes < self.objective.most_passes:
-            there = theta - length * step
-            found, onward = self._newton_step(there)
-            if np.linalg.norm(found) <= (1.0 - DECREASE * length) * np.linalg.norm(gradient):
-                theta, gradient, step, length = there, found, onward, 1.0
-            else:
-                length /= 2.0
+        """(θ, its gradient) as far as Newton steps lead."""
+        theta, added, most = np.zeros(len(self.objective.q)), FIRST * self.objective.most, self.objective.most
+        gradient, hessian = self._derivatives(theta)
+        while self._goes_on(gradient) and self.passes < self.objective.most_passes:
+            step = np.linalg.solve(hessian + added * np.eye(len(theta)), gradient)
+            ahead, bent = self._derivatives(theta - step)
+            before, after = gradient @ step, ahead @ step
+            if after < -OVERSHOT * before:
+                added = max(DOUBTED * added, 1e-6 * most)
+                continue
+            theta, gradient, hessian = theta - step, ahead, bent
+            if after >= -OVERSHOT / 2.0 * before:
+                added = added / TRUSTED if added > 1e-9 * most else 0.0
         return theta, gradient
 
     def descent(self, theta: Array, gradient: Array) -> Array:
@@ -81,10 +88,6 @@ class _Search:
 
     def _goes_on(self, gradient: Array) -> bool:
         return bool(np.linalg.norm(gradient) > self.objective.certified)
-
-    def _newton_step(self, theta: Array) -> tuple[Array, Array]:
-        gradient, hessian = self._derivatives(theta)
-        return gradient, np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
 
     def _derivatives(self, theta: Array) -> tuple[Array, Array]:
         """Gradient and Hessian of the objective."""
