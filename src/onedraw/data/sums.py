@@ -339,7 +339,7 @@ class Scratch:
             self._kinds = [(array.shape, array.dtype) for array in kept]
             self._blocks.append((start, weight, rows))
             for array in kept:
-                start += self._written(memoryview(array).cast("B"))
+                start += self._written(array.data.cast("B"))
 
     def _written(self, data: memoryview) -> int:
         done = 0
@@ -358,7 +358,7 @@ class Scratch:
         ]
         for (start, weight, rows), arrays in zip(self._blocks, cycle(places), strict=False):
             for array in arrays:
-                start += os.preadv(self._file.fileno(), [memoryview(array).cast("B")], start)
+                start += os.preadv(self._file.fileno(), [array.data.cast("B")], start)
             yield Block(arrays, weight, rows)
 
 
