@@ -23,6 +23,7 @@ from onedraw.privacy.perturbed_mode import (
     pairs,
     pairs_ridge_for,
     pairs_volume_cost,
+    relieved_base,
     relieved_slopes,
     ridge_for,
     slopes,
@@ -180,6 +181,20 @@ def test_losses_of_theorem_4_bend_only_where_they_are_not_steep(loss, corners, b
     room = relief * (1.0 - np.abs(slope)) - np.log1p(curvature * bend)
     assert room.min() >= -1e-12
     assert (room - 0.5 * relief * (1.0 - np.abs(slope))).min() < 0.0
+
+
+@pytest.mark.parametrize(("loss", "least"), [(log_cosh, 1.0), (logistic, 0.0)])
+@pytest.mark.parametrize("bend", [0.01, 0.3, 1.8, 40.0, 1e6])
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.2, 0.55, 0.99, 1.0])
+def test_the_base_of_theorem_4_makes_up_for_a_smaller_relief_and_is_no_larger_than_that(loss, least, bend, part):
+    """log(1 + φ''r²/Λ) ≤ κ₀ + c(1 − |φ'|/L) on a fine grid, attained up to the grid; nothing is paid at the full relief."""
+    slope, curvature = loss(np.linspace(-30.0, 30.0, 60_001))
+    relief = part * (1.0 + least) * bend
+    base = relieved_base(relief, bend=bend, least=least)
+    needed = (np.log1p(curvature * bend) - relief * (1.0 - np.abs(slope))).max()
+    assert needed <= base + 1e-12 * (1.0 + relief)
+    assert base <= max(needed, 0.0) + 1e-4 * np.log1p(bend) + 1e-9
+    assert (base == 0.0) is (part == 1.0)
 
 
 def test_the_loss_of_theorem_4_is_at_most_its_corners():

@@ -127,13 +127,14 @@ def stage_one(setting: Setting, spending: Spending, share: float) -> tuple[Momen
     return stage, stage.edge(columns, setting.n, pure=spending.pure)
 
 
-def row_bound(setting: Setting, mode_mu: float, *, measured: bool) -> float:
-    """r: how long a row in measured coordinates may be before its weight falls."""
+def row_bound(setting: Setting, mode_mu: float, *, measured: bool, pure: bool = False) -> float:
+    """r: how long a row in measured coordinates may be before its weight falls. Of a pure promise ``mode_mu`` is ε, whose noise is
+    that of a μ smaller by √(p + 1)."""
     d, one = setting.layout.columns, float(setting.layout.intercept)
     if not measured:
         spread = 1.0 if setting.layout.ball is not None else constant.UNMEASURED_SPREAD * d
         return math.sqrt(spread + one)
-    theta = d / (setting.n * mode_mu**2)
+    theta = d * (setting.width + 1.0 if pure else 1.0) / (setting.n * mode_mu**2)
     growth = 1.0 + constant.WEIGHT_GROWTH * math.log10(constant.WEIGHT_PIVOT / theta) / math.sqrt(d)
     return math.sqrt(max(1.0, growth) ** 2 * d + one)
 
@@ -194,7 +195,7 @@ def best_threshold(setting: Setting, numbers: FitNumbers, pure: bool) -> float:
     found = [
         (t**2 * (K + noise) / H**2, t)
         for t, H, K in constant.THRESHOLDS
-        if t == constant.THRESHOLD or setting.n * H >= needed
+        if t >= constant.THRESHOLD or setting.n * H >= needed
     ]
     return min(found)[1]
 

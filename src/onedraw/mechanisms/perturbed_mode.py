@@ -41,6 +41,7 @@ from onedraw.privacy.corners import Corner, CornerDP
 from onedraw.privacy.perturbed_mode import (
     Corners,
     count_slopes,
+    relieved_base,
     relieved_slopes,
     ridge_for,
     slopes,
@@ -117,8 +118,8 @@ class PerturbedMode(Mechanism):
                 f"No perturbed mode, however strong its ridge, keeps {request.budget} with n = {request.n:,} and "
                 f"{request.records_per_person} record(s) per person. Use a larger budget."
             )
-        _, numbers, pure = min(found, key=lambda option: option[0])
-        return self._plan(request, numbers, pure)
+        best = min(found, key=lambda option: option.rank(all(other.numbers.measured for other in found)))
+        return self._plan(request, best.numbers, best.pure)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         self.setting(request)
@@ -192,15 +193,8 @@ class PerturbedMode(Mechanism):
             return (False,)
         return (True, False) if self.pure is None else (self.pure,)
 
-    def _best(
-        self, request: Request, setting: Setting, pure: bool
-    ) -> tuple[tuple[bool, float], FitNumbers, bool] | None:
-        """(rank, numbers, pure) with the smallest predicted error, with stage one if it can be read off the noise.
-
-        A rank is whether intervals may have to be done without, then the error: a pure promise is no gift if it costs
-        them, so it must leave four times the information that is needed: effects that are strong
-        leave the weakest direction a quarter of the usual.
-        """
+    def _best(self, request: Request, setting: Setting, pure: bool) -> Option | None:
+        """The numbers with the smallest predicted error, with stage one if it can be read off the noise."""
         options = (True, False) if self.measured is None else (self.measured,)
         for measured in options:
             found = self._with_ridge(request, setting, measured, pure)
@@ -214,7 +208,7 @@ class PerturbedMode(Mechanism):
             if setting.intervals and self.intervals is None and not worthwhile:
                 return self._best(request, without_intervals(setting), pure)
             comfortable = setting.intervals and worth_measuring(setting, (4.0 if pure else 1.0) * deviation)
-            return (not comfortable, error), numbers, pure
+            return Option(numbers, pure, comfortable, error, edge)
         return None
 
     def _with_ridge(self, request: Request, setting: Setting, measured: bool, pure: bool) -> Any:
@@ -261,10 +255,10 @@ class PerturbedMode(Mechanism):
             stage, edge = stage_one(setting, spending, moments)
         mode = 1.0 - moments - information - variability
         mode_mu = spending.total * (mode if spending.pure else math.sqrt(mode))
-        row = row_bound(setting, mode_mu, measured=measured) * (1.0 + 1e-12)
+        row = row_bound(setting, mode_mu, measured=measured, pure=spending.pure) * (1.0 + 1e-12)
         loss, k = setting.loss, setting.k
         ridge = ridge_of(setting, row, kappa)
-        mode_noise = spending.noise(mode, row * math.sqrt(mode_corners(setting, row, ridge)[0].widest))
+        mode_noise = spending.noise(mode, row * math.sqrt(plain_corners(setting, row, ridge).widest))
         closing_mu = constant.CLOSING_MU * (spending.total if spending.pure else 1.0)
         tolerance, closing_noise = closing(
             setting, ridge=ridge, deviation=spending.deviation(mode_noise, setting.width), row=row, loss=loss,
@@ -303,7 +297,7 @@ class PerturbedMode(Mechanism):
                 {
                     **numbers.to_dict(),
                     "pure": float(pure),
-                    "kappa": max(corner.shift for corner in chosen_corners(setting, numbers, pure).terms),
+                    "kappa": max(corner.shift for corner in self._corners(setting, numbers, pure).terms),
                 }.items()
             ),
             Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, self._assumptions(request, numbers)),
@@ -311,6 +305,9 @@ class PerturbedMode(Mechanism):
 
     def _promise(self, setting: Setting, numbers: FitNumbers, pure: bool) -> Promise:
         return promise_of_numbers(setting, numbers, pure=pure, robust=self.robust)
+
+    def _corners(self, setting: Setting, numbers: FitNumbers, pure: bool) -> Corners:
+        return chosen_corners(setting, numbers, stage_ratios(setting, numbers, pure=pure, robust=self.robust), pure)
 
     def _assumptions(self, request: Request, numbers: FitNumbers) -> tuple[Assumption, ...]:
         enforced = Provenance.ENFORCED
@@ -325,6 +322,24 @@ class PerturbedMode(Mechanism):
         if self.categories:
             found.append(Assumption("columns of one category are at least 0 and of norm at most 1", enforced))
         return tuple(found)
+
+
+@dataclass(frozen=True)
+class Option:
+    """A way to spend the budget, pure or not. ``comfortable``: its intervals need not be done without. A pure promise must leave
+    four times the information that is needed: effects that are strong leave the weakest direction a quarter of the usual."""
+
+    numbers: FitNumbers
+    pure: bool
+    comfortable: bool
+    error: float
+    edge: float
+
+    def rank(self, all_measured: bool) -> tuple[bool, bool, float]:
+        """A pure promise is no gift if it costs the intervals, the mean of the columns, or accuracy: the predicted error is that in
+        measured coordinates, which are off themselves by the edge beside the variance of a usual column."""
+        coordinates = 1.0 + self.edge / constant.LEAST_SPREAD if all_measured else 1.0
+        return not self.comfortable, not self.numbers.centred, self.error * coordinates**2
 
 
 def layout_of(model: Any, categories: tuple[tuple[int, int], ...]) -> Layout:
@@ -353,29 +368,39 @@ def nominal_epsilon(budget: Promise) -> float:
 # ── what a fit with these numbers promises ───────────────────────────────────────────────────────────────────────
 
 
-def mode_corners(setting: Setting, row: float, ridge: float) -> tuple[Corners, ...]:
-    """The corners of the mode's privacy loss, for a person's records: in one way, or for a loss that bends only where it is
-    not steep in two, relieved of κ (Theorem 4) and not. A promise may rest on either; their widest corners are the same."""
+def chosen_corners(setting: Setting, numbers: FitNumbers, ratios: list[float], pure: bool) -> Corners:
+    """The corners of the mode's privacy loss that a promise rests on, for a person's records: of a loss that bends only where it
+    is not steep those relieved of κ (Theorem 4), unless a pure promise is stronger without."""
+    plain, relieved = (
+        plain_corners(setting, numbers.row_bound, numbers.ridge),
+        relieved_corners(setting, numbers, ratios, pure),
+    )
+    if relieved is None or not pure:
+        return relieved or plain
+    ratio = up(numbers.row_bound / numbers.mode_noise)
+    return min(plain, relieved, key=lambda corners: corners.pure_promise(ratio).epsilon(0.0))
+
+
+def relieved_corners(setting: Setting, numbers: FitNumbers, ratios: list[float], pure: bool) -> Corners | None:
+    """Those of Theorem 4. c may be chosen: the more the short corners pay, the less is left for all of them (κ₀). It is what makes
+    the short ones as unlikely as the farthest: half of ε₂, or what lies between the two at FAR_OUT deviations; at most what leaves nothing."""
+    loss, row = setting.loss, numbers.row_bound
+    if isinstance(loss, ClassLoss) or loss.relief is None or setting.k > 1:
+        return None
+    (m, least), mu = loss.relief, loss.slope_bound * row / numbers.mode_noise
+    others, bend = sum(ratio**2 for ratio in ratios), up(m * row**2 / numbers.ridge)
+    far, near = math.sqrt(others + 4.0 * mu**2), math.sqrt(others + mu**2)
+    wanted = mu if pure else (far - near) * (constant.FAR_OUT + far / 2.0)
+    relief = up(min(wanted, (1.0 + least) * bend))
+    low = loss.slope_bound if loss.sides == "two-sided" else 0.0
+    return relieved_slopes(low, loss.slope_bound, relief, base=relieved_base(relief, bend=bend, least=least))
+
+
+def plain_corners(setting: Setting, row: float, ridge: float) -> Corners:
+    """Those with κ at each, whatever the loss."""
     loss, k = setting.loss, setting.k
     if isinstance(loss, ClassLoss):
-        return (loss.corners(row, ridge, k),)
-    plain = _plain_corners(loss, row, ridge, k)
-    if loss.relief is None or k > 1:
-        return (plain,)
-    low = loss.slope_bound if loss.sides == "two-sided" else 0.0
-    return relieved_slopes(low, loss.slope_bound, up(loss.relief * row**2 / ridge)), plain
-
-
-def chosen_corners(setting: Setting, numbers: FitNumbers, pure: bool) -> Corners:
-    """Those that the promise rests on: of a pure promise whichever is stronger; else the relieved ones where there are any."""
-    found = mode_corners(setting, numbers.row_bound, numbers.ridge)
-    if not pure:
-        return found[0]
-    ratio = up(numbers.row_bound / numbers.mode_noise)
-    return min(found, key=lambda corners: corners.pure_promise(ratio).epsilon(0.0))
-
-
-def _plain_corners(loss: FitLoss, row: float, ridge: float, k: int) -> Corners:
+        return loss.corners(row, ridge, k)
     kappa = volume_cost(curvature=loss.curvature_bound, radius_squared=row**2, ridge=ridge)
     match loss.sides:
         case "counts":
@@ -390,12 +415,10 @@ def _plain_corners(loss: FitLoss, row: float, ridge: float, k: int) -> Corners:
 
 
 def ridge_of(setting: Setting, row: float, kappa: float) -> float:
-    """The ridge for which one record's volume costs κ (of a loss that is relieved of it: c = κ)."""
+    """The ridge for which one record's volume costs at most κ."""
     loss, k = setting.loss, setting.k
     if isinstance(loss, ClassLoss):
         return loss.ridge_for(kappa / k, row)
-    if loss.relief is not None and k == 1:
-        return up(loss.relief * row**2 / kappa)
     return ridge_for(kappa / k, curvature=loss.curvature_bound, radius_squared=row**2)
 
 
@@ -420,8 +443,8 @@ def stage_ratios(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: b
 
 def promise_of_numbers(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> Promise:
     """The theorem, applied to what will run."""
-    corners = chosen_corners(setting, numbers, pure)
     ratios = stage_ratios(setting, numbers, pure=pure, robust=robust)
+    corners = chosen_corners(setting, numbers, ratios, pure)
     if pure:
         mode = corners.pure_promise(up(numbers.row_bound / numbers.mode_noise))
         return PureDP(sum_up([mode.epsilon(0.0), *ratios]))

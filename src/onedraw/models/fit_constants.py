@@ -67,13 +67,16 @@ ordered as well by a shrunk score, numbers are not predicted as well by a shrunk
 THRESHOLD = 1.0
 """The threshold of log-cosh, in measured residual deviations: 0.95 efficient for normal residuals."""
 
-THRESHOLDS = ((1.0, 0.606, 0.394), (0.85, 0.546, 0.454), (0.7, 0.476, 0.524))
-"""(t, E sech²(e/t), E tanh²(e/t)) of normal residuals e of deviation 1: this threshold, and smaller ones that a fit may take.
-The variance of a coefficient is t²(K + noise)/H² a record: a smaller t is better where noise is large. It leaves less
-information, so it is only taken where that is measured and stands out of its noise ROOMY_INFORMATION times as far as it has
+THRESHOLDS = ((2.0, 0.826, 0.174), (1.5, 0.745, 0.255), (1.0, 0.606, 0.394), (0.85, 0.546, 0.454), (0.7, 0.476, 0.524))
+"""(t, E sech²(e/t), E tanh²(e/t)) of normal residuals e of deviation 1: this threshold, and others that a fit may take.
+The variance of a coefficient is t²(K + noise)/H² a record: a smaller t is better where noise is large, a larger one, nearer to least
+squares, where it is small. A smaller one leaves less information, so it is only taken where that is measured and stands out of its noise ROOMY_INFORMATION times as far as it has
 to; elsewhere the ridge, which is not taken back, would weigh more."""
 
 ROOMY_INFORMATION = 2.0
+
+FAR_OUT = 3.7
+"""Deviations of its Gaussian loss at which a promise of δ = 1e-5 ends: there the corners of a relieved loss are made equally unlikely."""
 
 LEAST_RESIDUAL = 0.05
 """The residual variance is taken to be at least this share of the response's: noise in the moments may say 0 or less."""

@@ -48,12 +48,12 @@ class FitLoss:
         return self.unit if self.level is None else "quantile"
 
     @property
-    def relief(self) -> float | None:
-        """c·Λ/r² of a loss that bends only where it is not steep: φ'' = 1 − ρ² ≤ 2(1 − ρ) for log-cosh, ρ(1 − ρ) ≤ 1 − ρ for
+    def relief(self) -> tuple[float, float] | None:
+        """(m, s) of a loss that bends only where it is not steep, φ'' = m(1 − ρ)(s + ρ), ρ = |φ'|/L: 1 − ρ² for log-cosh, ρ(1 − ρ) for
         logistic (perturbed_mode.md, Theorem 4)."""
         if self.sides == "two-sided":
-            return 2.0 * self.curvature_bound
-        return 1.0 if isinstance(self.kernel, LogisticLoss) else None
+            return self.curvature_bound, 1.0
+        return (1.0, 0.0) if isinstance(self.kernel, LogisticLoss) else None
 
     def slope(self, predictor: Any, response: Any) -> Any:
         return self.kernel.slope(predictor, response)

@@ -13,7 +13,7 @@ How much noise a budget asks for is found by `mechanisms.perturbed_mode`. Nothin
 | logistic | [−1, 0] | 1 | ¼ | ``slopes(1, 0, …)``, or relieved: c = r²/Λ |
 | huberised hinge over h | [−1, 0] | 1 | 1/h | ``slopes(1, 0, …)`` |
 | Huber at t | [−t, t] | t | 1 | ``slopes(t, t, …)`` |
-| log-cosh at t | [−t, t] | t | 1 | relieved: c = 2r²/Λ |
+| log-cosh at t | [−t, t] | t | 1 | relieved: c = 2r²/Λ, or any smaller c with κ₀ = ``relieved_base(…)`` |
 | quantile τ over h | [−τ, 1−τ] | max(τ, 1−τ) | 1/h | ``slopes(τ, 1−τ, …)`` |
 | counts up to Y | [−y, Y−y], y the record's own | Y | ``count_curvature(Y)`` | ``count_slopes(Y, …)`` |
 | K classes, every two compared | [−½, 0] each | ½√(K(K−1)) | K/2 | ``pairs(K, 0.5, …)`` |
@@ -153,7 +153,7 @@ def count_slopes(largest: float, kappa: float, *, records: int = 1) -> Corners:
 def relieved_slopes(low: float, high: float, relief: float, *, base: float = 0.0) -> Corners:
     """Losses that bend only where they are not steep: log(1 + φ''r²/Λ) ≤ κ₀ + c(1 − |φ'|/L), κ₀ = base, c = relief (Theorem 4).
 
-    log-cosh: c = 2r²/Λ; logistic: c = r²/Λ; both with κ₀ = 0. The farthest corners pay κ₀ alone.
+    log-cosh: c = 2r²/Λ; logistic: c = r²/Λ; both with κ₀ = 0, or a smaller c and `relieved_base`. The farthest corners pay κ₀ alone.
     """
     steep, flat = _slope("base", base), up(_slope("base", base) + positive("the relief c", relief))
     ends = sorted((_slope("low", low), _slope("high", high)))
@@ -165,6 +165,24 @@ def relieved_slopes(low: float, high: float, relief: float, *, base: float = 0.0
     else:
         raise InvalidBudget("relief is proven for slopes in [−L, 0] and [−L, L]; use slopes(…) for others")
     return _corners_of((count, part * square, shift) for count, part, shift in parts)
+
+
+def relieved_base(relief: float, *, bend: float, least: float) -> float:
+    """κ₀ for a chosen c where φ''r²/Λ = B(1 − ρ)(s + ρ), ρ = |φ'|/L: the largest log(1 + B(1 − ρ)(s + ρ)) − c(1 − ρ), rounded up.
+
+    log-cosh: B = r²/Λ, s = 1; logistic: the same B, s = 0; ``bend`` = B, ``least`` = s. The function is concave in ρ, so any of its tangents
+    bounds it: the one at the root of its slope, to whatever digits that was found.
+    """
+    c, B, s = _slope("the relief c", relief), positive("B", bend), _slope("s", least)
+    if c >= (1.0 + s) * B:  # log(1 + x) ≤ x
+        return 0.0
+    linear, rest = B * (2.0 - c * (1.0 - s)), c * (1.0 + B * s) + B * (1.0 - s)
+    root = math.sqrt(linear**2 + 4.0 * c * B * rest)
+    rho = min(2.0 * rest / (linear + root) if linear > 0.0 else (root - linear) / (2.0 * c * B), 1.0)
+    volume = B * (1.0 - rho) * (s + rho)
+    tangent = c + B * (1.0 - s - 2.0 * rho) / (1.0 + volume)
+    above = tangent * (1.0 - rho) if tangent > 0.0 else -tangent * rho
+    return up(max(math.log1p(volume) - c * (1.0 - rho) + above, 0.0) + 1e-14 * (1.0 + c))
 
 
 def softmax(classes: int, kappa: float, *, records: int = 1) -> Corners:
