@@ -300,6 +300,12 @@ def write(files):
         f"Over all cells the intervals given cover: {pooled(found)}. A cell of 100 sets can fail only far below nominal; coefficients that are "
         "given in a few per cent of the fits are given where the information happened to be measured large, and may cover less there.",
         "",
+        "## The contract, line by line",
+        "",
+        *(f"- {found_line}" for found_line in contract(found)),
+        "",
+        "## Every cell",
+        "",
         "| cell | sets | | given | coverage | refused would cover | width | error |",
         "| --- | ---: | --- | --- | --- | --- | --- | --- |",
     ]
@@ -310,6 +316,57 @@ def write(files):
             f"| {cell} | {entry['sets']} | {'**fails**' if failed(cell, entry['rows']) else 'holds'} | {' | '.join(parts)} |"
         )
     (RESULTS / "fit_coverage.md").write_text("\n".join([*text, ""]), encoding="utf-8")
+
+
+WIDTHS = {  # the designs whose width is promised, at (ε, δ) and ε = 1: largest mean width at n = 8,000 and 20,000
+    **{f"logistic/{design}": (1.3, 1.2) for design in ("uniform", "skewed", "heavy", "off-centre")},
+    **{f"linear/{design}": (1.4, 1.25) for design in ("uniform", "skewed", "heavy", "off-centre")},
+    "linear t3/uniform": (1.0, 1.0),
+}
+SELDOM_REFUSED = ("logistic/uniform", "logistic/skewed", "linear/uniform", "linear/skewed", "linear t3/uniform")
+
+
+def contract(found):
+    """What was promised of widths and refusals, and what was found."""
+
+    def verdict(holds):
+        return "holds" if holds else "**fails**"
+
+    def rows_of(name, n, epsilon, promise):
+        return found.get(f"{name}/{n}/{epsilon:g}/{promise}", {"rows": []})["rows"]
+
+    for (name, limits), (place, n) in itertools.product(WIDTHS.items(), enumerate((8000, 20000))):
+        widths = [row["width"] for row in rows_of(name, n, 1.0, "approx") if row["width"] is not None]
+        if widths:
+            mean = float(np.mean(widths))
+            yield f"{name}, n = {n:,}, ε = 1, (ε, δ): mean width {mean:.2f}, at most {limits[place]}: {verdict(mean <= limits[place])}"
+    given = [row["given"] for n in SIZES[1:] for row in rows_of("logistic/uniform", n, 1.0, "approx")]
+    if given:
+        yield f"logistic/uniform from n = 3,000 at ε = 1, (ε, δ): the coefficient given least often is in {100 * min(given):.1f} % of the fits"
+    for name, promise in itertools.product(SELDOM_REFUSED, ("approx", "pure")):
+        given = [row["given"] for n in SIZES[2:] for e in (1.0, 5.0) for row in rows_of(name, n, e, promise)]
+        if given:
+            yield f"{name}, n ≥ 8,000, ε ≥ 1, {promise}: refused in at most {100 * (1 - min(given)):.1f} % of the fits, at most 5: {verdict(min(given) >= 0.95)}"
+    yield from refusals(found)
+
+
+def refusals(found):
+    """Coefficients whose interval would cover less than 90 % if it were always given (by its upper 99.9 % limit), and how often
+    those were refused."""
+    doubtful, refused, hits = [], 0.0, 0.0
+    for cell, entry in found.items():
+        sets = entry["sets"]
+        for j, row in enumerate(entry["rows"][:-1] if cell.startswith("linear skewed") else entry["rows"]):
+            given, covered, would = row["given"], row["coverage"][1] or 0.0, row["refused"] or 0.0
+            refused, hits = refused + (1 - given) * sets, hits + (1 - given) * sets * would
+            always = round((given * covered + (1 - given) * would) * sets)
+            if upper_limit(always, sets) < LEVELS[1] - 0.05:
+                doubtful.append((given, covered, f"{cell}, coefficient {j}"))
+    often = sorted((one for one in doubtful if one[0] > 0.05), reverse=True)
+    yield f"{len(doubtful)} coefficients of a cell would cover below 90 % at nominal 95 % if they were always given an interval; {len(doubtful) - len(often)} of them are refused one in at least 95 % of the fits"
+    for given, covered, name in often:
+        yield f"… {name}: given in {100 * given:.0f} % of the fits, where it covers {100 * covered:.0f} %"
+    yield f"the {refused:,.0f} intervals refused would cover {100 * hits / max(refused, 1):.1f} % as plain normal ones"
 
 
 def pooled(found):
