@@ -1,0 +1,93 @@
+"""Standard errors are those of all fits, multipliers those of the law they come from. The tables: benchmarks/."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from onedraw.models import fit_result
+from onedraw.models.noise_law import deviation, drawn, mixed_variances
+
+
+@pytest.fixture(scope="module")
+def study():
+    folder = str(Path(__file__).parents[2] / "benchmarks")
+    sys.path.insert(0, folder)
+    yield importlib.import_module("fit_errors")
+    sys.path.remove(folder)
+
+
+def fits(study, cell, sets):
+    _, found = study.study.run_chunk((cell, range(sets)))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "logistic/rare 0.05/8000/5/approx",
+        "logistic/strong/8000/1/approx",
+        "logistic/heavy/8000/1/approx",
+        "linear/common/8000/5/approx",
+        "counts/uniform/8000/1/approx",
+    ],
+)
+def test_a_printed_standard_error_is_within_a_quarter_of_the_realised_one(study, cell):
+    share, ratio = study.ratios(fits(study, cell, 120))
+    assert (share >= study.USUALLY).all()
+    assert study.judged(cell, share, ratio), ratio
+
+
+def test_standard_errors_a_third_too_large_or_too_small_fail_the_study(study):
+    rng = np.random.default_rng(1)
+    for factor, expected in ((1.0, True), (1.4, False), (0.65, False)):
+        found = [
+            np.stack(
+                [np.ones(3), np.ones(3), np.ones(3), np.ones(3), rng.standard_normal(3) ** 2, np.full(3, factor**2)]
+            )
+            for _ in range(400)
+        ]
+        assert study.judged("logistic/uniform/8000/1/approx", *study.ratios(found)) is expected
+
+
+def test_an_interval_of_a_rare_column_is_widened_and_its_standard_error_is_not(study):
+    plan = study.study.plan_of("logistic", 8000, 5.0, "approx")
+    fit = fitted(study, plan, "rare 0.05")
+    assert fit.given.all()
+    widening = fit._widening(fit.change)
+    assert widening[0] > 1.2 > 1.05 > widening[1:4].max()
+    assert fit.multiplier(0.95) == pytest.approx(fit._simulated_multiplier(0.95) * widening)
+    found = fit.change @ sum(fit._parts) @ fit.change.T
+    assert fit.standard_errors == pytest.approx(np.sqrt(np.diag(found)))
+
+
+def fitted(study, plan, design):
+    from onedraw.models.row_model import Encoded
+    from onedraw.samplers.fit import Stages
+    from onedraw.samplers.fit_noise import Noise
+
+    rng = np.random.default_rng(2)
+    X, y, _ = study.study.simulated("logistic", design, rng, plan.n)
+    target = plan.target(Encoded(plan.n, X, y))
+    return fit_result.FitResult.of(target.problem, Stages(target, Noise(rng, pure=target.problem.pure)).run())
+
+
+def test_a_multiplier_covers_just_its_level_over_normals_of_different_spreads():
+    means, deviations = np.array([[0.0, 0.5], [0.0, -0.5]]), np.array([[1.0, 1.0], [1.0, 2.0]])
+    first, second = fit_result._covering(means, deviations, 0.95)
+    assert first == pytest.approx(special.ndtri(0.975))
+    covered = [stats.norm.cdf(second, m, s) - stats.norm.cdf(-second, m, s) for m, s in ((0.5, 1.0), (-0.5, 2.0))]
+    assert np.mean(covered) == pytest.approx(0.95)
+
+
+def test_pure_noise_is_a_mixture_of_normals_of_these_variances():
+    rng = np.random.default_rng(3)
+    variances = mixed_variances(rng, 2.0, 5, 100_000, pure=True)
+    mixed = np.sqrt(variances) * rng.standard_normal(100_000)
+    assert stats.ks_2samp(mixed, drawn(rng, 2.0, (100_000, 5), pure=True)[:, 0]).pvalue > 1e-3
+    assert np.sqrt(variances.mean()) == pytest.approx(deviation(2.0, 5, pure=True), rel=0.01)
+    assert (mixed_variances(rng, 2.0, 5, 3, pure=False) == 4.0).all()
