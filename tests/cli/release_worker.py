@@ -7,6 +7,7 @@ Imports once and forks, so that `onedraw release` costs milliseconds; faults are
     release_worker.py stages               the same, killed before and after every step that touches a disk
     release_worker.py stages_of_finishing  the finishing of an interrupted release, killed likewise
     release_worker.py race ROUNDS          two releases to one --out, at once
+    release_worker.py questions            a median, an evaluation and a choice, killed between charge and draw, and between draw and books
     release_worker.py disk SMALL           a full disk at every stage; SMALL is a tiny file system, or "-" where none can be had
 """
 
@@ -35,6 +36,9 @@ from onedraw.planning.asking import Asked
 from onedraw.release import verify
 from onedraw.release.verification import read_certificate
 from onedraw.samplers import Exact
+from onedraw.samplers.loss_selection import LossSelection
+from onedraw.samplers.noisy_sums import NoisySums
+from onedraw.samplers.rank_selection import RankSelection
 
 BOOKS = "books.db"
 DATASET = "patients-2026"
@@ -53,6 +57,8 @@ def start(words: list[str], fault: Callable[[], None] = lambda: None) -> tuple[i
     """Fork `onedraw` with a fault put in; its output goes to files."""
     folder = Path(f"run-{time.monotonic_ns()}")
     folder.mkdir()
+    for name in ("out", "err"):
+        (folder / name).touch()  # it may be killed before it has said anything
     child = os.fork()
     if child:
         return child, folder
@@ -245,6 +251,29 @@ def stop_at(number: int) -> None:
         around(owner, name)
 
 
+# ── other questions ──
+
+
+def questions() -> dict[str, list[dict[str, Any]]]:
+    """Killed after the charge and before the draw, and after the draw and before the books know."""
+    from onedraw.estimators import choose, evaluate  # noqa: F401  # loaded once, not in every child
+
+    paid = ["--epsilon", "0.5", "--ledger", BOOKS]
+    asked = {
+        "median": (RankSelection, lambda out: ["release", "patients.csv", "--schema", "schema.yaml", "--target", "age", "--model", "median", *paid, "--out", out]),
+        "evaluation": (NoisySums, lambda out: ["evaluate", "model.json", "patients.csv", *paid, "--out", out]),
+        "choice": (LossSelection, lambda out: ["choose", "model.json", "other.json", "patients.csv", *paid, "--out", out]),
+    }  # fmt: skip
+    return {name: [killed_in(owner, step, name, words) for owner, step in ((sampler, "run"), (Ledger, "settle"))]
+            for name, (sampler, words) in asked.items()}  # fmt: skip
+
+
+def killed_in(owner: Any, step: str, name: str, words: Callable[[str], list[str]]) -> dict[str, Any]:
+    out, before = Path(f"{name}-{step}.json"), len(charges())
+    code = onedraw(words(str(out)), lambda: setattr(owner, step, die))["code"]
+    return {"code": code, **finished(words(str(out)), out, before)}
+
+
 # ── two at once ──
 
 
@@ -384,13 +413,14 @@ def warm_up() -> None:
 
 
 def cached_method(plan: Any) -> Any:
-    """The plans of the one question that is asked here: they follow from public numbers and are always the same."""
-    known: list[Any] = []
+    """The plan of each question: it follows from public numbers and is always the same."""
+    known: dict[str, Any] = {}
 
     def planned(*arguments: Any, **options: Any) -> Any:
-        if not known:
-            known.append(plan(*arguments, **options))
-        return known[0]
+        question = repr((arguments, options))
+        if question not in known:
+            known[question] = plan(*arguments, **options)
+        return known[question]
 
     return planned
 

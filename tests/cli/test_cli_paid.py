@@ -23,6 +23,7 @@ SCHEMA = """\
 dataset: patients-2026
 columns:
   outcome: {kind: binary, levels: [no, yes], missing: no}
+  age: {kind: number, lower: 0, upper: 90, missing: 40}
 """
 
 
@@ -30,7 +31,7 @@ columns:
 def place(run, tmp_path):
     """A schema, 60 patients, and books with room for many releases; ``fresh.db`` is a copy of them."""
     (tmp_path / "schema.yaml").write_text(SCHEMA)
-    (tmp_path / "patients.csv").write_text("outcome\n" + "yes\nno\nno\n" * 20)
+    (tmp_path / "patients.csv").write_text("outcome,age\n" + "yes,70\nno,30\nno,45\n" * 20)
     assert run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 50, "--delta", 1e-3)[0] == 0
     shutil.copy(tmp_path / "books.db", tmp_path / "fresh.db")
     return tmp_path
@@ -114,6 +115,17 @@ def test_a_release_killed_at_any_step_is_finished_under_the_same_charge(work):
     found = work("stages")
     check_finished(found)
     assert {"claimed", "charged", "charged settled", "charged settled named"} <= {one["seen"] for one in found}
+
+
+@pytest.mark.finding("A4")
+def test_a_median_an_evaluation_and_a_choice_that_were_paid_for_are_never_lost(run, place, request):
+    words = ("--schema=schema.yaml", "--target=outcome", "--model=logistic", "--epsilon=5", "--ledger=books.db")
+    assert run("release", "patients.csv", *words, "--out=model.json")[0] == 0
+    shutil.copy(place / "model.json", place / "other.json")
+    for name, found in request.getfixturevalue("work")("questions").items():
+        assert [one["code"] for one in found] == [-9, -9], name
+        assert [one["seen"] for one in found] == ["charged", "charged"], name
+        check_finished(found)
 
 
 @pytest.mark.finding("A4")

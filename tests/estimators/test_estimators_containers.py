@@ -26,8 +26,10 @@ import scipy.sparse
 import onedraw as od
 from onedraw.data.cells import label_of
 from onedraw.errors import InvalidModel
-from onedraw.estimators import fitting
-from onedraw.models.reading import batches
+from onedraw.estimators import evaluating, fitting
+from onedraw.models import Columns
+from onedraw.models.reading import batches, row_batches
+from onedraw.models.scores import Judged
 
 N = 6
 
@@ -174,9 +176,14 @@ OF_COLUMNS = {
     "histogram": od.DPHistogram(**ONE, levels=[0, 1, "unknown"]),
     "mean": od.DPMean(**ONE, bounds=(-4, 4)),
     "rate": od.DPRate(**ONE, bounds=(0, 4)),
+    "quantile": od.DPQuantile(**ONE, bounds=(-4, 4)),
 }
 ROWS = CLASSIFIERS | REGRESSORS
-QUICK = {name: (OF_COLUMNS | ROWS)[name] for name in ("proportion", "proportion, texts", "mean", "logistic", "linear")}
+OF_TABLES = {"covariance": od.DPCovariance(1.0, bounds=([-4, -4], [4, 4]), random_state=3)}
+QUICK = {
+    name: (OF_COLUMNS | ROWS)[name]
+    for name in ("proportion", "proportion, texts", "mean", "quantile", "logistic", "linear")
+}
 
 PLAIN = {
     "whole": [1, 0, 1, 1, 0, 1],
@@ -241,9 +248,14 @@ def encoded(estimator, *data):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "release", stop)
+        patch.setattr(evaluating, "release", stop)
         with pytest.raises(Read) as caught:
             estimator.fit(*data)
     model, records = caught.value.args
+    if isinstance(records, Judged):
+        return np.asarray(records.read())
+    if isinstance(model, Columns):
+        return np.concatenate(list(row_batches(records, dim=2)))
     if not hasattr(model, "encode"):
         return np.concatenate(list(batches(records)))[:, None]
     found = model.summarise(records)
@@ -337,6 +349,69 @@ def test_a_record_moves_only_itself_in_every_table_and_estimator(name):
     wrong, count = wrong_pairs({name: ROWS[name]}, as_columns(TABLES), as_feature)
     assert wrong == []
     assert count >= 300
+
+
+# ── tables without a response, and held-out records ──────────────────────────────────────────────────────────
+
+
+def test_a_record_moves_only_itself_whatever_a_covariance_is_held_in():
+    wrong, count = wrong_pairs(OF_TABLES, as_columns(SOME), lambda table: (table,), plains=("whole", "truth"))
+    assert wrong == []
+    assert count >= 300
+
+
+@pytest.mark.slow
+def test_a_record_moves_only_itself_in_every_table_of_a_covariance():
+    wrong, count = wrong_pairs(OF_TABLES, as_columns(TABLES), lambda table: (table,))
+    assert wrong == []
+    assert count >= 300
+
+
+class Evaluated:
+    """Held-out records as an evaluation counts them; the model reads what it finds, and fails on what is no number."""
+
+    classes_ = (0, 1)
+
+    def __init__(self, **declared):
+        self.declared = declared
+
+    def predict_proba(self, X):
+        numbers = [float(cell) for cell in np.asarray(X, dtype=object).reshape(-1)]
+        return np.column_stack([np.ones(len(numbers) // 2), np.zeros(len(numbers) // 2)])
+
+    def predict(self, X):
+        return self.predict_proba(X)[:, 0]
+
+    def fit(self, *data):
+        od.evaluate(self, *data, epsilon=1.0, **self.declared)
+
+
+EVALUATED = {
+    "classes": Evaluated(classes=[0, 1]),
+    "classes, texts": Evaluated(classes=["0", "1"]),
+    "numbers": Evaluated(bounds=(-4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", EVALUATED)
+def test_a_held_out_record_moves_only_itself_whatever_the_responses_are_held_in(name):
+    wrong, count = wrong_pairs({name: EVALUATED[name]}, FEW, as_response, plains=("whole", "truth"))
+    assert wrong == []
+    assert count >= 300
+
+
+def test_a_held_out_record_moves_only_itself_whatever_the_rows_are_held_in():
+    wrong, count = wrong_pairs({"classes": EVALUATED["classes"]}, as_columns(SOME), as_feature, plains=("whole",))
+    assert wrong == []
+    assert count >= 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVALUATED)
+def test_a_held_out_record_moves_only_itself_in_every_container(name):
+    for containers, arrange in ((COLUMNS, as_response), (as_columns(TABLES), as_feature)):
+        wrong, _ = wrong_pairs({name: EVALUATED[name]}, containers, arrange)
+        assert wrong == []
 
 
 @pytest.mark.finding("F1")

@@ -279,10 +279,21 @@ def _said_of_numbers(model: Any) -> Callable[[Any], Array]:
 
 
 def _rows(X: Any) -> Any:
-    """Something whose ``rows[i : i + 1]`` is one record."""
+    """Something whose ``rows[i : i + 1]`` is one record. A single complex cell makes its whole column complex, and no model takes
+    that: the others are real numbers all the same."""
     if hasattr(X, "iloc"):
-        return X.iloc
-    return X if hasattr(X, "__getitem__") else np.asarray(X)
+        odd = [place for place, kind in enumerate(X.dtypes) if getattr(kind, "kind", "O") == "c"]
+        frame = X.copy(deep=False) if odd else X
+        for place in odd:
+            frame.isetitem(place, _real(X.iloc[:, place]))
+        return frame.iloc
+    cells = X if hasattr(X, "__getitem__") else np.asarray(X)
+    return _real(cells) if getattr(getattr(cells, "dtype", None), "kind", "") == "c" else cells
+
+
+def _real(cells: Any) -> Array:
+    values = np.asarray(cells)
+    return np.where(values.imag == 0.0, values.real, np.nan)
 
 
 def _try_out(said: Callable[[Any], Array], rows: Any) -> None:
