@@ -64,6 +64,17 @@ def fit_file(fits, tmp_path_factory):
     return write_report(fit, tmp_path_factory.mktemp("fit") / "fit.html", interval=coefficient_table(fit))
 
 
+@pytest.fixture(scope="module")
+def cross_file(tmp_path_factory):
+    import onedraw as od
+    from onedraw.report import coefficient_table
+
+    schools = ["below high school", "high school", "some college", "associate", "bachelor", "above"]
+    rows = [[schools[place % 6], ["Female", "Male"][place % 7 > 2]] for place in range(33_000)]
+    counts = od.DPCount(1.0, levels=schools, by={"sex": ["Female", "Male"]}, random_state=1).fit(rows).release_
+    return write_report(counts, tmp_path_factory.mktemp("cross") / "cross.html", interval=coefficient_table(counts))
+
+
 def look(browser, file, *, width, scheme="light"):
     """What is wrong with a page: console messages, requests beyond the file, barriers, words beyond the edge."""
     from axe_playwright_python.sync_playwright import Axe
@@ -101,6 +112,17 @@ def test_nothing_is_wrong_with_a_report(browser, files, kind, width):
 def test_nothing_is_wrong_with_the_heat_map_and_tests_of_a_fit(browser, fit_file, width, scheme):
     found, _ = look(browser, fit_file, width=WIDTHS[width], scheme=scheme)
     assert found == {"messages": [], "requests": [], "barriers": [], "beyond the edge": 0}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [("phone", "dark"), ("desk", "light")])
+def test_nothing_is_wrong_with_a_cross_table_and_it_fits_a_phone(browser, cross_file, width, scheme):
+    found, _ = look(browser, cross_file, width=WIDTHS[width], scheme=scheme)
+    assert found == {"messages": [], "requests": [], "barriers": [], "beyond the edge": 0}
+    page = browser.new_page(viewport={"width": WIDTHS[width], "height": 900})
+    page.goto(cross_file.as_uri())
+    table = "document.querySelector('.cross').parentElement"
+    assert page.evaluate(f"{table}.scrollWidth - {table}.clientWidth") == 0
+    page.close()
 
 
 def test_nothing_is_wrong_with_it_in_the_dark(browser, files):

@@ -5,7 +5,9 @@ import pytest
 from report_pages import Page
 
 import onedraw as od
+from onedraw.models import CategoryTable
 from onedraw.report import coefficient_table, report_html
+from onedraw.report.cross import cross_of
 
 COLUMN = np.array([0, 1, 2, 1] * 100)
 TWO = {"by": {"sex": ["F", "M"]}}
@@ -42,3 +44,56 @@ def test_a_page_says_what_was_released_and_what_its_interval_is_about(model, dat
         assert expected in text
     for name in release.certificate.draw.names:
         assert name in text
+
+
+def cross_page(model, data):
+    release = model.fit(data).release_
+    return report_html(release, interval=coefficient_table(release, 0.95)), release
+
+
+def test_a_cross_table_shows_every_cell_in_full_and_totals_that_add_up():
+    codes = np.repeat([0, 1, 2, 1], 1000).tolist()
+    rows = [[value, "FM"[place % 7 > 2]] for place, value in enumerate(codes)]
+    html, release = cross_page(od.DPCount(1.0, levels=[0, 1, 2], random_state=4, **TWO), rows)
+    text = Page(html).text
+    cells = np.array(release.draws[0]).reshape(2, 3)
+    for number in [*cells.ravel(), *cells.sum(axis=0), *cells.sum(axis=1), 4000]:
+        assert f"{number:,.0f}" in text
+    assert "Totals are sums of the cells shown" in text
+    assert html.count('class="number tone-') == 6
+    assert html.index("tone-5") > 0  # the largest
+
+
+@pytest.mark.parametrize(
+    ("model", "cells"),
+    [
+        (od.DPHistogram(1.0, levels=[0, 1, 2], **TWO), 6),
+        (od.DPProportion(1.0, classes=[0, 1], by={"sex": ["F", "M"], "site": ["a", "b", "c"]}), 6),
+        (od.DPMean(1.0, bounds=(0, 2), by={"sex": ["F", "M"], "site": ["a", "b", "c"]}), 6),
+        (od.DPCount(1.0, between=(1, 2), by={"sex": ["F", "M"], "site": ["a", "b", "c"]}), 6),
+        (od.DPMean(1.0, bounds=(0, 2), **TWO), 0),
+        (od.DPProportion(1.0, classes=[0, 1], **TWO), 0),
+        (od.DPCount(1.0, levels=[0, 1, 2]), 0),
+    ],
+)
+def test_two_sides_make_a_heat_map_and_one_category_stays_bars(model, cells):
+    data = (
+        COLUMN
+        if model.by is None
+        else ROWS
+        if len(model.by) == 1
+        else [[*row, "abc"[k % 3]] for k, row in enumerate(ROWS)]
+    )
+    html, _ = cross_page(model, data)
+    assert html.count('class="number tone-') == cells
+    assert ('class="strip"' in html) == (cells == 0)
+
+
+def test_the_longer_side_of_a_cross_table_runs_down_the_page():
+    table = CategoryTable(tuple("abcdef"), by=("sex",), groups=(("F", "M"),))
+    words = [{"value": str(place), "interval": None} for place in range(12)]
+    found = cross_of(table, "school", list(range(12)), words)
+    assert (found["down"], found["across"]) == ("school", "sex")
+    assert [row["name"] for row in found["rows"]] == list("abcdef")
+    assert [cell["value"] for cell in found["rows"][1]["cells"]] == ["1", "7"]
+    assert (found["totals"], found["all"]) == (["15", "51"], "66")

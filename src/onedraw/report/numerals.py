@@ -25,6 +25,11 @@ def brief(value: float) -> str:
     return _plain(value, 3) if math.isfinite(value) else "none"
 
 
+def whole(value: float) -> str:
+    """A count: every digit of it."""
+    return f"{value:,.0f}".replace("-", "−") if math.isfinite(value) else "none"
+
+
 def _plain(value: float, digits: int) -> str:
     """Numbers below a million without an exponent, thousands apart: 1,830 rather than 1.83e+03."""
     rounded = float(f"{value:.{digits}g}")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
+
+from markupsafe import Markup
 
 from onedraw.mechanisms import Moments, PerturbedMode
 from onedraw.models import CategoryTable, NumberTable
@@ -15,7 +18,8 @@ from onedraw.release.summary import joint_tests
 
 from . import pictures
 from .coefficients import CoefficientTable, Row, publishes_picks, rows_of
-from .numerals import brief, percent, points, shown
+from .cross import cross_of, sides_of
+from .numerals import brief, percent, points, shown, whole
 from .ratios import Ratios, ratios_of
 
 MANY = 24
@@ -28,6 +32,7 @@ COLUMNS = {
     "quantiles": ("Quantile", "Value"),
     "bars": ("Level", "Count"),
     "groups": ("Group", "Value"),
+    "cross": ("Cell", "Value"),
     "coefficients": ("Column", "Coefficient"),
 }
 
@@ -84,9 +89,15 @@ def results_of(
     drawn, across = on_one_axis([rows[index] for index in kept], form, certificate.draw.names, model)
     plot = plot_of(drawn, form, model, alike=across)
     ratios = ratios_of(certificate, model)
-    words = [row_words(row, share=share, ratios=ratios) for row in rows]
+    words = [
+        row_words(row, write=whole if counted(model, row) else percent if share else brief, ratios=ratios)
+        for row in rows
+    ]
     return {
         "form": form,
+        "cross": cross_of(model, certificate.data.target, [row.value for row in rows], words)
+        if form == "cross"
+        else None,
         "rows": words,
         "readable": certificate.draw.quantity != "network weights",
         "lines": [{**words[index], "picture": picture} for index, picture in zip(kept, plot.pictures, strict=True)],
@@ -95,7 +106,7 @@ def results_of(
         "ratios": ratios,
         "ratio_note": "" if ratios is None else ratios.note(interval=table is not None),
         "columns": COLUMNS[form]
-        if hasattr(model, "features") or form in ("shares", "quantiles", "bars", "groups")
+        if hasattr(model, "features") or form in ("shares", "quantiles", "bars", "groups", "cross")
         else ("Name", "Value"),
         "meaning": meaning(model),
         "uncertainty": uncertainty(plan, table, why_none),
@@ -133,7 +144,9 @@ def p_words(value: float) -> str:
 
 
 def form_of(certificate: Certificate, model: Any, count: int) -> str:
-    """How the numbers are laid out: folded away, one large number, bars of shares, or coefficients beside zero."""
+    """How the numbers are laid out: a cross table, folded away, one large number, bars of shares, or coefficients beside zero."""
+    if sides_of(model, certificate.data.target) is not None:
+        return "cross"
     if (
         kind_of(model).startswith("Evaluation")
         or count > MANY
@@ -170,6 +183,8 @@ def declared_widths(names: list[str], model: Any) -> dict[str, float]:
 
 
 def plot_of(rows: list[Row], form: str, model: Any, *, alike: bool) -> pictures.Plot:
+    if form == "cross":
+        return pictures.Plot([Markup("")] * len(rows), None)
     if form == "shares":
         return pictures.share_plot(rows)
     if form == "bars":
@@ -207,16 +222,22 @@ def first_number(value: Any) -> float:
     return float(value[0]) if isinstance(value, list | tuple) else float(value)
 
 
-def row_words(row: Row, *, share: bool, ratios: Ratios | None) -> dict[str, Any]:
-    write = percent if share else brief
-    interval = row.interval
+def counted(model: Any, row: Row) -> bool:
+    """Whether the number is a count of records, shown in full: its cells and totals add up."""
+    if isinstance(model, NumberTable):
+        return row.name.endswith(": records")
+    return isinstance(model, CategoryTable) and model.show == "counts"
+
+
+def row_words(row: Row, *, write: Callable[[float], str], ratios: Ratios | None) -> dict[str, Any]:
+    interval, errors = row.interval, brief if write is whole else write
     return {
         "name": row.name,
         "value": write(row.value),
         "interval": None if interval is None else f"{write(interval[0])} to {write(interval[1])}",
-        "sampling": None if not math.isfinite(row.sampling_sd) else write(row.sampling_sd),
-        "privacy": None if not math.isfinite(row.privacy_sd) else write(row.privacy_sd),
-        "allowance": None if not math.isfinite(row.allowance) else write(row.allowance),
+        "sampling": None if not math.isfinite(row.sampling_sd) else errors(row.sampling_sd),
+        "privacy": None if not math.isfinite(row.privacy_sd) else errors(row.privacy_sd),
+        "allowance": None if not math.isfinite(row.allowance) else errors(row.allowance),
         "error": None if not math.isfinite(row.p_value) else write(math.hypot(row.sampling_sd, row.privacy_sd)),
         "p": None if not math.isfinite(row.p_value) else p_words(row.p_value),
         "ratio": ("", "") if ratios is None else ratios.words(row),
@@ -333,9 +354,11 @@ def table_meaning(model: Any) -> str:
 
 
 def table_uncertainty(model: Any, level: float) -> str:
+    crossed = sides_of(model, None) is not None
+    start = f"{'Beside the numbers' if crossed else 'Bars'} are {100 * level:g} % intervals"
     if model.show in ("counts", "sum"):
         return (
-            f"Bars are {100 * level:g} % intervals for the number in these records: all they allow for is the noise that was added for "
+            f"{start} for the number in these records: all they allow for is the noise that was added for "
             "privacy, whose law is known."
         )
     how = (
@@ -343,8 +366,8 @@ def table_uncertainty(model: Any, level: float) -> str:
         else "with spreads that were released within the same spend" if isinstance(model, NumberTable) else "for each group as a quotient of two noisy counts"
     )  # fmt: skip
     return (
-        f"Bars are {100 * level:g} % intervals about the population the records were drawn from, for sampling and the noise added for privacy "
-        f"together, {how}. The thick part is what sampling alone would leave."
+        f"{start} about the population the records were drawn from, for sampling and the noise added for privacy "
+        f"together, {how}.{'' if crossed else ' The thick part is what sampling alone would leave.'}"
     )
 
 
