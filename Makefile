@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 UV     := uv==0.13.7
 
-.PHONY: help setup demo test test-all lint format lock bench docs docs-serve reference postgresql chromium clean
+.PHONY: help setup demo test test-all lint format lock bench docs docs-serve reference postgresql chromium java clean
 
 help:
 	@echo "make demo      a private regression of a real data set: plan, release, verify, audit, report"
@@ -51,11 +51,18 @@ postgresql:
 chromium:
 	@sh tools/install_chromium.sh
 
-test: setup lint postgresql chromium
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+# Spark runs for real, as two workers on this machine.
+java:
+	@sh tools/install_java.sh
 
-test-all: setup lint postgresql chromium
-	$(BIN)/python -m pytest -n 2
+# Spark's tests come last and alone: they share one cluster, which takes both cores.
+test: setup lint postgresql chromium java
+	$(BIN)/python -m pytest -n 2 -m "not slow and not spark"
+	$(BIN)/python -m pytest -m "spark and not slow"
+
+test-all: setup lint postgresql chromium java
+	$(BIN)/python -m pytest -n 2 -m "not spark"
+	$(BIN)/python -m pytest -m spark
 
 bench: setup
 	$(BIN)/python benchmarks/parquet_release.py

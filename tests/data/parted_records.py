@@ -19,6 +19,10 @@ class Parted:
     order: Any = None
     mishap: Callable[[list[Part]], list[Part]] = list
     name: str = "parts"
+    most_passes: int | None = None
+
+    def described(self, records: Any) -> None:
+        return None
 
     def sum(self, records: Any, statistic: Any, *public: Any) -> Any:
         return PartedRows(self, records).sum(statistic, *public)

@@ -21,6 +21,8 @@ import math
 import re
 import secrets
 import struct
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,11 +35,22 @@ Keys = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python converts no longer ones
-_SECRET = secrets.token_bytes(32)
-_LARGE, _NEGATIVE = secrets.randbits(64), secrets.randbits(64)  # keep long integers apart from the bits of floats
 
 
-def person_keys(chunk: Chunk, *, exact: bool) -> tuple[Keys, Mask]:
+@dataclass(frozen=True)
+class Secrets:
+    """What keys depend on; workers that share the records of one person must share it."""
+
+    texts: bytes = field(default_factory=partial(secrets.token_bytes, 32), repr=False)
+    large: int = field(default_factory=partial(secrets.randbits, 64), repr=False)
+    negative: int = field(default_factory=partial(secrets.randbits, 64), repr=False)
+    """These two keep long integers apart from the bits of floats."""
+
+
+SECRETS = Secrets()
+
+
+def person_keys(chunk: Chunk, *, exact: bool, secret: Secrets = SECRETS) -> tuple[Keys, Mask]:
     """A key for each record's identifier, and which records have none.
 
     1, 1.0 and "1" name the same person. Integers of 2**53 and more are told apart digit by digit where
@@ -45,16 +58,16 @@ def person_keys(chunk: Chunk, *, exact: bool) -> tuple[Keys, Mask]:
     identifier turns a frame's integers into floats that no longer differ.
     """
     if isinstance(chunk, Numbers):
-        return _keys_of_numbers(chunk, exact=exact)
+        return _keys_of_numbers(chunk, secret, exact=exact)
     bits = np.zeros(len(chunk.values) + 1, dtype=np.uint64)
     named = np.zeros(len(chunk.values) + 1, dtype=bool)  # the last one stands for code −1
     for place, value in enumerate(chunk.values):
-        found = _bits_of_cell(value, exact=exact)
+        found = _bits_of_cell(value, secret, exact=exact)
         bits[place], named[place] = found or 0, found is not None
     return _scramble(bits)[chunk.codes], ~named[chunk.codes]
 
 
-def _keys_of_numbers(chunk: Numbers, *, exact: bool) -> tuple[Keys, Mask]:
+def _keys_of_numbers(chunk: Numbers, secret: Secrets, *, exact: bool) -> tuple[Keys, Mask]:
     floats = chunk.floats()
     absent = ~np.isfinite(floats)
     if chunk.absent is not None:
@@ -62,38 +75,38 @@ def _keys_of_numbers(chunk: Numbers, *, exact: bool) -> tuple[Keys, Mask]:
     keys = _scramble((floats + 0.0).view(np.uint64))  # + 0.0: minus zero is zero
     if exact and chunk.values.dtype.kind in "iu":
         large = np.abs(floats) >= EXACT_INTEGERS
-        masks = np.where(floats[large] < 0, np.uint64(_NEGATIVE), np.uint64(_LARGE))
+        masks = np.where(floats[large] < 0, np.uint64(secret.negative), np.uint64(secret.large))
         keys[large] = _scramble(chunk.values[large].astype(np.uint64) ^ masks)
     return keys, absent
 
 
-def _bits_of_cell(cell: Any, *, exact: bool) -> int | None:
+def _bits_of_cell(cell: Any, secret: Secrets, *, exact: bool) -> int | None:
     """64 bits that tell one identifier from another, or None where the cell names nobody."""
     if isinstance(cell, (str, bytes)):
         text = text_of(cell)
         if text is None:  # an identifier need not be text, only comparable
-            return _digest(b"bytes:" + cell) if isinstance(cell, bytes) and cell.strip() else None
+            return _digest(b"bytes:" + cell, secret) if isinstance(cell, bytes) and cell.strip() else None
         number = number_in(text)
         if number is None:
-            return _digest(text.encode("utf-8", "surrogatepass"))
+            return _digest(text.encode("utf-8", "surrogatepass"), secret)
         whole = int(text) if exact and _INTEGER.fullmatch(text) else None
     else:
         number = number_of(cell)
         whole = int(cell) if exact and isinstance(cell, (int, np.integer)) else None
     if whole is not None and abs(whole) >= EXACT_INTEGERS:
-        return _bits_of_long_integer(whole)
+        return _bits_of_long_integer(whole, secret)
     return int.from_bytes(struct.pack("<d", number + 0.0), "little") if math.isfinite(number) else None
 
 
-def _bits_of_long_integer(whole: int) -> int:
+def _bits_of_long_integer(whole: int, secret: Secrets) -> int:
     """What fits 64 bits keeps them, behind a secret mask for each sign; of more digits a digest is taken."""
     if not -(2**63) <= whole < 2**64:
-        return _digest(b"%d" % whole)
-    return whole % 2**64 ^ (_NEGATIVE if whole < 0 else _LARGE)
+        return _digest(b"%d" % whole, secret)
+    return whole % 2**64 ^ (secret.negative if whole < 0 else secret.large)
 
 
-def _digest(name: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(name, digest_size=8, key=_SECRET).digest(), "little")
+def _digest(name: bytes, secret: Secrets) -> int:
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8, key=secret.texts).digest(), "little")
 
 
 def _scramble(bits: Keys) -> Keys:

@@ -181,7 +181,8 @@ def read(
 
     `source` is a path (.csv, .csv.gz, .parquet, .arrow, .feather), a pyarrow Table, RecordBatch or
     RecordBatchReader, a pandas or Polars frame, or a mapping from column names to lists or arrays; with `table`,
-    the name of a table, a postgresql:// URL or a SQLite file.
+    the name of a table, a postgresql:// URL or a SQLite file. A Spark frame, or spark: before a table's name or a place of
+    Parquet files that Spark can read, is read where it is: see docs/when-data-do-not-fit.md.
     """
     source = in_database(source, table)
     if target is not None:
@@ -191,7 +192,9 @@ def read(
     needed = [*schema.columns, *([schema.person] if schema.person else [])]
     opened = open_table(source, keep=needed)
     _check_columns(opened, needed, schema)
-    return Records(schema, target, opened.n, opened, batch_rows, _version=opened.version())
+    records = Records(schema, target, opened.n, opened, batch_rows, _version=opened.version())
+    engaged: Records = opened.engaged(records)
+    return engaged
 
 
 def in_database(source: Any, table: str | None) -> Any:
@@ -214,6 +217,10 @@ def open_table(source: Any, *, keep: Sequence[str] = ()) -> Table:
         from onedraw.data.database_tables import opened
 
         return opened(source)
+    if isinstance(source, str) and source.startswith("spark:"):
+        from onedraw.data.spark_tables import at_address
+
+        return at_address(source.removeprefix("spark:"))
     if isinstance(source, str) and "://" in source:
         raise _which_table(shown_place(source))
     if isinstance(source, (str, os.PathLike)):
@@ -226,6 +233,10 @@ def open_table(source: Any, *, keep: Sequence[str] = ()) -> Table:
 
     if is_arrow(source):
         return MemoryTable(source, keep)
+    from onedraw.data.spark_tables import SparkTable, is_spark
+
+    if is_spark(source):
+        return SparkTable(source)
     from onedraw.data.data_frames import Frame
 
     return Frame(source)

@@ -120,6 +120,13 @@ class Engine(Protocol):
     def name(self) -> str:
         """As a certificate has it."""
 
+    @property
+    def most_passes(self) -> int | None:
+        """More than these are not made; None where there is no such number."""
+
+    def described(self, records: Any) -> dict[str, Any] | None:
+        """What a certificate says of it, all public: name, version, parts. None for one process."""
+
     def sum(self, records: Any, statistic: Any, *public: Any) -> Integers: ...
 
     def read_as(self, records: Any, reading: Any, *public: Any) -> Summed: ...
@@ -368,6 +375,10 @@ class Local:
     kept in a private file; where that has no room either, the source is read anew at each pass."""
 
     name: str = "one process"
+    most_passes: int | None = None
+
+    def described(self, records: Any) -> None:
+        return None
 
     def sum(self, records: Any, statistic: Any, *public: Any) -> Integers:
         return _streamed(records, statistic.columns).sum(statistic, *public)

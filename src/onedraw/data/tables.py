@@ -47,6 +47,10 @@ class Table(ABC):
         """Changes when the source does, as far as that is seen without reading it."""
         return None
 
+    def engaged(self, records: Any) -> Any:
+        """The records with the engine this table brings along, if it brings one."""
+        return records
+
     @abstractmethod
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         """Consecutive parts; each, when called, yields batches of about `rows` records at most."""

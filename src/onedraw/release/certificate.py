@@ -71,6 +71,17 @@ class MeasureStatement(_Part):
     unit: float = Field(gt=0)
 
 
+class EngineStatement(_Part):
+    """Where the sums over the records were made, if not in one process: the integers, and so the draw, are the same."""
+
+    name: str
+    version: str
+    parts: int = Field(ge=1)
+    """By n and the number of cores: public."""
+    digest: str
+    """Of public numbers passed through the arithmetic that was used; workers that computed another were refused."""
+
+
 class DataStatement(_Part):
     """What the caller declared about the records; no value in it comes from them."""
 
@@ -83,12 +94,13 @@ class DataStatement(_Part):
     declared: dict[str, Any] | None = None
     """The schema itself, where new records are to be read as those were: for a regression."""
     measure: MeasureStatement | None = None
+    engine: EngineStatement | None = None
 
     @model_serializer(mode="wrap")
     def _without_what_is_empty(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Absent in older certificates, whose digests must not change."""
         written: dict[str, Any] = write(self)
-        for name in ("notes", "declared", "measure"):
+        for name in ("notes", "declared", "measure", "engine"):
             if not written[name]:
                 del written[name]
         return written

@@ -62,6 +62,7 @@ from .certificate import (
     Certificate,
     DataStatement,
     DrawStatement,
+    EngineStatement,
     LedgerEntry,
     MeasureStatement,
     MechanismStatement,
@@ -179,6 +180,7 @@ def release(
     check_count(plan, data)
     if isinstance(data, Records):
         check_unit(plan, data.schema)
+        check_engine(plan, data)
         check_file(plan, data)
     words = _Words(
         plan,
@@ -250,6 +252,16 @@ def check_unit(plan: Plan, schema: Schema) -> None:
         )
 
 
+def check_engine(plan: Plan, data: Records) -> None:
+    """Chains of thousands of steps are not run where every step is a job of a cluster."""
+    if data.engine.most_passes is not None and not sums_exactly(plan):
+        raise WrongCall(
+            f"{plan.heading} reads all records at each of thousands of steps; on {data.engine.name}, where a pass takes a third of a "
+            f"second or more, not more than {data.engine.most_passes} are made. Nothing was spent. Ask for a fit, which takes "
+            'about 20 passes: mechanism="fit", or --mechanism fit.'
+        )
+
+
 def check_file(plan: Plan, data: Records) -> None:
     """Notice a damaged file before the charge: the columns that will be read can be decoded."""
     if data.target is None or not isinstance(plan.model, ConjugateModel | Table | ColumnQuantiles):
@@ -274,7 +286,16 @@ def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataS
         notes=written,
         declared=data.schema.to_dict() if isinstance(plan.model, RowModel) else None,
         measure=measure_of(data),
+        engine=engine_of(data),
     )
+
+
+def engine_of(data: Records) -> EngineStatement | None:
+    """Public: who added up, in how many parts by n and cores, and a digest of the arithmetic on public numbers."""
+    from onedraw.models.exact_sums import arithmetic_digest
+
+    known = data.engine.described(data)
+    return None if known is None else EngineStatement(**known, digest=arithmetic_digest())
 
 
 def measure_of(data: Any) -> MeasureStatement | None:

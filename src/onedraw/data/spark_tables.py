@@ -1,0 +1,412 @@
+"""Spark, met in this one file: a frame is encoded once, and a pass over its records is a job of one row a part.
+
+    records = read(spark.read.parquet("s3://…"), schema, target="ill")     # columns checked, n counted, no cell looked at
+
+The records stay on the cluster, and only sums leave it (`onedraw.data.sums`). Everything goes through `DataFrame.mapInArrow`, which
+hosted clusters have; RDDs, which they have not, and accumulators, which count a task twice that ran twice, are not used.
+
+1. Before the charge the frame is encoded by the schema into files (`onedraw.data.shards`), as many parts as there are cores, or
+   blocks of records. So all passes see the same records, also those of a frame whose rows come out differently every time.
+2. A pass is a job over a small frame of one row a part, kept in the executors' memory, so that a part comes back to the worker
+   that holds it. A worker returns (part, records, digest of a public test block, sum); `combine` wants every part once, n records,
+   and the digest of this machine. What a lost executor returned, or a task that ran twice, is not among the rows.
+
+**Persons.** Of each person the first k records count, by file and place in the file: an order that is the same at every reading. A
+frame that has none (it is not made of Parquet files) is refused where the schema declares `person`.
+
+Spark's own messages may quote a cell, so none is passed on. Its logs, which show how many passes there were, belong to the curator.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from onedraw.data.arrow_tables import chunk_of
+from onedraw.data.columns import Wanted
+from onedraw.data.encoding import Encoder
+from onedraw.data.persons import Secrets, person_keys
+from onedraw.data.records import Batch, Records, encoder_for
+from onedraw.data.scratch import scratch
+from onedraw.data.shards import EncodedRecords, File, Pass, write_part
+from onedraw.data.sums import BLOCK, Block, Integers, Part, Work, block_rows, check_room, check_rows, combine
+from onedraw.data.tables import Table
+from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
+
+MEMORY = 2**31
+"""Bytes of rewritten records that a worker holds between passes."""
+
+_SUITABLE = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary", "void")
+_SUITABLE_WITH_SIZE = ("decimal(", "char(", "varchar(", "string collate")
+_PERSON, _FILE, _PLACE, _SURPLUS = "person", "file", "place", "surplus"  # beside columns named by their numbers
+
+
+class SparkTable(Table):
+    """A Spark frame; ``declared`` where its types stand in a table's own schema, and no record can have changed them."""
+
+    what = "the Spark frame"
+
+    def __init__(self, frame: Any, *, declared: bool = False, parts: int | None = None) -> None:
+        with _spark("describing the frame"):
+            self.names = tuple(frame.columns)
+            self._types = [field.dataType.simpleString() for field in frame.schema.fields]
+            self._frame = frame.toDF(*map(str, range(len(self.names))))  # by place: names may differ in case alone
+        self.exact = self._declared = declared
+        self._parts, self._encoded = parts, dict[tuple[str, ...], Encoding]()
+
+    @property
+    def spark_version(self) -> str:
+        return str(self._frame.sparkSession.version)
+
+    @cached_property
+    def part_count(self) -> int:
+        """One a core, or fewer for few records: by public numbers, for it is published."""
+        return self._parts or max(1, min(_cores(self._frame.sparkSession), math.ceil(self.n / BLOCK)))
+
+    @cached_property
+    def n(self) -> int:  # type: ignore[override]
+        with _spark("counting the records"):
+            return int(self._frame.count())
+
+    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
+        if not self._declared:
+            return {}  # the type may have been inferred from the records: what it cannot hold is missing
+        kinds = {name: self._types[self.names.index(name)] for name in names}
+        return {name: _head(kind) for name, kind in kinds.items() if not _suitable(kind)}
+
+    def engaged(self, records: Records) -> Records:
+        self.schema = records.schema
+        return EncodedRecords(records.schema, records.target, records.n, self, engine=Spark())
+
+    def check_whole(self, names: Sequence[str]) -> None:
+        """Reads it all, and encodes it on the way: what comes later reads that."""
+        self.encoding([name for name in names if name in self.schema.columns])
+
+    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Any]:
+        raise NotImplementedError("a Spark frame is read as it was encoded: EncodedRecords")
+
+    def files(self, columns: Sequence[str]) -> tuple[File, ...]:
+        return self.encoding(columns).files
+
+    def encoding(self, columns: Sequence[str]) -> Encoding:
+        """These columns encoded, or an earlier encoding that has them."""
+        for encoded, found in self._encoded.items():
+            if set(columns) <= set(encoded):
+                return found
+        wanted = tuple(name for name in self.schema.columns if name in columns)
+        made = self._encoded[wanted] = self._encode(wanted)
+        return made
+
+    # ── encoding, once ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _encode(self, names: tuple[str, ...]) -> Encoding:
+        task = _Task(
+            str(scratch()), {name: encoder_for(self.schema.column(name)) for name in names}, block_rows(self.n),
+            exact=self.exact, secret=Secrets(),
+        )  # fmt: skip
+        with _spark("encoding the records"):
+            columns = [self._column(name).alias(str(place)) for place, name in enumerate(names)]
+            frame = self._frame.select(*columns) if self.schema.person is None else self._limited(columns, task)
+            encoded = frame.coalesce(self.part_count).mapInArrow(
+                partial(_write, task), "path string, rows long, digest string"
+            )
+            files = [File(row.path, row.rows, row.digest) for row in encoded.collect()]
+        for file in files:
+            if not os.path.exists(file.path):
+                raise FileMismatch(
+                    "A worker has written its encoded records where this machine does not see them. Set ONEDRAW_SCRATCH to a "
+                    "private folder that the driver and all workers share, and read again."
+                )
+        check_rows(sum(file.rows for file in files), self.n, self.what)
+        files += [
+            write_part(task.folder, ()) for _ in range(self.part_count - len(files))
+        ]  # of a frame in fewer pieces
+        return Encoding(self._frame.sparkSession, tuple(files))
+
+    def _column(self, name: str) -> Any:
+        from pyspark.sql import functions
+
+        place = self.names.index(name)
+        if _suitable(self._types[place]):
+            return functions.col(str(place))
+        return functions.lit(None).cast("string")  # missing, and not even converted
+
+    def _limited(self, columns: list[Any], task: _Task) -> Any:
+        """The encoded columns beside a mark on records in surplus, which becomes the missing record when it is written."""
+        from pyspark.sql import Window, functions
+
+        with _ordered():
+            placed = self._frame.select(
+                *columns,
+                self._column(str(self.schema.person)).alias(_PERSON),
+                functions.col("_metadata.file_path").alias(_FILE),
+                functions.col("_metadata.row_index").alias(_PLACE),
+            )
+            placed.schema  # noqa: B018  # a remote session resolves the columns when first asked
+        kinds = ", ".join(f"`{place}` {_kind(encoder)}" for place, encoder in enumerate(task.encoders.values()))
+        keyed = placed.mapInArrow(partial(_key, task), f"{kinds}, person long, named boolean, file string, place long")
+        first = functions.row_number().over(Window.partitionBy(_PERSON).orderBy(_FILE, _PLACE))
+        surplus = (~functions.col("named")) | (first > self.schema.records_per_person)
+        return keyed.select(*(str(place) for place in range(len(columns))), surplus.alias(_SURPLUS))
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """The files of all parts, and the small frame whose rows are their numbers."""
+
+    session: Any
+    files: tuple[File, ...]
+
+    @cached_property
+    def frame(self) -> Any:
+        frame = self.session.range(0, len(self.files), 1, len(self.files))
+        try:
+            return frame.persist()  # a part goes back to the executor that has its row, and so its records
+        except Exception:  # serverless Spark keeps nothing: its workers read their files again
+            return frame
+
+    def run(self, work: Pass) -> list[Part]:
+        with _spark("adding up the records"):
+            rows = self.frame.mapInArrow(
+                partial(_sums, work), "part int, rows long, digest binary, sum binary"
+            ).collect()
+        return [
+            Part(row.part, row.rows, bytes(row.digest), np.frombuffer(bytes(row.sum), dtype=np.int64)) for row in rows
+        ]
+
+
+# ── at a worker: no cell in what is returned or raised ───────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Task:
+    """How a part is encoded."""
+
+    folder: str
+    encoders: dict[str, Encoder]
+    rows: int
+    exact: bool
+    secret: Secrets
+
+    def encoded(self, table: pa.Table) -> Batch:
+        """Of the columns, which come by their numbers; of columns that are encoded already, as they are."""
+        encoders = enumerate(self.encoders.items())
+        if _SURPLUS not in table.column_names:
+            return {
+                name: encoder.encode(chunk_of(table.column(place), _wanted(encoder)))
+                for place, (name, encoder) in encoders
+            }
+        surplus = table.column(_SURPLUS).to_numpy()
+        return {
+            name: np.where(surplus, np.asarray(encoder.missing, kind), table.column(place).to_numpy())
+            for place, (name, encoder) in encoders
+            for kind in [table.column(place).to_numpy().dtype]
+        }
+
+
+def _write(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    file = write_part(task.folder, map(task.encoded, _sized(batches, task.rows)))
+    yield pa.record_batch({"path": [file.path], "rows": [file.rows], "digest": [file.digest]})
+
+
+def _key(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for table in _sized(batches, task.rows):
+        keys, absent = person_keys(
+            chunk_of(table.column(_PERSON), Wanted.IDENTIFIERS), exact=task.exact, secret=task.secret
+        )
+        # records of nobody are spread over the workers by where they are
+        keys = np.where(absent, table.column(_PLACE).to_numpy().astype(np.uint64), keys)
+        encoded = {str(place): values for place, values in enumerate(task.encoded(table).values())}
+        marks = {"person": keys.view(np.int64), "named": ~absent}
+        places = {name: table.column(name).combine_chunks() for name in (_FILE, _PLACE)}
+        yield pa.record_batch(encoded | marks | places)
+
+
+def _sums(work: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        part = work.part(number)
+        row = {"part": pa.array([number], pa.int32()), "rows": [part.rows], "digest": [part.digest]}
+        yield pa.record_batch(row | {"sum": [np.ascontiguousarray(part.sum, dtype=np.int64).tobytes()]})
+
+
+def _sized(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """Tables of exactly ``rows`` records, the last shorter: a block each."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        while sum(piece.num_rows for piece in held) >= rows:
+            table = pa.Table.from_batches(held)
+            yield table.slice(0, rows)
+            held = table.slice(rows).to_batches()
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _wanted(encoder: Encoder) -> Wanted:
+    return Wanted.NUMBERS if encoder.wants_numbers else Wanted.LABELS
+
+
+def _kind(encoder: Encoder) -> str:
+    from onedraw.data.encoding import NumberEncoder
+
+    return "double" if isinstance(encoder, NumberEncoder) else "long"
+
+
+# ── passes ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Spark:
+    """The engine: one job a pass."""
+
+    name: str = "Spark"
+    most_passes: int | None = 200
+    memory: int = MEMORY
+
+    def described(self, records: Any) -> dict[str, Any]:
+        return {"name": self.name, "version": records._table.spark_version, "parts": records._table.part_count}
+
+    def sum(self, records: Any, statistic: Any, *public: Any) -> Integers:
+        return _Rows(records, self.memory).sum(statistic, *public)
+
+    def read_as(self, records: Any, reading: Any, *public: Any) -> _Rows:
+        return _Rows(records, self.memory).read_as(reading, *public)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Records rewritten at the workers, who hold them under the token."""
+
+    records: EncodedRecords
+    memory: int
+    readings: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
+    token: str | None = None
+
+    @property
+    def n(self) -> int:
+        return self.records.n
+
+    def __repr__(self) -> str:
+        return f"Rows(n={self.n}, records=<private>)"
+
+    def read_as(self, reading: Any, *public: Any) -> _Rows:
+        return replace(self, readings=(*self.readings, (reading, public)), token=uuid.uuid4().hex)
+
+    def sum(self, statistic: Any, *public: Any) -> Integers:
+        check_room(self.n, statistic, *public)
+        work = Work(self.readings, statistic, public)
+        table: Any = self.records._table
+        encoding: Encoding = table.encoding(work.columns)
+        task = Pass(self.records.in_files(()), encoding.files, work, self.token, self.memory)
+        return combine(encoding.run(task), len(encoding.files), self.n, task.digest)
+
+    def __iter__(self) -> Iterator[Block]:
+        """The records themselves, at the driver."""
+        work = Work(self.readings, None)
+        blocks = self.records.blocks(work.columns, block_rows(self.n))
+        return (block.read_as(self.readings) for block in blocks)
+
+
+# ── Spark's ways ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def at_address(address: str) -> SparkTable:
+    """A table's name, a place of Parquet files, or delta: and a place, as a session reads it that is there or started here."""
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError:
+        raise WrongCall(
+            f"spark:{address} is read by Spark, which is not installed here. Install it: pip install 'onedraw[spark]' (and Java 17)."
+        ) from None
+    started = SparkSession.getActiveSession() is None
+    with _spark("starting"):
+        session = SparkSession.builder.appName("onedraw").getOrCreate()
+        if started:
+            session.sparkContext.setLogLevel("OFF")  # what Spark would print may quote a cell
+    with _spark(f"opening {address}"):
+        if address.startswith("delta:"):
+            return SparkTable(session.read.format("delta").load(address.removeprefix("delta:")), declared=True)
+        found = session.read.parquet(address) if "/" in address else session.table(address)
+        return SparkTable(found, declared=True)
+
+
+def is_spark(source: Any) -> bool:
+    """A frame of Spark's, ordinary or remote, known without importing Spark."""
+    return type(source).__module__.startswith("pyspark.sql.") and hasattr(source, "mapInArrow")
+
+
+def _cores(session: Any) -> int:
+    try:
+        return int(session.sparkContext.defaultParallelism)
+    except Exception:  # a remote session does not say
+        return int(
+            session.conf.get("spark.default.parallelism", None) or session.conf.get("spark.sql.shuffle.partitions")
+        )
+
+
+def _suitable(kind: str) -> bool:
+    return kind in _SUITABLE or kind.startswith(_SUITABLE_WITH_SIZE)
+
+
+def _head(kind: str) -> str:
+    return kind.partition("<")[0]  # the fields of a struct may be a record's
+
+
+@contextmanager
+def _spark(doing: str) -> Iterator[None]:
+    """Spark's errors in our words: its own may quote a cell, and the workers' tracebacks hold them."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
+
+    loggers = [PySparkLogger.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise FileMismatch(_explained(doing, error)) from None
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+def _explained(doing: str, error: Exception) -> str:
+    said = str(error)
+    if "No module named 'onedraw'" in said:
+        return f"Spark failed while {doing}: its workers do not have onedraw. Install it on the cluster, in the same version."
+    if "JAVA_GATEWAY_EXITED" in said or "Java gateway" in said:
+        return "Spark did not start: it needs Java 17 or newer. Install it (on Debian: apt-get install openjdk-17-jre-headless)."
+    if "PermissionError" in said or "ONEDRAW_SCRATCH" in said:
+        return (
+            f"Spark failed while {doing}: a worker cannot use the folder of encoded records. Set ONEDRAW_SCRATCH to a folder that "
+            "the driver and all workers share and may write, and that nothing else cleans up or writes to."
+        )
+    condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
+    return (
+        f"Spark failed while {doing}: {condition}. Its own message may quote a record, so it is not repeated here; look into "
+        "Spark's log, and see whether the frame can be counted and written elsewhere."
+    )
+
+
+@contextmanager
+def _ordered() -> Iterator[None]:
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException:
+        raise InvalidSchema(
+            "The schema counts each person's first records, but this Spark frame has no order that is the same at every reading. "
+            "Read the table from Parquet files (spark.read.parquet, without joins or unions after it)."
+        ) from None

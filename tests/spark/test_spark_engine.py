@@ -1,0 +1,234 @@
+"""Spark for real: the same integers, draw and certificate as one process, whatever happens to a task; refused where one was lost."""
+
+from __future__ import annotations
+
+import pickle
+import stat
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from spark_statistics import KillsItsExecutor, OtherArithmetic, RunsTwice, Totals
+
+import onedraw as od
+from onedraw.data import Schema, read
+from onedraw.data.shards import Pass
+from onedraw.data.spark_tables import Encoding
+from onedraw.data.sums import Work
+from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
+from onedraw.ledger import Ledger
+from onedraw.mechanisms import PerturbedMode, calibrate
+from onedraw.models import Gaussian, Logistic, schema_features
+
+N = 70_000  # two blocks, so two parts
+ODD_CELL = "Zzyzx-4711-ß"
+DECLARED = {
+    "dataset": "people",
+    "columns": {
+        "age": {"kind": "number", "lower": 0, "upper": 100, "missing": 40},
+        "visits": {"kind": "count", "cap": 9, "missing": 0},
+        "region": {"kind": "category", "levels": ["north", "south", "west"], "missing": "north"},
+        "ill": {"kind": "binary", "missing": "no"},
+    },
+}
+SCHEMA = Schema.from_dict(DECLARED)
+PERSONS = Schema.from_dict(DECLARED | {"person": "who", "max_records": 2})
+MODEL = Logistic(**schema_features(SCHEMA, "ill"), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
+
+
+@pytest.fixture(scope="module")
+def people() -> pa.Table:
+    rng = np.random.default_rng(7)
+    age, visits = rng.uniform(-5, 105, N), rng.poisson(3, N)
+    ill = rng.uniform(size=N) < 1.0 / (1.0 + np.exp(2.0 - age / 40.0 - 0.1 * visits))
+    region = rng.choice(["north", "south", "west", ODD_CELL], N)
+    who = rng.integers(0, N // 2, N).astype(object)
+    who[::1000] = None
+    return pa.table({"age": age, "visits": visits, "region": region, "ill": ill.astype(int), "who": pa.array(who)})
+
+
+@pytest.fixture(scope="module")
+def places(people, tmp_path_factory) -> dict[str, Path]:
+    """The same records as one file, and as a folder of four."""
+    folder = tmp_path_factory.mktemp("people")
+    (folder / "four").mkdir()
+    pq.write_table(people, folder / "one.parquet")
+    for place, start in enumerate(range(0, N, N // 4)):
+        pq.write_table(people.slice(start, N // 4), folder / "four" / f"{place}.parquet")
+    return {"one": folder / "one.parquet", "four": folder / "four"}
+
+
+@pytest.fixture(scope="module")
+def frame(cluster, places):
+    return cluster.session.read.parquet(str(places["four"]))
+
+
+@pytest.fixture(scope="module")
+def records(frame):
+    return read(frame, SCHEMA, target="ill")
+
+
+@pytest.fixture(scope="module")
+def local(places):
+    return read(places["one"], SCHEMA, target="ill")
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return calibrate(PerturbedMode(), MODEL, od.ApproxDP(2.0, 1e-5), n=N)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    books = Ledger.open(tmp_path / "books.sqlite", create=True)
+    books.init("people", od.ApproxDP(100.0, 1e-3))
+    return books
+
+
+# ── the same ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_sums_are_the_same_integers_as_in_one_process_in_any_order_and_partition(records, frame, local):
+    expected = local.sum(Totals())
+    assert np.array_equal(records.sum(Totals()), expected)
+    for other in (frame.repartition(3).orderBy("age"), frame.coalesce(1)):
+        assert np.array_equal(read(other, SCHEMA).sum(Totals()), expected)
+
+
+def test_a_fit_has_the_same_draw_and_certificate_as_in_one_process(records, local, plan):
+    here, there = (od.release(plan, data, random_state=5).certificate.model_dump() for data in (local, records))
+    engine = there["data"].pop("engine")
+    assert "engine" not in here["data"]
+    assert (engine["name"], engine["parts"]) == ("Spark", 2)
+    assert engine["version"].startswith("4.")
+    assert len(engine["digest"]) == 64
+    differing = {name for name in here if here[name] != there[name]}
+    assert differing <= {"prepared_at", "ledger"}
+    assert here["draw"] == there["draw"]
+
+
+def test_the_encoded_records_are_files_of_mode_0600_in_a_folder_of_mode_0700(records):
+    files = [Path(file.path) for file in records._table.files(["age"])]
+    assert len(files) == 2
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert {stat.S_IMODE(file.parent.stat().st_mode) for file in files} == {0o700}
+
+
+def test_of_a_person_the_same_records_count_as_in_one_process(frame, places):
+    limited, local = read(frame, PERSONS), read(places["one"], PERSONS)
+    assert np.array_equal(limited.sum(Totals()), local.sum(Totals()))
+    assert not np.array_equal(limited.sum(Totals()), read(frame, SCHEMA).sum(Totals()))
+
+
+def test_a_frame_without_an_order_is_refused_where_persons_are_limited(cluster, people):
+    frame = cluster.session.createDataFrame(people.slice(0, 100))
+    with pytest.raises(InvalidSchema, match="no order that is the same"):
+        read(frame, PERSONS).check_whole()
+
+
+def test_passes_over_a_frame_that_comes_out_differently_every_time_see_the_same_records(cluster, frame):
+    from pyspark.sql.functions import rand
+
+    drawn = read(frame.withColumn("age", rand() * 100).repartition(3), SCHEMA)
+    assert np.array_equal(drawn.sum(Totals()), drawn.sum(Totals()))
+
+
+# ── what happens to a task ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_task_that_ran_twice_changes_nothing(records, local, tmp_path):
+    statistic = RunsTwice(flag=str(tmp_path / "ran"))
+    assert np.array_equal(records.sum(statistic), local.sum(Totals()))
+    assert {path.name for path in tmp_path.iterdir()} >= {"ran-0", "ran-1"}
+
+
+@pytest.mark.parametrize(
+    "mishap", [lambda parts: parts[:-1], lambda parts: [*parts, parts[0]]], ids=["lost", "doubled"]
+)
+def test_a_part_lost_or_doubled_is_refused_and_the_spend_is_kept(records, plan, ledger, monkeypatch, mishap):
+    run = Encoding.run
+    monkeypatch.setattr(Encoding, "run", lambda self, work: mishap(run(self, work)))
+    with pytest.raises(FileMismatch, match="lost or counted twice"):
+        od.release(plan, records, ledger=ledger)
+    assert [str(event.kind) for event in ledger.events()].count("reserved") == 1
+
+
+def test_a_worker_of_other_arithmetic_is_refused(records):
+    with pytest.raises(FileMismatch, match="public test block"):
+        records.sum(OtherArithmetic())
+
+
+def test_the_spend_is_kept_where_a_worker_computes_otherwise(records, plan, ledger, monkeypatch):
+    monkeypatch.setattr(Pass, "digest", b"another machine's")
+    with pytest.raises(FileMismatch, match="public test block"):
+        od.release(plan, records, ledger=ledger)
+    assert [str(event.kind) for event in ledger.events()].count("reserved") == 1
+
+
+def test_a_table_that_grows_after_it_was_counted_is_refused_before_anything_is_spent(
+    cluster, people, plan, ledger, tmp_path
+):
+    (tmp_path / "people").mkdir()
+    pq.write_table(people.slice(1), tmp_path / "people" / "0.parquet")
+    pq.write_table(people.slice(0, 1), tmp_path / "people" / "1.parquet")
+    grown = read(cluster.session.read.parquet(str(tmp_path / "people")), SCHEMA, target="ill")
+    pq.write_table(people.slice(0, 2), tmp_path / "people" / "1.parquet")
+    with pytest.raises(FileMismatch):
+        od.release(plan, grown, ledger=ledger)
+    assert [str(event.kind) for event in ledger.events()].count("reserved") == 0
+
+
+def test_encoded_records_that_changed_between_passes_are_refused_and_the_spend_is_kept(
+    frame, plan, ledger, monkeypatch
+):
+    changed = read(frame, SCHEMA, target="ill")
+    changed.check_whole()
+    path = Path(changed._table.files(["age"])[0].path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(FileMismatch, match="encoded records"):
+        od.release(plan, changed, ledger=ledger)
+    assert [str(event.kind) for event in ledger.events()].count("reserved") == 1
+
+
+def test_a_sampler_of_many_passes_is_refused_before_the_charge_and_the_fit_is_named(records, ledger):
+    from onedraw.mechanisms import Gibbs
+
+    slow = calibrate(Gibbs(), MODEL, od.ApproxDP(2.0, 1e-5), n=N)
+    with pytest.raises(WrongCall, match="Ask for a fit"):
+        od.release(slow, records, ledger=ledger)
+    assert [str(event.kind) for event in ledger.events()].count("reserved") == 0
+
+
+# ── cells ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_no_cell_is_in_a_log_the_event_log_or_what_travels_to_a_worker(cluster, frame, records):
+    read(frame, SCHEMA).sum(Totals())
+    travels = Pass(records.in_files(()), records._table.files(["age"]), Work((), Totals()), None, 0)
+    written = cluster.logs()
+    assert "SparkListenerJobEnd" in written  # the event log is among what was looked at
+    assert "Executor: Running task" in written  # and the executors' logs
+    assert ODD_CELL not in written
+    assert ODD_CELL not in pickle.dumps(travels).decode("latin-1")
+
+
+def test_a_failing_expression_of_the_callers_is_reported_without_the_cell_spark_quotes(cluster, frame, capfd):
+    from pyspark.sql.functions import col
+
+    failing = frame.withColumn("age", col("region").cast("double"))  # by the SQL standard a text is no number: an error
+    with pytest.raises(FileMismatch, match="CAST_INVALID_INPUT") as error:
+        read(failing, SCHEMA).check_whole()
+    assert ODD_CELL not in str(error.value)
+    shown = capfd.readouterr()
+    assert "north" not in shown.out + shown.err
+
+
+# the last, for Spark starts another executor meanwhile
+def test_an_executor_killed_in_mid_pass_changes_nothing(records, local, tmp_path):
+    statistic = KillsItsExecutor(flag=str(tmp_path / "killed"))
+    assert np.array_equal(records.sum(statistic), local.sum(Totals()))
+    assert (tmp_path / "killed").exists()
