@@ -198,10 +198,28 @@ def test_where_the_curvature_does_not_depend_on_the_predictor_a_declared_effect_
     assert declared.numbers == plain.numbers
 
 
+def lasting(plan):
+    numbers = plan.parameters
+    return plan.n * numbers["weight"] * numbers["curvature"] * numbers["time"]
+
+
+def test_with_few_records_a_path_is_shorter_and_has_a_smaller_expected_error():
+    from onedraw.planning.expectation import expected_error
+
+    usual = [calibrate(NoisyGradient(relaxations=3.0), SPHERE, BUDGET, n=n) for n in (100, 300, 5000)]
+    planned = [calibrate(NoisyGradient(), SPHERE, BUDGET, n=n) for n in (100, 300, 5000)]
+    assert lasting(planned[0]) < lasting(planned[1]) < 2.5
+    assert planned[2].parameters == usual[2].parameters, "with many records three relaxation times, or more"
+    assert expected_error(planned[0]).private < 0.9 * expected_error(usual[0]).private
+    several = calibrate(NoisyGradient(), SPHERE, BUDGET, n=300, draws=4)
+    assert lasting(several) == pytest.approx(lasting(planned[1]), rel=0.02), "the mean of several is as good as one"
+
+
 @pytest.mark.parametrize(("draws", "records"), [(8, 1), (1, 2), (4, 3)])
 def test_draws_and_records_share_the_budget(draws, records):
-    one = calibrate(NoisyGradient(), SPHERE, BUDGET, n=1000)
-    many = calibrate(NoisyGradient(), SPHERE, BUDGET, n=1000, draws=draws, records_per_person=records)
+    path = NoisyGradient(relaxations=3.0)
+    one = calibrate(path, SPHERE, BUDGET, n=1000)
+    many = calibrate(path, SPHERE, BUDGET, n=1000, draws=draws, records_per_person=records)
     assert many.guarantee.promise.mu == pytest.approx(many.parameters["mu"] * records * math.sqrt(draws), rel=1e-12)
     assert many.guarantee.promise.implies(BUDGET)
     assert many.parameters["weight"] == pytest.approx(one.parameters["weight"] / (draws * records**2), rel=0.2)

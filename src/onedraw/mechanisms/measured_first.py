@@ -120,7 +120,7 @@ class Measured(Mechanism):
         numbers = self._numbers(request, columns)
         left = kind.left(request.exact_budget, self._ratios(request, columns, numbers))
         asked = Request(self._model(request, columns, numbers), left, n=request.n, draws=request.draws, records_per_person=request.records_per_person)  # fmt: skip
-        return self._plan(request, numbers, kind.tuned(request.model, asked).calibrate(asked).parameters)
+        return self._plan(request, numbers, self.of.calibrate(asked).parameters)
 
     def _numbers(self, request: Request, columns: MomentColumns) -> DesignNumbers:
         """Noise, r and prior; without the stage before where its noise would drown most columns."""

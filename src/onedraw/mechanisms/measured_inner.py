@@ -17,8 +17,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import BinaryRegression, GaussianRegression
 from onedraw.models import fit_constants as constant
@@ -36,15 +34,11 @@ from .candidates import Candidates
 from .fit_numbers import Setting, row_bound
 from .gibbs import Gibbs
 from .gibbs_rules import gdp_mu
-from .noisy_gradient import RELAXATIONS, NoisyGradient
+from .noisy_gradient import NoisyGradient
 from .perturbed_mode import MARGIN, layout_of
 from .plan import Request
-from .reference_design import EFFECT, NOISE, smallest_curvature
 
 Categories = tuple[tuple[int, int], ...]
-
-SHORTEST = 0.1
-"""Relaxation times of a path, at least: below, a draw is one noisy gradient at the start, longer or shorter."""
 
 PREDICTOR_DEVIATION = 2.0
 """Under the default prior the predictor of a row of norm r has this standard deviation, as in declared coordinates."""
@@ -81,10 +75,6 @@ class Kind(abc.ABC):
     @abc.abstractmethod
     def model(self, model: Any, columns: MomentColumns, row: float, deviation: float, *, measured: bool) -> Any:
         """The inner model."""
-
-    def tuned(self, model: Any, asked: Request) -> Any:
-        """The inner mechanism, with what it leaves open chosen for measured rows from public numbers."""
-        return self.of
 
     @abc.abstractmethod
     def left(self, budget: Promise, ratios: Sequence[float]) -> Promise:
@@ -152,16 +142,6 @@ class Weighted(Kind):
         if left <= 0.0:
             raise _nothing_left(budget)
         return GaussianDP(math.sqrt(left) * MARGIN)
-
-    def tuned(self, model: Any, asked: Request) -> Any:
-        """How long a noisy path lasts: with few records a shorter one, which keeps more of its start and has less noise."""
-        if not isinstance(self.of, NoisyGradient) or {self.of.time, self.of.weight, self.of.relaxations} != {None}:
-            return self.of
-        assert isinstance(asked.budget, GaussianDP)
-        inner: MeasuredModel = asked.model  # type: ignore[assignment]
-        mu = asked.budget.mu / (asked.records_per_person * math.sqrt(asked.draws))
-        unmeasured = 1.0 if inner.variance == 1.0 else constant.UNMEASURED_EFFECT[model.fit_loss.unit]
-        return replace(self.of, relaxations=_relaxations(self.of, inner, asked.n, mu, constant.EFFECT * unmeasured))
 
     def within(self, request: Request, model: Any, left: Promise) -> Request:
         """The whole's budget, which a part of it keeps as well: its δ must carry the draw's variates, its γ a chain's distance."""
@@ -237,22 +217,6 @@ class Unweighted(Kind):
 
     def together(self, ratios: Sequence[float], inner: Promise) -> Promise:
         return PureDP(sum_up([*ratios, inner.pure_epsilon]))
-
-
-def _relaxations(of: NoisyGradient, model: MeasuredModel, n: int, mu: float, effect: float) -> float:
-    """c with the smallest predicted squared error, at most the usual 3.
-
-    A path of c relaxation times has the weight 2μ²nλ/(cG²) (noisy_gradient.md), so each of p directions the noise
-    c(1 − e^{−2c})·G²/(2n²λ²μ²); and e^{−c} of the coefficients' norm is missing.
-    """
-    curvature = smallest_curvature(model, of.effect or EFFECT, of.noise or NOISE)
-    if curvature is None:
-        return RELAXATIONS
-    reach = float(model.bounds["gradient_difference"].value)  # type: ignore[arg-type]  # a number
-    noise = model.dimension * (reach / (n * curvature * mu)) ** 2 / 2.0
-    times = np.linspace(SHORTEST, RELAXATIONS, 200)
-    left = np.exp(-2.0 * times)
-    return float(times[np.argmin(noise * times * (1.0 - left) + effect**2 * left)])
 
 
 def _nothing_left(budget: Promise) -> PromiseRefused:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
 from onedraw.models.losses import ResidualLoss
@@ -40,10 +42,13 @@ from .convex_target import gibbs_target
 from .gibbs import pure_offer
 from .gibbs_rules import gdp_mu
 from .plan import Mechanism, Plan, Request, register_mechanism
-from .reference_design import EFFECT, NOISE, residual_information, smallest_curvature
+from .reference_design import EFFECT, NOISE, residual_information, smallest_curvature, usual_length
 
 RELAXATIONS = 3.0
-"""c = nwλτ: e^{−c} of the starting point is left. Chosen among 3, 6 and 10 (mathematics-2, B)."""
+"""c = nwλτ, at most: e^{−c} of the starting point is left. Chosen among 3, 6 and 10 (mathematics-2, B)."""
+
+SHORTEST = 0.1
+"""… and at least: below, a draw is one noisy gradient at the start, longer or shorter."""
 
 MOST_RELAXATIONS = 20.0
 """Beyond this nothing of the starting point is left, and the rest of the budget stays unspent."""
@@ -109,8 +114,8 @@ class _Path:
 class NoisyGradient(Mechanism):
     """A finite-time Langevin draw for a convex, smooth model; ``time`` and ``weight`` are planned where None.
 
-    ``relaxations`` is how many relaxation times of the slowest direction the path lasts (None: 3; more where the weight
-    has reached its largest useful value). ``effect`` declares the standard deviation of the linear predictor that the
+    ``relaxations`` is how many relaxation times of the slowest direction the path lasts (None: 3, fewer with few records, more
+    where the weight has reached its largest useful value). ``effect`` declares the standard deviation of the linear predictor that the
     plan expects, ``noise`` that of a response about it (None: 1 each). They must not be computed from the records. Wrong
     ones cost accuracy, never privacy.
     """
@@ -201,8 +206,9 @@ class NoisyGradient(Mechanism):
     # ── weight and time, together ──────────────────────────────────────────────────────────────────────────
 
     def _choose(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> _Path:
-        """Three relaxation times at the largest weight; above the largest useful weight, more relaxation times."""
-        most, lasting = self._largest_weight(request.model), self.relaxations or RELAXATIONS
+        """So many relaxation times at the largest weight; above the largest useful weight, more relaxation times."""
+        most = self._largest_weight(request.model)
+        lasting = self.relaxations or self._relaxations(request, bounds, curvature)
 
         def path(weight: float, time: float) -> _Path:
             return _path_of(bounds, request.n, weight, time)
@@ -231,6 +237,23 @@ class NoisyGradient(Mechanism):
         if weight < most:
             return path(weight, relaxed(weight, lasting))
         return path(weight, self._longest(request, keeps, weight, relaxed(weight, MOST_RELAXATIONS)))
+
+    def _relaxations(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> float:
+        """c with the smallest predicted squared error: with few records a short path, which keeps more of its start and has
+        less noise.
+
+        A path of c relaxation times has the weight 2μ²nλ/(cG²) (noisy_gradient.md), so each of p directions the noise
+        c(1 − e^{−2c})·G²/(2n²λ²μ²); and e^{−c} of the coefficients' norm is missing.
+        """
+        length = usual_length(request.model, self.effect, self.noise)
+        if curvature is None or length is None:
+            return RELAXATIONS
+        mu = gdp_mu(request.exact_budget) / request.records_per_person  # of all draws, whose mean it is about
+        reach = bounds.gradient_difference / (request.n * curvature * mu)
+        times = np.linspace(SHORTEST, RELAXATIONS, 200)
+        left = np.exp(-2.0 * times)
+        noise = len(request.model.parameter_names) * reach**2 / 2.0
+        return float(times[np.argmin(noise * times * (1.0 - left) + length**2 * left)])
 
     def _heaviest(self, request: Request, keeps: Any, most: float) -> float:
         share = largest(lambda share: keeps(share * most))

@@ -17,6 +17,7 @@ with variance v = effect²·‖x‖²/E‖x‖², so h averages to g(v), a one-d
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.models import fit_constants as constant
 from onedraw.models.convex_classification import SoftmaxLoss
 from onedraw.models.convex_model import ConvexModel
 from onedraw.models.features import Features
@@ -58,6 +60,22 @@ def smallest_curvature(model: Any, effect: float = EFFECT, noise: float = NOISE)
         matrix = second_moments(features, lambda shares: mean_curvature(model.kernel, effect**2 * shares, noise))
         found = max(strong, 0.0 if matrix is None else _smallest_eigenvalue(matrix))
     return found if found > 0.0 else None
+
+
+def usual_length(model: Any, effect: float | None, noise: float | None) -> float | None:
+    """The norm of the coefficients that paths are planned for, as ridges of fits are; None if nothing is known of the rows.
+
+    Numbers are predicted as well as their coefficients are known, whose norm is larger the less columns vary; classes are
+    ordered by a shrunk score as well (`fit_constants.UNMEASURED_EFFECT`).
+    """
+    features = getattr(model, "features", None)
+    if not (isinstance(model, ConvexModel) and isinstance(features, Features)):
+        return None
+    kernel = model.kernel.of if isinstance(model.kernel, WeightedLoss) else model.kernel
+    if not isinstance(kernel, ResidualLoss):
+        return constant.EFFECT * (effect or EFFECT)
+    _, length = _row_moments(features)
+    return constant.EFFECT * (effect or noise or NOISE) * math.sqrt(max(features.count, 1) / length)
 
 
 def _smallest_eigenvalue(matrix: Array) -> float:
