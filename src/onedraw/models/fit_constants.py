@@ -93,8 +93,8 @@ CLOSING_MU = 1e-3
 CLOSING_SHARE = 0.02
 """The closing noise beside what is there anyway: the mode's own noise, or the sampling error 2/√n, whichever is larger."""
 
-INFORMATIVE = 8.0
-"""A direction is trusted if its measured information λ is at least 8 deviations s of its noise, …"""
+INFORMATIVE = 7.0
+"""A direction is trusted if its measured information λ is at least 7 deviations s of its noise, …"""
 
 LARGEST_SWING = 0.5
 """… if a standard error along it moves the scores of the rows it comes from by at most this: their curvature, pq or a rate, has then
