@@ -1,6 +1,7 @@
 """Posterior mechanisms in declared and in measured coordinates, on the tables of the estimators.
 
     python benchmarks/measured_table.py [mechanism … | designs]    # a quarter of an hour; writes benchmarks/results/measured_table.md
+    python benchmarks/measured_table.py fits                       # the fits' column alone, some minutes
 
 The same splits, bounds, ε and δ as `estimators_table.py`; ten splits (four for candidates), one release each. A row names a mechanism, its scores where the
 columns are taken as declared and where their moments are measured first (one budget for both stages), and the fit's.
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
-from estimators_table import estimator, plain_scores, shown
+from estimators_table import plain_scores, shown
 from tables import DELTA, EPSILONS, quality, splits, tables
 
 RESULTS = Path(__file__).parent / "results"
@@ -33,6 +34,15 @@ MECHANISMS = {
     "candidates": (("candidates", "candidates"), "candidates measured", 0.0),
 }
 """Name → (in declared coordinates for classes and for numbers, in measured ones, δ)."""
+
+
+def estimator(table, epsilon: float, **options):
+    from onedraw import DPLinearRegression, DPLogisticRegression
+
+    public = {"bounds": (table.lower.tolist(), table.upper.tolist()), **options}
+    if table.response is None:
+        return DPLogisticRegression(epsilon, classes=[0, 1], **public)
+    return DPLinearRegression(epsilon, response_bound=table.response, **public)
 
 
 def scores(table, epsilon: float, mechanism: str, delta: float) -> list[float] | None:
@@ -115,7 +125,11 @@ def main(names: list[str]) -> None:
     kept = RESULTS / "measured_table.json"
     stored = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {"tables": [], "designs": []}
     rows = {(row["mechanism"], row["table"], row["epsilon"]): row for row in stored["tables"]}
-    for table in tables() if names != ["designs"] else []:
+    if names == ["fits"]:
+        of = {table.name: table for table in tables()}
+        for row in rows.values():
+            row["fit"] = scores(of[row["table"]], row["epsilon"], "fit", MECHANISMS[row["mechanism"]][2])
+    for table in tables() if names not in (["designs"], ["fits"]) else []:
         for epsilon in EPSILONS:
             for name in (name for name in names if name in MECHANISMS):
                 declared, measured, delta = MECHANISMS[name]
