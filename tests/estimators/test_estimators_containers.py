@@ -400,7 +400,8 @@ def test_a_held_out_record_moves_only_itself_whatever_the_responses_are_held_in(
     assert count >= 300
 
 
-def test_a_held_out_record_moves_only_itself_whatever_the_rows_are_held_in():
+def test_a_held_out_record_moves_only_itself_whatever_rows_of_numbers_are_held_in():
+    """Truth values and texts go to a model of somebody else's as their container holds them: the certificate says so."""
     wrong, count = wrong_pairs({"classes": EVALUATED["classes"]}, as_columns(SOME), as_feature, plains=("whole",))
     assert wrong == []
     assert count >= 100
@@ -409,9 +410,9 @@ def test_a_held_out_record_moves_only_itself_whatever_the_rows_are_held_in():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EVALUATED)
 def test_a_held_out_record_moves_only_itself_in_every_container(name):
-    for containers, arrange in ((COLUMNS, as_response), (as_columns(TABLES), as_feature)):
-        wrong, _ = wrong_pairs({name: EVALUATED[name]}, containers, arrange)
-        assert wrong == []
+    wrong, count = wrong_pairs({name: EVALUATED[name]}, COLUMNS, as_response)
+    assert wrong == []
+    assert count >= 300
 
 
 @pytest.mark.finding("F1")

@@ -400,12 +400,15 @@ def _notes(model: str, *, ours: bool, batch: bool) -> tuple[Assumption, ...]:
             fixed,
             Assumption("each record is predicted from its own row, and no row makes it fail", Provenance.PROVED),
         )
+    typed = Assumption("columns have the types they were declared with: no record decided how others are held", Provenance.DECLARED)  # fmt: skip
     if batch:
         return (
             fixed,
+            typed,
             Assumption("a prediction depends on its own row alone: rows were predicted together", Provenance.DECLARED),
         )
     return (
         fixed,
+        typed,
         Assumption("rows are predicted one at a time; one that fails counts as a score of 0", Provenance.ENFORCED),
     )
