@@ -92,8 +92,9 @@ def _gang(plan: Any, encoded: Sequence[Any], seeds: Sequence[int]) -> list[Publi
         finally:
             gang.leave(index)
 
-    with ThreadPoolExecutor(len(seeds)) as threads:
-        return list(threads.map(fit, range(len(seeds))))
+    with ThreadPoolExecutor(len(seeds)) as threads:  # all of them run, also where one failed: the others wait for each
+        fits = [threads.submit(fit, index) for index in range(len(seeds))]
+    return [one.result() for one in fits]
 
 
 @dataclass(frozen=True)
