@@ -393,9 +393,11 @@ def _with_prior(centre: Array, covariance: Array, prior: Gaussian) -> tuple[Arra
 
 
 def _covering(means: Array, deviations: Array, level: float) -> Array:
-    """The m with P(|pivot| ≤ m) = level on average over normals of these means and deviations, by halving."""
-    low, high = np.zeros(means.shape[1]), np.abs(means).max(axis=0) + 40.0 * deviations.max(axis=0)
-    for _ in range(50):
+    """The m with P(|pivot| ≤ m) = level on average over normals of these means and deviations, by halving: between the
+    narrowest's own, and one that is enough for each."""
+    normal = special.ndtri(0.5 + level / 2.0)
+    low, high = normal * deviations.min(axis=0), np.abs(means).max(axis=0) + normal * deviations.max(axis=0)
+    for _ in range(20):
         middle = 0.5 * (low + high)
         covered = special.ndtr((middle - means) / deviations) - special.ndtr((-middle - means) / deviations)
         enough = covered.mean(axis=0) >= level
