@@ -18,7 +18,7 @@ from onedraw.casebook import audit_freshness, audit_releases, awkward_pairs, awk
 from onedraw.casebook import replays as room
 from onedraw.casebook.replays import DATASET, SIZES
 from onedraw.models.model import register_model
-from onedraw.models.summing import sum_on_lattice
+from onedraw.models.summing import LatticeSum, summed
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 
@@ -196,12 +196,11 @@ class UnclippedMean(od.models.GaussianMean):
         from fractions import Fraction
 
         from onedraw.models.model import Summary
-        from onedraw.models.reading import batches
         from onedraw.models.summing import RADIUS_STEPS
 
         wide = 100.0 * self.bound
-        rows, steps = sum_on_lattice(batches(data), -wide, wide, missing=0.0)
-        return Summary(rows, ((steps - rows * RADIUS_STEPS) * Fraction(wide) / RADIUS_STEPS,))
+        rows, steps = summed(data, LatticeSum(-wide, wide, 0.0))
+        return Summary(rows, ((int(steps[0]) - rows * RADIUS_STEPS) * Fraction(wide) / RADIUS_STEPS,))
 
 
 def test_a_clip_removed_is_caught():

@@ -17,7 +17,7 @@ from onedraw.data import Schema, read
 from onedraw.errors import InvalidModel
 from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
 from onedraw.models.reading import BATCH_ROWS
-from onedraw.models.summing import RADIUS_STEPS, STEPS, sum_in_ball
+from onedraw.models.summing import RADIUS_STEPS, STEPS, BallSum
 
 MODELS = [
     BetaBernoulli(),
@@ -144,9 +144,8 @@ def test_a_mean_is_summed_around_its_centre():
     st.floats(1e-3, 1e6),
 )
 def test_no_vector_leaves_the_ball_even_after_rounding(rows, radius):
-    centre = np.zeros(4)
     for row in rows:
-        _, steps = sum_in_ball([row[np.newaxis]], centre, radius, missing=centre)
+        steps = BallSum((0.0,) * 4, radius).of_block(row[np.newaxis], np.ones(1))
         assert sum(int(step) ** 2 for step in steps) <= RADIUS_STEPS**2
 
 

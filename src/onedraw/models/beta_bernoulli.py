@@ -16,8 +16,7 @@ from onedraw.privacy import Provenance
 
 from .laws import Beta
 from .model import Bound, ConjugateModel, Summary, count, number, prior_numbers, register_model, set_fields
-from .reading import batches
-from .summing import STEPS, sum_on_lattice
+from .summing import STEPS, LatticeSum, summed
 
 
 @register_model
@@ -77,8 +76,8 @@ class BetaBernoulli(ConjugateModel):
 
     def _summarise(self, data: Any) -> Summary:
         assert self.missing is not None
-        rows, total = sum_on_lattice(batches(data), self.lower, self.upper, missing=self.missing)
-        return Summary(rows, (Fraction(total, STEPS),))
+        rows, total = summed(data, LatticeSum(self.lower, self.upper, self.missing))
+        return Summary(rows, (Fraction(int(total[0]), STEPS),))
 
     def posterior(self, summary: Summary, *, weight: float = 1.0, prior_factor: float = 1.0) -> Beta:
         (successes,), r, m = summary.total, Fraction(weight), Fraction(prior_factor)

@@ -11,8 +11,7 @@ from onedraw.privacy import Provenance
 
 from .laws import Dirichlet
 from .model import Bound, ConjugateModel, Summary, count, prior_numbers, register_model, set_fields
-from .reading import batches
-from .summing import tally
+from .summing import Tally, summed
 
 
 @register_model
@@ -80,7 +79,7 @@ class DirichletCategorical(ConjugateModel):
             )
 
     def _summarise(self, data: Any) -> Summary:
-        rows, counts = tally(batches(data), len(self.prior), missing=self.missing)
+        rows, counts = summed(data, Tally(len(self.prior), self.missing))
         return Summary(rows, tuple(Fraction(int(value)) for value in counts))
 
     def posterior(self, summary: Summary, *, weight: float = 1.0, prior_factor: float = 1.0) -> Dirichlet:

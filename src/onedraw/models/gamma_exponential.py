@@ -25,8 +25,7 @@ from .model import (
     register_model,
     set_fields,
 )
-from .reading import batches
-from .summing import STEPS, sum_on_lattice
+from .summing import STEPS, LatticeSum, summed
 
 
 @register_model
@@ -81,8 +80,8 @@ class GammaExponential(ConjugateModel):
         }
 
     def _summarise(self, data: Any) -> Summary:
-        rows, steps = sum_on_lattice(batches(data), 0.0, self.cap, missing=self.missing)
-        return Summary(rows, (steps * Fraction(self.cap) / STEPS,))
+        rows, steps = summed(data, LatticeSum(0.0, self.cap, self.missing))
+        return Summary(rows, (int(steps[0]) * Fraction(self.cap) / STEPS,))
 
     def posterior(self, summary: Summary, *, weight: float = 1.0, prior_factor: float = 1.0) -> Gamma:
         (time,), r, m = summary.total, Fraction(weight), Fraction(prior_factor)

@@ -11,8 +11,7 @@ from onedraw.privacy import Provenance
 
 from .laws import Gamma
 from .model import Bound, ConjugateModel, Summary, count, prior_numbers, register_model, set_fields
-from .reading import batches
-from .summing import STEPS, sum_of_counts
+from .summing import STEPS, CountSum, summed
 
 
 @register_model
@@ -65,8 +64,8 @@ class GammaPoisson(ConjugateModel):
         }
 
     def _summarise(self, data: Any) -> Summary:
-        rows, total = sum_of_counts(batches(data), self.cap, missing=self.missing)
-        return Summary(rows, (Fraction(total),))
+        rows, total = summed(data, CountSum(self.cap, self.missing))
+        return Summary(rows, (Fraction(int(total[0])),))
 
     def posterior(self, summary: Summary, *, weight: float = 1.0, prior_factor: float = 1.0) -> Gamma:
         (events,), r, m = summary.total, Fraction(weight), Fraction(prior_factor)

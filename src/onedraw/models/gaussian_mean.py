@@ -30,8 +30,7 @@ from .model import (
     register_model,
     set_fields,
 )
-from .reading import batches, row_batches
-from .summing import RADIUS_STEPS, sum_in_ball, sum_on_lattice
+from .summing import RADIUS_STEPS, BallSum, LatticeSum, summed
 
 
 @register_model
@@ -126,10 +125,9 @@ class GaussianMean(ConjugateModel):
         unit = Fraction(self.bound) / RADIUS_STEPS
         if self.dim == 1:
             (centre,) = self._centres
-            rows, steps = sum_on_lattice(batches(data), centre - self.bound, centre + self.bound, missing=centre)
-            return Summary(rows, ((steps - rows * RADIUS_STEPS) * unit,))
-        centres = np.array(self._centres)
-        rows, sums = sum_in_ball(row_batches(data, dim=self.dim), centres, self.bound, missing=centres)
+            rows, steps = summed(data, LatticeSum(centre - self.bound, centre + self.bound, centre))
+            return Summary(rows, ((int(steps[0]) - rows * RADIUS_STEPS) * unit,))
+        rows, sums = summed(data, BallSum(self._centres, self.bound), dim=self.dim)
         return Summary(rows, tuple(int(value) * unit for value in sums))
 
     def posterior(self, summary: Summary, *, weight: float = 1.0, prior_factor: float = 1.0) -> Normal:

@@ -5,19 +5,30 @@ A floating-point sum depends on the order of its terms, and its rounding can mov
 clamped and rounded to a public lattice, so that it is an integer, and integers are added: the sum of
 neighbours differs by exactly what one record may move, and permuting the records changes nothing.
 
-Speed comes from staying in float64: a batch of up to 2^20 integers of at most 2^32 adds up exactly there, in
-any order, because every partial sum is an integer below 2^53.
+| statistic | a record's share |
+| --- | --- |
+| LatticeSum | its place 0, …, STEPS in [lower, upper] |
+| CountSum | itself, rounded to a whole number in [0, cap] |
+| Tally | 1 to its code 0, …, categories − 1 |
+| BallSum | (x − centre)·RADIUS_STEPS/radius, a whole vector of norm at most RADIUS_STEPS |
+
+They are statistics of `onedraw.data.sums`. Speed comes from staying in float64: a block of integers of at most 2^32 adds up
+exactly there, in any order, because every partial sum is an integer below 2^53.
+
+    n, total = summed(data, LatticeSum(0.0, 1.0, missing=0.5))
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .reading import BATCH_ROWS, Batch
+from onedraw.data.sums import Blocks, Integers, block_rows, blocked
+
+from .reading import batches, is_records, row_batches
 
 STEPS = 1 << 32
 """Lattice steps across a continuous range."""
@@ -26,81 +37,117 @@ RADIUS_STEPS = 1 << 31
 """Lattice steps from the centre of a ball to its surface."""
 
 
-def sum_on_lattice(values: Iterable[Batch], lower: float, upper: float, *, missing: float) -> tuple[int, int]:
-    """n and Σ k_i, k_i ∈ {0, …, STEPS} the record's place in [lower, upper]; NaN counts as ``missing``."""
-    rows, total = 0, 0
-    scale = STEPS / (upper - lower)
-    substitute = float(np.clip(np.rint((missing - lower) * scale), 0, STEPS))
-    buffer = np.empty(BATCH_ROWS)
-    for batch in values:
-        rows += len(batch)
-        if batch.dtype.kind in "bui" and (lower, upper) == (0.0, 1.0):
-            total += int(np.count_nonzero(batch > 0)) * STEPS
-            continue
-        work = buffer[: len(batch)]
-        with np.errstate(all="ignore"):  # infinities are clamped below
-            np.subtract(batch, lower, out=work, dtype=np.float64)
-            np.multiply(work, scale, out=work)
-            np.rint(work, out=work)
-            np.clip(work, 0.0, STEPS, out=work)
-        total += _exact_sum(work, substitute)
-    return rows, total
+def summed(data: Any, statistic: Any, *, dim: int | None = None) -> tuple[int, Integers]:
+    """n and Σ over the records: of `Records` on their engine, the target or else all columns; of plain data here, which are ``dim``
+    numbers a record where that is given."""
+    if is_records(data):
+        columns = data.columns if dim is not None else (data.target or data.columns[0],)
+        return data.n, data.sum(replace(statistic, columns=columns))
+    n = len(data)
+    read = batches if dim is None else lambda plain: row_batches(plain, dim=dim)
+    return n, Blocks(n, lambda: blocked(((batch,) for batch in read(data)), block_rows(n)), held=False).sum(statistic)
 
 
-def sum_of_counts(values: Iterable[Batch], cap: int, *, missing: int) -> tuple[int, int]:
-    """n and the sum of the records rounded to whole numbers in [0, cap]; NaN counts as ``missing``."""
-    rows, total = 0, 0
-    for batch in values:
-        rows += len(batch)
-        if batch.dtype.kind in "ui":
-            total += int(np.clip(batch, 0, min(cap, np.iinfo(batch.dtype).max)).sum(dtype=np.int64))
+def real(values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[Any]:
+    """Without what fills up the block."""
+    return values if weight[-1] else values[: int(weight.sum())]
+
+
+@dataclass(frozen=True)
+class LatticeSum:
+    """Σ k, k ∈ {0, …, STEPS} the record's place in [lower, upper]; NaN counts as ``missing``."""
+
+    lower: float
+    upper: float
+    missing: float
+    columns: tuple[str, ...] = ()
+
+    def bound(self) -> float:
+        return float(STEPS)
+
+    def of_block(self, values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = real(values, weight)
+        if values.dtype.kind in "bui" and (self.lower, self.upper) == (0.0, 1.0):
+            return np.array([np.count_nonzero(values > 0) * float(STEPS)])
+        scale = STEPS / (self.upper - self.lower)
+        with np.errstate(all="ignore"):  # infinities are clamped
+            places = np.subtract(values, self.lower, dtype=np.float64)
+            places *= scale
+        np.rint(places, out=places)
+        np.clip(places, 0.0, STEPS, out=places)
+        return _exact_sum(places, float(np.clip(np.rint((self.missing - self.lower) * scale), 0, STEPS)))
+
+
+@dataclass(frozen=True)
+class CountSum:
+    """Σ of the records rounded to whole numbers in [0, cap]; NaN counts as ``missing``."""
+
+    cap: int
+    missing: int
+    columns: tuple[str, ...] = ()
+
+    def bound(self) -> float:
+        return float(self.cap)
+
+    def of_block(self, values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[Any]:
+        values = real(values, weight)
+        if values.dtype.kind in "ui":
+            return np.array([np.clip(values, 0, min(self.cap, np.iinfo(values.dtype).max)).sum(dtype=np.int64)])
+        return _exact_sum(np.clip(np.rint(values.astype(np.float64)), 0.0, self.cap), float(self.missing))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many records have each code 0, …, categories − 1; all else counts as code ``missing``."""
+
+    categories: int
+    missing: int
+    columns: tuple[str, ...] = ()
+
+    def bound(self) -> float:
+        return 1.0
+
+    def of_block(self, values: NDArray[Any], weight: NDArray[np.float64]) -> Integers:
+        values = real(values, weight)
+        if values.dtype.kind == "f":
+            known = (values >= 0) & (values < self.categories) & (values == np.floor(values))
+            codes = np.where(known, values, self.missing).astype(np.int64)
         else:
-            total += _exact_sum(np.clip(np.rint(batch.astype(np.float64)), 0.0, cap), float(missing))
-    return rows, total
+            codes = values.astype(np.int64, copy=False)
+            codes = np.where((codes >= 0) & (codes < self.categories), codes, self.missing)
+        return np.bincount(codes, minlength=self.categories)
 
 
-def tally(values: Iterable[Batch], categories: int, *, missing: int) -> tuple[int, NDArray[np.int64]]:
-    """n and how many records have each code 0, …, categories − 1; all else counts as code ``missing``."""
-    rows, counts = 0, np.zeros(categories, dtype=np.int64)
-    for batch in values:
-        rows += len(batch)
-        if batch.dtype.kind == "f":
-            known = (batch >= 0) & (batch < categories) & (batch == np.floor(batch))
-            codes = np.where(known, batch, missing).astype(np.int64)
-        else:
-            codes = batch.astype(np.int64, copy=False)
-            if codes.min() < 0 or codes.max() >= categories:
-                codes = np.where((codes >= 0) & (codes < categories), codes, missing)
-        counts += np.bincount(codes, minlength=categories)
-    return rows, counts
+@dataclass(frozen=True)
+class BallSum:
+    """Σ k, where k is an integer vector of norm at most RADIUS_STEPS: (x − centre)·RADIUS_STEPS/radius.
 
-
-def sum_in_ball(
-    values: Iterable[Batch], centre: NDArray[np.float64], radius: float, *, missing: NDArray[np.float64]
-) -> tuple[int, NDArray[np.int64]]:
-    """n and Σ k_i, where k_i is an integer vector of norm at most RADIUS_STEPS: (x_i −
-    centre)·RADIUS_STEPS/radius.
-
-    A record outside the ball is scaled onto it; coordinates are cut off towards zero, so no vector leaves it
-    again. The margin is larger than the rounding of the norm, and 2^-40 of the radius in any dimension met in
-    practice.
+    A record outside the ball is scaled onto it; coordinates are cut off towards zero, so no vector leaves it again. The margin
+    is larger than the rounding of the norm, and 2^-40 of the radius in any dimension met in practice. NaN counts as the centre's.
     """
-    rows, total = 0, np.zeros(len(centre), dtype=np.int64)
-    margin = 1.0 - max(2.0**-40, (len(centre) + 8) * 2.0**-52)
-    for batch in values:
-        rows += len(batch)
-        points = np.where(np.isnan(batch), missing, batch)
+
+    centre: tuple[float, ...]
+    radius: float
+    columns: tuple[str, ...] = ()
+
+    def bound(self) -> float:
+        return float(RADIUS_STEPS)
+
+    def of_block(self, *columns_and_weight: NDArray[Any]) -> NDArray[np.float64]:
+        *columns, weight = columns_and_weight
+        rows = real(np.column_stack(columns) if self.columns else columns[0], weight)
+        centre, margin = np.array(self.centre), 1.0 - max(2.0**-40, (len(self.centre) + 8) * 2.0**-52)
+        points = np.where(np.isnan(rows), centre, rows)
         with np.errstate(all="ignore"):  # infinities are brought to a finite size next
-            points = np.clip((points - centre) / radius, -(2.0**400), 2.0**400)
+            points = np.clip((points - centre) / self.radius, -(2.0**400), 2.0**400)
         norms = np.sqrt(np.einsum("ij,ij->i", points, points))
         points *= (margin / np.maximum(norms, margin))[:, np.newaxis]
-        total += np.trunc(points * RADIUS_STEPS).astype(np.int64).sum(axis=0)
-    return rows, total
+        return np.asarray(np.trunc(points * RADIUS_STEPS).sum(axis=0))
 
 
-def _exact_sum(integers: NDArray[np.float64], substitute: float) -> int:
-    """The sum of a batch of integers held as floats; NaN counts as ``substitute``."""
-    total = float(integers.sum())
-    if math.isnan(total):
-        total = float(np.where(np.isnan(integers), substitute, integers).sum())
-    return int(total)
+def _exact_sum(integers: NDArray[np.float64], substitute: float) -> NDArray[np.float64]:
+    """The sum of a block of integers held as floats; NaN counts as ``substitute``."""
+    total = integers.sum()
+    if np.isnan(total):
+        total = np.where(np.isnan(integers), substitute, integers).sum()
+    return np.array([total])

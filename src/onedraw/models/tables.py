@@ -25,10 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 
 from .model import Model, count
 from .reading import Batch, batches, check_shape, is_records
+from .summing import real
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -188,30 +190,44 @@ class Table(Model):
     def summarise(self, data: Any) -> Totals:
         """n and the exact sums; no record can make it fail."""
         self.check(data)
-        sums = np.zeros((self.cells, self.block), dtype=np.int64)
-        rows = 0
-        for values, codes in self._batches(data):
-            rows += len(values)
-            self.add(sums, self._cell(codes) if codes else None, values)
-        return Totals(rows, tuple(int(value) for value in sums.reshape(-1)))
-
-    def _batches(self, data: Any) -> Iterator[tuple[Batch, list[Batch]]]:
         if is_records(data):
-            for batch in data.batches(list(dict.fromkeys([data.target, *self.by]))):
-                yield batch[data.target], [batch[name] for name in self.by]
-        elif isinstance(data, Grouped):
-            columns = [np.concatenate([np.zeros(0), *batches(column)]) for column in (data.values, *data.codes)]
-            yield columns[0], columns[1:]
+            sums = data.sum(TableSums(self, (data.target, *self.by)))
         else:
-            for batch in batches(data):
-                yield batch, []
+            n = len(data)
+            sums = Blocks(n, lambda: blocked(self._batches(data), block_rows(n)), held=False).sum(TableSums(self))
+        return Totals(len(data), tuple(int(value) for value in sums))
 
-    def _cell(self, codes: Sequence[Batch]) -> Integers:
+    def _batches(self, data: Any) -> Iterator[list[Batch]]:
+        """The column, and the codes of its groups, of plain data."""
+        if isinstance(data, Grouped):
+            yield [np.concatenate([np.zeros(0), *batches(column)]) for column in (data.values, *data.codes)]
+        else:
+            yield from ([batch] for batch in batches(data))
+
+    def cell(self, codes: Sequence[Batch]) -> Integers:
         """The cell of each record: a code that is not declared is the first group."""
         place: Any = 0
         for levels, column in zip(self.groups, codes, strict=True):
             place = place * len(levels) + known_codes(column, len(levels), missing=0)
         return np.asarray(place, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class TableSums:
+    """What a record adds to the sums of a table: a statistic of `onedraw.data.sums`."""
+
+    table: Table
+    columns: tuple[str, ...] = ()
+
+    def bound(self) -> float:
+        return float(self.table.largest)
+
+    def of_block(self, *columns_and_weight: Batch) -> Integers:
+        *columns, weight = columns_and_weight
+        values, *codes = (real(column, weight) for column in columns)
+        sums = np.zeros((self.table.cells, self.table.block), dtype=np.int64)
+        self.table.add(sums, self.table.cell(codes) if codes else None, values)
+        return sums.reshape(-1)
 
 
 def known_codes(values: Batch, size: int, *, missing: int) -> Integers:
