@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import onedraw as od
-from onedraw.errors import CountMismatch, InvalidModel, WrongCall
+from onedraw.errors import CountMismatch, InvalidModel, OnedrawError, WrongCall
 
 SCHEMA = {
     "dataset": "p",
@@ -63,3 +63,21 @@ def test_a_plan_without_what_it_needs_is_refused(options, error, words):
 def test_a_plan_is_for_its_own_number_of_records(planned, stays):
     with pytest.raises(CountMismatch, match=r"n = 3,000 records, the data have 10"):
         planned.release(stays.head(10))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"target": None, "model": "logistic"}, "Pass target=…."),
+        ({"target": "age", "model": "count"}, "between=(18, 30)"),
+        ({"target": "age", "model": "mean", "options": {"prior_scale": 1.0}}, 'options={"prior_scale": …}'),
+        ({"target": "ward", "model": "logistic", "by": ("ward",)}, "by, level and between are for questions"),
+        ({"target": "age", "model": "covariance"}, "Pass columns=… for target."),
+        ({"target": "age", "model": "mean", "columns": ["age"]}, 'columns belongs to model="covariance"'),
+    ],
+)
+def test_in_python_a_plan_speaks_of_arguments_and_never_of_options_to_type(call, words):
+    with pytest.raises(OnedrawError) as refusal:
+        od.plan(SCHEMA, epsilon=1.0, n=1000, **call)
+    assert words in str(refusal.value)
+    assert "--" not in str(refusal.value)

@@ -9,7 +9,9 @@ A plan is made of public numbers alone. Whoever answers for the data can look at
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from onedraw.data import Schema, read
-from onedraw.errors import WrongCall
+from onedraw.errors import OnedrawError, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.privacy import ApproxDP, Promise, PureDP
 from onedraw.release import Release
@@ -204,12 +206,34 @@ def plan(
     declared = schema if isinstance(schema, Schema) else Schema.from_dict(schema) if isinstance(schema, Mapping) else Schema.load(schema)  # fmt: skip
     spend = budget if epsilon is None else ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
     listed_columns = None if columns is None else ",".join(columns)
-    asked = ask(
-        declared, target, model, columns=listed_columns, quantiles=quantiles, by=by, level=level, between=between,
-        options=options,
-    )  # fmt: skip
     accepted = (accept,) if isinstance(accept, str) else tuple(accept)
-    return asked.planned(spend, n=n, draws=draws, mechanism=mechanism, accept=accepted, compare=True)
+    try:
+        asked = ask(
+            declared, target, model, columns=listed_columns, quantiles=quantiles, by=by, level=level, between=between,
+            options=options,
+        )  # fmt: skip
+        return asked.planned(spend, n=n, draws=draws, mechanism=mechanism, accept=accepted, compare=True)
+    except OnedrawError as error:
+        raise type(error)(in_python(str(error)), **error.fields) from None
+
+
+TYPED = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: ([A-Z0-9](?:[\w…]|,(?=\S))*))?(?: (covariance)\b)?")
+
+
+def in_python(message: str) -> str:
+    """A message about what people type, in the words of `plan`: ``--prior-scale`` becomes options={"prior_scale": …}."""
+    known = inspect.signature(plan).parameters
+
+    def argument(match: re.Match[str]) -> str:
+        name, value, word = match[1].replace("-", "_"), match[2], match[3]
+        if name not in known:
+            return f'options={{"{name}": …}}'
+        if word:
+            return f'{name}="{word}"'
+        given = "" if value is None else f"({', '.join(value.split(','))})" if value[0].isdigit() else "…"
+        return f"{name}={given}" if given else name
+
+    return TYPED.sub(argument, message)
 
 
 def ask(
