@@ -13,14 +13,14 @@ import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import Encoded, Gaussian, Softmax
 from onedraw.models.exact_sums import held
-from onedraw.models.fit_classes import MOST_PAIRS, Pairs, SoftmaxClasses, class_loss
+from onedraw.models.fit_classes import SoftmaxClasses
 from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
 from onedraw.models.measured import Layout
 from onedraw.release import release, verify
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
 
-LOSSES = [Pairs(2), Pairs(3), Pairs(4), SoftmaxClasses(3), SoftmaxClasses(6)]
+LOSSES = [SoftmaxClasses(2), SoftmaxClasses(3), SoftmaxClasses(6)]
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
 MODEL = Softmax(**ROWS, classes=["a", "b", "c"])
 TRUTH = np.array([[1.0, -1.0, 0.5, 0.2], [-0.5, 1.0, 0.0, 0.1], [-0.5, 0.0, -0.5, -0.3]])
@@ -33,13 +33,10 @@ def drawn(n: int, seed: int, truth: np.ndarray = TRUTH) -> Encoded:
     return Encoded(n, X, (chances.cumsum(axis=1) < rng.uniform(size=(n, 1))).sum(axis=1).astype(float))
 
 
-def value(loss: Pairs | SoftmaxClasses, contrasts: np.ndarray, label: int) -> float:
+def value(loss: SoftmaxClasses, contrasts: np.ndarray, label: int) -> float:
     """φ from its definition."""
     scores = loss.contrasts @ contrasts
-    if isinstance(loss, SoftmaxClasses):
-        return float(special.logsumexp(scores) - scores[label])
-    leads = np.delete(scores[label] - scores, label)
-    return float(np.where(leads >= 0.0, 0.5 * np.exp(-np.maximum(leads, 0.0)), 0.5 - 0.5 * leads).sum())
+    return float(special.logsumexp(scores) - scores[label])
 
 
 def squared(factors: np.ndarray) -> np.ndarray:
@@ -48,7 +45,7 @@ def squared(factors: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_slopes_and_factors_are_the_derivatives_of_the_loss(loss: Pairs | SoftmaxClasses) -> None:
+def test_slopes_and_factors_are_the_derivatives_of_the_loss(loss: SoftmaxClasses) -> None:
     rng, h = np.random.default_rng(0), 1e-5
     for contrasts in rng.standard_normal((10, loss.blocks)):
         for label in range(loss.classes):
@@ -62,7 +59,7 @@ def test_slopes_and_factors_are_the_derivatives_of_the_loss(loss: Pairs | Softma
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_under_the_softmax_model_pulls_cancel_and_the_information_is_the_expected_hessian(
-    loss: Pairs | SoftmaxClasses,
+    loss: SoftmaxClasses,
 ) -> None:
     contrasts = 2.0 * np.random.default_rng(1).standard_normal((50, loss.blocks))
     chances = special.softmax(contrasts @ loss.contrasts.T, axis=1)
@@ -76,7 +73,7 @@ def test_under_the_softmax_model_pulls_cancel_and_the_information_is_the_expecte
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_no_record_exceeds_the_bounds_of_its_loss_and_some_come_close(loss: Pairs | SoftmaxClasses) -> None:
+def test_no_record_exceeds_the_bounds_of_its_loss_and_some_come_close(loss: SoftmaxClasses) -> None:
     rng = np.random.default_rng(2)
     contrasts = np.concatenate([scale * rng.standard_normal((4000, loss.blocks)) for scale in (0.01, 1.0, 20.0)])
     y = rng.integers(0, loss.classes, len(contrasts)).astype(float)
@@ -96,7 +93,7 @@ def test_no_record_exceeds_the_bounds_of_its_loss_and_some_come_close(loss: Pair
 
 @pytest.mark.parametrize("loss", LOSSES[1:], ids=str)
 @pytest.mark.parametrize("of", ["information", "curvature", "variability"])
-def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: Pairs | SoftmaxClasses, of: str) -> None:
+def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: SoftmaxClasses, of: str) -> None:
     rng, layout, row, steps = np.random.default_rng(5), Layout(3), 2.1, 2.0**12
     root = rng.standard_normal((3, 3))
     statistic = Outer(loss, of)  # type: ignore[arg-type]
@@ -115,7 +112,7 @@ def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: Pairs |
 
 
 @pytest.mark.parametrize("loss", LOSSES[1:], ids=str)
-def test_newtons_sums_are_the_gradient_and_hessian_in_any_order(loss: Pairs | SoftmaxClasses) -> None:
+def test_newtons_sums_are_the_gradient_and_hessian_in_any_order(loss: SoftmaxClasses) -> None:
     rng, layout, row, coarse = np.random.default_rng(6), Layout(3), 1.5, 2.0**15
     X = np.column_stack([rng.uniform(-1, 1, (200, 3)), np.ones(200)])
     y, theta = rng.integers(0, loss.classes, 200).astype(float), rng.standard_normal(loss.blocks * 4)
@@ -134,8 +131,11 @@ def test_newtons_sums_are_the_gradient_and_hessian_in_any_order(loss: Pairs | So
     assert hessian == pytest.approx(plain, abs=1e-2)
 
 
-def test_few_classes_are_compared_in_pairs_and_many_by_softmax() -> None:
-    assert [type(class_loss(classes)) for classes in (2, MOST_PAIRS, MOST_PAIRS + 1)] == [Pairs, Pairs, SoftmaxClasses]
+def test_two_classes_are_a_logistic_regression_whatever_they_are_called() -> None:
+    asked = [od.planning.Regression(kind, 3, bounds=(-1, 1), classes=["a", "b"]) for kind in ("softmax", "logistic")]
+    assert asked[0] == asked[1]
+    plan = calibrate(PerturbedMode(), Softmax(**ROWS, classes=["a", "b"]), od.ApproxDP(1.0, 1e-6), n=2000)
+    assert plan.guarantee.promise.implies(od.ApproxDP(1.0, 1e-6)), "by name the model is fitted all the same"
 
 
 @pytest.mark.parametrize("classes", [3, 6])

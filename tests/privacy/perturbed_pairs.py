@@ -134,17 +134,6 @@ def softmax_pull(u, label):
     return p - np.eye(3)[label], np.einsum("nk,kl->nkl", p, np.eye(3)) - p[:, :, None] * p[:, None, :]
 
 
-def pairs_pull(u, label):
-    """… of Σ_{j≠y} ψ(u_y − u_j), ψ exp-linear."""
-    gradient, hessian = np.zeros((len(u), 3)), np.zeros((len(u), 3, 3))
-    for other in {0, 1, 2} - {label}:
-        edge = np.eye(3)[label] - np.eye(3)[other]
-        slope, curvature = exp_linear(u @ edge)
-        gradient += slope[:, None] * edge
-        hessian += curvature[:, None, None] * np.outer(edge, edge)
-    return gradient, hessian
-
-
 def class_profiles(first, second, *, pull, common, centre, sigma=None, eta=None, points=301, reach=8.5):
     """Three classes, one column: Θ ∈ R³, whose part along (1, 1, 1) no record moves. A person's records are (z, class, scores).
 

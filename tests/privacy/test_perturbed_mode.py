@@ -20,9 +20,6 @@ from onedraw.privacy.perturbed_mode import (
     count_curvature,
     count_slopes,
     one_against_rest,
-    pairs,
-    pairs_ridge_for,
-    pairs_volume_cost,
     relieved_base,
     relieved_slopes,
     ridge_for,
@@ -113,47 +110,6 @@ def test_softmax_has_the_corners_of_theorem_5(classes):
             ]
             reached = max(reached, never_above(corners, bounds, spare_zero=1)[0])
     assert reached == pytest.approx(8.0)
-
-
-@pytest.mark.parametrize(("classes", "records"), [(2, 1), (3, 1), (4, 1), (3, 2)])
-def test_classes_compared_in_pairs_have_the_corners_of_theorem_6(classes, records):
-    corners = pairs(classes, 0.5, 0.1, records=records)
-    bounds, units = squares_of(corners), np.eye(classes)
-    assert corners.terms[0].shift == pytest.approx(0.1 * records)
-    assert bounds[0] == pytest.approx((records * math.sqrt(classes * (classes - 1))) ** 2)
-    others = list(product((0.0, 0.5), repeat=classes - 1))
-
-    def pulls(label):
-        edges = np.delete(units[label] - units, label, axis=0)
-        return [np.asarray(ends) @ edges for ends in others]
-
-    reached = 0.0
-    for labels in ((0,) * 2 * records, (0, 1) * records):
-        aligned = np.tile([1.0, 0.0], (2 * records, 1))  # one sign each: the rows of D are taken with the other
-        for vectors in (aligned, *(rows(2 * records, 2)[: 2 * records] for _ in range(4))):
-            found = [
-                sum(np.outer(pull, vector) for pull, vector in zip(chosen, vectors, strict=True)).ravel()
-                for chosen in product(*(pulls(label) for label in labels))
-            ]
-            reached = max(reached, never_above(found, bounds, spare_zero=1)[0])
-    assert reached == pytest.approx(bounds[0])  # the longest is attained
-
-
-def test_two_classes_compared_are_the_one_sided_slopes_of_half_the_rows():
-    both = pairs(2, 0.5, 0.1).promise(0.3)
-    alone = slopes(0.5, 0.0, 0.1).promise(0.3 * math.sqrt(2.0))
-    assert both.delta(0.8) == pytest.approx(alone.delta(0.8), rel=1e-6)
-
-
-@pytest.mark.parametrize("classes", [2, 3, 7])
-def test_the_ridge_of_pairs_pays_for_the_volume_of_every_record(classes):
-    ridge = pairs_ridge_for(0.2, classes, curvature=0.5, radius_squared=5.0)
-    kappa = pairs_volume_cost(classes, curvature=0.5, radius_squared=5.0, ridge=ridge)
-    assert 0.2 * (1.0 - 1e-8) <= kappa <= 0.2
-    star = np.delete(np.eye(classes)[0] - np.eye(classes), 0, axis=0)
-    for bends in [np.full(classes - 1, 0.5), *RNG.uniform(0.0, 0.5, size=(100, classes - 1))]:
-        volume = np.linalg.slogdet(np.eye(classes) + 5.0 / ridge * star.T @ (bends[:, None] * star))[1]
-        assert volume <= kappa * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])

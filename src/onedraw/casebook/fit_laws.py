@@ -25,7 +25,6 @@ from onedraw import audit
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models import CountRegression, HuberisedHinge, LogCoshRegression, Logistic, Quantile, Softmax
-from onedraw.models.fit_classes import MOST_PAIRS
 from onedraw.models.fit_constants import QUANTILE_WIDTH
 
 from .case import Array
@@ -67,8 +66,8 @@ def slope_of(model: Any) -> Slope:
             return Slope(lambda u: -special.expit(-u), lambda u: special.expit(u) * special.expit(-u), 1.0, 0.25, 0.25)
         case Logistic(loss="exp-linear", exponent=power):
             return exp_linear(power)
-        case Softmax(classes=classes):
-            return compared(len(classes)) if len(classes) <= MOST_PAIRS else between_two()
+        case Softmax():
+            return between_two()
         case HuberisedHinge(width=h):
             bent = Slope(lambda u: -np.clip((1.0 - u) / h, 0.0, 1.0), lambda u: _within(u, 1.0 - h, 1.0) / h, 1.0, 1.0 / h, 1.0 / h)  # fmt: skip
             return _kinked(bent, 1.0 - h, 1.0)
@@ -97,16 +96,6 @@ def exp_linear(power: float) -> Slope:
         return np.asarray(special.expit(-u) * even(u) * falling)
 
     return Slope(lambda u: -special.expit(-u) * even(u), curvature, 0.5**power, (1.0 + power) / 4.0, 0.25, kinks=(0.0,))
-
-
-def compared(classes: int) -> Slope:
-    """Every two of K classes by the exp-linear loss, along the line on which the own class leads all others alike:
-    K − 1 comparisons of lead √(K/(K−1))·u. In the other directions other records hold the scores fast."""
-    one, stretch = exp_linear(1.0), math.sqrt(classes / (classes - 1.0))
-    return Slope(
-        lambda u: (classes - 1.0) * stretch * one.slope(stretch * u), lambda u: classes * one.curvature(stretch * u),
-        0.5 * math.sqrt(classes * (classes - 1.0)), 0.5 * classes, 0.5 * math.sqrt(classes - 1.0), one.kinks,
-    )  # fmt: skip
 
 
 def between_two() -> Slope:

@@ -19,7 +19,6 @@ from scipy import special, stats
 
 from onedraw.mechanisms import Plan
 from onedraw.models import CountRegression, LogCoshRegression, Logistic, Quantile
-from onedraw.models.fit_classes import MOST_PAIRS
 from onedraw.models.fit_published import Coordinates, Published
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
@@ -150,7 +149,7 @@ class Declared:
         z, a = self.measured(where)
         robust = fit_of(self.plan).robust
         if self.plan.model.row_blocks > 1:
-            bends = class_bends(self._scores(theta, z), None if not robust else self.responses.astype(int))
+            bends = class_bends(self._scores(theta, z))
             total = sum(np.kron(self._contrasts.T @ bend @ self._contrasts, weight * np.outer(row, row)) for bend, weight, row in zip(bends, a, z, strict=True))  # fmt: skip
             return np.asarray(total)[np.tril_indices(len(theta))]
         u, loss = z @ theta, slope_of(self.plan.model)
@@ -166,32 +165,12 @@ class Declared:
 
 def class_pulls(scores: Array, labels: Any) -> Array:
     """The gradient of each record's loss in its scores."""
-    classes = scores.shape[1]
-    if classes > MOST_PAIRS:
-        return np.asarray(special.softmax(scores, axis=1) - np.eye(classes)[labels])
-    pulls = np.zeros_like(scores)
-    for record, (own, label) in enumerate(zip(scores, labels, strict=True)):
-        for other in set(range(classes)) - {label}:
-            slope = -0.5 * math.exp(-max(own[label] - own[other], 0.0))
-            pulls[record, label] += slope
-            pulls[record, other] -= slope
-    return pulls
+    return np.asarray(special.softmax(scores, axis=1) - np.eye(scores.shape[1])[labels])
 
 
-def class_bends(scores: Array, labels: Any) -> Array:
-    """The Hessian of each record's loss in its scores; without labels the one that the softmax model expects."""
-    classes = scores.shape[1]
-    chances = special.softmax(scores, axis=1)
-    if classes > MOST_PAIRS:
-        return np.asarray([np.diag(p) - np.outer(p, p) for p in chances])
-    bends = np.zeros((len(scores), classes, classes))
-    for record, (own, p) in enumerate(zip(scores, chances, strict=True)):
-        for label in range(classes) if labels is None else [labels[record]]:
-            for other in set(range(classes)) - {label}:
-                lead, edge = own[label] - own[other], np.eye(classes)[label] - np.eye(classes)[other]
-                curved = 0.5 * math.exp(-lead) if lead > 0.0 else 0.0
-                bends[record] += (p[label] if labels is None else 1.0) * curved * np.outer(edge, edge)
-    return bends
+def class_bends(scores: Array) -> Array:
+    """The Hessian of each record's loss in its scores, whatever its label."""
+    return np.asarray([np.diag(p) - np.outer(p, p) for p in special.softmax(scores, axis=1)])
 
 
 def _shortened(rows: Array, radius: float) -> Array:

@@ -114,7 +114,7 @@ def shares_of(setting: Setting, *, measured: bool, pure: bool, robust: bool) -> 
     moments, information, variability = constant.SHARES[setting.loss.spends]
     if robust and not variability:  # which must then be measured too
         moments, information, variability = constant.SHARES[
-            "pairs" if isinstance(setting.loss, ClassLoss) else "labels"
+            "robust classes" if isinstance(setting.loss, ClassLoss) else "labels"
         ]
     moments = (constant.PURE_MOMENTS if pure else moments) if measured else 0.0
     return (moments, information, variability) if setting.intervals else (moments, 0.0, 0.0)

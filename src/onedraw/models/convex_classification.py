@@ -18,7 +18,7 @@ from onedraw.privacy.rounding import fraction_up, root_up, up
 
 from .convex_model import ConvexModel, LinearModel, enforced_bounds, set_model
 from .features import Features, declared_features
-from .fit_classes import ClassLoss, class_loss
+from .fit_classes import ClassLoss, SoftmaxClasses
 from .fit_losses import FitLoss
 from .likelihood_model import WithLikelihood
 from .likelihoods import Bernoulli, Categorical
@@ -275,7 +275,7 @@ class Softmax(ConvexModel, WithLikelihood):
 
     @property
     def fit_loss(self) -> ClassLoss:
-        return class_loss(len(self.classes))
+        return SoftmaxClasses(len(self.classes))
 
     @property
     def dimension(self) -> int:

@@ -5,12 +5,10 @@ orthonormal and adding up to 0. A record's pull is as long in either, and the co
 
 | | pull of a record | longest | largest eigenvalue of its Hessian | expected Hessian, Frobenius |
 | --- | --- | --- | --- | --- |
-| `Pairs` | Σ_{j≠y} ψ'(u_y − u_j)(e_y − e_j) | ½√(K(K−1)) | K/2 | ½√(K−1) |
 | `SoftmaxClasses` | p − e_y | √2 | ½ | ½ |
 
-Both estimate the coefficients of the softmax model. `Pairs` compares a record's class with every other by the exp-linear
-loss ψ: among records of two classes the log-odds are the difference of their scores. Two classes it pulls half as much for
-the same information; a record of the least likely of several loses all comparisons at once, and softmax is better.
+Two classes are better fitted by `Logistic(loss="exp-linear")`, which pulls half as much for the same information. Comparing
+every two of several classes by that loss, and each with the rest, lost more (benchmarks/results/class_fits.md).
 """
 
 from __future__ import annotations
@@ -19,35 +17,18 @@ import abc
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.privacy.perturbed_mode import (
-    Corners,
-    pairs,
-    pairs_ridge_for,
-    pairs_volume_cost,
-    softmax,
-    softmax_ridge_for,
-    softmax_volume_cost,
-)
+from onedraw.privacy.perturbed_mode import Corners, softmax, softmax_ridge_for, softmax_volume_cost
 from onedraw.privacy.rounding import up
 
-from .losses import ExpLinearLoss, array_module
+from .losses import array_module
 
 Array = NDArray[np.float64]
 Of = Literal["information", "curvature", "variability"]
-
-PSI = ExpLinearLoss()
-STEEPEST, MOST_BENT = 0.5, 0.5
-"""L and M of the exp-linear loss."""
-
-MOST_PAIRS = 2
-"""Classes up to which they are compared in pairs. In benchmarks/results/class_fits.md softmax loses as little or less from 3
-classes on, at every ε, but for one small table; two classes are better compared (half the pull for the same information)."""
 
 
 @dataclass(frozen=True)
@@ -158,70 +139,3 @@ class SoftmaxClasses(ClassLoss):
 
     def ridge_for(self, kappa: float, row: float) -> float:
         return softmax_ridge_for(kappa, self.classes, radius_squared=row**2)
-
-
-@dataclass(frozen=True)
-class Pairs(ClassLoss):
-    """Σ_{j≠y} ψ(u_y − u_j), ψ exp-linear: every two classes compared."""
-
-    spends: ClassVar[str] = "pairs"
-
-    @property
-    def slope_bound(self) -> float:
-        return up(STEEPEST * math.sqrt(self.classes * (self.classes - 1.0)))
-
-    @property
-    def curvature_bound(self) -> float:
-        return MOST_BENT * self.classes
-
-    @property
-    def usual_information(self) -> float:
-        return 0.25
-
-    def largest(self, of: Of) -> float:
-        star = math.sqrt(self.classes**2 + self.classes - 2.0)
-        return up(
-            {
-                "information": 0.5 * math.sqrt(self.classes - 1.0),
-                "curvature": MOST_BENT * star,
-                "variability": STEEPEST**2 * self.classes * (self.classes - 1.0),
-            }[of]
-        )
-
-    def _leads(self, contrasts: Any, own: Any) -> Any:
-        """u_y − u_j."""
-        scores = contrasts @ self.contrasts.T
-        return (own * scores).sum(axis=1, keepdims=True) - scores
-
-    def slopes(self, contrasts: Any, y: Any) -> Any:
-        own = self._own(y)
-        slopes = PSI.slope(self._leads(contrasts, own), 1.0) * (1.0 - own)
-        return (own * slopes.sum(axis=1, keepdims=True) - slopes) @ self.contrasts
-
-    def factors(self, contrasts: Any, y: Any, of: Of) -> Any:
-        xp = array_module(contrasts)
-        if of == "information":
-            return self._expected(contrasts)
-        own = self._own(y)
-        bends = PSI.curvature(self._leads(contrasts, own), 1.0) * (1.0 - own)
-        return xp.sqrt(bends)[:, :, None] * ((own @ self.contrasts)[:, None, :] - self.contrasts)
-
-    def _expected(self, contrasts: Any) -> Any:
-        """√(½·min(p_i, p_j))·(e_i − e_j), p the model's chances."""
-        p = SoftmaxClasses(self.classes)._probabilities(contrasts)
-        xp = array_module(p)
-        first, second = np.transpose(list(combinations(range(self.classes), 2)))
-        size = xp.sqrt(0.5 * xp.minimum(p[:, first], p[:, second]))
-        return size[:, :, None] * (self.contrasts[first] - self.contrasts[second])
-
-    def corners(self, row: float, ridge: float, records: int) -> Corners:
-        kappa = pairs_volume_cost(self.classes, curvature=MOST_BENT, radius_squared=row**2, ridge=ridge)
-        return pairs(self.classes, STEEPEST, kappa, records=records)
-
-    def ridge_for(self, kappa: float, row: float) -> float:
-        return pairs_ridge_for(kappa, self.classes, curvature=MOST_BENT, radius_squared=row**2)
-
-
-def class_loss(classes: int) -> ClassLoss:
-    """The better of the two for so many classes."""
-    return Pairs(classes) if classes <= MOST_PAIRS else SoftmaxClasses(classes)

@@ -6,7 +6,7 @@ squared columns; columns lie in [−1, 1], so a column that fills its range even
 
 SHARES = {
     "labels": (0.15, 0.14, 0.08), "counts": (0.15, 0.20, 0.0), "measured": (0.17, 0.15, 0.08),
-    "quantile": (0.20, 0.30, 0.03), "hinge": (0.15, 0.225, 0.025), "pairs": (0.15, 0.25, 0.05), "softmax": (0.15, 0.25, 0.0),
+    "quantile": (0.20, 0.30, 0.03), "hinge": (0.15, 0.225, 0.025), "robust classes": (0.15, 0.25, 0.05), "softmax": (0.15, 0.25, 0.0),
 }  # fmt: skip
 """Of μ² (of ε for a pure promise): moments, information, variability; the mode has the rest. Numbers need their residual
 deviation from the moments as well, hence more. Counts have K ⪯ H under the model (Var min(N, Y) ≤ Cov(N, min(N, Y))), and

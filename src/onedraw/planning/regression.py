@@ -113,6 +113,8 @@ class Regression:
             raise InvalidModel(f"kind must be one of {', '.join(KINDS)}, but {self.kind!r} came.")
         for field in fields(self):  # lists become tuples: a question is a value
             object.__setattr__(self, field.name, _frozen(getattr(self, field.name)))
+        if self.kind == "softmax" and self.classes is not None and len(self.classes) == 2:
+            object.__setattr__(self, "kind", "logistic")  # the same model, fitted by a loss that pulls half as much
         for name in (
             "prior_scale",
             "radius",

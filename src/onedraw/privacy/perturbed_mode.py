@@ -60,26 +60,6 @@ def softmax_ridge_for(kappa: float, classes: int, *, radius_squared: float) -> f
     return up(positive("r²", radius_squared) / (classes * math.expm1(positive("κ", kappa) / others)))
 
 
-def pairs_volume_cost(classes: int, *, curvature: float, radius_squared: float, ridge: float) -> float:
-    """κ = log(1 + KMr²/Λ) + (K−2)·log(1 + Mr²/Λ), rounded up: a star of K−1 comparisons has eigenvalues K, 1, …, 1."""
-    bend = positive("M", curvature) * positive("r²", radius_squared) / positive("Λ", ridge)
-    return up(math.log1p(_classes(classes) * bend) + (classes - 2) * math.log1p(bend))
-
-
-def pairs_ridge_for(kappa: float, classes: int, *, curvature: float, radius_squared: float) -> float:
-    """The smallest Λ, to ten digits, whose volume of K classes compared in pairs costs at most κ."""
-
-    def cost(ridge: float) -> float:
-        return pairs_volume_cost(classes, curvature=curvature, radius_squared=radius_squared, ridge=ridge)
-
-    high = 1.01 * ridge_for(kappa / (classes - 1), curvature=classes * curvature, radius_squared=radius_squared)
-    low = high / (2.0 * classes)
-    while high > low * (1.0 + 1e-10):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if cost(middle) <= kappa else (middle, high)
-    return high
-
-
 def count_curvature(largest: int) -> float:
     """M = sup over λ of λ·P(Poisson(λ) ≤ Y−1), rounded up: how much a record's slope can bend. One hill."""
     bound = positive_integer("the largest count", largest)
@@ -193,28 +173,6 @@ def softmax(classes: int, kappa: float, *, records: int = 1) -> Corners:
     else:
         parts = [(math.comb(2 * records, j) * others**j, 2 * j**2) for j in range(1, 2 * records + 1)]
     return _corners_of((count, Fraction(square), shift) for count, square in parts if count)
-
-
-def pairs(classes: int, slope: float, kappa: float, *, records: int = 1) -> Corners:
-    """K classes, a record's own compared with every other by a one-sided loss; κ is the whole record's (Theorem 6).
-
-    2k records have 2k(K−1) slopes. j of them at their end L pull farthest if spread evenly: j = 2ka + b.
-    """
-    people, shift = 2 * positive_integer("records", records), _total_shift(kappa, records)
-    slopes_in_all, steepest = people * (_classes(classes) - 1), positive("L", slope)
-
-    def reach(active: int) -> float:
-        each, more = divmod(active, people)
-        return up(steepest * ((people - more) * _star(each) + more * _star(each + 1)))
-
-    return _corners_of(
-        (math.comb(slopes_in_all, j), Fraction(reach(j)) ** 2, shift) for j in range(1, slopes_in_all + 1)
-    )
-
-
-def _star(active: int) -> float:
-    """‖Σ_{j∈S} (e_y − e_j)‖ for ``active`` other classes S: √(m² + m)."""
-    return math.sqrt(active * (active + 1.0))
 
 
 def one_against_rest(classes: int, slope: float, kappa: float) -> Corners:
