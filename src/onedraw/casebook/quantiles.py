@@ -183,7 +183,7 @@ def width_law(places: list[int], place: int, low: float, high: float, eta: float
         sides += [low - sum(x < place - width for x in places)] if low >= 0 else []
         beyond.append(min(sides))
     distance = [max(0.0, -here, after) for here, after in zip(beyond, [*beyond[1:], 0.0], strict=True)]
-    costs = eta * np.array(distance) + math.log(2.0) * np.arange(len(distance))
+    costs = eta * np.array(distance) + math.log(5.0 / 3.0) * np.arange(len(distance))
     return selection_law(-costs, np.ones(len(costs)), flip=flip)
 
 

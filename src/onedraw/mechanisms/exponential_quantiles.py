@@ -54,8 +54,8 @@ MOST_FLIPPED = 2**25
 FORGONE = 1.15
 """How many times more might be spent under a weaker promise before permute and flip is given up for it."""
 
-SHARE_OF_INTERVALS = 1.0 / 16.0
-"""Of the budget: the error of a quantile's rank grows by 7 % to pay for its interval."""
+SHARE_OF_INTERVALS = 1.0 / 14.0
+"""Of the budget: the error of a quantile's rank grows by 8 % to pay for its interval."""
 
 THEOREM = (
     "the exponential mechanism on ranks (McSherry and Talwar, FOCS 2007; Smith, STOC 2011), for a pure ε by permute and flip "

@@ -6,18 +6,19 @@ where the lattice has ten million places. With two public ranks, low below nq an
 
     f(w) = min(#{x ≤ v + w} − high, low − #{x < v − w}),        which grows with w,
 
-says by how many records both ends lie beyond them. Rung j has the cost η·d(j) + j·ln 2, d(j) the distance of 0 from
+says by how many records both ends lie beyond them. Rung j has the cost η·d(j) − j·ln θ with θ = 3/5, d(j) the distance of 0 from
 [f(W(j+1)), f(W(j))]: 0 for the narrowest rung that is wide enough. Replacing a record moves f, and so d, by at most 1.
 
 **Coverage**, for every law of independent records. Let ξ be its q-quantile. #{x < ξ} ≤ N ≤ #{x ≤ ξ} for some N ~ Binomial(n, q).
 An interval that misses ξ above has #{x ≤ v + w} ≤ N, one that misses it below #{x < v − w} ≥ N: its rung has f ≤ −t, with
 t = min(high − N, N − low). If t > 0 that rung is narrower than the narrowest one wide enough, j*, and is selected with at
-most exp(−ηt)·2^(j* − j) times the probability of j*; by permute and flip, where the best rung always shows heads too, with
-at most half of exp(−ηt)·2^(j* − j). Over all j > j* the powers of two add up to 1:
+most exp(−ηt)·θ^(j − j*) times the probability of j*; by permute and flip, where the best rung always shows heads too, with
+at most half of exp(−ηt)·θ^(j − j*). Over all j > j* the powers add up to θ/(1 − θ) = 3/2:
 
-    P(miss) ≤ P(t ≤ 0) + A·E exp(−ηt)·[t > 0],        A = 1, or ½ by permute and flip.
+    P(miss) ≤ P(t ≤ 0) + A·E exp(−ηt)·[t > 0],        A = 3/2, or 3/4 by permute and flip.
 
-The penalty of ln 2 a rung is what replaces the logarithm of the number of places. n, q and η are public, and so are the
+The penalty for narrow rungs is what replaces the logarithm of the number of places. A larger one would let wide rungs win where a
+factor of √2 holds few records, in a long tail. n, q and η are public, and so are the
 ranks: nq ∓ c, with the smallest c that keeps the level. Where nq ∓ c lies outside the records that end is the declared bound.
 """
 
@@ -37,8 +38,11 @@ NO_END = -1
 TAIL = 12.0
 """Standard deviations beyond which a binomial is left out, and counted as a miss: 1e-30."""
 
-PENALTY = math.ceil(math.log(2.0) * 2**40)
-"""What a rung costs for being narrower than the one before, on the lattice 2^−40."""
+PENALTY = math.ceil(math.log(5.0 / 3.0) * 2**40)
+"""−ln θ: what a rung costs for being narrower than the one before, on the lattice 2^−40."""
+
+NARROWER = 1.5
+"""θ/(1 − θ): what all narrower rungs together weigh."""
 
 
 def ladder(steps: int) -> NDArray[np.int64]:
@@ -81,7 +85,7 @@ def _miss(n: int, level: float, weight: float, low: int, high: int, flip: bool) 
     room = np.minimum(
         n - high - counts if high != NO_END else np.inf, counts - low if low != NO_END else np.inf
     )  # t of the theorem
-    missed = np.where(room <= 0, 1.0, (0.5 if flip else 1.0) * np.exp(-weight * np.maximum(room, 0.0)))
+    missed = np.where(room <= 0, 1.0, NARROWER * (0.5 if flip else 1.0) * np.exp(-weight * np.maximum(room, 0.0)))
     return float(masses @ missed) + max(0.0, 1.0 - float(masses.sum()))
 
 
