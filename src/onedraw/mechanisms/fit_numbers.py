@@ -177,11 +177,16 @@ def without_intervals(setting: Setting) -> Setting:
 
 def worth_measuring(setting: Setting, noise: float) -> bool:
     """Whether the information of a usual design would stand out of its noise: otherwise its share is better spent elsewhere."""
+    return shortage(setting, noise) <= 1.0
+
+
+def shortage(setting: Setting, noise: float) -> float:
+    """How many times more information a usual design would need to stand out of its noise."""
     if isinstance(setting.loss, ClassLoss):
         expected = setting.loss.usual_information
     else:
         expected = constant.EXPECTED_INFORMATION[setting.loss.spends]
-    return setting.n * expected >= least_information(setting.width, constant.PLANNED_EDGES) * noise
+    return least_information(setting.width, constant.PLANNED_EDGES) * noise / (setting.n * expected)
 
 
 def best_threshold(setting: Setting, numbers: FitNumbers, pure: bool) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, cast
 
@@ -19,6 +19,7 @@ from scipy import special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import fit_constants as constant
+from onedraw.models import noise_law
 from onedraw.models.fit_classes import ClassLoss
 from onedraw.models.fit_losses import FitLoss
 from onedraw.models.fit_published import Published
@@ -59,6 +60,7 @@ from .fit_numbers import (
     predicted_error,
     row_bound,
     shares_of,
+    shortage,
     stage_one,
     without_intervals,
     worth_measuring,
@@ -158,6 +160,16 @@ class PerturbedMode(Mechanism):
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> FitResult:
         """Estimate, covariance and all that follows from what was published, for encoded rows."""
         return FitResult.of(self.problem(plan), Published.from_dict(stages))
+
+    def missing_records(self, plan: Plan) -> float:
+        """How many times more records, or about how many times more ε, a plan without standard errors would need to have them; at
+        most 1 where they were left out because nobody wanted them."""
+        asked = replace(self, intervals=True).calibrate(plan.request)
+        setting = self.setting(plan.request)
+        noise = noise_law.deviation(
+            asked.parameters["information_noise"], setting.entries, pure=bool(asked.parameters["pure"])
+        )
+        return shortage(setting, noise)
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
         return self.result(plan, stages).estimate

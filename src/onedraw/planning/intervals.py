@@ -296,7 +296,7 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
     if isinstance(plan.mechanism, PerturbedMode):
         if plan.parameters["information_noise"]:
             return None
-        return "standard errors would drown in the noise at this n and ε, so none are computed; more records or a larger ε give them"
+        return _drowned(plan)
     if isinstance(plan.mechanism, Measured):
         return "neither one draw nor several in the same measured coordinates show how noisy they are; a fit has standard errors"
     if plan.draws < 2:
@@ -319,6 +319,19 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
             f"wide as their noise does, more than {LARGEST_STRETCH:g}"
         )
     return None
+
+
+def _drowned(plan: Plan) -> str:
+    """Why a fit measures no information, and about how much more would let it."""
+    assert isinstance(plan.mechanism, PerturbedMode)
+    more = plan.mechanism.missing_records(plan)
+    if more <= 1.0:
+        return "standard errors were left out of the plan; ask for intervals"
+    records = float(f"{more * plan.n:.1e}")
+    return (
+        "standard errors would drown in the noise at this n and ε, so none are computed. Columns that vary as usual would have them from about "
+        f"{records:,.0f} records on at this ε, or at about {more:.1f} times this ε"
+    )
 
 
 # ── the multiplier ───────────────────────────────────────────────────────────────────────────────────────────
