@@ -184,6 +184,7 @@ def test_a_fit_without_standard_errors_says_so_and_what_was_expected(release):
     code, out, err = release("cost", "linear", epsilon=1)
     assert code == 0, err
     assert "No interval: standard errors would drown in the noise at this n and ε" in out
+    assert re.search(r"from about [\d,]+ records on at this ε, or at about [\d.]+ times this ε", " ".join(out.split()))
     assert "std err" not in out
     assert "Predicted before any record was read" in out
 

@@ -102,6 +102,16 @@ def test_a_wide_table_spends_nothing_on_information_that_would_drown_in_its_nois
     assert many.parameters["information_noise"] > 0.0
 
 
+def test_a_plan_without_standard_errors_knows_from_how_many_records_on_there_are_some() -> None:
+    wide = Logistic(**{**ROWS, "features": 30}, loss="exp-linear")
+    few = calibrate(PerturbedMode(), wide, od.ApproxDP(1.0, 1e-5), n=4_000)
+    more = PerturbedMode().missing_records(few)
+    assert more > 2.0
+    for times, measured in ((0.8, False), (1.3, True)):
+        plan = calibrate(PerturbedMode(), wide, od.ApproxDP(1.0, 1e-5), n=int(times * more * 4_000))
+        assert (plan.parameters["information_noise"] > 0.0) is measured
+
+
 def test_nothing_is_simulated_where_every_coefficient_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = calibrate(PerturbedMode(intervals=True), MODELS["exp-linear"], od.ApproxDP(0.5, 1e-6), n=200)
     target = plan.target(data_for("exp-linear", 200))

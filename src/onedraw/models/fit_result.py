@@ -107,7 +107,7 @@ class FitResult:
         return self._deviation("information_noise", self._width * (self._width + 1) // 2)
 
     @cached_property
-    def _trusted(self) -> NDArray[np.bool_]:
+    def trusted(self) -> NDArray[np.bool_]:
         """Which directions the records say enough about: those whose information stands out of its noise, is still that of the
         estimate after the ridge's pull was taken back, and does not hang on the estimate's own error (`_reach`)."""
         return np.asarray((self._margins >= 1.0) & (self._errors * self._reach <= constant.LARGEST_SWING))
@@ -259,10 +259,14 @@ class FitResult:
         """Per coefficient: whether directions with too little information carry at most 5 % of its variance."""
         if not self.informed:
             return np.zeros(len(self.change), dtype=bool)
-        carried = (self.change @ self._spectrum[1]) ** 2 / self._bounded**2
-        doubtful = carried[:, ~self._trusted].sum(axis=1)
-        found = np.asarray(doubtful <= constant.UNINFORMED_SHARE * np.maximum(carried.sum(axis=1), 1e-300))
+        found = self.doubtful_shares <= constant.UNINFORMED_SHARE
         return np.asarray(found & (np.abs(self.change).sum(axis=1) > 0.0) & ~self._aside.touched(self.change))
+
+    @property
+    def doubtful_shares(self) -> Array:
+        """The part of a coefficient's variance along directions that are not trusted."""
+        carried = (self.change @ self._spectrum[1]) ** 2 / self._bounded**2
+        return np.asarray(carried[:, ~self.trusted].sum(axis=1) / np.maximum(carried.sum(axis=1), 1e-300))
 
     def _check_informed(self) -> None:
         if not self.informed:
