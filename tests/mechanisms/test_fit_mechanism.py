@@ -9,7 +9,7 @@ import pytest
 
 import onedraw as od
 from onedraw.data.sums import Blocks, block_rows, blocked
-from onedraw.errors import CertificateRejected, PromiseRefused, UnsupportedBudget
+from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import (
     CountRegression,
@@ -353,3 +353,10 @@ def test_setting_a_level_aside_changes_no_other_level_s_prediction() -> None:
     assert there @ left == pytest.approx(there @ coefficients)
     assert not aside.touched(there @ change).any()
     assert aside.touched(np.array([[0.0, -1.0, -1.0, 1.0, 1.0], [0.0, -1.0, -1.0, -1.0, 1.0]]) @ change).all()
+
+
+@pytest.mark.parametrize("name", ["exp-linear", "several classes"])
+def test_more_records_than_the_sums_have_room_for_are_refused_before_anything_is_spent(name):
+    assert fitting.Fit().exactness(calibrate(PerturbedMode(), MODELS[name], BUDGETS[0], n=10**7))
+    with pytest.raises(InvalidModel, match="64-bit whole numbers"):
+        fitting.Fit().exactness(calibrate(PerturbedMode(), MODELS[name], BUDGETS[0], n=10**10))

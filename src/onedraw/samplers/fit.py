@@ -34,6 +34,7 @@ class Fit:
     randomness: ClassVar[str] = "numpy"
 
     def exactness(self, plan: Any) -> privacy.AsRun:
+        check_sums(plan.mechanism.problem(plan))
         return privacy.AsRun(plan.guarantee.promise)
 
     def run(self, target: FitTarget, randomness: Any, *, size: int = 1) -> Sample:
@@ -45,6 +46,28 @@ class Fit:
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": "Fit"}
+
+
+def check_sums(problem: FitProblem) -> None:
+    """Refuse, before anything is spent, more records than the sums have room for."""
+    from onedraw.models.exact_sums import check_room
+    from onedraw.models.fit_statistics import NewtonSums, Outer
+    from onedraw.models.moment_sums import SecondMoments
+
+    loss, row_bound, radius = problem.loss, problem.numbers["row_bound"], problem.numbers["moment_radius"]
+    if problem.numbers["moments_noise"]:
+        check_room(problem.n, SecondMoments(problem.layout, True), lattice_of(1.0, radius), None, radius)
+    check_room(problem.n, NewtonSums(loss), lattice_of(loss.curvature_bound, row_bound), row_bound, None)
+    for of in ("information", "curvature", "variability"):
+        statistic = Outer(loss, of)
+        check_room(problem.n, statistic, lattice_of(statistic.largest, row_bound), row_bound, None)
+
+
+def lattice_of(largest: float, row_bound: float) -> float:
+    """Steps to the unit of a record's factor whose products are at most ``largest`` times row_bound²."""
+    from onedraw.models.moment_sums import gram_bits
+
+    return 2.0 ** gram_bits(largest * row_bound**2)
 
 
 @dataclass
@@ -101,14 +124,13 @@ class Stages:
 
     def _objective(self, where: Coordinates, tilt: Array) -> Any:
         from onedraw.models.fit_minimum import Objective
-        from onedraw.models.moment_sums import gram_bits
 
         loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
         bent = loss.curvature_bound * row_bound**2
         Q, q = self.problem.penalty(where)
         least, *_, most = np.linalg.eigvalsh(Q) if len(Q) > 1 else np.repeat(Q, 2)
         return Objective(
-            Q, q + tilt, 2.0 ** gram_bits(bent), row_bound, self._certified, least, self.problem.n * bent + most, MOST_PASSES
+            Q, q + tilt, lattice_of(loss.curvature_bound, row_bound), row_bound, self._certified, least, self.problem.n * bent + most, MOST_PASSES
         )  # fmt: skip
 
     @property
@@ -120,9 +142,8 @@ class Stages:
 
     def _outer(self, of: Any, records: Any, mode: Array, noise: float) -> Array:
         from onedraw.models.fit_statistics import Outer
-        from onedraw.models.moment_sums import gram_bits
 
         statistic, row_bound = Outer(self.problem.loss, of), self.problem.numbers["row_bound"]
-        steps = 2.0 ** gram_bits(statistic.largest * row_bound**2)
+        steps = lattice_of(statistic.largest, row_bound)
         self.passes += 1
         return self.noise.triangle(records.sum(statistic, steps, row_bound, mode), steps**2, noise)
