@@ -23,6 +23,7 @@ import math
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -307,7 +308,9 @@ class _Rows:
         table: Any = self.records._table
         encoding: Encoding = table.encoding(work.columns)
         task = Pass(self.records.in_files(()), encoding.files, work, self.token, self.memory)
-        return combine(encoding.run(task), len(encoding.files), self.n, task.digest)
+        with ThreadPoolExecutor(1) as meanwhile:
+            digest = meanwhile.submit(lambda: task.digest)
+            return combine(encoding.run(task), len(encoding.files), self.n, digest.result())
 
     def __iter__(self) -> Iterator[Block]:
         """The records themselves, at the driver."""
