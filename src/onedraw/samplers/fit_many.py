@@ -31,7 +31,7 @@ from onedraw.models.fit_target import FitTarget
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
 
-GANG = 512
+GANG = 256
 """Fits that wait for each other on an accelerator: each is a thread."""
 
 
@@ -137,7 +137,9 @@ class _Gang:
         self._asked: dict[int, tuple[Any, Any]] = {}
         self._answers: dict[int, Any] = {}
         self._here = set(range(self.size))
-        self._calls = [threading.Semaphore(0) for _ in range(self.size)]
+        self._calls = [threading.Lock() for _ in range(self.size)]
+        for call in self._calls:  # free again when there is an answer; half a semaphore's time
+            call.acquire()
 
     def ask(self, index: int, question: Any, public: Any) -> Any:
         with self._lock:
