@@ -3,6 +3,7 @@
 import datetime
 import math
 import os
+import sys
 from decimal import Decimal
 
 import numpy as np
@@ -257,6 +258,12 @@ def test_a_database_that_cannot_be_opened_is_explained_without_the_password(url,
         read(url, schema_of("number"), table="t")
     assert refused.value.__cause__ is None
     assert SECRET not in str(refused.value) + repr(od.DatabaseTable(url, "t"))
+
+
+def test_without_the_driver_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
+    with pytest.raises(FileMismatch, match=r"pip install 'onedraw\[postgresql\]'"):
+        read("postgresql://localhost/d", schema_of("number"), table="t")
 
 
 def test_a_table_without_a_database_and_a_database_without_a_table_are_refused(database, tmp_path):
