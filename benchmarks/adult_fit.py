@@ -86,8 +86,8 @@ def larger(schema, table):
     yield from ("## When there would be intervals", "")
     yield (
         "At n = 26,000 the information of 43 or 99 columns is measured with a noise that reaches as far as itself, and every coefficient depends a little on "
-        "directions of which nothing is known: rare levels, gains and losses of capital. So none is given, and no sign can be wrong. More records change "
-        "that slowly, for such directions have a hundredth of the usual information. The 43 columns again, with rows drawn from the table, responses from a "
+        "directions whose information does not stand out of it. So none is given, and no sign can be wrong. More records change "
+        "that slowly: a coefficient is given only when the last of its directions is trusted. The 43 columns again, with rows drawn from the table, responses from a "
         "fitted model and its coefficients as the truth, one fit each:"
     )
     yield from ("", "| n | ε | directions trusted | coefficients given | of those covered at 95 % | that exclude 0 | sign wrong | smallest doubtful share (at most 0.05 to be given) |")  # fmt: skip
