@@ -69,7 +69,7 @@ class _Scores(Table):
             )
 
     def _batches(self, data: Any) -> Any:
-        yield np.asarray(data.read(), dtype=np.float64).reshape(data.size, 2), []
+        yield [np.asarray(data.read(), dtype=np.float64).reshape(data.size, 2)]
 
 
 @register_model
