@@ -227,9 +227,11 @@ class Work:
         """(records, Σ over them)."""
         rows, total = 0, np.zeros((), dtype=np.int64)
         ahead: deque[Any] = deque()
+        once = getattr(self.statistic, "at_hand", None)  # where the compiled code runs, for all blocks
+        work = self if once is None else replace(self, public=once(*self.public))
         for block in blocks:
             rows += block.rows
-            ahead.append(self.begun(block))
+            ahead.append(work.begun(block))
             if len(ahead) > AHEAD:
                 total = total + np.asarray(ahead.popleft()).astype(np.int64)
         return rows, sum((np.asarray(part).astype(np.int64) for part in ahead), start=total)

@@ -18,7 +18,7 @@ import numpy as np
 
 from onedraw.data.sums import BLOCK, Blocks, Work, block_rows, blocked, check_room
 
-from .compute import check_arithmetic, jax, jnp
+from .compute import accelerated, check_arithmetic, jax, jnp
 
 __all__ = ["BLOCK", "Blocks", "Compiled", "Scaled", "arithmetic_digest", "check_room", "held"]
 
@@ -30,6 +30,10 @@ class Compiled:
 
     def block(self, *records_weight_and_public: Any) -> Any:
         raise NotImplementedError
+
+    def at_hand(self, *public: Any) -> tuple[Any, ...]:
+        """Public numbers where the blocks are: sent to an accelerator once a pass and not with every block."""
+        return tuple(map(jnp.asarray, public)) if accelerated() else public
 
     def of_block(self, *records_weight_and_public: Any) -> Any:
         check_arithmetic()

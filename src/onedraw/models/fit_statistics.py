@@ -14,6 +14,7 @@ contrasts of the classes (`fit_classes`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -67,7 +68,7 @@ class NewtonSums(Compiled):
     def split(self, total: Any, coarse: Any, size: int) -> tuple[Any, Any]:
         """Gradient and Hessian of the sum, as floating-point numbers rounded once."""
         gradient = total[:size] / LIMB + total[size : 2 * size] / LIMB_BELOW
-        down, across = np.tril_indices(size)
+        down, across = _triangle(size)
         hessian = np.empty((size, size))
         hessian[down, across] = hessian[across, down] = total[2 * size :] / coarse**2
         return gradient, hessian
@@ -115,6 +116,11 @@ class Outer(Compiled):
         room = INSIDE * radius - np.sqrt(parts * theta.size) / steps
         rows = z * (jnp.sqrt(a) * jnp.minimum(1.0, room / jnp.maximum(size, 1e-300)) * weight)
         return sum(_gram(_times(factors[:, part].T, rows), steps) for part in range(parts))
+
+
+@lru_cache(maxsize=32)
+def _triangle(size: int) -> tuple[Any, Any]:
+    return np.tril_indices(size)
 
 
 def _cut(rows: Any, radius: Any) -> Any:
