@@ -49,3 +49,10 @@ def test_no_sum_is_made_before_the_device_was_held_to_it(monkeypatch) -> None:
     monkeypatch.setattr(exact_sums, "check_arithmetic", refused)
     with pytest.raises(InvalidModel, match="held"):
         Whole().of_block(np.ones(3), np.ones(3))
+
+
+def test_public_numbers_are_sent_once_a_pass_and_what_is_left_out_stays_out(monkeypatch) -> None:
+    monkeypatch.setattr(exact_sums, "accelerated", lambda: True)
+    sent = exact_sums.Compiled().at_hand(2.0, np.ones(3), None)
+    assert all(isinstance(part, jax.Array) for part in sent[:2])
+    assert sent[2] is None

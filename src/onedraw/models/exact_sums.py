@@ -33,7 +33,7 @@ class Compiled:
 
     def at_hand(self, *public: Any) -> tuple[Any, ...]:
         """Public numbers where the blocks are: sent to an accelerator once a pass and not with every block."""
-        return tuple(map(jnp.asarray, public)) if accelerated() else public
+        return tuple(jax.tree.map(jnp.asarray, public)) if accelerated() else public
 
     def of_block(self, *records_weight_and_public: Any) -> Any:
         check_arithmetic()
