@@ -25,8 +25,9 @@ from .quantile_widths import NO_END, PENALTY, ladder, shortfall
 BITS = 40
 """Costs are whole numbers on the lattice 2^−BITS."""
 
-LARGEST_COST = 2**61
-"""Costs are cut here, 2^21 behind the best: cutting moves two of them apart by no more than before."""
+LARGEST_COST = 2**53
+"""Costs are cut here, 2^13 behind the best: cutting moves two of them apart by no more than before. All that is further behind has
+one cost and is one run on either side, so a selection looks at the records near the wanted rank alone."""
 
 Integers = NDArray[np.int64]
 
@@ -69,10 +70,11 @@ class QuantileTarget:
 
     def cuts(self, node: Node, records: Integers, low: int, high: int) -> Runs:
         """Cuts in [low, high] of a part of the refined records, which all lie in [low, high)."""
-        size = len(records)
-        edges = np.concatenate([[low - 1], records, [high]]).astype(np.int64)  # cut z: after records below z
-        behind = np.abs(np.arange(size + 1, dtype=np.int64) * UNITS - node.wanted(size, self.places.n))
-        return _without_empty(_costs(behind, self.widths[node.depth]), np.diff(edges), edges[:-1] + 1)
+        wanted, width = node.wanted(len(records), self.places.n), self.widths[node.depth]
+        near = _near(len(records), wanted, width)
+        edges = np.concatenate([[low - 1], records[near], [high]]).astype(np.int64)  # cut z: after records below z
+        behind = np.abs(np.arange(near.start, near.stop + 1, dtype=np.int64) * UNITS - wanted)
+        return _without_empty(_costs(behind, width), np.diff(edges), edges[:-1] + 1)
 
     def values(self, node: Node, records: Integers, low: int, high: int) -> Runs:
         """Lattice places between the two cuts, for a part that is cut no further: ties count as one place."""
@@ -80,7 +82,7 @@ class QuantileTarget:
         first, last = (
             min(cut // n, self.model.steps) for cut in (low, high)
         )  # the last cut lies beyond the last place
-        return _by_rank(records // n, first, last, node.wanted(len(records), self.places.n), self.widths[node.depth])
+        return _by_rank(records, n, first, last, node.wanted(len(records), self.places.n), self.widths[node.depth])
 
     def has_end(self, index: int) -> bool:
         """Whether an end of this quantile's interval lies among the records; otherwise both are the declared bounds."""
@@ -102,16 +104,24 @@ class QuantileTarget:
         return self.ends[index], self.ends[len(self.ends) // 2 + index]
 
 
-def _by_rank(places: Integers, low: int, high: int, wanted: int, width: int) -> Runs:
+def _near(size: int, wanted: int, width: int) -> slice:
+    """The records, in order, at whose ranks costs are not cut yet, and one more on either side."""
+    reach = LARGEST_COST // width
+    first, last = (wanted - reach) // UNITS - 1, -(-(wanted + reach) // UNITS) + 1
+    return slice(min(max(first, 0), size), max(min(last, size), 0))
+
+
+def _by_rank(records: Integers, n: int, low: int, high: int, wanted: int, width: int) -> Runs:
     """Places low … high, by the distance of ``wanted``/UNITS from [#{x < v}, #{x ≤ v}]."""
-    atoms, counts = np.unique(places, return_counts=True)
-    up_to = np.cumsum(counts, dtype=np.int64)
+    atoms = np.unique(records[_near(len(records), wanted, width)] // n)
+    below, up_to = (np.searchsorted(records, place * n).astype(np.int64) for place in (atoms, atoms + 1))
+    before = below[:1] if len(atoms) else np.zeros(1, dtype=np.int64)
     # gap before the first atom, atom, gap, atom, …, gap after the last
     first = np.concatenate([[low], np.column_stack([atoms, atoms + 1]).reshape(-1)]).astype(np.int64)
-    below = np.concatenate([[0], np.column_stack([up_to - counts, up_to]).reshape(-1)]).astype(np.int64)
-    at_most = np.concatenate([[0], np.column_stack([up_to, up_to]).reshape(-1)]).astype(np.int64)
+    least = np.concatenate([before, np.column_stack([below, up_to]).reshape(-1)])
+    most = np.concatenate([before, np.column_stack([up_to, up_to]).reshape(-1)])
     lengths = np.diff(np.append(first, high + 1))
-    behind = np.maximum(0, np.maximum(wanted - at_most * UNITS, below * UNITS - wanted))
+    behind = np.maximum(0, np.maximum(wanted - most * UNITS, least * UNITS - wanted))
     return _without_empty(_costs(behind, width), lengths, first)
 
 

@@ -119,15 +119,18 @@ class ColumnQuantiles(Model):
 
     def summarise(self, data: Any) -> Places:
         self.check(data)
-        parts = [self._places(batch) for batch in batches(data)]
-        return Places(np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64))
+        kind = np.int32 if self.steps < 2**31 else np.int64  # half as long to sort
+        parts = [self._places(batch).astype(kind) for batch in batches(data)]
+        places = np.concatenate([np.zeros(0, dtype=kind), *parts])
+        places.sort()
+        return Places(places.astype(np.int64))
 
     def _places(self, batch: NDArray[Any]) -> NDArray[np.int64]:
         """Each record by itself: clamp, round."""
         values = np.asarray(batch, dtype=np.float64)
         values = np.where(np.isnan(values), float(self.missing or 0.0), values)
         steps = np.rint((np.clip(values, self.lower, self.upper) - self.lower) / float(self.step or 1.0))
-        return np.clip(steps, 0, self.steps).astype(np.int64)
+        return np.asarray(np.clip(steps, 0, self.steps).astype(np.int64))
 
 
 def round_step(most: float) -> float:
