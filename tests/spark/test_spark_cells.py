@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import re
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -135,3 +137,14 @@ def test_the_command_releases_a_folder_of_parquet_files_as_it_does_the_file(clus
     assert there["data"].pop("engine")["name"] == "Spark"
     assert {name for name in here if here[name] != there[name]} <= {"ledger", "prepared_at"}
     assert od.verify(clinic / "there.json").answer == "consistent"
+
+
+def test_the_page_on_data_that_do_not_fit_does_what_it_says(cluster, tmp_path, monkeypatch):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "when-data-do-not-fit.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"income": np.linspace(0, 9e4, 2000)}), "people")
+    Path("schema.yaml").write_text("columns:\n  income: {kind: number, lower: 0, upper: 100000, missing: 0}\n")
+    (block,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    found = {"__name__": "__main__"}
+    exec(block.replace('"people"', repr(str(tmp_path / "people"))), found)
+    assert found["release"].certificate.data.engine.name == "Spark"
