@@ -228,13 +228,15 @@ GaussianDP(μ). Bold: what `auto` takes; then the next two whose draws take less
 
 
 def verdict(rows: list[Row]) -> str:
-    outside = [row for row in rows if row.factor > 1.0]
-    names = ", ".join(f"{row.population.name} (ε = {row.epsilon:g}) {row.factor:.2g}" for row in outside)
+    above = [row for row in rows if row.factor > 1.0 and row.realised > row.high]
+    below = [row for row in rows if row.factor > 1.0 and row.realised < row.low]
+    names = ", ".join(f"{row.population.name} (ε = {row.epsilon:g}) {row.factor:.2g}" for row in above)
     real = [row for row in rows if row.population.name not in SIMULATED]
-    inside = sum(row.factor == 1.0 for row in real)
+    kept = sum(row not in above for row in real)
     return (
-        f"{len(rows) - len(outside)} of {len(rows)} rows are inside, of real tables {inside} of {len(real)}. Outside, times the nearer end of the "
-        f"range: {names or 'none'}."
+        f"{len(rows) - len(above) - len(below)} of {len(rows)} rows are inside, {len(below)} are better than the range, by a factor of at most "
+        f"{max((row.factor for row in below), default=1.0):.2g} (their effects are weaker than a plan assumes), {len(above)} are above it: of real tables "
+        f"{len(real) - kept} of {len(real)}. Above, times the upper end: {names or 'none'}."
     )
 
 

@@ -20,6 +20,7 @@ MODELS = {
     "log-cosh": models.LogCoshRegression(**ROWS, response_bound=2.0),
     "quantile": models.Quantile(**ROWS, level=0.2, response_bound=2.0),
     "counts": models.CountRegression(**ROWS, largest=5),
+    "huber": models.HuberRegression(**ROWS, threshold=0.7),
 }
 BUDGETS = (od.ApproxDP(1.0, 1e-5), od.ZCDP(0.05), od.GaussianDP(0.5))
 

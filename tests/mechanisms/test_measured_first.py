@@ -26,6 +26,7 @@ MODELS = {
     "log-cosh": models.LogCoshRegression(**ROWS, response_bound=2.0),
     "quantile": models.Quantile(**ROWS, level=0.2, response_bound=2.0),
     "counts": models.CountRegression(**ROWS, largest=5),
+    "huber": models.HuberRegression(**ROWS, threshold=0.7),
     "rows of a norm": models.Logistic(3, data_norm=2.0, prior=od.Gaussian(scale=1.0)),
     "without an intercept": models.Logistic(**ROWS, intercept=False, loss="exp-linear"),
 }
@@ -332,6 +333,19 @@ def test_duplicated_and_constant_columns_are_a_result(table):
     same = np.column_stack([X[:, 0], X[:, 0], np.full(len(X), 0.25)])
     drawn = od.release(planned(n=300, share=0.2), (same, y), random_state=4)
     assert np.isfinite(drawn.draws).all()
+
+
+def test_hubers_loss_is_followed_in_units_of_its_threshold():
+    """Narrow, off-centre columns and responses without a range: a tenth of the declared coordinates' error."""
+    generator, n = np.random.default_rng(8), 3000
+    X = generator.normal(0.5, 0.1, (n, 3))
+    y = 40.0 * X[:, 0] - 20.0 * X[:, 1] + 100.0 + generator.standard_normal(n)
+    model = models.HuberRegression(**{**ROWS, "prior": od.Gaussian(scale=30.0)}, threshold=2.0)
+    errors = [
+        np.std(X @ (od.release(od.calibrate(one, model, ApproxDP(5.0, 1e-5), n=n), (X, y), random_state=2).draw[:3] - [40.0, -20.0, 0.0]))
+        for one in (Measured(), NoisyGradient(noise=1.0))
+    ]  # fmt: skip
+    assert errors[0] < 0.5 * errors[1]
 
 
 def test_measured_coordinates_find_what_declared_ones_miss():

@@ -65,4 +65,4 @@ def choice_case(plan: Plan) -> ChoiceCase:
 
 
 def choice_cases(budget: Promise) -> list[Case]:
-    return [choice_case(calibrate(ExponentialChoice(), ModelChoice(("a", "b", "c")), budget, n=30))]
+    return [choice_case(calibrate(ExponentialChoice(), ModelChoice(("a", "b", "c")), budget, n=1000))]

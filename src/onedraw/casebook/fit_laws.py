@@ -24,7 +24,15 @@ from scipy import special
 from onedraw import audit
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import PerturbedMode, Plan
-from onedraw.models import CountRegression, HuberisedHinge, LogCoshRegression, Logistic, Quantile, Softmax
+from onedraw.models import (
+    CountRegression,
+    HuberisedHinge,
+    HuberRegression,
+    LogCoshRegression,
+    Logistic,
+    Quantile,
+    Softmax,
+)
 from onedraw.models.fit_constants import QUANTILE_WIDTH
 
 from .case import Array
@@ -71,6 +79,9 @@ def slope_of(model: Any) -> Slope:
         case HuberisedHinge(width=h):
             bent = Slope(lambda u: -np.clip((1.0 - u) / h, 0.0, 1.0), lambda u: _within(u, 1.0 - h, 1.0) / h, 1.0, 1.0 / h, 1.0 / h)  # fmt: skip
             return _kinked(bent, 1.0 - h, 1.0)
+        case HuberRegression():  # in measured coordinates, in units of its threshold
+            bent = Slope(lambda u: np.clip(u, -1.0, 1.0), lambda u: _within(u, -1.0, 1.0), 1.0, 1.0, 1.0)
+            return _kinked(bent, -1.0, 1.0)
         case LogCoshRegression():
             return Slope(np.tanh, lambda u: 1.0 - np.tanh(u) ** 2, 1.0, 1.0, 1.0)
         case Quantile(level=level) if model.fit_loss is not None:

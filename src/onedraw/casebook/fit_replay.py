@@ -18,7 +18,7 @@ import numpy as np
 from scipy import special, stats
 
 from onedraw.mechanisms import Plan
-from onedraw.models import CountRegression, LogCoshRegression, Logistic, Quantile
+from onedraw.models import CountRegression, HuberRegression, LogCoshRegression, Logistic, Quantile
 from onedraw.models.fit_published import Coordinates, Published
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
@@ -111,7 +111,7 @@ class Declared:
         """φ' and φ'' of every record."""
         model, loss, y = self.plan.model, slope_of(self.plan.model), self.responses
         match model:
-            case LogCoshRegression():
+            case LogCoshRegression() | HuberRegression():
                 error = predictor - (y - where.centre) / where.unit
                 return loss.slope(error), loss.curvature(error)
             case Quantile(level=level):
@@ -293,4 +293,4 @@ def _response(model: Any, index: int) -> Any:
         return classes[index % len(classes)]
     if isinstance(model, CountRegression):
         return index % (model.largest + 1)
-    return getattr(model, "response_bound", 1.0) * math.sin(1.0 + index)
+    return (getattr(model, "response_bound", None) or 1.0) * math.sin(1.0 + index)

@@ -124,16 +124,17 @@ def laplace(moved: Array, scale: float) -> tuple[Array, Array]:
 def _laplace_cells(distance: float, scale: float, most: int) -> tuple[Array, Array]:
     steps = np.unique(np.rint(np.linspace(0.0, distance - 1.0, min(most, max(int(distance), 1)))))
     edges = np.concatenate([[-np.inf], steps, [np.inf]])
-    return np.diff(_laplace_below(edges, scale)), np.diff(_laplace_below(edges - distance, scale))
+    return _laplace_masses(edges, scale), _laplace_masses(edges - distance, scale)
 
 
-def _laplace_below(steps: Array, scale: float) -> Array:
-    """P(Z ≤ step) of the discrete Laplace law."""
+def _laplace_masses(edges: Array, scale: float) -> Array:
+    """Of a discrete Laplace law between edges, each from the tail on its own side: at ε = 20 a difference from 1 has no digits."""
     q = math.exp(-1.0 / scale)
     with np.errstate(over="ignore", invalid="ignore"):
-        low = np.exp(np.minimum(steps, 0.0) / scale) / (1.0 + q)
-        high = 1.0 - q * np.exp(-np.maximum(steps, 0.0) / scale) / (1.0 + q)
-    return np.where(steps < 0, low, high)
+        low = np.exp(np.minimum(edges, 0.0) / scale) / (1.0 + q)
+        high = q * np.exp(-np.maximum(edges, 0.0) / scale) / (1.0 + q)
+    below = np.where(edges < 0, low, 1.0 - high)
+    return np.where(edges[:-1] >= 0.0, high[:-1] - high[1:], np.diff(below))
 
 
 def gaussian(moved: Array, scale: float) -> tuple[Array, Array]:

@@ -97,9 +97,14 @@ def kind_of(of: Any) -> Kind:
         return Unweighted(of)
     if isinstance(of, Candidates) and isinstance(of.of, BetaDivergence) and of.publish != "picks":
         return Unweighted(of)
+    instead = {
+        Gibbs: "Gibbs() with its usual rule, gdp",
+        Candidates: "Candidates() of a β-divergence, one estimate published",
+    }
     raise WrongCall(
         "Measured(of=…) takes NoisyGradient(), Gibbs(), Candidates() or BetaDivergence(), the last two by the β-divergence, "
-        f"but {type(of).__name__} came, or one that publishes all its picks. Without Measured it keeps the columns' declared coordinates."
+        f"but {type(of).__name__} came with other settings, or publishes all its picks. Use "
+        f"{instead.get(type(of), 'NoisyGradient()')}, or leave out Measured: then it keeps the columns' declared coordinates."
     )
 
 
@@ -109,11 +114,11 @@ class Weighted(Kind):
     pure = False
 
     def columns(self, model: Any, categories: Categories) -> MomentColumns:
-        loss = getattr(model, "fit_loss", None)
+        loss = getattr(model, "measured_loss", None)
         if not isinstance(loss, FitLoss):
             raise UnsupportedBudget(
                 f"{type(model).__name__} has no loss of one predictor, convex, smooth and of bounded slope, that could be put "
-                "into measured coordinates. Use Logistic, LogCoshRegression, Quantile, HuberisedHinge or CountRegression."
+                "into measured coordinates. Use Logistic, LogCoshRegression, HuberRegression, Quantile, HuberisedHinge or CountRegression."
             )
         return MomentColumns(layout_of(model, categories), loss.unit == "measured")
 
@@ -121,10 +126,10 @@ class Weighted(Kind):
         return gdp_mu(budget)
 
     def share(self, model: Any) -> float:
-        return constant.SHARES[model.fit_loss.unit][0]
+        return constant.SHARES[model.measured_loss.unit][0]
 
     def row_bound(self, model: Any, columns: MomentColumns, n: int, total: float, share: float) -> float:
-        setting = Setting(columns.layout, model.fit_loss, n, 1, intervals=False)
+        setting = Setting(columns.layout, model.measured_loss, n, 1, intervals=False)
         return row_bound(setting, total * math.sqrt(1.0 - share), measured=share > 0.0) * (1.0 + 1e-12)
 
     def prior_deviation(self, model: Any, row: float) -> float:
@@ -135,7 +140,7 @@ class Weighted(Kind):
     ) -> MeasuredModel:
         layout, variance = columns.layout, 1.0 if measured else constant.LEAST_SPREAD
         prior = Gaussian(scale=deviation)
-        return MeasuredModel(model.fit_loss, layout.columns, layout.intercept, row, prior, variance)
+        return MeasuredModel(model.measured_loss, layout.columns, layout.intercept, row, prior, variance)
 
     def left(self, budget: Promise, ratios: Sequence[float]) -> Promise:
         left = gdp_mu(budget) ** 2 - sum(ratio**2 for ratio in ratios)

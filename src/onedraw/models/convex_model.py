@@ -79,6 +79,11 @@ class ConvexModel(RowModel):
         return None
 
     @property
+    def measured_loss(self) -> FitLoss | ClassLoss | None:
+        """The loss of a posterior mechanism in measured coordinates, which asks for no more than that."""
+        return self.fit_loss
+
+    @property
     def response_scale(self) -> float:
         """What brings responses that are numbers into [−1, 1] for a fit; 1 for labels and counts."""
         return 1.0

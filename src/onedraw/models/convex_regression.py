@@ -121,6 +121,15 @@ class HuberRegression(LinearModel):
         return HuberLoss(self.threshold)
 
     @property
+    def measured_loss(self) -> FitLoss:
+        """Responses in units of the declared threshold: nothing of them is measured."""
+        return FitLoss(HuberLoss(1.0), "two-sided", 1.0, 1.0, "labels")
+
+    @property
+    def response_scale(self) -> float:
+        return self.threshold
+
+    @property
     def response(self) -> Clamped:
         return _clamped_response(self, self.response_bound, margin=self.threshold)
 

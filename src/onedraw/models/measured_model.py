@@ -150,7 +150,7 @@ class MeasuredProblem:
         change = self.layout.encoded_coefficients(where.mean, where.root, where.stretch)
         result = np.array(draws, dtype=np.float64)
         result[:, :width] = draws[:, :width] @ change.T
-        if self.measuring.response:
+        if self.weighted:  # responses were divided by these
             result[:, :width] *= where.unit * self.response_scale
             if self.layout.intercept:
                 result[:, width - 1] += where.centre * self.response_scale

@@ -57,7 +57,11 @@ class Directions:
             seen = min(1.0, numbers["moment_radius"] ** 2 / (d * spread + response))
             raised = np.maximum(seen * variance, how.floor)
             stretch = how.stretch(layout, float(count @ (seen * variance / raised))) if numbers["row_bound"] else 1.0
-        units = _units(problem, seen, float(count @ (1.0 / raised)), effect, noise) if how.response else ((1.0, 1.0),)
+        units = (
+            _units(problem, seen, float(count @ (1.0 / raised)), effect, noise)
+            if how.response
+            else ((1.0, problem.response_scale),)
+        )
         variance, count = np.append(variance, 1.0), np.append(count, float(layout.intercept))
         stretched = stretch**2 / np.append(raised, 1.0)
         row = numbers["row_bound"]

@@ -245,13 +245,12 @@ class Regression:
     def _measured(self) -> list[Variant]:
         """The columns' moments first, unless a prior was declared, which is about columns as they are: noisy gradients and
         Gibbs posteriors of the fit's loss, and what selects or draws by a β-divergence."""
-        if self.fit is None or self.outputs > 1 or self.prior_scale is not None:
+        huber = self.kind in ("huber", "linear") and self.fit is None
+        model = self._huber("", self._threshold)[0].model if huber else None if self.fit is None else self.fit.model
+        if model is None or self.outputs > 1 or self.prior_scale is not None:
             return []
         sizes = {} if self.kind in RESIDUALS else self._sizes  # numbers are measured in units of their residuals
-        inner = [
-            Variant("noisy-gradient", self.fit.model, NoisyGradient(**sizes)),
-            Variant("gdp", self.fit.model, Gibbs("gdp")),
-        ]
+        inner = [Variant("noisy-gradient", model, NoisyGradient(**sizes)), Variant("gdp", model, Gibbs("gdp"))]
         others = self._logistic() if self.kind == "logistic" else self._gaussian() if self.kind == "linear" else []
         inner += [one for one in others if one.name in ("candidates", "beta-divergence")]
         return [
