@@ -313,3 +313,10 @@ def test_the_expected_error_in_measured_coordinates_is_that_of_a_simulation(ques
     sizes = {"effect": question.expected_effect, "noise": question.unit}
     seen = simulated_error(plan, data_sets=40, generator=np.random.default_rng(3), **sizes)
     assert expected_error(plan, **sizes).private == pytest.approx(seen.private, rel=0.25)
+
+
+def test_a_huber_regression_is_drawn_in_measured_coordinates_with_the_error_it_is_expected_to_have():
+    found = choose(Regression("huber", 3, bounds=(0, 1), threshold=1.345), BUDGET, n=3000)
+    assert found.eligible[0].name == "noisy-gradient measured"
+    simulated = simulated_error(found.best, data_sets=12, generator=np.random.default_rng(4), effect=1.0, noise=1.0)
+    assert found.eligible[0].expected.private == pytest.approx(simulated.private, rel=0.35)

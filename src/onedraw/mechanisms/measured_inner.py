@@ -97,7 +97,7 @@ def kind_of(of: Any) -> Kind:
         return Unweighted(of)
     if isinstance(of, Candidates) and isinstance(of.of, BetaDivergence) and of.publish != "picks":
         return Unweighted(of)
-    instead = {
+    instead: dict[Any, str] = {
         Gibbs: "Gibbs() with its usual rule, gdp",
         Candidates: "Candidates() of a β-divergence, one estimate published",
     }
