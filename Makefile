@@ -10,7 +10,7 @@ UV     := uv==0.13.7
 .PHONY: help setup demo test test-all lint format lock bench docs docs-serve reference postgresql chromium java clean
 
 help:
-	@echo "make demo      a private regression of a real data set: plan, release, verify, audit, report"
+	@echo "make demo      a private mean by group and a regression of a real data set: plan, release, verify, audit, report"
 	@echo "make test      lint, type-check and test (under 15 minutes on two cores)"
 	@echo "make test-all  the same with the longer checks"
 	@echo "make docs      build the documentation site into build/docs/site (make docs-serve shows it on port 8000)"

@@ -13,7 +13,7 @@ TARGETS = {
     "visits": "{kind: count, cap: 12, missing: 0}",
     "cost": "{kind: number, lower: 0, upper: 20000, missing: 5000}",
 }
-TRUTH = {"age": 60.0, "ward=b": 1600.0, "ward=c": -1000.0, "smoker": 2000.0, "intercept": 1000.0}
+TRUTH = {"age": 60.0, "ward=b": 1600.0, "ward=c": -1000.0, "smoker=yes": 2000.0, "intercept": 1000.0}
 """Of the mean cost, in the units of the columns."""
 
 

@@ -23,6 +23,12 @@ def test_the_demonstration_plans_releases_verifies_audits_and_reports(run, tmp_p
     assert "(ε = 1, δ = 1e-06)" in document["sentence"] or "ε = 0.9" in document["sentence"]
     assert [row["name"] for row in document["estimates"]] == ["radius", "texture", "concave_points", "intercept"]
     assert len(document["predictions"]) == 2
+    means = {row["name"]: row for row in document["means"]}
+    for name, mean in (("benign", 12.15), ("malignant", 17.46)):  # of the whole file, in public
+        row = means[f"diagnosis={name}: mean"]
+        assert row["low"] < row["estimate"] < row["high"] < row["low"] + 6
+        assert abs(row["estimate"] - mean) < 2 * (row["high"] - row["low"])
+    assert run("verify", document["means_release"])[0] == 0
     assert 0 < document["epsilon_left"] < 3
     page = Path(document["report"]).read_text()
     assert "An attack on the mechanism" in page or "attack" in page
@@ -56,7 +62,7 @@ def test_it_takes_under_a_minute_the_first_time_and_a_quarter_afterwards(tmp_pat
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert result.returncode == 0, result.stderr
-        assert "Report: " in result.stdout
+        assert "Reports: " in result.stdout
         assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < limit
 
 

@@ -44,12 +44,14 @@ def test_the_quickstart_after_its_first_block(tmp_path, monkeypatch):
     printed = paste(others, tmp_path)
     assert "(ε = 1, δ = 1e-06)-differentially private" in printed
     assert "Authentic" in printed
-    assert "class,P(benign),P(malignant)" in printed
+    assert "class,P(no),P(yes)" in printed
+    assert printed.count("95 % interval") == 2  # of the shares and of the regression
+    assert "No interval" not in printed
     report = (tmp_path / "my-first-release" / "report.html").read_text(encoding="utf-8")
-    assert "diagnosis" in report
+    assert "stroke" in report
     monkeypatch.chdir(tmp_path / "my-first-release")
     assert run_page(ROOT / "docs" / "quickstart.md") == 1
-    assert len(od.Ledger.open("books.db").events("tumours-2026")) == 5  # opened; twice reserved and settled
+    assert len(od.Ledger.open("books.db").events("clinic-2026")) == 7  # opened; three times reserved and settled
 
 
 @pytest.mark.slow

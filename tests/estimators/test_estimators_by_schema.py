@@ -24,7 +24,7 @@ TARGETS = {
     "cost": {"kind": "number", "lower": 0, "upper": 12000, "missing": 5000},
     "visits": {"kind": "count", "cap": 6, "missing": 0},
 }
-TRUTH = {"age": 30.0, "ward=b": 800.0, "ward=c": -500.0, "smoker": 600.0, "intercept": 3500.0}
+TRUTH = {"age": 30.0, "ward=b": 800.0, "ward=c": -500.0, "smoker=yes": 600.0, "intercept": 3500.0}
 
 
 def schema(target):
@@ -194,7 +194,7 @@ def test_a_loaded_release_predicts_sums_up_plots_and_reports(line, patients, tmp
     assert line.report(tmp_path / "again.html").exists()
     mpl.use("Agg")
     axes = release.plot()
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["smoker", "ward=c", "ward=b", "age"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["smoker=yes", "ward=c", "ward=b", "age"]
     assert "across the declared range" in axes.get_xlabel()
     assert line.plot(ax=axes) is axes
     mpl.pyplot.close(axes.figure)

@@ -195,7 +195,7 @@ TABLE = {
     "ill": ["ill", "well", "who knows"],
     "dose": [0.5, -3, 0.25],
 }
-NAMES = ("age", "sex=m", "sex=x", "smoker", "visits", "dose")
+NAMES = ("age", "sex=m", "sex=x", "smoker=yes", "visits", "dose")
 
 
 def test_records_of_a_schema_become_named_features():

@@ -1,6 +1,7 @@
-"""`onedraw demo`: a logistic regression of a real medical data set, end to end, with nothing to prepare.
+"""`onedraw demo`: a mean by group and a logistic regression of a real medical data set, end to end, with nothing to prepare.
 
-scikit-learn's bundled breast-cancer data play the private file: plan, release at ε = 1, verify, audit, report.
+scikit-learn's bundled breast-cancer data play the private file. Of 569 records a mean has an interval at ε = 0.5, a regression at
+ε = 1 has none yet, and both say so: plan, release, verify, audit, report.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ COLUMNS = {"radius": "mean radius", "texture": "mean texture", "concave_points":
 
 TARGET, MODEL = "diagnosis", "logistic"
 EPSILON, DELTA = 1.0, 1e-6
+AVERAGED, AVERAGE_EPSILON = "radius", 0.5
 BOOKS = (3.0, 1e-5)
 
 NEW = "radius,texture,concave_points\n11,15,0.02\n20,26,0.12\n"
@@ -46,7 +48,7 @@ def demo(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """A private regression of a real medical data set: plan, release, verify, audit, report."""
+    """A private mean by group and a regression of a real medical data set: plan, release, verify, audit, report."""
     from onedraw.data import Schema, read
     from onedraw.ledger import Ledger
     from onedraw.privacy import ApproxDP
@@ -59,6 +61,7 @@ def demo(
     schema, budget = Schema.load(place / "schema.yaml"), ApproxDP(EPSILON, DELTA)
     ledger = Ledger.open(place / "books.db", create=True)
     ledger.init(str(schema.dataset), ApproxDP(*BOOKS), note="demonstration")
+    means, means_table = averages(schema, ledger, place)
     records = read(place / "patients.csv", schema, target=TARGET)
     with waiting("planning, from public numbers"):
         from onedraw.planning.asking import ask
@@ -77,7 +80,8 @@ def demo(
     )  # fmt: skip
     left = ledger.remaining(str(schema.dataset))
     document = {
-        "folder": str(place), "plan": plan_rows(planned), "why": planned.choices.why, "sentence": result.certificate.sentence,
+        "folder": str(place), "means": coefficients(means, means_table), "means_release": str(place / "means.json"),
+        "means_report": str(place / "means.html"), "plan": plan_rows(planned), "why": planned.choices.why, "sentence": result.certificate.sentence,
         "may_publish": result.certificate.may_publish("release.json and report.html"),
         "estimates": coefficients(result, table), "why_no_interval": reason, "verified": verified.answer,
         "audit": audit.to_dict(), "predictions": predicted(place), "right": share_right(place),
@@ -122,6 +126,24 @@ def write_patients(path: Path) -> None:
         for label, values in zip(data.target, data.data[:, chosen], strict=True)
     ]
     path.write_text("\n".join([",".join([TARGET, *COLUMNS]), *rows]) + "\n", encoding="utf-8")
+
+
+def averages(schema: Any, ledger: Any, place: Path) -> tuple[Any, Any]:
+    """The mean radius of benign and of malignant tumours, with an interval each, as a release of its own."""
+    from onedraw.data import read
+    from onedraw.planning.asking import ask
+    from onedraw.privacy import ApproxDP
+    from onedraw.release import release
+    from onedraw.report import write_report
+
+    from .publishing import intervals
+
+    asked, records = ask(schema, AVERAGED, "mean", by=(TARGET,)), read(place / "patients.csv", schema, target=AVERAGED)
+    planned = asked.planned(ApproxDP(AVERAGE_EPSILON, DELTA), n=records.n)
+    result = release(planned.choices.best, records, ledger=ledger, label=asked.label, out=place / "means.json")
+    table, reason = intervals(result, planned)
+    write_report(result, place / "means.html", ledger=ledger, interval=table or reason or None)
+    return result, table
 
 
 def plan_rows(planned: Planned) -> list[dict[str, Any]]:
@@ -171,23 +193,25 @@ def _predictions(place: Path, source: Path) -> Any:
 
 
 def show(document: dict[str, Any], place: Path) -> None:
-    show_lines("1  Plan: how good would it be? (No record has been read.)")
+    show_estimates(f"1  Release: mean {AVERAGED} by {TARGET}, ε = {AVERAGE_EPSILON:g}", document["means"])
+    show_lines("", "2  Plan a regression: how good would it be? (For this no record is read.)")
     for row in document["plan"]:
         show_designs(row)
     show_lines("")
-    show_estimates(f"2  Release: log-odds of {TARGET} = malignant", document["estimates"])
+    show_estimates(f"3  Release: log-odds of {TARGET} = malignant", document["estimates"])
     show_lines(document["sentence"], document["may_publish"])
     if document["why_no_interval"]:
         show_lines(f"No interval: {document['why_no_interval'].rstrip('.')}.")
     audit = document["audit"]
     show_lines(
-        "", f"3  Verify: {document['verified']}; the promise follows from the certificate's numbers, and the ledger holds it.",
-        "", f"4  Audit: {'passed' if audit['passed'] else 'BROKEN'}; the strongest attack we know shows ε = {figure_of(audit['exact_epsilon'])}; "
+        "", f"4  Verify: {document['verified']}; the promise follows from the certificate's numbers, and the ledger holds it.",
+        "", f"5  Audit: {'passed' if audit['passed'] else 'BROKEN'}; the strongest attack we know shows ε = {figure_of(audit['exact_epsilon'])}; "
         f"promised is at most {number(audit['promised_epsilon'])}.",
-        "", "5  Predict two new patients:",
+        "", "6  Predict two new patients:",
         *(f"   {row['class']}, with probability {max(value for name, value in row.items() if name != 'class'):.0%}" for row in document["predictions"]),
         f"   (In the file the published model is right for {document['right']:.0%}; never printed in real use.)",
-        "", f"Report: {document['report']}",
+        "", f"Reports: {document['means_report']}",
+        f"         {document['report']}",
         f"Everything is in {place}: the schema, the ledger, the certificate. Try:",
         f"  onedraw ledger show {place / 'books.db'}",
         f"  onedraw verify {place / 'release.json'} --ledger {place / 'books.db'}",

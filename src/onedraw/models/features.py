@@ -253,14 +253,15 @@ def check_rows(X: Any, features: Features) -> None:
 def schema_features(schema: Any, target: str | None) -> dict[str, Any]:
     """What a schema says about the features: ``Logistic(**schema_features(schema, "ill"), prior=…)``.
 
-    All declared columns but the target, in order: a number or count as it is, a binary column as 0 and 1, a
-    category as one column of 0 and 1 for each level but the first. The box is the schema's own.
+    All declared columns but the target, in order: a number or count as it is, a category or a binary column as one column of 0
+    and 1 for each level but the first, called ``sex=male``: who is compared with the first. The box is the schema's own.
     """
     names, lower, upper = [], [], []
     for name, column in schema.columns.items():
         if name == target:
             continue
-        labels = [f"{name}={label}" for label in column.labels[1:]] if column.kind == "category" else [name]
+        named = column.kind in ("category", "binary")
+        labels = [f"{name}={label}" for label in column.labels[1:]] if named else [name]
         low, high = column_range(column)
         names += labels
         lower += [low] * len(labels)
