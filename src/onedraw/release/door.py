@@ -292,10 +292,12 @@ def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataS
 
 def engine_of(data: Records) -> EngineStatement | None:
     """Public: who added up, in how many parts by n and cores, and a digest of the arithmetic on public numbers."""
-    from onedraw.models.exact_sums import arithmetic_digest
-
     known = data.engine.described(data)
-    return None if known is None else EngineStatement(**known, digest=arithmetic_digest())
+    if known is None:
+        return None
+    from onedraw.models.exact_sums import arithmetic_digest  # loads JAX, which a count on one machine does without
+
+    return EngineStatement(**known, digest=arithmetic_digest())
 
 
 def measure_of(data: Any) -> MeasureStatement | None:
