@@ -49,7 +49,7 @@ def test_a_duration_that_can_be_negative_is_refused():
 
 
 def test_the_wrong_kind_of_column_is_refused_and_the_right_question_offered():
-    with pytest.raises(errors.InvalidSchema, match="Ask for its mean or sum or variance"):
+    with pytest.raises(errors.InvalidSchema, match="18,30, or ask for its mean or sum or variance"):
         model_for(SCHEMA, "age", question="proportion", n=10, budget=BUDGET)
 
 
