@@ -58,11 +58,11 @@ java:
 # Spark's tests come last and alone: they share one cluster, which takes both cores.
 test: setup lint postgresql chromium java
 	$(BIN)/python -m pytest -n 2 -m "not slow and not spark"
-	$(BIN)/python -m pytest -m "spark and not slow"
+	$(BIN)/python -m pytest -m "not slow" tests/spark
 
 test-all: setup lint postgresql chromium java
 	$(BIN)/python -m pytest -n 2 -m "not spark"
-	$(BIN)/python -m pytest -m spark
+	$(BIN)/python -m pytest tests/spark
 
 bench: setup
 	$(BIN)/python benchmarks/parquet_release.py

@@ -68,7 +68,9 @@ def test_a_fit_that_reads_the_table_at_every_pass_never_sees_what_is_written_mea
         return sound(self, wanted, rows)
 
     monkeypatch.setattr(database_tables.PostgreSQLTable, "parts", while_somebody_writes)
-    monkeypatch.setenv("ONEDRAW_SCRATCH", str(hospital / "no such folder"))  # nowhere to keep encoded records between passes
+    monkeypatch.setenv(
+        "ONEDRAW_SCRATCH", str(hospital / "no such folder")
+    )  # nowhere to keep encoded records between passes
     plan = od.plan(schema, "ill", model="logistic", epsilon=5, delta=1e-6, n=300).plan
     released = [
         od.release(plan, replace(od.read(source, schema, target="ill"), memory=0), random_state=7)

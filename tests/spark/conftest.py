@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +86,11 @@ def _started(folder: Path) -> Any:
     try:
         with (folder / "driver.log").open("wb") as log:
             os.dup2(log.fileno(), 2)
-        return builder.getOrCreate()
+        with (
+            warnings.catch_warnings()
+        ):  # Java is started by a fork, of which JAX, if it is loaded, warns; the child becomes Java at once
+            warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+            return builder.getOrCreate()
     finally:
         os.dup2(kept, 2)
         os.close(kept)
