@@ -4,7 +4,8 @@ Figures are computed from the nearest table that n records can have: no count be
 removes most of the noise of cells that hold hardly anybody, and the little bias it brings is part of what follows. Standard
 errors and intervals come from a parametric bootstrap: tables of n records are drawn from the released shares, get fresh noise of
 the law that was used, and are cut in the same way; how far a figure of theirs is from that of the shares is sampling and
-privacy noise together. The seed is public.
+privacy noise together. The seed is public. Shares of records, such as accuracy, are linear in the counts: they are read off the noisy
+table as it is, its sum put right, so that nothing is cut and nothing is biased.
 
 Of a regressor the sampling error of a mean of numbers in [0, 1] is at most √(m(1 − m)/n), whatever their law: this is used, so
 those intervals are on the safe side.
@@ -94,26 +95,36 @@ def scores_of(release: Release | Certificate, level: float = 0.95) -> Scores:
 
 def _of_classes(noisy: Array, plan: Plan, level: float) -> Scores:
     model: ClassifierScores = plan.model
-    tables = _simulated(noisy, plan).reshape(-1, len(model.classes), model.columns)
+    shape = (-1, len(model.classes), model.columns)
+    uncut, tables = (part.reshape(shape) for part in _simulated(noisy, plan))
     confusion = _confusion(tables, model)
-    accuracy = np.trace(confusion, axis1=1, axis2=2) / plan.n
-    figures, roc, calibration = {"accuracy": _figure(accuracy, level)}, None, None
+    figures, roc, calibration = {"accuracy": _share(_correct(model), uncut, tables[0], level)}, None, None
     if model.edges:
         rates = _rates(tables)
         figures["AUC"] = _figure(_area(tables), level, slack=_slack(tables[0]))
-        figures[f"share of {model.classes[1]}"] = _figure(tables[:, 1].sum(axis=1) / plan.n, level)
+        figures[f"share of {model.classes[1]}"] = _share(np.array([[0.0], [1.0]]), uncut, tables[0], level)
         roc = Curve(rates[0][0], *_band(rates[1], level))
         calibration = _calibration(tables, model, level)
     cells = np.abs(confusion[1:] - confusion[0]).reshape(-1)
     return Scores(level, figures, model.classes, confusion[0], float(np.quantile(cells, level)), roc, calibration)
 
 
-def _simulated(noisy: Array, plan: Plan) -> Array:
-    """(tables, cells): first the released one, then tables of as many records drawn from its shares, with noise; all cut."""
+def _simulated(noisy: Array, plan: Plan) -> tuple[Array, Array]:
+    """(tables, cells): first the released one, then tables of as many records drawn from its shares, with noise; as they are, and cut."""
     generator = np.random.default_rng(PUBLIC_SEED)
     released = possible(noisy[None], plan.n)
     drawn = generator.multinomial(plan.n, released[0] / released[0].sum(), size=SIMULATIONS)
-    return np.concatenate([released, possible(drawn + _noise(plan, drawn.shape, generator), plan.n)])
+    uncut = np.concatenate([noisy[None], drawn + _noise(plan, drawn.shape, generator)])
+    return uncut, possible(uncut, plan.n)
+
+
+def _share(chosen: Array, uncut: Array, shares: Array, level: float) -> Figure:
+    """The share of records in the chosen cells, all cells moved alike until the table sums to n: without bias, and of all such
+    figures the one with the least noise. The simulated ones err about that of the shares they were drawn from."""
+    n, chosen = shares.sum(), np.broadcast_to(chosen, shares.shape)
+    surplus = uncut.sum(axis=(1, 2)) - n
+    found = ((uncut * chosen).sum(axis=(1, 2)) - chosen.mean() * surplus) / n
+    return _figure(found, level, about=float((shares * chosen).sum() / n))
 
 
 def possible(tables: Array, n: int) -> Array:
@@ -138,6 +149,15 @@ def _confusion(tables: Array, model: ClassifierScores) -> Array:
         return tables
     half = sum(edge < 0.5 for edge in model.edges) + (0.5 in model.edges)
     return np.stack([tables[:, :, :half].sum(axis=2), tables[:, :, half:].sum(axis=2)], axis=2)
+
+
+def _correct(model: ClassifierScores) -> Array:
+    """(true, column): 1 where the prediction is the true class."""
+    classes = len(model.classes)
+    if not model.edges:
+        return np.eye(classes)
+    predicted = _confusion(np.eye(model.columns)[:, None], model)[:, 0]  # of each column, the class it stands for
+    return np.asarray(predicted.T)
 
 
 def _area(tables: Array) -> Array:
@@ -222,9 +242,12 @@ def _of_numbers(noisy: Array, plan: Plan, level: float) -> Scores:
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _figure(values: Array, level: float, *, slack: tuple[float, float] = (0.0, 0.0)) -> Figure:
-    """From (released, simulated …): the released value less the quantiles of the errors, inside [0, 1]."""
-    errors = values[1:] - values[0]
+def _figure(
+    values: Array, level: float, *, about: float | None = None, slack: tuple[float, float] = (0.0, 0.0)
+) -> Figure:
+    """From (released, simulated …): the released value less the quantiles of the errors, inside [0, 1]. The simulated values err about
+    that of the shares they were drawn from, the released one unless another is given."""
+    errors = values[1:] - (values[0] if about is None else about)
     low, high = np.quantile(errors, [0.5 - level / 2.0, 0.5 + level / 2.0])
     value, *ends = np.clip([values[0], values[0] - high - slack[0], values[0] - low + slack[1]], 0.0, 1.0)
     return Figure(float(value), float(np.std(errors)), float(ends[0]), float(ends[1]))
