@@ -30,6 +30,7 @@ from onedraw.estimators import evaluating, fitting
 from onedraw.models import Columns
 from onedraw.models.reading import batches, row_batches
 from onedraw.models.scores import Judged
+from onedraw.models.tables import Grouped
 
 N = 6
 
@@ -252,6 +253,8 @@ def encoded(estimator, *data):
         with pytest.raises(Read) as caught:
             estimator.fit(*data)
     model, records = caught.value.args
+    if isinstance(records, Grouped):
+        return np.column_stack([np.concatenate(list(batches(part))) for part in (records.values, *records.codes)])
     if isinstance(records, Judged):
         return np.asarray(records.read())
     if isinstance(model, Columns):
@@ -365,6 +368,42 @@ def test_a_record_moves_only_itself_in_every_table_of_a_covariance():
     wrong, count = wrong_pairs(OF_TABLES, as_columns(TABLES), lambda table: (table,))
     assert wrong == []
     assert count >= 300
+
+
+GROUPED = {
+    "mean": od.DPMean(**ONE, bounds=(-4, 4), by={"v": [0, 1, "unknown"]}),
+    "cross table": od.DPCount(**ONE, levels=OTHER, by={"v": ["0", "1"]}),
+}
+OF_GROUPS = {  # the odd cell among the values, its group a plain one
+    "mean": od.DPMean(**ONE, bounds=(-4, 4), by={"a": OTHER}),
+    "cross table": od.DPCount(**ONE, levels=[0, 1], by={"a": OTHER}),
+}
+FRAMES = {name: TABLES[name] for name in ("pandas", "pandas Arrow", "Polars", "Arrow", "Arrow dictionary")}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_a_record_moves_only_itself_whatever_groups_are_held_in(name):
+    wrong, count = wrong_pairs(
+        {name: GROUPED[name]}, as_columns(SOME), lambda table: (table,), plains=("whole", "truth")
+    )
+    assert wrong == []
+    assert count >= 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GROUPED)
+def test_a_record_moves_only_itself_in_every_table_of_groups(name):
+    of_groups = wrong_pairs({name: GROUPED[name]}, as_columns(TABLES), lambda table: (table,))
+    of_values = wrong_pairs({name: OF_GROUPS[name]}, as_columns(FRAMES), lambda table: (table,))
+    assert [wrong for wrong, _ in (of_groups, of_values)] == [[], []]
+    assert min(count for _, count in (of_groups, of_values)) >= 300
+
+
+def test_a_row_that_is_an_array_is_a_row_of_groups_too():
+    rows = [[0.5, 1], [1.0, 0]]
+    both = [encoded(GROUPED["mean"], [make(row) for row in rows * 3]) for make in (list, np.array)]
+    assert np.array_equal(*both)
+    assert np.array_equal(both[0][:2], [[0.5, 1], [1.0, 0]])
 
 
 class Evaluated:

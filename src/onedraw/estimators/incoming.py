@@ -21,7 +21,7 @@ from sklearn.utils.validation import validate_data
 from onedraw.data import Measure
 from onedraw.data.columns import columns_in, library_of, plain_array
 from onedraw.errors import InvalidModel
-from onedraw.models.reading import batches, is_rows, refuse_sparse
+from onedraw.models.reading import batches, cells_of_row, is_rows, refuse_sparse
 from onedraw.models.responses import Codes
 
 LARGEST = np.finfo(np.float64).max
@@ -83,12 +83,8 @@ def grouped_columns(estimator: Any, X: Any, by: dict[str, tuple[Any, ...]]) -> t
     validate_data(estimator, np.empty((0, width)) if is_rows(X) else X, skip_check_array=True)
     columns = columns_in(X)
     if columns is None:
-        cells = (
-            X
-            if not is_rows(X)
-            else [row if isinstance(row, list | tuple) and len(row) == width else [None] * width for row in X]
-        )
-        columns = [X[:, place] if not is_rows(X) else [row[place] for row in cells] for place in range(width)]
+        rows = [cells_of_row(row, width) for row in X] if is_rows(X) else None
+        columns = [X[:, place] if rows is None else [row[place] for row in rows] for place in range(width)]
     names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
     order = list(range(width))
     if names:

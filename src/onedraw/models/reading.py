@@ -105,7 +105,7 @@ def column_chunks(data: Any, *, dim: int) -> list[Iterator[Chunk]]:
     """Each column of plain data on its own, cell by cell: for a comparison with what is declared, not for a model."""
     columns = [data] if len(getattr(data, "shape", ())) == 1 or (dim == 1 and is_rows(data)) else columns_in(data)
     if columns is None and is_rows(data):
-        rows = [_cells_of_row(row, dim) for row in data]
+        rows = [cells_of_row(row, dim) for row in data]
         columns = [[row[place] for row in rows] for place in range(dim)]
     if columns is None:
         columns = [np.asanyarray(data)[:, place] for place in range(dim)]
@@ -134,11 +134,12 @@ def _rows(rows: Any, dim: int) -> Batch:
     if isinstance(rows, np.ndarray) and not is_rows(rows):
         flat = chunk_in(rows.reshape(-1), Wanted.NUMBERS)
     else:
-        flat = chunk_in([cell for row in rows for cell in _cells_of_row(row, dim)], Wanted.NUMBERS)
+        flat = chunk_in([cell for row in rows for cell in cells_of_row(row, dim)], Wanted.NUMBERS)
     return _numbers(flat).reshape(-1, dim)
 
 
-def _cells_of_row(row: Any, dim: int) -> list[Any]:
+def cells_of_row(row: Any, dim: int) -> list[Any]:
+    """The cells of a list, tuple or array; of one of another length, or of anything else, as many missing ones."""
     kind = type(row)
     if issubclass(kind, np.ndarray) and row.ndim == 1 and row.dtype.kind not in "mMV":
         found = np.ma.filled(row.astype(object), None).tolist()
