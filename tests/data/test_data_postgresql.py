@@ -11,6 +11,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from source_cases import COLUMNS, encoded, schema_of
 
 import onedraw as od
 from onedraw.data import Schema, database_tables, read
@@ -19,24 +20,7 @@ from onedraw.errors import FileMismatch
 
 pytestmark = pytest.mark.postgresql
 
-COLUMNS = {
-    "number": {"kind": "number", "lower": -5, "upper": 5, "missing": 0.25},
-    "count": {"kind": "count", "cap": 3, "missing": 2},
-    "category": {"kind": "category", "levels": ["2", "1", "0.5", "word"], "missing": "word"},
-    "binary": {"kind": "binary", "missing": "no"},
-}
 SECRET = "s3cr3t"
-
-
-def schema_of(kind, name="v"):
-    return Schema.from_dict({"columns": {name: COLUMNS[kind]}})
-
-
-def encoded(source, schema, column="v", **options):
-    records = read(source, schema, **options)
-    result = np.concatenate([[], *records.values(column)]).tolist()
-    assert len(result) == records.n
-    return result
 
 
 def whole(records):

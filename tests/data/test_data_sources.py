@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from source_cases import COLUMNS, encoded, schema_of
 
 from onedraw.data import Schema, read, tables
 from onedraw.data import arrow_tables as arrow_adapter
@@ -22,25 +23,7 @@ from onedraw.errors import FileMismatch, InvalidSchema
 
 patient = settings(deadline=None, print_blob=True)  # timing is not what is tested here
 
-COLUMNS = {
-    "number": {"kind": "number", "lower": -5, "upper": 5, "missing": 0.25},
-    "count": {"kind": "count", "cap": 3, "missing": 2},
-    "category": {"kind": "category", "levels": ["2", "1", "0.5", "word"], "missing": "word"},
-    "binary": {"kind": "binary", "missing": "no"},
-}
 KINDS = list(COLUMNS)
-
-
-def schema_of(kind, name="v"):
-    return Schema.from_dict({"columns": {name: COLUMNS[kind]}})
-
-
-def encoded(source, schema, column="v", **options):
-    records = read(source, schema, **options)
-    arrays = list(records.values(column))
-    result = np.concatenate(arrays).tolist() if arrays else []
-    assert len(result) == records.n
-    return result
 
 
 def expected(cells, kind):

@@ -9,22 +9,22 @@ import typer
 
 from onedraw.places import shown_place
 
-from .flags import AsJson, Delta, Epsilon, TableName
+from .flags import AsJson, Books, Delta, Epsilon, HeldOut, HeldOutDataset, Seed, TableName
 from .publishing import check_places, command_to_resume, said_if_stopped, say_written
 from .show import show_json, show_lines, waiting
 
 
 def choose(
     release_files: Annotated[list[Path], typer.Argument(help="Two or more release files of one question, such as fits with different settings.")],
-    data: Annotated[str, typer.Argument(help="Held-out private records, the target among them: CSV, Parquet or Arrow; with --table, a database.")],
+    data: HeldOut,
     epsilon: Epsilon,
-    ledger: Annotated[str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")],
+    ledger: Books,
     out: Annotated[Path, typer.Option("--out", help="Where to write the choice; must not exist.")],
     table: TableName = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="The held-out dataset's name in the ledger.")] = None,
+    dataset: HeldOutDataset = None,
     delta: Delta = 0.0,
     largest_error: Annotated[float | None, typer.Option("--largest-error", help="Of numbers: errors beyond it count as it. A smaller one makes a sharper choice.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same.")] = None,
+    seed: Seed = None,
     resume: Annotated[str | None, typer.Option("--resume", help="Finish an interrupted choice: the ledger's entry that paid for it.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip

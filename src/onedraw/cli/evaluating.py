@@ -9,24 +9,24 @@ import typer
 
 from onedraw.places import shown_place
 
-from .flags import AsJson, Delta, Epsilon, TableName
+from .flags import AsJson, Books, Delta, Epsilon, HeldOut, HeldOutDataset, Seed, TableName
 from .publishing import check_places, command_to_resume, said_if_stopped, say_written
 from .show import show_json, show_lines, show_table, waiting
 
 
 def evaluate(
     release_file: Annotated[Path, typer.Argument(help="A release file of a regression or classification.")],
-    data: Annotated[str, typer.Argument(help="Held-out private records, the target among them: CSV, Parquet or Arrow; with --table, a database.")],
+    data: HeldOut,
     epsilon: Epsilon,
-    ledger: Annotated[str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")],
+    ledger: Books,
     out: Annotated[Path, typer.Option("--out", help="Where to write the evaluation; must not exist.")],
     table: TableName = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="The held-out dataset's name in the ledger.")] = None,
+    dataset: HeldOutDataset = None,
     delta: Delta = 0.0,
     bins: Annotated[int | None, typer.Option("--bins", help="Bins of the score of two classes; planned from n and ε by default.")] = None,
     largest_error: Annotated[float | None, typer.Option("--largest-error", help="Of numbers: errors beyond it count as it. A smaller one gives less noise.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same.")] = None,
+    seed: Seed = None,
     resume: Annotated[str | None, typer.Option("--resume", help="Finish an interrupted evaluation: the ledger's entry that paid for it.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip

@@ -14,6 +14,17 @@ SchemaFile = Annotated[
 TableName = Annotated[
     str | None, typer.Option("--table", help="Where the records are in a database: the table, or schema.table.")
 ]
+Books = Annotated[str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same.")
+]
+HeldOut = Annotated[
+    str,
+    typer.Argument(
+        help="Held-out private records, the target among them: CSV, Parquet or Arrow; with --table, a database."
+    ),
+]
+HeldOutDataset = Annotated[str | None, typer.Option("--dataset", help="The held-out dataset's name in the ledger.")]
 Target = Annotated[
     str | None, typer.Option("--target", help="The column the question is about; a covariance has none.")
 ]
