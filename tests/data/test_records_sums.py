@@ -182,6 +182,14 @@ def test_a_table_that_changes_between_passes_is_refused(tmp_path, monkeypatch, o
     assert np.array_equal(kept.sum(*asked), first)
 
 
+def test_a_private_file_that_cannot_be_read_back_whole_is_refused():
+    rows = replace(read(people(), SCHEMA, target="ill"), memory=0).read_as(ROWS)
+    file = rows.source._file
+    os.ftruncate(file.fileno(), os.fstat(file.fileno()).st_size - 8)
+    with pytest.raises(FileMismatch, match="read back whole"):
+        list(rows)
+
+
 def test_scratch_files_have_no_name_and_close_with_their_records(tmp_path, monkeypatch):
     monkeypatch.setenv("ONEDRAW_SCRATCH", str(tmp_path))
     rows = replace(read(people(), SCHEMA, target="ill"), memory=0).read_as(ROWS)

@@ -367,7 +367,13 @@ class Scratch:
         ]
         for (start, weight, rows), arrays in zip(self._blocks, cycle(places), strict=False):
             for array in arrays:
-                start += os.preadv(self._file.fileno(), [array.data.cast("B")], start)
+                read = os.preadv(self._file.fileno(), [array.data.cast("B")], start)
+                if read != array.nbytes:  # what stands in its place is another block's
+                    raise FileMismatch(
+                        "The private file of encoded records could not be read back whole. Try again, with ONEDRAW_SCRATCH naming a "
+                        "folder on a sound disk."
+                    )
+                start += read
             yield Block(arrays, weight, rows)
 
 

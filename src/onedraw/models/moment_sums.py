@@ -33,6 +33,11 @@ def gram_bits(squared_norm: float, records: int = BLOCK) -> int:
     return int(room // 2)
 
 
+def gram_steps(squared_norm: float) -> float:
+    """Steps to a unit of that lattice."""
+    return float(2.0 ** gram_bits(squared_norm))
+
+
 def gram(rows: Any, weight: Any, steps: Any) -> Any:
     """The lower triangle of Σ kkᵀ, k the rows cut towards zero onto multiples of 1/steps."""
     whole = jnp.trunc(rows * steps) * weight[:, None]

@@ -50,9 +50,9 @@ def published_mean(total: Sum, columns: MomentColumns, deviation: float, noise: 
 
 def published_moments(total: Sum, columns: MomentColumns, centre: Any, radius: float, deviation: float, noise: Noise) -> Array:  # fmt: skip
     """Σ x̄x̄ᵀ about the centre with its noise."""
-    from onedraw.models.moment_sums import SecondMoments, gram_bits
+    from onedraw.models.moment_sums import SecondMoments, gram_steps
 
-    steps = 2.0 ** gram_bits(radius**2)
+    steps = gram_steps(radius**2)
     sums = total(SecondMoments(columns.layout, columns.response), steps, centre, radius)
     return noise.triangle(sums, steps**2, deviation)
 
@@ -81,10 +81,10 @@ class Measure:
 
 def measure_all(total: Sum, problem: MomentsProblem, noise: Noise) -> dict[str, Array]:
     """Means and squares, then products and fourth moments of columns standardised by what was published of them."""
-    from onedraw.models.moment_sums import PowerSums, StandardMoments, gram_bits
+    from onedraw.models.moment_sums import PowerSums, StandardMoments, gram_steps
 
     columns, numbers = problem.columns, problem.numbers
-    steps = 2.0 ** gram_bits(1.0)
+    steps = gram_steps(1.0)
     each = np.concatenate([np.ones(columns.count), np.full(columns.numbers, 1.0 / SQUARE)])
     sums = noise.vector(total(PowerSums(columns.layout), steps), steps**2, numbers["sums_noise"], each) / problem.n
     found = {"mean": sums[: columns.count], "squares": sums[columns.count :]}
@@ -92,7 +92,7 @@ def measure_all(total: Sum, problem: MomentsProblem, noise: Noise) -> dict[str, 
     for power, stage in ((1, "moments"), (2, "fourth")):
         if numbers[f"{stage}_noise"]:
             radius = numbers[f"{stage}_radius"]
-            steps = 2.0 ** gram_bits(radius**2)
+            steps = gram_steps(radius**2)
             seconds = total(StandardMoments(columns.layout, power), steps, centre, 1.0 / np.sqrt(unit), radius)
             found[stage] = noise.triangle(seconds, steps**2, numbers[f"{stage}_noise"])
     return {name: values for name, values in found.items() if len(values)}
