@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import onedraw as od
+from onedraw.data.sums import Block, Blocks
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import NoisyGradient, PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, Softmax
+from onedraw.models.fit_minimum import Objective, minima, minimum
 from onedraw.samplers import fit_many
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
@@ -41,19 +43,54 @@ def test_many_fits_publish_what_single_ones_would(name: str, pure: bool) -> None
     assert found.mode.shape == (5, plan.stage_sizes["mode"])
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_fits_that_wait_for_each_other_publish_what_single_ones_would(name: str, monkeypatch) -> None:
-    """As on an accelerator, in gangs of three: the last is filled up. Batched products may differ in a sum's last lattice step."""
+@pytest.mark.parametrize(("name", "pure"), [("two classes", False), ("three", True)])
+def test_fits_that_wait_for_each_other_publish_what_single_ones_would(name: str, pure: bool, monkeypatch) -> None:
+    """In gangs of three, of which the last is filled up: every number, to its last bit."""
     model = MODELS[name]
-    plan = calibrate(PerturbedMode(intervals=True), model, od.ApproxDP(2.0, 1e-6), n=500)
+    plan = calibrate(PerturbedMode(intervals=True, pure=pure), model, od.ApproxDP(2.0, 1e-6), n=500)
     data = *simulated(5, 500, 2 + (name == "three")), [11, 12, 13, 14, 15]
+    monkeypatch.setattr(module, "GANG", 3)
+    together, alone = module._in_gangs(plan, *data), fit_many(plan, *data)
+    for index, one in enumerate(together):
+        for part, values in one.to_dict().items():
+            assert values == getattr(alone, part)[index].tolist()
+
+
+def test_fits_side_by_side_on_an_accelerator_publish_what_single_ones_would(monkeypatch) -> None:
+    """Their products are made together and may differ in a sum's last lattice step."""
+    plan = calibrate(PerturbedMode(intervals=True), MODELS["two classes"], od.ApproxDP(2.0, 1e-6), n=500)
+    data = *simulated(5, 500, 2), [11, 12, 13, 14, 15]
     alone = fit_many(plan, *data)
     monkeypatch.setattr(module, "accelerated", lambda: True)
-    monkeypatch.setattr(module, "GANG", 3)
     together = fit_many(plan, *data)
     for part in ("moments", "mode", "information"):
         assert getattr(together, part) == pytest.approx(getattr(alone, part), rel=1e-5, abs=1e-5)
     assert not np.allclose(together.mode[0], together.mode[1])
+
+
+@pytest.mark.parametrize("most_passes", [100, 3], ids=["Newton", "descent"])
+def test_minima_side_by_side_are_those_found_alone_and_take_as_many_passes(most_passes: int) -> None:
+    """Easy and hard ones together, which end at different steps; after three passes the gradient method takes over."""
+    rng = np.random.default_rng(8)
+    z, y = rng.normal(size=(6, 3, 64)), rng.choice([-1.0, 1.0], (6, 64))
+    records = [Blocks.holding(64, [Block((one, np.ones(64), side), np.ones(64), 64)]) for one, side in zip(z, y, strict=True)]  # fmt: skip
+    loss = calibrate(PerturbedMode(), MODELS["two classes"], od.PureDP(1.0), n=64)
+    loss = loss.mechanism.problem(loss).loss
+    objectives = [
+        Objective(
+            np.eye(3) * ridge, rng.normal(size=3) * 5.0, 2.0**10, 8.0, 1e-3, ridge, 64 * 16.0 + ridge, most_passes
+        )
+        for ridge in (0.5, 50.0, 2.0, 5.0, 500.0, 1.0)
+    ]
+
+    def sums(which, statistic, coarse, row_bound, thetas):
+        return np.stack([records[index].sum(statistic, coarse, row_bound, theta) for index, theta in zip(which, thetas, strict=True)])  # fmt: skip
+
+    together, passes = minima(sums, loss, objectives)
+    alone = [minimum(one, loss, objective) for one, objective in zip(records, objectives, strict=True)]
+    assert together.tolist() == [theta.tolist() for theta, _ in alone]
+    assert passes.tolist() == [count for _, count in alone]
+    assert len(set(passes.tolist())) > 1
 
 
 def test_a_fit_that_fails_in_a_gang_is_reported_and_holds_up_no_other(monkeypatch) -> None:

@@ -66,11 +66,11 @@ class NewtonSums(Compiled):
         return jnp.concatenate([high @ weight, low @ weight, curved])
 
     def split(self, total: Any, coarse: Any, size: int) -> tuple[Any, Any]:
-        """Gradient and Hessian of the sum, as floating-point numbers rounded once."""
-        gradient = total[:size] / LIMB + total[size : 2 * size] / LIMB_BELOW
+        """Gradient and Hessian of the sum, or of many, as floating-point numbers rounded once."""
+        gradient = total[..., :size] / LIMB + total[..., size : 2 * size] / LIMB_BELOW
         down, across = _triangle(size)
-        hessian = np.empty((size, size))
-        hessian[down, across] = hessian[across, down] = total[2 * size :] / coarse**2
+        hessian = np.empty((*total.shape[:-1], size, size))
+        hessian[..., down, across] = hessian[..., across, down] = total[..., 2 * size :] / coarse**2
         return gradient, hessian
 
 

@@ -7,6 +7,7 @@ diagonal and √2 times what is below it, whose length is the matrix's own.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,10 @@ def mixed_variances(generator: Any, noise: float, numbers: int, rounds: int, *, 
     return np.asarray(generator.gamma((numbers + 1.0) / 2.0, 2.0 * noise**2, rounds))
 
 
+@lru_cache(maxsize=32)
 def triangle_scale(size: int) -> Array:
     """Noise of a lower triangle beside that of the vector: √½ off the diagonal, where an entry stands for two."""
     rows, columns = np.tril_indices(size)
-    return np.where(rows == columns, 1.0, math.sqrt(0.5))
+    scale = np.where(rows == columns, 1.0, math.sqrt(0.5))
+    scale.flags.writeable = False
+    return scale

@@ -7,6 +7,7 @@ Statement and proof: mathematics-3 §2, "What runs".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -69,6 +70,8 @@ class Stages:
 
     target: FitTarget
     noise: Noise
+    minimum: Callable[..., tuple[Array, int]] | None = None
+    """How θ̂ is found: `models.fit_minimum` unless fits are simulated together, which look for theirs side by side."""
     passes: int = field(default=0, init=False)
 
     @property
@@ -109,8 +112,9 @@ class Stages:
 
     def _minimum(self, where: Coordinates, records: Any, tilt: Array) -> Array:
         """θ̂ with a certified gradient of at most the tolerance."""
-        from onedraw.models.fit_minimum import minimum
+        from onedraw.models import fit_minimum
 
+        minimum = self.minimum or fit_minimum.minimum
         found, passes = minimum(records, self.problem.loss, self._objective(where, tilt))
         self.passes += passes
         return found

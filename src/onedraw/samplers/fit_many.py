@@ -3,8 +3,8 @@
 Every data set runs the very program of a release (`fit.Stages`). On a processor as many run at a time as there are cores, because
 compiled code lets go of Python's lock; mapping them inside one compiled call (`jax.vmap`, `jax.lax.map`) was tried there: a
 fit's passes are bound by arithmetic, not by calls, and vmap's batched products were nine times slower at 8,000 records. On an
-accelerator it is the other way round: a pass over 1,000 records is all call, so the fits of a `_Gang` wait for each other and
-their next sums are one call.
+accelerator it is the other way round: a pass over 1,000 records is all call, so the fits of a `_Gang` wait for each other, their
+next sums are one call, and their minima are searched side by side (`fit_minimum.minima`), a step of all of them at a time.
 Not private: seeds are given, nothing is accounted for or certified, and records leave through `release` alone.
 
     published = fit_many(plan, X, y, seeds)        # X (m, n, columns), y (m, n): parts (m, …)
@@ -16,16 +16,17 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from onedraw.data.sums import BLOCK, Integers, check_room
+from onedraw.data.sums import Integers, block_rows, check_room, weights
 from onedraw.errors import WrongCall
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jnp
 from onedraw.models.exact_sums import Scaled
+from onedraw.models.fit_minimum import Objective, minima
 from onedraw.models.fit_published import PARTS, Published
 from onedraw.models.fit_target import FitTarget
 from onedraw.samplers.fit import Stages
@@ -49,7 +50,7 @@ def fit_many(plan: Any, X: Any, y: Any, seeds: Sequence[int]) -> Published:
             f"{fits} seeds, X {rows.shape} and y {responses.shape} came."
         )
 
-    together = _in_gangs if accelerated() and plan.n <= BLOCK else _on_cores
+    together = _in_gangs if accelerated() and plan.n <= block_rows(plan.n) else _on_cores
     found = together(plan, rows, responses, seeds)
     parts = {name: [getattr(one, name) for one in found] for name in PARTS}
     return Published(**{name: np.stack(values) for name, values in parts.items() if values[0] is not None})
@@ -82,19 +83,25 @@ def _in_gangs(plan: Any, rows: Any, responses: Any, seeds: Sequence[int]) -> lis
 
 
 def _gang(plan: Any, encoded: Sequence[Any], seeds: Sequence[int]) -> list[Published]:
-    problem = plan.target(encoded[0]).problem
-    X, y = (np.stack([getattr(one, name) for one in encoded]) for name in ("X", "y"))
+    problem, rows = plan.target(encoded[0]).problem, block_rows(plan.n)
+    X, y = (np.stack([_filled_up(getattr(one, name), rows) for one in encoded]) for name in ("X", "y"))
     gang = _Gang(plan.n, jnp.asarray(X), jnp.asarray(y / problem.response_scale))
 
     def fit(index: int) -> Published:
         try:
-            return _stages(FitTarget(problem, _Member(gang, index, 0)), seeds[index]).run()  # type: ignore[arg-type]
+            stages = _stages(FitTarget(problem, _Member(gang, index, 0)), seeds[index])  # type: ignore[arg-type]
+            return replace(stages, minimum=_Member.minimum).run()
         finally:
             gang.leave(index)
 
     with ThreadPoolExecutor(len(seeds)) as threads:  # all of them run, also where one failed: the others wait for each
         fits = [threads.submit(fit, index) for index in range(len(seeds))]
     return [one.result() for one in fits]
+
+
+def _filled_up(array: Any, rows: int) -> Any:
+    """As a block of records is (`data.sums`)."""
+    return np.concatenate([array, np.zeros((rows - len(array), *array.shape[1:]))])
 
 
 @dataclass(frozen=True)
@@ -115,14 +122,18 @@ class _Member:
 
     def sum(self, statistic: Any, *public: Any) -> Integers:
         check_room(self.n, statistic, *public)
-        answer: Integers = self.gang.ask(self.index, (self.level, statistic, False), public)
+        answer: Integers = self.gang.ask(self.index, ("sum", self.level, statistic), public)
         return answer
 
     def read_as(self, reading: Any, *public: Any) -> _Member:
         if isinstance(reading, Scaled):  # the gang's arrays are
             return self
-        self.gang.ask(self.index, (self.level, reading, True), public)
+        self.gang.ask(self.index, ("read", self.level, reading), public)
         return _Member(self.gang, self.index, self.level + 1)
+
+    def minimum(self, loss: Any, objective: Objective) -> tuple[Any, int]:
+        found: tuple[Any, int] = self.gang.ask(self.index, ("minimum", self.level, loss), objective)
+        return found
 
 
 class _Gang:
@@ -132,7 +143,7 @@ class _Gang:
         check_arithmetic()
         self.n, self.size = n, len(X)
         self._levels: list[Any] = [(X, y)]
-        self._weight = jnp.ones(n)
+        self._weight = jnp.asarray(weights(n, X.shape[1]))
         self._lock = threading.Lock()
         self._asked: dict[int, tuple[Any, Any]] = {}
         self._answers: dict[int, Any] = {}
@@ -170,15 +181,14 @@ class _Gang:
             self._calls[index].release()
 
     def _answered(self, question: Any, members: list[int], publics: list[Any]) -> dict[int, Any]:
-        """Always over all members, so that one compiled program serves: of those who did not ask, the answer is left out."""
-        level, what, rewritten = question
-        place = np.zeros(self.size, dtype=np.int64)
-        place[members] = np.arange(len(members))
-        public = [None if values[0] is None else np.stack(values)[place] for values in zip(*publics, strict=True)]
-        if not rewritten:
-            sums = np.asarray(_mapped(what, self._levels[level], self._weight, *public)).astype(np.int64)
-            return {index: sums[index] for index in members}
-        found = _mapped(what, self._levels[level], self._weight, *public)
+        asked, level, what = question
+        if asked == "minimum":
+            sums = partial(self._sums, level, np.asarray(members))
+            return dict(zip(members, zip(*minima(sums, what, publics), strict=True), strict=True))
+        public = [None if values[0] is None else np.stack(values) for values in zip(*publics, strict=True)]
+        found = self._of_all(level, members, what, *public)
+        if asked == "sum":
+            return dict(zip(members, np.asarray(found).astype(np.int64)[members], strict=True))
         if len(self._levels) == level + 1:
             self._levels.append(found)
         else:
@@ -186,14 +196,32 @@ class _Gang:
             self._levels[level + 1] = jax.tree.map(partial(_mixed, chosen), found, self._levels[level + 1])
         return dict.fromkeys(members)
 
+    def _sums(self, level: int, members: Any, which: Any, statistic: Any, coarse: Any, row_bound: Any, thetas: Any) -> Integers:  # fmt: skip
+        chosen = members[which]
+        check_room(self.n, statistic, coarse, row_bound, thetas)
+        public = (np.full(len(chosen), coarse), np.full(len(chosen), row_bound), thetas)
+        found: Integers = np.asarray(self._of_all(level, chosen, statistic, *public))[chosen].astype(np.int64)
+        return found
+
+    def _of_all(self, level: int, members: Any, what: Any, *public: Any) -> Any:
+        """Always over all members, so that one compiled program serves: of those who did not ask, the answer means nothing."""
+        place = np.zeros(self.size, dtype=np.int64)
+        place[members] = np.arange(len(members))
+        spread = (None if values is None else values[place] for values in public)
+        return _mapped(what, accelerated(), self._levels[level], self._weight, *spread)
+
 
 def _mixed(chosen: Any, new: Any, old: Any) -> Any:
     return jnp.where(chosen.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
 
-@partial(jax.jit, static_argnums=0)
-def _mapped(what: Any, arrays: Any, weight: Any, *public: Any) -> Any:
-    def one(arrays: Any, *public: Any) -> Any:
+@partial(jax.jit, static_argnums=(0, 1))
+def _mapped(what: Any, side_by_side: bool, arrays: Any, weight: Any, *public: Any) -> Any:
+    """One block of every member. On a processor one after the other, where a product of many may round otherwise than each alone:
+    there a gang's sums are, integer for integer, those of single fits."""
+
+    def one(member: Any) -> Any:
+        arrays, public = member
         return what.block(*arrays, weight, *public)
 
-    return jax.vmap(one, in_axes=(0, *(None if value is None else 0 for value in public)))(arrays, *public)
+    return jax.vmap(one)((arrays, public)) if side_by_side else jax.lax.map(one, (arrays, public))
