@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 UV     := uv==0.13.7
 
-.PHONY: help setup demo test test-all lint format lock bench docs docs-serve reference postgresql chromium java clean
+.PHONY: help setup demo test test-all lint format lock bench docs docs-serve reference postgresql chromium java wheel-test clean
 
 help:
 	@echo "make demo      a private mean by group and a regression of a real data set: plan, release, verify, audit, report"
@@ -16,6 +16,7 @@ help:
 	@echo "make docs      build the documentation site into build/docs/site (make docs-serve shows it on port 8000)"
 	@echo "make reference write the pages on the command line and the Python names anew from the code"
 	@echo "make bench     the benchmarks, printed as ratios"
+	@echo "make wheel-test  build the wheel, install it where nothing is, use it there; sizes and times (needs PyPI)"
 	@echo "make lock      resolve requirements.lock anew after a change of pyproject.toml"
 
 setup: $(READY)
@@ -63,6 +64,9 @@ test: setup lint postgresql chromium java
 test-all: setup lint postgresql chromium java
 	$(BIN)/python -m pytest -n 2 -m "not spark"
 	$(BIN)/python -m pytest tests/spark
+
+wheel-test: setup
+	$(BIN)/python tools/wheel_test.py
 
 bench: setup
 	$(BIN)/python benchmarks/parquet_release.py

@@ -32,6 +32,7 @@ PLACES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changes.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
 }
 LANGUAGES = {".py": "py", ".json": "json", ".toml": "toml", ".yaml": "yaml", ".sh": "sh"}
 

@@ -12,6 +12,7 @@ promise, 4 spent budget, 5 paid for but not finished).
     │   ├── FileMismatch             a file whose columns or format are not those of the schema
     │   ├── CountMismatch            n is not the plan's n
     │   ├── TooFewRounds             an audit that could not fail, whatever the mechanism did
+    │   ├── MissingExtra             a library that only some users need, and that is not installed here
     │   ├── LedgerError              not a ledger, an unknown or closed dataset, a broken chain
     │   └── CannotWrite              the output exists, or its place cannot be written
     ├── PromiseRefused            3  no theorem gives what was asked, so nothing is released
@@ -26,6 +27,7 @@ promise, 4 spent budget, 5 paid for but not finished).
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from onedraw.plain_text import escaped
@@ -69,6 +71,10 @@ class CountMismatch(WrongCall):
 
 class TooFewRounds(WrongCall):
     """An audit too short to show anything at the asked confidence. Fields: ``rounds``, ``needed``."""
+
+
+class MissingExtra(WrongCall):
+    """What was asked for needs a library that only some users need, and that is not installed. Field: ``extra``."""
 
 
 class LedgerError(WrongCall):
@@ -116,3 +122,12 @@ class Unfinished(OnedrawError):
     ``certificate``: None, or the draw itself where it could be written nowhere, settled and handed over here."""
 
     exit_code = 5
+
+
+def check_extra(extra: str, library: str, what: str) -> None:
+    """Refuse ``what`` where the ``library`` of an extra is not installed: before anything is computed or spent on it."""
+    if find_spec(library) is None:
+        raise MissingExtra(
+            f"{what} needs {library}, which is not installed here. Install it: pip install 'onedraw[{extra}]'.",
+            extra=extra,
+        )

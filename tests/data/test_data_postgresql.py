@@ -16,7 +16,7 @@ from source_cases import COLUMNS, encoded, schema_of
 import onedraw as od
 from onedraw.data import Schema, database_tables, read
 from onedraw.data.database_tables import PostgreSQLTable
-from onedraw.errors import FileMismatch
+from onedraw.errors import FileMismatch, MissingExtra
 
 pytestmark = pytest.mark.postgresql
 
@@ -246,7 +246,7 @@ def test_a_database_that_cannot_be_opened_is_explained_without_the_password(url,
 
 def test_without_the_driver_it_is_said_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-    with pytest.raises(FileMismatch, match=r"pip install 'onedraw\[postgresql\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'onedraw\[postgresql\]'"):
         read("postgresql://localhost/d", schema_of("number"), table="t")
 
 

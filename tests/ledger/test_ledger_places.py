@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from onedraw.errors import CannotWrite, LedgerError
+from onedraw.errors import CannotWrite, LedgerError, MissingExtra
 from onedraw.ledger import Ledger, Reservation, storage
 from onedraw.ledger.events import START, Kind, new_event
 from onedraw.ledger.storage import SQLiteStorage, storage_at
@@ -230,7 +230,7 @@ def test_a_server_that_does_not_answer_is_said_without_its_password(postgresql: 
 
 def test_a_missing_driver_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(LedgerError, match=r"onedraw\[postgresql\]"):
+    with pytest.raises(MissingExtra, match=r"onedraw\[postgresql\]"):
         Ledger.open("postgresql://user@/books?host=/nowhere")
 
 

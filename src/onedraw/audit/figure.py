@@ -16,7 +16,7 @@ import numpy as np
 from onedraw.audit.profiles import Profile
 from onedraw.audit.results import AttackResult
 from onedraw.audit.tradeoff import PromiseCurve, promise_curve, promise_of, shown_delta
-from onedraw.errors import CannotWrite
+from onedraw.errors import CannotWrite, check_extra
 from onedraw.privacy.promises import Promise
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -27,6 +27,7 @@ def tradeoff_figure(
     promise: Promise, results: Sequence[AttackResult | Profile], path: str | Path, *, title: str | None = None
 ) -> Path:
     """Draw ``results`` against the promise and write the picture to ``path`` (the suffix names the format)."""
+    check_extra("figures", "matplotlib", "A picture of an audit")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

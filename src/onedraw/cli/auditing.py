@@ -31,8 +31,11 @@ def audit(
 ) -> None:  # fmt: skip
     """Attack a mechanism on synthetic worst cases; exit code 3 if a promise is broken."""
     from onedraw.casebook.investigation import tasks_for
+    from onedraw.errors import check_extra
     from onedraw.release import check_writable
 
+    if figure is not None:
+        check_extra("figures", "matplotlib", "--figure")
     for target in (out, figure):
         if target is not None:
             check_writable(target)

@@ -134,7 +134,7 @@ def plan(
 
 
 def check_figure(figure: Path | None, over: str) -> None:
-    from onedraw.errors import CannotWrite, WrongCall
+    from onedraw.errors import CannotWrite, WrongCall, check_extra
     from onedraw.release import check_writable
 
     if over not in ("rows", "epsilon"):
@@ -143,6 +143,7 @@ def check_figure(figure: Path | None, over: str) -> None:
         return
     if figure.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise CannotWrite(f"A figure is written as .png, .svg or .pdf, but {figure.name} came. Choose another name.")
+    check_extra("figures", "matplotlib", "--figure")
     check_writable(figure)
 
 

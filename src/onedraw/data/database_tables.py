@@ -35,7 +35,7 @@ import pyarrow as pa
 from onedraw.data.arrow_tables import ArrowTable, chunk_of
 from onedraw.data.columns import Chunk, Numbers, Wanted, cells
 from onedraw.data.tables import Batch, DatabaseTable, Part, Table
-from onedraw.errors import FileMismatch
+from onedraw.errors import FileMismatch, check_extra
 from onedraw.places import shown_place, without_passwords
 
 LONGEST_CELL = 2**18
@@ -230,14 +230,10 @@ class PostgreSQLTable(ArrowTable):
 
 
 def _connected(url: str) -> Any:
-    try:
-        from adbc_driver_manager import Error
-        from adbc_driver_postgresql import dbapi
-    except ModuleNotFoundError:
-        raise FileMismatch(
-            "A table in PostgreSQL is read with the ADBC driver, which is not installed. Install it with "
-            "`pip install 'onedraw[postgresql]'`."
-        ) from None
+    check_extra("postgresql", "adbc_driver_postgresql", "A table in PostgreSQL")
+    from adbc_driver_manager import Error
+    from adbc_driver_postgresql import dbapi
+
     try:
         return dbapi.connect(url, autocommit=True)  # the transaction is ours to begin
     except Error as error:

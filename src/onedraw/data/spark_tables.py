@@ -41,7 +41,7 @@ from onedraw.data.scratch import scratch
 from onedraw.data.shards import EncodedRecords, File, Pass, write_part
 from onedraw.data.sums import BLOCK, Block, Integers, Part, Work, block_rows, check_room, check_rows, combine
 from onedraw.data.tables import Table
-from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
+from onedraw.errors import FileMismatch, InvalidSchema, check_extra
 
 MEMORY = 2**31
 """Bytes of rewritten records that a worker holds between passes."""
@@ -324,12 +324,9 @@ class _Rows:
 
 def at_address(address: str) -> SparkTable:
     """A table's name, a place of Parquet files, or delta: and a place, as a session reads it that is there or started here."""
-    try:
-        from pyspark.sql import SparkSession
-    except ModuleNotFoundError:
-        raise WrongCall(
-            f"spark:{address} is read by Spark, which is not installed here. Install it: pip install 'onedraw[spark]' (and Java 17)."
-        ) from None
+    check_extra("spark", "pyspark", f"Reading spark:{address}")
+    from pyspark.sql import SparkSession
+
     started = SparkSession.getActiveSession() is None
     with _spark("starting"):
         session = SparkSession.builder.appName("onedraw").getOrCreate()

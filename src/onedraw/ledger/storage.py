@@ -27,7 +27,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from onedraw.errors import CannotWrite, LedgerError, OnedrawError
+from onedraw.errors import CannotWrite, LedgerError, OnedrawError, check_extra
 from onedraw.places import shown_place, without_passwords
 
 from .events import GENESIS, Event, Row
@@ -355,16 +355,10 @@ class PostgreSQLStorage(Storage):
         from sqlalchemy import create_engine, make_url
         from sqlalchemy.pool import NullPool
 
+        check_extra("postgresql", "psycopg", "A ledger in PostgreSQL")
         address = make_url(self.url).set(drivername="postgresql+psycopg")
-        try:
-            # READ COMMITTED: what is read after the lock was granted must be the newest, whatever the
-            # server's default.
-            return create_engine(address, poolclass=NullPool, isolation_level="READ COMMITTED")
-        except ModuleNotFoundError as error:
-            raise LedgerError(
-                "A ledger in PostgreSQL needs the psycopg driver, which is not installed. Install it with "
-                "`pip install 'onedraw[postgresql]'`."
-            ) from error
+        # READ COMMITTED: what is read after the lock was granted must be the newest, whatever the server's default.
+        return create_engine(address, poolclass=NullPool, isolation_level="READ COMMITTED")
 
     def check(self, *, create: bool) -> bool:
         with self._connected(writing=False) as connection:

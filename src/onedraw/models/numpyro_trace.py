@@ -26,12 +26,17 @@ from typing import Any
 
 import numpy as np
 
+from onedraw.errors import check_extra
+
 from .compute import jax, jnp  # double precision first: NumPyro asks JAX for its default
 
-# isort: split
-from numpyro import distributions as laws
-from numpyro.handlers import seed, substitute, trace
-from numpyro.primitives import Messenger
+try:
+    from numpyro import distributions as laws
+    from numpyro.handlers import seed, substitute, trace
+    from numpyro.primitives import Messenger
+except ModuleNotFoundError:
+    check_extra("numpyro", "numpyro", "A NumPyro model")
+    raise
 
 from .numpyro_laws import Family
 from .one_row import OneRow, one_row

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from onedraw.errors import check_extra
 from onedraw.release import Certificate, Release
 from onedraw.release.verification import rebuild_plan
 
@@ -41,6 +42,7 @@ def forest(release: Release | Certificate, table: CoefficientTable | None, *, ax
 
 
 def _new_axes(count: int) -> Any:
+    check_extra("figures", "matplotlib", "A plot")
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(7.0, 1.0 + ROW_INCHES * count), layout="constrained")[1]

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from blackjax.adaptation.step_size import dual_averaging_adaptation
-from blackjax.mcmc import coupled_hmc, hmc, nuts
-
+from onedraw.errors import check_extra
 from onedraw.models.compute import jnp
+
+try:
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+    from blackjax.mcmc import coupled_hmc, hmc, nuts
+except ModuleNotFoundError:
+    check_extra("chains", "blackjax", "HMC or NUTS")
+    raise
 
 _HMC = hmc.build_kernel()
 _COUPLED = coupled_hmc.build_kernel()

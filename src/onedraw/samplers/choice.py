@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from onedraw.errors import ExactnessRefused
+from onedraw.errors import ExactnessRefused, check_extra
 from onedraw.models.predictors import Linear
 from onedraw.samplers.coupling import LEAST_RESERVE
 from onedraw.samplers.exact import Exact
@@ -125,8 +125,10 @@ def _unproven(plan: Any, accepted: tuple[str, ...]) -> tuple[Any, str]:
 
 
 def check_sampler(plan: Any, sampler: Any) -> None:
-    """Refuse a sampler for a plan that is an algorithm of its own and needs none."""
+    """Refuse a sampler for a plan that is an algorithm of its own and needs none, and one that is not installed."""
     check_fork(plan)
+    if isinstance(sampler, HMC | NUTS):
+        check_extra("chains", "blackjax", type(sampler).__name__)
     own = OWN.get(getattr(plan, "requires", "exact"))
     if own is not None and type(sampler).__name__ != own:
         raise ExactnessRefused(
