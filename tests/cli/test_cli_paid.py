@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from pyarrow import parquet as pq
 
 import onedraw as od
+from onedraw.data import arrow_tables
 
 WORKER = Path(__file__).with_name("release_worker.py")
 
@@ -168,6 +170,24 @@ def test_a_damaged_page_is_noticed_before_the_charge(run, place):
     assert "damaged" in err
     assert charges(run) == 0
     assert list(place.glob("release.json*")) == []
+
+
+def test_a_damaged_page_of_a_long_file_keeps_the_spend_and_the_mended_file_finishes(run, place, monkeypatch):
+    """It is decoded once, by the pass that is paid for."""
+    spoil(place / "patients.parquet", column=1)
+    whole = (place / "patients.parquet").read_bytes()
+    spoil(place / "patients.parquet", column=0)
+    monkeypatch.setattr(arrow_tables, "FIRST_CHECKED", 0)
+    code, _, err = run(*arguments("patients.parquet"))
+    assert code == 5, err
+    assert "damaged" in err
+    assert not (place / "release.json").exists()
+    entry = re.search(r"--resume (\w+)", err)[1]
+    assert run(*arguments("patients.parquet"), "--resume", entry)[0] == 5
+    (place / "patients.parquet").write_bytes(whole)
+    assert run(*arguments("patients.parquet"), "--resume", entry)[0] == 0
+    assert (place / "release.json").exists()
+    assert charges(run) == 1
 
 
 def test_a_damaged_page_of_another_column_does_not_matter(run, place):

@@ -26,6 +26,10 @@ from onedraw.errors import FileMismatch
 
 ROWS_PER_PART = 2**20  # small row groups are read several at a time
 
+FIRST_CHECKED = 2**20
+"""Values up to which a file is decoded once before anything is paid, which takes milliseconds. In a longer file the pass that is paid
+for finds the damage: the spend stands, and `resume` finishes with the mended file."""
+
 
 # Arrays to chunks
 
@@ -155,10 +159,32 @@ class ArrowTable(Table):
                 yield {name: chunk_of(column.slice(start, rows), wanted[name]) for name, column in columns.items()}
 
 
-class ParquetTable(ArrowTable):
-    """A Parquet file: only the wanted columns are read, row groups side by side, a megabyte at a time."""
+class ArrowFile(ArrowTable):
+    """A Parquet or an Arrow file: what is wrong with it is found where a pass decodes it."""
 
     ahead = True
+    _path: Path
+
+    def version(self) -> Any:
+        return file_version(self._path)
+
+    def check_whole(self, names: Sequence[str]) -> None:
+        if self.n * len(names) <= FIRST_CHECKED:
+            with self._columns(names, 2**16) as batches:
+                for _ in batches:
+                    pass  # its pages could be decoded: that is all that was asked
+
+    def _part(self, groups: Sequence[int] | None, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
+        with self._columns(wanted, rows, groups) as batches:
+            yield from self._batches(batches, wanted, rows)
+
+    def _columns(self, names: Collection[str], rows: int, groups: Sequence[int] | None = None) -> Any:
+        """A context that gives the record batches of these columns; what is wrong with the file is a `FileMismatch` there."""
+        raise NotImplementedError
+
+
+class ParquetTable(ArrowFile):
+    """A Parquet file: only the wanted columns are read, row groups side by side, a megabyte at a time."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as pq
@@ -168,9 +194,6 @@ class ParquetTable(ArrowTable):
             super().__init__(file.schema_arrow, file.metadata.num_rows, path.name)
             metadata = file.metadata
             self._group_rows = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
-
-    def version(self) -> Any:
-        return file_version(self._path)
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         enough = ROWS_PER_PART if workers() > 1 else self.n  # one thread reads one part with less ado
@@ -184,31 +207,19 @@ class ParquetTable(ArrowTable):
             held += group_rows
         return [partial(self._part, group, dict(wanted), rows) for group in groups]
 
-    def _part(self, groups: list[int], wanted: dict[str, Wanted], rows: int) -> Iterator[Batch]:
-        with self._streamed() as file:
-            batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=list(wanted))
-            yield from self._batches(batches, wanted, rows)
-
-    def check_whole(self, names: Sequence[str]) -> None:
-        with self._streamed() as file:
-            for _ in file.iter_batches(columns=list(names)):
-                pass  # its pages could be decoded: that is all that was asked
-
     @contextmanager
-    def _streamed(self) -> Iterator[Any]:
+    def _columns(self, names: Collection[str], rows: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
         # Without pre-buffering a column is streamed, so that memory does not grow with the row group. As plain bytes: Arrow
         # turns text into pandas' categories by a cast that fails where one record's text is not UTF-8.
         options: dict[str, Any] = {"pre_buffer": False, "buffer_size": 2**20, "binary_type": pa.large_binary()}
         with _readable(self._path), pq.ParquetFile(self._path, **options) as file:
-            yield file
+            yield file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names))
 
 
-class IpcTable(ArrowTable):
+class IpcTable(ArrowFile):
     """An Arrow file (also Feather version 2), mapped into memory; or an Arrow stream, read from its start."""
-
-    ahead = True
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -233,27 +244,21 @@ class IpcTable(ArrowTable):
         else:
             yield from (reader.get_batch(place) for place in range(reader.num_record_batches))
 
-    def version(self) -> Any:
-        return file_version(self._path)
-
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
-        return [partial(self._part, dict(wanted), rows)]
-
-    def _part(self, wanted: dict[str, Wanted], rows: int) -> Iterator[Batch]:
-        with self._columns(wanted) as batches:
-            yield from self._batches(batches, wanted, rows)
-
-    def check_whole(self, names: Sequence[str]) -> None:
-        with self._columns(names) as batches:
-            for batch in batches:
-                for column in batch.columns:
-                    _check_structure(column)
+        return [partial(self._part, None, dict(wanted), rows)]
 
     @contextmanager
-    def _columns(self, names: Collection[str]) -> Iterator[Iterator[Any]]:
+    def _columns(self, names: Collection[str], rows: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
         fields = [place for place, name in enumerate(self.names) if name in names]
         with _readable(self._path), pa.memory_map(str(self._path)) as source:
-            yield self._each(self._open(source, fields))
+            yield map(_checked, self._each(self._open(source, fields)))
+
+
+def _checked(batch: Any) -> Any:
+    """The batch, before anybody follows what it points to."""
+    for column in batch.columns:
+        _check_structure(column)
+    return batch
 
 
 def _check_structure(array: Any) -> None:

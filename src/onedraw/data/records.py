@@ -16,7 +16,8 @@ one person changes at most k encoded records.
 |                                                      | the file's schema, not in its records         |
 | has a header and no records                          | fine, n = 0 (a plan refuses it)               |
 | changes between the count and the reading            | `FileMismatch`                                |
-| has a damaged page (Parquet, Arrow)                  | `FileMismatch` from `check_whole`, which the  |
+| has a damaged page (Parquet, Arrow)                  | `FileMismatch` from the pass that meets it;   |
+|                                                      | of a short file from `check_whole`, which the |
 |                                                      | door calls before the charge                  |
 | is a view, or is hidden by row-level security         | `FileMismatch`: n would depend on the records |
 | has ragged, undecodable, undeclared, NaN, … records  | fine, they are read as declared in `missing`  |
@@ -126,7 +127,8 @@ class Records:
         return map(self._on_scale, self._batches(encoders))
 
     def check_whole(self, columns: Sequence[str] | None = None) -> None:
-        """Refuse a damaged file before anything is paid: its pages are decoded, and no cell is looked at."""
+        """Refuse a damaged file before anything is paid, where that costs next to nothing: its pages are decoded, and no cell is
+        looked at. Of a long file the pass finds the damage; what was paid stands, and `resume` finishes the release."""
         person = [] if self.schema.person is None else [self.schema.person]
         self._table.check_whole(list(dict.fromkeys([*(columns or self.columns), *person])))
 

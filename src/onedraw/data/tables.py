@@ -2,7 +2,7 @@
 
 A `Table` knows its column names and its number of records before any cell is looked at, and hands over the
 wanted columns as chunks, in order, as often as asked. Everything that can be wrong with a *file* is found
-when the table is opened, or by `check_whole`; nothing that is wrong with a *record* is ever an error.
+when the table is opened, by `check_whole` or, of a page of a long file, by the pass that decodes it; nothing that is wrong with a *record* is ever an error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Table(ABC):
         return {}
 
     def check_whole(self, names: Sequence[str]) -> None:
-        """Refuse a damaged file: decode these columns and look at no cell. Most sources are whole once they are open."""
+        """Before the charge: refuse what is seen to be damaged. Most sources are whole once they are open."""
         return None
 
     def version(self) -> Any:

@@ -137,10 +137,11 @@ class CategoryTable(Table):
     def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
         codes = self.codes(values)
         if self.only is not None:
-            codes = (codes == self.levels.index(self.only)).astype(np.int64)
+            codes = codes == self.levels.index(self.only)
         if group is None and self.rest_is_known:
             sums[0, 0] += np.count_nonzero(codes)
             return
+        codes = codes.astype(np.int64, copy=False)
         place = codes if group is None else group * self.kept + codes
         counts = np.bincount(place, minlength=self.cells * self.kept).reshape(self.cells, self.kept)
         sums += counts[:, 1:] if self.rest_is_known else counts

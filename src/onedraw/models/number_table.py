@@ -145,8 +145,11 @@ class NumberTable(Table):
             square = np.rint(place * (place / STEPS))
             parts = [STEPS - 2.0 * place + square, 2.0 * (place - square), square]
         else:
-            centred = 2.0 * place - STEPS
-            parts = [centred, np.rint(centred * (centred / STEPS))]
+            place *= 2.0
+            place -= STEPS
+            square = place / STEPS
+            square *= place
+            parts = [place, np.rint(square, out=square)]
         for column, part in enumerate(parts):
             if group is None:
                 sums[0, column] += int(part.sum())  # whole numbers below 2^34, at most 2^16 of them: exact in float64
@@ -158,9 +161,13 @@ class NumberTable(Table):
         assert self.missing is not None
         scale = STEPS / self.width
         with np.errstate(all="ignore"):  # infinities are clamped
-            place = np.rint((np.asarray(values, dtype=np.float64) - self.lower) * scale)
-        place = np.where(np.isnan(place), np.rint((self.missing - self.lower) * scale), place)
-        return np.asarray(np.clip(place, 0.0, STEPS))
+            place = np.subtract(values, self.lower, dtype=np.float64)  # an array of its own, changed in place
+            place *= scale
+        np.rint(place, out=place)
+        lost = np.isnan(place)
+        if lost.any():
+            place[lost] = np.rint((self.missing - self.lower) * scale)
+        return np.clip(place, 0.0, STEPS, out=place)
 
     # ── what is published ──────────────────────────────────────────────────────────────────────────────────
 

@@ -232,12 +232,12 @@ class TableSums:
 
 def known_codes(values: Batch, size: int, *, missing: int) -> Integers:
     """Codes 0, …, size − 1; whatever else a record holds is ``missing``."""
+    if values.dtype.kind in "iu" and len(values) and values.min() >= 0 and values.max() < size:
+        return values.astype(np.int64, copy=False)
     with np.errstate(invalid="ignore"):
         known = (values >= 0) & (values < size)
         if values.dtype.kind == "f":
             known &= values == np.floor(values)
-        elif known.all():
-            return values.astype(np.int64, copy=False)
     return np.where(known, values, missing).astype(np.int64)
 
 

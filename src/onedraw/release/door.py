@@ -19,10 +19,11 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -263,10 +264,16 @@ def check_engine(plan: Plan, data: Records) -> None:
 
 
 def check_file(plan: Plan, data: Records) -> None:
-    """Notice a damaged file before the charge: the columns that will be read can be decoded."""
+    """Notice a damaged file before the charge, of a short one; in a long one the draw meets it, and can be resumed."""
     if data.target is None or not isinstance(plan.model, ConjugateModel | Table | ColumnQuantiles):
         return data.check_whole()
     data.check_whole([data.target, *getattr(plan.model, "by", ())])
+
+
+@cache
+def _software() -> Mapping[str, str]:
+    """Looked up once: parsing what is installed takes longer than summing a million records."""
+    return {name: version(name) for name in ("onedraw", "numpy", "scipy")} | {"python": platform.python_version()}
 
 
 def sums_exactly(plan: Plan) -> bool:
@@ -482,7 +489,7 @@ class _Words:
             second_opinion=opinion,
             data=self.data,
             prepared_at=self.prepared_at,
-            software={name: version(name) for name in ("onedraw", "numpy", "scipy")} | {"python": platform.python_version()},
+            software=dict(_software()),
             ledger=None if reservation is None else LedgerEntry(
                 dataset=reservation.dataset, entry=reservation.entry, head=reservation.head
             ),
