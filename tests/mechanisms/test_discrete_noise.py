@@ -10,13 +10,16 @@ import pytest
 from scipy import special
 
 import onedraw as od
-from onedraw import models
+from onedraw import mechanisms, models
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import Measured, Moments, NoisyGradient, PerturbedMode, calibrate
-from onedraw.mechanisms.discrete_noise import GRAM_BITS, LARGEST_KAPPA, MARGIN, UNLIKE, Stage, booked, check_lattice
+from onedraw.mechanisms.discrete_noise import LARGEST_KAPPA, MARGIN, UNLIKE, Stage, booked, check_lattice
 from onedraw.models.exact_sums import BLOCK
-from onedraw.models.moment_sums import gram_bits
+from onedraw.models.measured import Layout
+from onedraw.models.moment_sums import SecondMoments
 from onedraw.models.moments import SQUARE
+from onedraw.models.sum_lattice import gram_bits, gram_steps
+from onedraw.samplers import Fit
 from onedraw.samplers.moments import MEAN_STEPS
 
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
@@ -56,11 +59,75 @@ def test_the_margin_is_more_than_the_lattice_needs():
     assert Fraction(booked(0.25)) >= Fraction(0.25) + MARGIN
 
 
-def test_a_lattice_is_as_fine_as_the_check_takes_it_for():
-    for square in np.geomspace(1e-6, 1e6, 200):
-        share = square * 4.0 ** gram_bits(square)
-        assert 2.0 ** GRAM_BITS[0] <= share <= 2.0 ** GRAM_BITS[1]
-    assert MEAN_STEPS == 2.0**30
+COUNTS = [1, 5000, 2**25, 2**25 + 1, 10**8, 2**30, 10**9, 2**31 - 1]
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_a_lattice_is_as_fine_as_the_check_takes_it_for_and_n_shares_have_room(n):
+    products, columns = Stage(1.0, 1.0, 1).bits(n), Stage(1.0, 1.0, 1, columns=True).bits(n)
+    for square in [*np.geomspace(1e-6, 1e6, 200), 0.25, 1.0, 4.0]:
+        share = Fraction(square) * 4 ** gram_bits(square, n)
+        assert 2 ** products[0] < share <= 2 ** products[1]
+        assert n * share < 2**62
+        assert BLOCK * share < 2**53
+    assert MEAN_STEPS == 2.0 ** columns[0] == 2.0 ** columns[1]
+    assert n * MEAN_STEPS < 2**62
+
+
+@pytest.mark.parametrize("n", [5000, 10**8, 10**9])
+def test_no_row_moves_a_sum_of_products_by_more_than_the_margin_allows(n):
+    """Rows at, just inside and just outside the radius, long ones and hostile ones, in exact arithmetic."""
+    rng, d, radius = np.random.default_rng(5), 7, math.sqrt(2.9)
+    rows = rng.standard_normal((4000, d))
+    rows *= (radius / 2.0 / np.linalg.norm(rows, axis=1) * (1.0 + rng.integers(-4, 5, 4000) * 2.0**-52))[:, None]
+    rows[:1000] *= 2.0 ** rng.uniform(0.0, 3.0, (1000, 1))
+    steps = gram_steps(radius**2, n)
+    rows[1000:1500] = np.rint(rows[1000:1500] * steps) / steps  # on the lattice: nothing is cut off
+    rows = np.clip(rows, -1.0, 1.0)
+    statistic = SecondMoments(Layout(d), False)
+    down, across = np.tril_indices(d)
+    shares = []
+    for row in rows[::40]:
+        found = statistic.of_block(row[None], np.zeros(1), np.ones(1), steps, np.zeros(d), radius)
+        whole = [int(entry) for entry in np.asarray(found)]
+        shares.append(sum((1 if i == j else 2) * k * k for i, j, k in zip(down, across, whole, strict=True)))
+    largest = Fraction(max(shares)) / Fraction(radius * steps) ** 4
+    assert float(largest) <= 1.0 + (2 * d + 4) * 2.0**-52
+    assert float(largest) > 0.99  # the attack comes near
+
+
+def test_n_copies_of_the_worst_record_are_summed_exactly_for_a_billion_records():
+    """What an int64 holds of them is what exact arithmetic gives, with the noise a stage may have beside it."""
+    n, square = 10**9, 2.9
+    steps = gram_steps(square, n)
+    share = int(np.trunc(np.sqrt(square) * steps)) ** 2
+    assert share >= 2**28
+    assert int(np.int64(share) * np.int64(n)) == share * n
+    assert share * n + 2**60 < 2**63
+
+
+def test_a_certificate_shows_the_bits_and_a_billion_records_of_fifty_columns_have_a_plan():
+    wide = models.Logistic(**(ROWS | {"features": 50}), loss="exp-linear")
+    for n, bits in ((5000, 36), (10**8, 34), (10**9, 31)):
+        plan = calibrate(PerturbedMode(intervals=True, pure=False), wide, BUDGET, n=n)
+        Fit().exactness(plan)  # the sums have room
+        assert any(f"up to 2^{bits} steps" in one.statement for one in plan.guarantee.assumptions)
+        assert mechanisms.plan_from_dict(plan.to_dict()).guarantee == plan.guarantee
+    for budget in (BUDGET, od.PureDP(1.0)):
+        with pytest.raises(PromiseRefused, match="a public part"):
+            calibrate(Moments(), models.Columns(3, bounds=(-1, 1)), budget, n=2**31)
+
+
+def test_a_coarser_lattice_carries_less_before_it_is_refused():
+    """0.78 a stage for a billion records of fifty columns, eight times as much for a tenth of them."""
+    root = math.sqrt(2.0)
+    for n, most in ((10**9, 0.78), (10**8, 8 * 0.78)):
+        check_lattice([Stage(root, root / most, 1326)], n, BUDGET)
+        with pytest.raises(PromiseRefused, match=r"too small. .*fewer columns or records"):
+            check_lattice([Stage(root, root / (1.01 * most), 1326)], n, BUDGET)
+
+
+def test_the_parts_of_a_stage_are_as_wide_as_the_check_takes_them_for():
     assert BLOCK == 2**16
     assert 1.0 / SQUARE >= 0.6 <= math.sqrt(0.5)
 
@@ -102,10 +169,10 @@ def test_fits_moments_and_measured_coordinates_book_more_than_the_continuous_law
 
 
 def test_noise_that_a_lattice_cannot_carry_is_refused_before_anything_is_spent():
-    check_lattice([Stage(1.0, 10.0, 10)], BUDGET)
+    check_lattice([Stage(1.0, 10.0, 10)], 5000, BUDGET)
     for noise, words in ((1e-9, "too small"), (1e9, "too large")):
         with pytest.raises(PromiseRefused, match=words):
-            check_lattice([Stage(1.0, noise, 10)], BUDGET)
+            check_lattice([Stage(1.0, noise, 10)], 5000, BUDGET)
     for budget in (od.ApproxDP(1e-8, 1e-12), od.GaussianDP(1e-9)):
         mechanism = PerturbedMode(measured=True, pure=False) if isinstance(budget, od.ApproxDP) else Measured(share=0.2)
         with pytest.raises(PromiseRefused):

@@ -9,7 +9,7 @@ import pytest
 
 import onedraw as od
 from onedraw.data.sums import Blocks, block_rows, blocked
-from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget
+from onedraw.errors import CertificateRejected, PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import (
     CountRegression,
@@ -25,8 +25,9 @@ from onedraw.models.fit_aside import Aside
 from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
 from onedraw.models.measured import Layout
-from onedraw.models.moment_sums import ColumnSums, SecondMoments, gram_bits
+from onedraw.models.moment_sums import ColumnSums, SecondMoments
 from onedraw.models.row_model import Encoded
+from onedraw.models.sum_lattice import gram_bits
 from onedraw.release import release, verify
 from onedraw.release.verification import read_certificate
 from onedraw.samplers import fit as fitting
@@ -195,7 +196,7 @@ def test_sums_do_not_depend_on_the_order_or_the_partition_of_the_records() -> No
 
 def test_products_on_the_lattice_stay_exact_within_a_block() -> None:
     for squared in (0.01, 1.0, 7.3, 150.0):
-        assert (1 << 16) * squared * 4.0 ** gram_bits(squared) < 2.0**53
+        assert (1 << 16) * squared * 4.0 ** gram_bits(squared, 1) < 2.0**53
 
 
 # ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -357,6 +358,6 @@ def test_setting_a_level_aside_changes_no_other_level_s_prediction() -> None:
 
 @pytest.mark.parametrize("name", ["exp-linear", "several classes"])
 def test_more_records_than_the_sums_have_room_for_are_refused_before_anything_is_spent(name):
-    assert fitting.Fit().exactness(calibrate(PerturbedMode(), MODELS[name], BUDGETS[0], n=10**7))
-    with pytest.raises(InvalidModel, match="64-bit whole numbers"):
-        fitting.Fit().exactness(calibrate(PerturbedMode(), MODELS[name], BUDGETS[0], n=10**10))
+    assert fitting.Fit().exactness(calibrate(PerturbedMode(), MODELS[name], BUDGETS[0], n=10**9))
+    with pytest.raises(PromiseRefused, match="64-bit whole numbers"):
+        calibrate(PerturbedMode(), MODELS[name], BUDGETS[0], n=2**31)

@@ -266,11 +266,20 @@ def test_reference_values_of_ridge_closing_noise_and_residual():
     loss = Logistic(4, bounds=(-1.0, 1.0), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0)).fit_loss
     setting = Setting(Layout(4, (), True, None), loss, 10_000, 1, intervals=True)
     residual, omega = closing(
-        setting, ridge=11.3, deviation=11.4, row=math.sqrt(5.0), loss=loss, mu=CLOSING_MU, pure=False
+        setting, ridge=11.3, deviation=11.4, row=math.sqrt(5.0), loss=loss, mu=CLOSING_MU, most=0.1, pure=False
     )
     assert omega == pytest.approx(4e-4)
     assert residual == pytest.approx(2.26e-6)
     assert 2.0 * residual / 11.3 / omega <= 1e-3 * (1 + 1e-12)
+
+
+def test_the_closing_noise_of_very_many_records_is_below_their_sampling_error():
+    """Rounding of 10⁹ gradients must be hidden: more of the budget goes there, and the ridge grows."""
+    model = Logistic(10, bounds=(-1.0, 1.0), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
+    for n in (10**7, 10**8, 10**9):
+        numbers = plan_for(PerturbedMode(intervals=True), model, ApproxDP(1.0, 1e-6), n=n).parameters
+        assert numbers["closing_noise"] <= 0.5 / math.sqrt(n)
+        assert numbers["ridge"] / (0.15 * n) <= 1.0 / math.sqrt(n)
 
 
 # ── from a budget to a plan ──

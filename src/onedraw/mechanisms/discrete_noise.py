@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from onedraw.errors import PromiseRefused
+from onedraw.models.sum_lattice import MEAN_BITS, MOST_RECORDS, share_bits
 from onedraw.privacy.rounding import fraction_up, up
 
 MARGIN, LARGEST_KAPPA = Fraction(1, 2**40), 2.0**-42
@@ -27,10 +28,6 @@ LEAST_PART = 0.6
 MOST_STEPS = 2.0**60
 """Beyond, sums and noise do not fit into 64-bit whole numbers."""
 
-GRAM_BITS, MEAN_BITS = (34.0, 36.0), (30.0, 30.0)
-"""A record's largest share of a sum of products, and of a sum of columns, is 2 to the power of these in lattice steps
-(`models.moment_sums.gram_bits`, `samplers.moments.MEAN_STEPS`)."""
-
 
 class Stage(NamedTuple):
     """What one record can move, the noise on it, how many numbers there are, and how fine their lattice is."""
@@ -40,8 +37,12 @@ class Stage(NamedTuple):
     entries: int
     unit: float = 1.0
     """A record's largest share, …"""
-    bits: tuple[float, float] = GRAM_BITS
-    """… which has 2 to the power of these steps."""
+    columns: bool = False
+    """… of a sum of columns or, as usual, of products."""
+
+    def bits(self, n: int) -> tuple[int, int]:
+        """That share has 2 to the power of these lattice steps, at least and at most (`models.sum_lattice`)."""
+        return (MEAN_BITS, MEAN_BITS) if self.columns else (share_bits(n) - 2, share_bits(n))
 
     @property
     def ratio(self) -> float:
@@ -53,14 +54,17 @@ def booked(ratio: float | Fraction, margin: Fraction = MARGIN) -> float:
     return fraction_up(Fraction(ratio) + margin)
 
 
-def check_lattice(stages: Iterable[Stage], budget: object) -> None:
-    """Refuse, before anything is spent, noise that is too narrow for its lattice, or too wide for whole numbers."""
+def check_lattice(stages: Iterable[Stage], n: int, budget: object) -> None:
+    """Refuse, before anything is spent, noise that is too narrow for the lattice of n records, or too wide for whole numbers."""
+    if n >= MOST_RECORDS:
+        raise PromiseRefused(
+            f"Sums of {n:,} records could exceed 64-bit whole numbers. Use fewer than {MOST_RECORDS:,} of them: a public part."
+        )
     for stage in stages:
-        deviation = stage.noise / stage.unit
-        narrowest = deviation * LEAST_PART * 2.0 ** stage.bits[0]
-        narrow = not UNLIKE * stage.entries <= LARGEST_KAPPA * narrowest**2
-        if narrow or not deviation * 2.0 ** stage.bits[1] < MOST_STEPS:
+        deviation, (least, most) = stage.noise / stage.unit, stage.bits(n)
+        narrow = not UNLIKE * stage.entries <= LARGEST_KAPPA * (deviation * LEAST_PART * 2.0**least) ** 2
+        if narrow or not deviation * 2.0**most < MOST_STEPS:
             raise PromiseRefused(
-                f"{budget} asks for noise that whole numbers of 64 bits cannot carry exactly: it is too {'small' if narrow else 'large'}. "
-                "Use a budget nearer to ε = 1."
+                f"{budget} asks for noise that whole numbers of 64 bits cannot carry exactly for {n:,} records: it is too "
+                f"{'small' if narrow else 'large'}. Use a budget nearer to ε = 1{', or fewer columns or records' if narrow else ''}."
             )

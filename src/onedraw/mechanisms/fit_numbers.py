@@ -139,33 +139,43 @@ def row_bound(setting: Setting, mode_mu: float, *, measured: bool, pure: bool = 
     return math.sqrt(max(1.0, growth) ** 2 * d + one)
 
 
-def closing(setting: Setting, *, ridge: float, deviation: float, row: float, loss: FitLoss | ClassLoss, mu: float, pure: bool) -> tuple[float, float]:  # fmt: skip
+def closing(setting: Setting, *, ridge: float, deviation: float, row: float, loss: FitLoss | ClassLoss, mu: float, most: float, pure: bool) -> tuple[float, float]:  # fmt: skip
     """(tolerance t, closing noise): the gradient the fit must reach, and the noise that hides what is left of it.
 
     θ̂ is within t/Λ of the mode, so two data sets' θ̂ differ by at most 2t/Λ given the mode. t is large enough to be
-    certified in double precision: rounding of n gradients stays below a quarter of it.
+    certified in double precision: rounding of n gradients stays below a quarter of it. Where that decides, up to ``most``
+    is spent instead of ``mu`` so that the noise stays what is wanted.
     """
-    n = setting.n
-    wanted = constant.CLOSING_SHARE * max(deviation / (n / 4.0 + ridge), 2.0 / math.sqrt(n))
+    wanted = wanted_closing(setting, ridge, deviation)
     scale = wanted / math.sqrt(setting.width + 1.0) if pure else wanted
-    tolerance = max(mu * ridge * scale / 2.0, 8.0 * n * loss.slope_bound * row * SLOPES)
+    certain = 8.0 * setting.n * loss.slope_bound * row * SLOPES
+    mu = min(max(mu, 2.0 * certain / (ridge * scale)), max(mu, most))
+    tolerance = max(mu * ridge * scale / 2.0, certain)
     return tolerance, 2.0 * tolerance / (ridge * mu)
 
 
-def predicted_error(setting: Setting, *, ridge: float, deviation: float, measured: bool) -> float:
-    """The squared error that noise and ridge add to a record's predictor, for the design they are chosen for."""
+def wanted_closing(setting: Setting, ridge: float, deviation: float) -> float:
+    """The standard deviation of closing noise that nobody would notice."""
+    return constant.CLOSING_SHARE * max(deviation / (setting.n / 4.0 + ridge), 2.0 / math.sqrt(setting.n))
+
+
+def predicted_error(setting: Setting, *, ridge: float, deviation: float, closing: float, measured: bool) -> float:
+    """The squared error that noise and ridge add to a record's predictor, for the design they are chosen for. The closing noise counts
+    as far as it is larger than wanted: a stronger ridge makes it smaller."""
     usual = setting.loss.usual_information if isinstance(setting.loss, ClassLoss) else constant.CURVATURE
     curvature = usual * (1.0 if measured else constant.LEAST_SPREAD)
     effect = constant.EFFECT * (1.0 if measured else constant.UNMEASURED_EFFECT[setting.loss.unit])
     information = setting.n * curvature + ridge
     spread = 1.0 if measured else constant.LEAST_SPREAD
-    return spread * (setting.width * (deviation / information) ** 2 + (ridge / information * effect) ** 2)
+    added = max(0.0, closing - wanted_closing(setting, ridge, deviation) * (1.0 + 1e-9))
+    noise = setting.width * ((deviation / information) ** 2 + added**2)
+    return spread * (noise + (ridge / information * effect) ** 2)
 
 
-def best_kappa(error: Callable[[float], float]) -> float:
-    """The share of ε for the ridge with the smallest predicted error: one minimum between 0.01 and 0.9 of it."""
+def best_kappa(error: Callable[[float], float], least: float = 0.01) -> float:
+    """The share of ε for the ridge with the smallest predicted error: one minimum between ``least`` and 0.9 of it."""
     found = optimize.minimize_scalar(
-        lambda log_share: error(math.exp(log_share)), bounds=(math.log(0.01), math.log(0.9)), method="bounded",
+        lambda log_share: error(math.exp(log_share)), bounds=(math.log(least), math.log(0.9)), method="bounded",
         options={"xatol": 1e-3},
     )  # fmt: skip
     return math.exp(float(found.x))

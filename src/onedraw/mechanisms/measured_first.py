@@ -20,6 +20,7 @@ import numpy as np
 
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.models import fit_constants as constant
+from onedraw.models import sum_lattice
 from onedraw.models.fit_published import Measuring, Published
 from onedraw.models.measured_model import MeasuredProblem, MeasuredTarget
 from onedraw.models.moments import MomentColumns
@@ -156,13 +157,14 @@ class Measured(Mechanism):
 
     def _plan(self, request: Request, numbers: DesignNumbers, parameters: Mapping[str, float]) -> Plan:
         inner = self._inner(request, numbers, parameters)
-        if not self._kind.pure:
-            check_lattice(numbers.moments.stages(self._kind.columns(request.model, self.categories)), request.budget)
+        stages = numbers.moments.stages(self._kind.columns(request.model, self.categories))
+        if stages:
+            check_lattice([] if self._kind.pure else stages, request.n, request.budget)
         noise = "pure" if self._kind.pure else "Gaussian"
         before = f"the columns' moments ({noise} noise), then, adaptively: " if numbers.moments_noise else ""
         guarantee = Guarantee(
             self._together(request, numbers, inner.guarantee.promise), Neighbours.REPLACE_ONE, request.unit,
-            before + inner.guarantee.theorem, (*self._assumptions(numbers), *inner.guarantee.assumptions),
+            before + inner.guarantee.theorem, (*self._assumptions(request, numbers), *inner.guarantee.assumptions),
         )  # fmt: skip
         return Plan(self, request, tuple({**numbers.to_dict(), **inner.parameters}.items()), guarantee)
 
@@ -192,7 +194,7 @@ class Measured(Mechanism):
         return numbers.moments.ratios(columns, request.records_per_person, pure=self._kind.pure)
 
     @staticmethod
-    def _assumptions(numbers: DesignNumbers) -> tuple[Assumption, ...]:
+    def _assumptions(request: Request, numbers: DesignNumbers) -> tuple[Assumption, ...]:
         enforced = Provenance.ENFORCED
         found = [
             Assumption(
@@ -200,7 +202,7 @@ class Measured(Mechanism):
             )
         ]
         if numbers.moments_noise:
-            found.append(Assumption("moments of the columns are sums of whole numbers on a public lattice", enforced))
+            found.append(Assumption(f"moments of the columns: {sum_lattice.in_words(request.n)}", enforced))
         return tuple(found)
 
     # ── what runs ──────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.models import Columns
+from onedraw.models import Columns, sum_lattice
 from onedraw.models import moment_constants as constant
 from onedraw.models.measured import Layout
 from onedraw.models.moments import MomentColumns, MomentsProblem, MomentsTarget
@@ -32,9 +32,6 @@ from .discrete_noise import Stage, booked, check_lattice
 from .moments_stage import ROOT_TWO, Spending
 from .perturbed_mode import MARGIN, largest_total
 from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
-
-MOST_RECORDS = 2**26
-"""Sums are 64-bit whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -188,12 +185,7 @@ class Moments(Mechanism):
     # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
 
     def _plan(self, request: Request, columns: MomentColumns, numbers: MomentsNumbers, pure: bool) -> Plan:
-        if request.n >= MOST_RECORDS:
-            raise PromiseRefused(
-                f"Sums of {request.n:,} records could exceed 64-bit whole numbers. Use fewer than {MOST_RECORDS:,}."
-            )
-        if not pure:
-            check_lattice(numbers.stages(columns), request.budget)
+        check_lattice([] if pure else numbers.stages(columns), request.n, request.budget)
         return Plan(
             self,
             request,
@@ -208,7 +200,7 @@ class Moments(Mechanism):
                 (
                     *fixed_in_advance(request, "the columns, their bounds"),
                     Assumption("rows are clamped to their bounds and shortened to R and U", Provenance.ENFORCED),
-                    Assumption("sums over records are whole numbers on a public lattice", Provenance.ENFORCED),
+                    Assumption(sum_lattice.in_words(request.n), Provenance.ENFORCED),
                 ),
             ),
         )

@@ -20,7 +20,7 @@ from onedraw.models.moments import MomentColumns
 from onedraw.models.noise_law import deviation
 from onedraw.privacy.rounding import up
 
-from .discrete_noise import MEAN_BITS, Stage, booked
+from .discrete_noise import Stage, booked
 
 ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
 
@@ -58,7 +58,7 @@ class MomentsStage:
         """What runs, for one record."""
         square = self.moment_radius**2
         found = [
-            Stage(columns.spread, self.mean_noise, columns.count, bits=MEAN_BITS),
+            Stage(columns.spread, self.mean_noise, columns.count, columns=True),
             Stage(ROOT_TWO * square, self.moments_noise, columns.entries, square),
         ]
         return [stage for stage in found if stage.noise]

@@ -19,7 +19,7 @@ from scipy import special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import fit_constants as constant
-from onedraw.models import noise_law
+from onedraw.models import noise_law, sum_lattice
 from onedraw.models.fit_classes import ClassLoss
 from onedraw.models.fit_losses import FitLoss
 from onedraw.models.fit_published import Published
@@ -67,6 +67,9 @@ from .fit_numbers import (
 )
 from .moments_stage import ROOT_TWO, MomentsStage, Spending
 from .plan import Mechanism, Plan, Request, register_mechanism
+
+MANY = 2**25
+"""Records beyond which a ridge of next to no cost in κ is looked at too: it makes what rounding leaves of a gradient matter less."""
 
 MARGIN = 1.0 - 2.0**-38
 """Taken off the total found, so that another machine, with other last digits, accepts it too."""
@@ -229,7 +232,10 @@ class PerturbedMode(Mechanism):
         def at(share: float, digits: float) -> Any:
             return self._numbers(request, setting, measured, pure, share, digits)
 
-        best = best_kappa(lambda share: math.inf if (found := at(share, 1e-4)) is None else found[0])
+        best = best_kappa(
+            lambda share: math.inf if (found := at(share, 1e-4)) is None else found[0],
+            least=0.01 if setting.n <= MANY else 1e-4,
+        )
         return at(best, 1e-9)
 
     def _numbers(
@@ -251,7 +257,13 @@ class PerturbedMode(Mechanism):
         result, edge, deviation = numbers(total)
         spread = Spending(total, pure).deviation(result.mode_noise, setting.width)
         return (
-            predicted_error(setting, ridge=result.ridge, deviation=spread, measured=measured),
+            predicted_error(
+                setting,
+                ridge=result.ridge,
+                deviation=spread,
+                closing=Spending(total, pure).deviation(result.closing_noise, setting.width),
+                measured=measured,
+            ),
             result,
             edge,
             deviation,
@@ -274,7 +286,7 @@ class PerturbedMode(Mechanism):
         closing_mu = constant.CLOSING_MU * (spending.total if spending.pure else 1.0)
         tolerance, closing_noise = closing(
             setting, ridge=ridge, deviation=spending.deviation(mode_noise, setting.width), row=row, loss=loss,
-            mu=closing_mu, pure=spending.pure,
+            mu=closing_mu, most=constant.LARGEST_CLOSING * spending.total, pure=spending.pure,
         )  # fmt: skip
         noises = [0.0, 0.0]
         if setting.intervals:
@@ -293,9 +305,8 @@ class PerturbedMode(Mechanism):
 
     def _plan(self, request: Request, numbers: FitNumbers, pure: bool) -> Plan:
         setting = self.setting(request)
-        if not pure:
-            stages = numbers.moments.stages(setting.moment_columns) + stages_after(setting, numbers, self.robust)
-            check_lattice(stages, request.budget)
+        stages = numbers.moments.stages(setting.moment_columns) + stages_after(setting, numbers, self.robust)
+        check_lattice([] if pure else stages, request.n, request.budget)
         promise = self._promise(setting, numbers, pure)
         theorem = (
             "perturbed mode with pure noise: |‖g + v‖ − ‖g‖| ≤ 2Lr and one record's Hessian (perturbed_mode.md)"
@@ -329,7 +340,7 @@ class PerturbedMode(Mechanism):
                 f"the gradient at what is published has norm at most {numbers.tolerance:.3g}, checked on exact sums",
                 enforced,
             ),
-            Assumption("sums over records are whole numbers on a public lattice", enforced),
+            Assumption(sum_lattice.in_words(request.n), enforced),
         ]
         if self.categories:
             found.append(Assumption("columns of one category are at least 0 and of norm at most 1", enforced))

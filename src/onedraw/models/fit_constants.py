@@ -90,6 +90,10 @@ QUANTILE_WIDTH = 0.25
 CLOSING_MU = 1e-3
 """GaussianDP of the closing noise; under a pure promise 1e-3 of ε."""
 
+LARGEST_CLOSING = 0.1
+"""The most of a total (of μ, or of ε) that the closing noise takes, where n is so large that what rounding may leave of the gradient
+would need more noise than that: beyond some million records."""
+
 CLOSING_SHARE = 0.02
 """The closing noise beside what is there anyway: the mode's own noise, or the sampling error 2/√n, whichever is larger."""
 

@@ -9,7 +9,7 @@
 
 Vectors are cut towards zero onto their lattice, which never lengthens them, *before* the product: a share is exactly
 kkᵀ for a whole-number vector k of bounded norm, so the bound on its Frobenius norm is exact, and two such shares differ
-by at most √2 times it. Matrices come as their lower triangles.
+by at most √2 times it. How fine the lattice is: `sum_lattice`. Matrices come as their lower triangles.
 """
 
 from __future__ import annotations
@@ -20,22 +20,8 @@ from typing import Any
 import numpy as np
 
 from .compute import jnp
-from .exact_sums import BLOCK, Compiled
+from .exact_sums import Compiled
 from .measured import Layout, cut
-
-EXACT_BITS = 53
-"""Whole numbers up to 2⁵³ are exact in float64."""
-
-
-def gram_bits(squared_norm: float, records: int = BLOCK) -> int:
-    """How fine a lattice may be for the products of vectors of this norm to add up exactly within a block."""
-    room = EXACT_BITS - 1 - np.ceil(np.log2(max(records, 2))) - np.ceil(np.log2(max(squared_norm, 2.0**-40)))
-    return int(room // 2)
-
-
-def gram_steps(squared_norm: float) -> float:
-    """Steps to a unit of that lattice."""
-    return float(2.0 ** gram_bits(squared_norm))
 
 
 def gram(rows: Any, weight: Any, steps: Any) -> Any:

@@ -18,6 +18,7 @@ from onedraw import privacy
 from onedraw.models.fit_published import Coordinates, Published
 from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_target import FitProblem, FitTarget
+from onedraw.models.sum_lattice import gram_steps
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure
 from onedraw.samplers.sample import Sample
@@ -53,15 +54,16 @@ def check_sums(problem: FitProblem) -> None:
     """Refuse, before anything is spent, more records than the sums have room for."""
     from onedraw.models.exact_sums import check_room
     from onedraw.models.fit_statistics import NewtonSums, Outer
-    from onedraw.models.moment_sums import SecondMoments, gram_steps
+    from onedraw.models.moment_sums import SecondMoments
 
-    loss, row_bound, radius = problem.loss, problem.numbers["row_bound"], problem.numbers["moment_radius"]
+    n, loss = problem.n, problem.loss
+    row_bound, radius = problem.numbers["row_bound"], problem.numbers["moment_radius"]
     if problem.numbers["moments_noise"]:
-        check_room(problem.n, SecondMoments(problem.layout, True), gram_steps(radius**2), None, radius)
-    check_room(problem.n, NewtonSums(loss), gram_steps(loss.curvature_bound * row_bound**2), row_bound, None)
+        check_room(n, SecondMoments(problem.layout, True), gram_steps(radius**2, n), None, radius)
+    check_room(n, NewtonSums(loss), gram_steps(loss.curvature_bound * row_bound**2, n), row_bound, None)
     for of in ("information", "curvature", "variability"):
         statistic = Outer(loss, of)
-        check_room(problem.n, statistic, gram_steps(statistic.largest * row_bound**2), row_bound, None)
+        check_room(n, statistic, gram_steps(statistic.largest * row_bound**2, n), row_bound, None)
 
 
 @dataclass
@@ -121,14 +123,13 @@ class Stages:
 
     def _objective(self, where: Coordinates, tilt: Array) -> Any:
         from onedraw.models.fit_minimum import Objective
-        from onedraw.models.moment_sums import gram_steps
 
         loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
         bent = loss.curvature_bound * row_bound**2
         Q, q = self.problem.penalty(where)
         least, *_, most = np.linalg.eigvalsh(Q) if len(Q) > 1 else np.repeat(Q, 2)
         return Objective(
-            Q, q + tilt, gram_steps(bent), row_bound, self._certified, least, self.problem.n * bent + most, MOST_PASSES
+            Q, q + tilt, gram_steps(bent, self.problem.n), row_bound, self._certified, least, self.problem.n * bent + most, MOST_PASSES
         )  # fmt: skip
 
     @property
@@ -140,9 +141,8 @@ class Stages:
 
     def _outer(self, of: Any, records: Any, mode: Array, noise: float) -> Array:
         from onedraw.models.fit_statistics import Outer
-        from onedraw.models.moment_sums import gram_steps
 
         statistic, row_bound = Outer(self.problem.loss, of), self.problem.numbers["row_bound"]
-        steps = gram_steps(statistic.largest * row_bound**2)
+        steps = gram_steps(statistic.largest * row_bound**2, self.problem.n)
         self.passes += 1
         return self.noise.triangle(records.sum(statistic, steps, row_bound, mode), steps**2, noise)

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from onedraw import privacy
 from onedraw.models.moments import SQUARE, MomentColumns, MomentsProblem, MomentsTarget
 from onedraw.models.moments_result import MomentsResult
+from onedraw.models.sum_lattice import MEAN_BITS, gram_steps
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.sample import Sample
 
 Array = NDArray[np.float64]
 Sum = Callable[..., NDArray[np.int64]]
 
-MEAN_STEPS = 2.0**30
+MEAN_STEPS = 2.0**MEAN_BITS
 
 
 def measure(total: Sum, n: int, columns: MomentColumns, numbers: Mapping[str, float], noise: Noise) -> tuple[Array | None, Array | None]:  # fmt: skip
@@ -38,7 +39,7 @@ def measure(total: Sum, n: int, columns: MomentColumns, numbers: Mapping[str, fl
     if not numbers["moments_noise"]:
         return mean, None
     centre, radius = columns.centre(mean), numbers["moment_radius"]
-    return mean, published_moments(total, columns, centre, radius, numbers["moments_noise"], noise)
+    return mean, published_moments(total, n, columns, centre, radius, numbers["moments_noise"], noise)
 
 
 def published_mean(total: Sum, columns: MomentColumns, deviation: float, noise: Noise) -> Array:
@@ -48,11 +49,11 @@ def published_mean(total: Sum, columns: MomentColumns, deviation: float, noise: 
     return noise.vector(total(ColumnSums(columns.layout, columns.response), MEAN_STEPS), MEAN_STEPS, deviation)
 
 
-def published_moments(total: Sum, columns: MomentColumns, centre: Any, radius: float, deviation: float, noise: Noise) -> Array:  # fmt: skip
+def published_moments(total: Sum, n: int, columns: MomentColumns, centre: Any, radius: float, deviation: float, noise: Noise) -> Array:  # fmt: skip
     """Σ x̄x̄ᵀ about the centre with its noise."""
-    from onedraw.models.moment_sums import SecondMoments, gram_steps
+    from onedraw.models.moment_sums import SecondMoments
 
-    steps = gram_steps(radius**2)
+    steps = gram_steps(radius**2, n)
     sums = total(SecondMoments(columns.layout, columns.response), steps, centre, radius)
     return noise.triangle(sums, steps**2, deviation)
 
@@ -81,10 +82,10 @@ class Measure:
 
 def measure_all(total: Sum, problem: MomentsProblem, noise: Noise) -> dict[str, Array]:
     """Means and squares, then products and fourth moments of columns standardised by what was published of them."""
-    from onedraw.models.moment_sums import PowerSums, StandardMoments, gram_steps
+    from onedraw.models.moment_sums import PowerSums, StandardMoments
 
     columns, numbers = problem.columns, problem.numbers
-    steps = gram_steps(1.0)
+    steps = gram_steps(1.0, problem.n)
     each = np.concatenate([np.ones(columns.count), np.full(columns.numbers, 1.0 / SQUARE)])
     sums = noise.vector(total(PowerSums(columns.layout), steps), steps**2, numbers["sums_noise"], each) / problem.n
     found = {"mean": sums[: columns.count], "squares": sums[columns.count :]}
@@ -92,7 +93,7 @@ def measure_all(total: Sum, problem: MomentsProblem, noise: Noise) -> dict[str, 
     for power, stage in ((1, "moments"), (2, "fourth")):
         if numbers[f"{stage}_noise"]:
             radius = numbers[f"{stage}_radius"]
-            steps = gram_steps(radius**2)
+            steps = gram_steps(radius**2, problem.n)
             seconds = total(StandardMoments(columns.layout, power), steps, centre, 1.0 / np.sqrt(unit), radius)
             found[stage] = noise.triangle(seconds, steps**2, numbers[f"{stage}_noise"])
     return {name: values for name, values in found.items() if len(values)}
