@@ -275,7 +275,7 @@ def test_what_cannot_be_described_is_refused_in_words() -> None:
 
 def test_what_whole_numbers_cannot_hold_is_refused_before_anything_is_spent() -> None:
     with pytest.raises(PromiseRefused, match="64-bit whole numbers"):
-        calibrate(Moments(), THREE, od.ApproxDP(1.0, 1e-6), n=2**26)
+        calibrate(Moments(), THREE, od.ApproxDP(1.0, 1e-6), n=2**31)
     with pytest.raises(PromiseRefused, match="cannot carry"):
         calibrate(Moments(), THREE, od.GaussianDP(1e-6), n=1000, records_per_person=100)
     for mu in (1e-6, 300.0):  # what is not refused can be drawn
