@@ -11,6 +11,7 @@ from onedraw.casebook import case_for, cases, examine, replay_measured, smallest
 from onedraw.casebook.measured import measured_case
 from onedraw.mechanisms import Measured
 from onedraw.models.measured_model import MeasuredTarget
+from onedraw.models.row_model import Encoded
 from onedraw.samplers import measured_first
 
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
@@ -109,11 +110,15 @@ def test_the_program_is_the_one_that_the_plan_declares(name):
     assert replay_measured(planned(name, share=0.0)) == []
 
 
+def with_records(law, rows, responses):
+    """The same law of other rows, each with weight 1."""
+    return dataclasses.replace(law, encoded=Encoded(len(rows), rows, np.column_stack([responses, np.ones(len(rows))])))
+
+
 def test_a_program_that_forgets_the_weights_is_caught(monkeypatch):
     def without_weights(self, where):
         law = whole(self, where)
-        law.encoded.y[:, 1] = 1.0
-        return law
+        return with_records(law, law.encoded.X, law.encoded.y[:, 0])
 
     whole = MeasuredTarget.within
     monkeypatch.setattr(MeasuredTarget, "within", without_weights)
@@ -125,9 +130,7 @@ def test_a_program_that_shortens_rows_instead_is_caught(monkeypatch):
 
     def shortened(self, where):
         law = whole(self, where)
-        law.encoded.X[:] *= law.encoded.y[:, 1:]
-        law.encoded.y[:, 1] = 1.0
-        return law
+        return with_records(law, law.encoded.X * law.encoded.y[:, 1:], law.encoded.y[:, 0])
 
     whole = MeasuredTarget.within
     monkeypatch.setattr(MeasuredTarget, "within", shortened)

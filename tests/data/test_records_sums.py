@@ -143,6 +143,24 @@ def test_a_fit_is_the_same_draw_on_parts_in_memory_and_streamed(tmp_path, plan):
         assert release.certificate.draw == draws[0].certificate.draw
 
 
+PATHS = {
+    "noisy gradients": od.NoisyGradient(weight=0.1, time=0.008),
+    "in measured coordinates": od.Measured(of=od.NoisyGradient(weight=0.1, time=0.008), share=0.3),
+}
+
+
+@pytest.mark.parametrize("mechanism", PATHS.values(), ids=PATHS)
+def test_a_path_of_noisy_gradients_is_the_same_draw_as_one_loop_and_pass_by_pass(tmp_path, records, mechanism):
+    plan = calibrate(mechanism, MODEL, od.ApproxDP(2.0, 1e-5), n=N)
+    assert 10 < plan.parameters["steps"] < 200
+    order = np.random.default_rng(5).permutation(N)
+    ways = [replace(records, memory=0), replace(records, engine=Parted((10, 10, 431), order))]
+    one_loop = od.release(plan, records, random_state=4).certificate
+    assert "summed exactly" in one_loop.numeric_model
+    for source in ways:
+        assert od.release(plan, source, random_state=4).certificate.draw == one_loop.draw
+
+
 @pytest.mark.parametrize(
     ("mishap", "reason"),
     [

@@ -99,7 +99,7 @@ def test_on_a_linear_loss_the_certified_mu_is_the_closed_form_of_the_gaussian_pa
     whole = gaussian_distance(shift, covariance)
     last = h * weight * 2 * norm * powers.sum() / math.sqrt(2 * h * (powers**2).sum())
     assert shift[-1] / math.sqrt(covariance[-1, -1]) == pytest.approx(last, rel=1e-10)
-    assert numbers["mu"] == pytest.approx(last, rel=1e-10)
+    assert numbers["mu"] == pytest.approx(last, rel=1e-8), "but for the gradients' rounding"
     composed = path_mu(step_size=h, steps=steps, weight=weight, gradient_difference=2 * norm)
     assert composed == pytest.approx(whole, rel=1e-9)
     assert composed == pytest.approx(weight * norm * math.sqrt(2 * numbers["time"]), rel=1e-12)
@@ -114,17 +114,19 @@ def test_the_certified_mu_is_the_smaller_of_composition_and_last_iterate(weight,
     p = plan.parameters
     whole = weight * math.sqrt(2.0) * math.sqrt(2 * p["time"])
     limit = 2 * weight * math.sqrt(2.0) * scale * math.sqrt(math.tanh(p["time"] / (2 * scale**2)))
-    assert p["mu"] <= whole * (1 + 1e-12)
-    assert p["mu"] <= 2 * weight * math.sqrt(2.0) * scale * (1 + 1e-12), "never above an exact draw's wG/√m"
+    rounded = p["rounding"] / p["gradient_difference"]
+    assert rounded * (n + 1) < 3e-4
+    assert p["mu"] <= whole * (1 + rounded) * (1 + 1e-12)
+    exact = 2 * weight * math.sqrt(2.0) * scale
+    assert p["mu"] <= exact * (1 + (n + 1) * rounded) * (1 + 1e-12), "an exact draw's wG/√m, but for rounding"
     assert p["mu"] == pytest.approx(limit, rel=0.06), "near its continuous limit"
-    assert "2403.00278" in plan.guarantee.theorem
 
 
 def test_a_step_too_long_for_the_last_iterate_is_certified_by_composition():
     plan = calibrate(NoisyGradient(weight=1.0, time=0.5), SPHERE, GaussianDP(10.0), n=100)
     coarse = dict(plan.parameters) | {"steps": 1.0, "step_size": plan.parameters["time"]}
     again = NoisyGradient().plan(plan.request, coarse)
-    assert again.parameters["mu"] == pytest.approx(SPHERE.bounds["lipschitz"].value * math.sqrt(2 * 0.5), rel=1e-9)
+    assert again.parameters["mu"] == pytest.approx(SPHERE.bounds["lipschitz"].value * math.sqrt(2 * 0.5), rel=1e-7)
     assert "composition" in again.guarantee.theorem
 
 

@@ -28,10 +28,12 @@ def gibbs_law(plan: Plan, summary: Any, *, weight: float, prior_factor: float = 
     return BallGaussian(precision, weight * (X.T @ y) + target.precision * target.location, model.prior.radius)
 
 
-def gibbs_target(plan: Plan, summary: Any, *, weight: float, prior_factor: float = 1.0) -> GibbsTarget:
+def gibbs_target(
+    plan: Plan, summary: Any, *, weight: float, prior_factor: float = 1.0, kind: type[GibbsTarget] = GibbsTarget
+) -> GibbsTarget:
     """The same law as a potential, with the plan's public constants of it."""
     model, numbers = plan.model, plan.parameters
-    return GibbsTarget(
+    return kind(
         model,
         summary,
         weight,

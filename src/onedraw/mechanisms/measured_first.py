@@ -205,6 +205,10 @@ class Measured(Mechanism):
             found.append(Assumption(f"moments of the columns: {sum_lattice.in_words(request.n)}", enforced))
         return tuple(found)
 
+    def sums_exactly(self, plan: Plan) -> bool:
+        """The moments always; the draw if it does by itself."""
+        return self.inner(plan).sums_exactly
+
     # ── what runs ──────────────────────────────────────────────────────────────────────────────────────────
 
     def target(self, plan: Plan, summary: Any) -> MeasuredTarget:

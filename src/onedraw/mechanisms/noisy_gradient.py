@@ -22,6 +22,8 @@ import numpy as np
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
 from onedraw.models.losses import ResidualLoss
+from onedraw.models.row_lattice import rounding
+from onedraw.models.target import PathTarget
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -32,7 +34,7 @@ from onedraw.privacy import (
     Provenance,
     RenyiDP,
 )
-from onedraw.privacy.last_iterate import last_iterate_mu, path_mu
+from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_difference
 from onedraw.privacy.rounding import root_up
 from onedraw.privacy.validation import positive
 
@@ -61,6 +63,10 @@ STEP = 0.1
 
 MOST_STEPS = 1_000_000
 
+LATTICE = (
+    "sums over records are whole numbers on a public lattice; what rounding adds to two gradients' distance is counted"
+)
+
 LARGEST_EFFECT = 100.0
 """A predictor of this standard deviation leaves no doubt about nearly any response, and so no curvature to plan with."""
 
@@ -73,6 +79,8 @@ class _Path:
     step_size: float
     steps: int
     gradient_difference: float
+    rounding: float
+    n: int
     strong_convexity: float
     smoothness: float
 
@@ -85,7 +93,7 @@ class _Path:
         """GaussianDP of everything the path shows, for one record and one draw."""
         return path_mu(
             weight=self.weight,
-            gradient_difference=self.gradient_difference,
+            gradient_difference=rounded_difference(self.gradient_difference, self.rounding),
             step_size=self.step_size,
             steps=self.steps,
         )
@@ -97,7 +105,7 @@ class _Path:
             return math.inf
         return last_iterate_mu(
             weight=self.weight,
-            gradient_difference=self.gradient_difference,
+            gradient_difference=rounded_difference(self.gradient_difference, self.rounding, self.n),
             strong_convexity=self.strong_convexity,
             smoothness=self.smoothness,
             step_size=self.step_size,
@@ -181,7 +189,7 @@ class NoisyGradient(Mechanism):
                 f"A {self.title} needs a positive weight and step size and a whole number of steps between 1 and "
                 f"{MOST_STEPS:,}; those stated are not."
             )
-        path = _path(bounds, request.n, weight, step_size, int(steps))
+        path = _path(request.model, bounds, request.n, weight, step_size, int(steps))
         if self.weight not in (None, weight) or not math.isclose(self.time or path.time, path.time, rel_tol=1e-9):
             raise PromiseRefused("The weight and time stated are not those the mechanism was made with.")
         curvature, known = parameters.get("curvature"), self._curvature(request)
@@ -189,9 +197,13 @@ class NoisyGradient(Mechanism):
             raise PromiseRefused("The curvature stated is not that of the model's reference design at its effect.")
         return self._plan(request, bounds, path, curvature)
 
+    def sums_exactly(self, plan: Plan) -> bool:
+        """On a lattice, but for a loss of the caller's own."""
+        return "rounding" in plan.parameters
+
     def target(self, plan: Plan, summary: Any) -> Any:
         """The potential whose noisy gradient is followed."""
-        return gibbs_target(plan, summary, weight=plan.parameters["weight"])
+        return gibbs_target(plan, summary, weight=plan.parameters["weight"], kind=PathTarget)
 
     def _curvature(self, request: Request) -> float | None:
         return smallest_curvature(request.model, self.effect or EFFECT, self.noise or NOISE)
@@ -211,7 +223,7 @@ class NoisyGradient(Mechanism):
         lasting = self.relaxations or self._relaxations(request, bounds, curvature)
 
         def path(weight: float, time: float) -> _Path:
-            return _path_of(bounds, request.n, weight, time)
+            return _path_of(request.model, bounds, request.n, weight, time)
 
         def keeps(weight: float, time: float) -> bool:
             return self._keeps(request, path(weight, time))
@@ -304,6 +316,8 @@ class NoisyGradient(Mechanism):
             "steps": float(path.steps),
             "mu": path.mu,
         }
+        if path.rounding:
+            numbers["rounding"] = path.rounding
         if curvature is not None:
             numbers["curvature"] = curvature
         last = path.by_last_iterate <= path.by_composition
@@ -315,6 +329,7 @@ class NoisyGradient(Mechanism):
         found = (
             *assumptions(request),
             Assumption("start, steps and step size are public; every step uses all records", Provenance.ENFORCED),
+            *([Assumption(LATTICE, Provenance.ENFORCED)] if path.rounding else []),
             *([Assumption("only the last iterate is published", Provenance.ENFORCED)] if last else []),
         )
         promise = GaussianDP(self._person(request, path))
@@ -328,7 +343,7 @@ class NoisyGradient(Mechanism):
         )
 
 
-def _path_of(bounds: ConvexBounds, n: int, weight: float, time: float) -> _Path:
+def _path_of(model: Any, bounds: ConvexBounds, n: int, weight: float, time: float) -> _Path:
     """The path of this time with the fewest steps for which h·M ≤ 0.1."""
     smoothness = bounds.numbers(weight, n)["smoothness"]
     steps = math.ceil(time * smoothness / STEP) or 1
@@ -338,14 +353,15 @@ def _path_of(bounds: ConvexBounds, n: int, weight: float, time: float) -> _Path:
             "smallest curvature under the reference design is tiny beside the largest one the bounds allow. Rescale "
             "the features to similar ranges around 0, use tighter bounds, or pass a shorter time."
         )
-    return _path(bounds, n, weight, time / steps, steps)
+    return _path(model, bounds, n, weight, time / steps, steps)
 
 
-def _path(bounds: ConvexBounds, n: int, weight: float, step_size: float, steps: int) -> _Path:
+def _path(model: Any, bounds: ConvexBounds, n: int, weight: float, step_size: float, steps: int) -> _Path:
     numbers = bounds.numbers(weight, n)
     return _Path(
-        weight, step_size, steps, bounds.gradient_difference, numbers["strong_convexity"], numbers["smoothness"]
-    )
+        weight, step_size, steps, bounds.gradient_difference, rounding(model, n), n, numbers["strong_convexity"],
+        numbers["smoothness"],
+    )  # fmt: skip
 
 
 def _settled(share: float, keeps: Any) -> float:

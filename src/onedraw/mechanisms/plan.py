@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused
-from onedraw.models import Model, model_from_dict
+from onedraw.models import ConjugateModel, Model, model_from_dict
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -151,6 +151,10 @@ def fixed_in_advance(request: Request, what: str) -> tuple[Assumption, ...]:
     )
 
 
+EXACT_SUMS = ("candidates", "perturbed-mode", "added-noise", "ranks", "losses", "moments")
+"""What a mechanism may require whose records enter by sums of whole numbers alone, whatever the model."""
+
+
 class Mechanism(abc.ABC):
     """A theorem that makes a draw private. A frozen value; its fields are its options."""
 
@@ -193,6 +197,10 @@ class Mechanism(abc.ABC):
         """What a certificate calls the draw; the plan's numbers may be part of it."""
         return self.title
 
+    def sums_exactly(self, plan: Plan) -> bool:
+        """Whether all that is asked of the records is sums of whole numbers, which no rounding can change."""
+        return isinstance(plan.model, ConjugateModel) or self.requires in EXACT_SUMS
+
     def closed_form(self, model: Any) -> bool:
         """Whether `target` gives a closed-form law, drawn exactly, or a potential to be followed by a chain."""
         return True
@@ -224,6 +232,10 @@ class Plan:
     @property
     def budget(self) -> Promise:
         return self.request.budget
+
+    @property
+    def sums_exactly(self) -> bool:
+        return self.mechanism.sums_exactly(self)
 
     @property
     def n(self) -> int:

@@ -290,6 +290,11 @@ class Softmax(ConvexModel, WithLikelihood):
         return tuple(f"{label}: {name}" for label in self.classes for name in self.features.column_names)
 
     @property
+    def slope_interval(self) -> tuple[float, float]:
+        """Of each class: its probability, less 1 for the record's own."""
+        return -1.0, 1.0
+
+    @property
     def response(self) -> Codes:
         return Codes(self.classes)
 

@@ -88,6 +88,23 @@ class ConvexModel(RowModel):
         """What brings responses that are numbers into [−1, 1] for a fit; 1 for labels and counts."""
         return 1.0
 
+    # What sums on a lattice rest on (`row_lattice`)
+
+    @property
+    def slope_interval(self) -> tuple[float, float] | None:
+        """What a record's slopes never leave, where its gradient is slopes times its row; None for any other loss."""
+        return None
+
+    @property
+    def column_bounds(self) -> tuple[float, ...]:
+        """The largest size of each entry of an encoded row."""
+        return self.features.column_bounds
+
+    @property
+    def row_reach(self) -> float:
+        """The largest norm of an encoded row."""
+        return self.features.reach
+
     # The loss, for one θ and encoded records; NumPy or JAX values
 
     def losses(self, theta: Any, X: Any, y: Any) -> Any:
@@ -140,6 +157,10 @@ class LinearModel(ConvexModel):
         return self.response.interval
 
     @property
+    def slope_interval(self) -> tuple[float, float]:
+        return self.kernel.slopes(self.predictor_bound, self.responses)
+
+    @property
     def curvature_range(self) -> tuple[float, float]:
         """The least and the largest φ'' for |u| ≤ B."""
         return self.kernel.curvatures(self.predictor_bound, self.responses)
@@ -151,7 +172,7 @@ class LinearModel(ConvexModel):
     @property
     def gradient_difference(self) -> float:
         reach, norm = self.features.reach, self.features.norm
-        lower, upper = self.kernel.slopes(self.predictor_bound, self.responses)
+        lower, upper = self.slope_interval
         # between slopes of one sign the farthest pair is another: ((a+b)r)² + (b−a)² at the corner (a, b)
         assert lower <= 0.0 <= upper, "the slopes of a loss must reach from at most 0 to at least 0"
         steepest = max(-lower, upper)
@@ -163,7 +184,7 @@ class LinearModel(ConvexModel):
     @property
     def _bounds(self) -> dict[str, Bound]:
         proved, reach = Provenance.PROVED, self.features.reach
-        lower, upper = self.kernel.slopes(self.predictor_bound, self.responses)
+        lower, upper = self.slope_interval
         found = {
             **enforced_bounds(self),
             "lipschitz": Bound(product_up(max(-lower, upper), reach), proved, "L = r̃·sup|φ'|"),

@@ -112,6 +112,15 @@ class Features:
         lower, upper = (self._on_scale(np.array(end)).tolist() for end in self.ends)
         return tuple(lower), tuple(upper)
 
+    @property
+    def column_bounds(self) -> tuple[float, ...]:
+        """The largest size of each entry of an encoded row, the intercept's 1 included."""
+        if self.data_norm is not None:
+            bounds = (self.data_norm,) * self.count
+        else:
+            bounds = tuple(max(-lower, upper) for lower, upper in zip(*self.encoded_ends, strict=True))
+        return (*bounds, 1.0) if self.intercept else bounds
+
     @cached_property
     def _scale(self) -> tuple[Matrix, Matrix]:
         """Shift and divisor of each column; a divisor of 0 marks a column whose ends are equal."""

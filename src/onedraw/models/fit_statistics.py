@@ -42,6 +42,20 @@ class Measured(Compiled):
 
 
 @dataclass(frozen=True)
+class MeasuredRows(Compiled):
+    """(z, y) of encoded records, as a posterior mechanism in measured coordinates has them: with a bound on rows, y is (response, a)."""
+
+    layout: Layout
+
+    def block(self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, *weighted: Any) -> Any:
+        z = self.layout.measured(X, mean, root, stretch)
+        if not weighted:
+            return z, y
+        row_bound, scale, centre, unit = weighted
+        return z, jnp.stack([(y / scale - centre) / unit, mallows(z, row_bound)], axis=1)
+
+
+@dataclass(frozen=True)
 class NewtonSums(Compiled):
     """Σ a·φ'·z in two limbs, steps of 2⁻²⁰ and of 2⁻⁵⁰ for what those leave, then Σ a·φ''·zzᵀ in steps of 1/coarse²."""
 

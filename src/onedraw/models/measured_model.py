@@ -30,7 +30,7 @@ from .features import Features
 from .fit_losses import FitLoss
 from .fit_published import Coordinates, Measuring, Published, coordinates
 from .losses import Interval, LinearLoss, product_up
-from .measured import INSIDE, Layout, mallows
+from .measured import INSIDE, Layout
 from .model import Bound
 from .moments import MomentColumns
 from .priors import Gaussian
@@ -102,6 +102,19 @@ class MeasuredModel(ConvexModel):
     def features(self) -> Features:  # type: ignore[override]  # computed, for a model that is never stored
         """Rows as a plan's design has them: on a sphere, all directions alike. No promise rests on it."""
         return Features(self.columns, math.sqrt(self.variance * self.columns), intercept=self.intercept)
+
+    @property
+    def slope_interval(self) -> tuple[float, float]:
+        return -self.loss.slope_bound, self.loss.slope_bound
+
+    @property
+    def column_bounds(self) -> tuple[float, ...]:
+        """Of a·z, which a record's gradient is a multiple of."""
+        return (self.row_bound,) * self.dimension
+
+    @property
+    def row_reach(self) -> float:
+        return self.row_bound
 
     @property
     def _bounds(self) -> dict[str, Bound]:
@@ -183,10 +196,10 @@ class MeasuredTarget:
 
     def within(self, where: Coordinates) -> Any:
         """The inner plan's law for the records in published coordinates; what a record becomes depends on it alone."""
+        from .fit_statistics import MeasuredRows
+
         problem = self.problem
-        rows = np.asarray(problem.layout.measured(self.encoded.X, where.mean, where.root, where.stretch))
-        responses = self.encoded.y
-        if problem.weighted:
-            weights = np.asarray(mallows(rows, INSIDE * problem.numbers["row_bound"]))
-            responses = np.column_stack([(responses / problem.response_scale - where.centre) / where.unit, weights])
-        return self.plan.mechanism.target(self.plan, Encoded(self.encoded.n, rows, responses))
+        weights = (INSIDE * problem.numbers["row_bound"], problem.response_scale, where.centre, where.unit)
+        public = (where.mean, where.root, where.stretch, *(weights if problem.weighted else ()))
+        rows = EncodedRecords(self.encoded.records, MeasuredRows(problem.layout), public)
+        return self.plan.mechanism.target(self.plan, rows)

@@ -67,10 +67,12 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class EncodedRecords:
-    """`Encoded` of records with a schema, read when asked: through ``records`` by sums, which may stream them, or as arrays."""
+    """`Encoded` of records behind the joint, rewritten by a reading: through ``records`` by sums, which may stream them, or as arrays
+    for a chain."""
 
     source: Any
-    rows: Rows
+    rows: Any
+    public: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
         return f"EncodedRecords(n={self.n}, records=<private>)"
@@ -81,7 +83,7 @@ class EncodedRecords:
 
     @cached_property
     def records(self) -> Any:
-        return self.source.read_as(self.rows)
+        return self.source.read_as(self.rows, *self.public)
 
     @property
     def X(self) -> NDArray[np.float64]:
@@ -93,8 +95,11 @@ class EncodedRecords:
 
     @cached_property
     def _arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        X, y, start = np.empty((self.n, self.rows.features.width)), np.empty(self.n), 0
+        """All rows and responses at once, each block copied where it belongs."""
+        X, y, start = np.empty(0), np.empty(0), 0
         for block in self.records:
+            if not start:
+                X, y = (np.empty((self.n, *array.shape[1:])) for array in block.arrays)
             stop = start + block.rows
             X[start:stop], y[start:stop] = (array[: block.rows] for array in block.arrays)
             start = stop

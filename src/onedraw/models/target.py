@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .convex_model import ConvexModel
+from .measured_model import WeightedLoss
+from .row_lattice import RowLattice, row_lattice
 from .row_model import Encoded
 
 
@@ -75,6 +77,40 @@ class GibbsTarget:
         from . import potentials
 
         return potentials.hessian(self.kernel, theta, *self.arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class PathTarget(GibbsTarget):
+    """The same potential for steps that follow its gradient: sums over records are made on a lattice of whole numbers where there
+    is one (`row_lattice`), through the joint of `onedraw.data.sums`."""
+
+    @cached_property
+    def lattice(self) -> RowLattice | None:
+        return row_lattice(self.model, self.encoded.n)
+
+    @cached_property
+    def rows(self) -> Any:
+        """The records on the lattice."""
+        from .gradient_sums import LatticeRows
+
+        assert self.lattice is not None
+        return self.encoded.records.read_as(LatticeRows(self.lattice, isinstance(self.kernel, WeightedLoss)))
+
+    @property
+    def gradient_sums(self) -> Any:
+        from .gradient_sums import GradientSums
+
+        assert self.lattice is not None
+        return GradientSums(self.kernel, self.lattice)
+
+    def gradient(self, theta: Any) -> Any:
+        """∇U(θ) as a step has it."""
+        if self.lattice is None:
+            return super().gradient(theta)
+        from .gradient_sums import steps_of
+
+        total = self.rows.sum(self.gradient_sums, theta) * steps_of(self.lattice)
+        return self.weight * total + self.precision * (np.asarray(theta) - self.location)
 
 
 def __getattr__(name: str) -> Any:

@@ -82,10 +82,11 @@ LARGEST_VALUE = 1e200
 
 LONGEST_NUMBER = len(repr(-sys.float_info.max))
 
-EXACT_SUMS = ("candidates", "perturbed-mode", "added-noise", "ranks", "losses", "moments")
-
 INTEGER_SUMS = "float64; records summed exactly, as integers on a public lattice; draw rounded to the lattice below"
 FLOATING_SUMS = "float64 throughout, also in sums over records; draw rounded to the lattice below"
+REAL_SUMS = (
+    "arithmetic is real: a chain adds up floating-point numbers, and their rounding is far below the noise of the draw"
+)
 
 
 def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | str = ()) -> Promise:
@@ -255,7 +256,7 @@ def check_unit(plan: Plan, schema: Schema) -> None:
 
 def check_engine(plan: Plan, data: Records) -> None:
     """Chains of thousands of steps are not run where every step is a job of a cluster."""
-    if data.engine.most_passes is not None and not sums_exactly(plan):
+    if data.engine.most_passes is not None and not plan.sums_exactly:
         raise WrongCall(
             f"{plan.heading} reads all records at each of thousands of steps; on {data.engine.name}, where a pass takes a third of a "
             f"second or more, not more than {data.engine.most_passes} are made. Nothing was spent. Ask for a fit, which takes "
@@ -274,11 +275,6 @@ def check_file(plan: Plan, data: Records) -> None:
 def _software() -> Mapping[str, str]:
     """Looked up once: parsing what is installed takes longer than summing a million records."""
     return {name: version(name) for name in ("onedraw", "numpy", "scipy")} | {"python": platform.python_version()}
-
-
-def sums_exactly(plan: Plan) -> bool:
-    """Whether all that is asked of the records is sums of whole numbers, which no rounding can change."""
-    return isinstance(plan.model, ConjugateModel) or plan.requires in EXACT_SUMS
 
 
 def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:
@@ -418,13 +414,8 @@ class _Words:
             extra.append(
                 Assumption(f"variates are real numbers, rounded to lattice {self.spacing!r}", Provenance.ASSUMED)
             )
-        if not sums_exactly(self.plan):
-            extra.append(
-                Assumption(
-                    "arithmetic is real: rounding in sums over records is far below the noise of the draw",
-                    Provenance.ASSUMED,
-                )
-            )
+        if not self.plan.sums_exactly:
+            extra.append(Assumption(REAL_SUMS, Provenance.ASSUMED))
         if self.data.inferred_from:
             extra.append(
                 Assumption(f"schema inferred from {self.data.inferred_from}: must be public", Provenance.DECLARED)
@@ -484,7 +475,7 @@ class _Words:
             exactness_cost=self.exactness.sentence,
             assumptions=[AssumptionStatement(statement=a.statement, provenance=a.provenance.value) for a in self.assumptions()],
             randomness=SEEDED if self.seeded else OPERATING_SYSTEM,
-            numeric_model=INTEGER_SUMS if sums_exactly(plan) else FLOATING_SUMS,
+            numeric_model=INTEGER_SUMS if plan.sums_exactly else FLOATING_SUMS,
             lattice=self.spacing,
             second_opinion=opinion,
             data=self.data,

@@ -23,7 +23,7 @@ import numpy as np
 
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
-from onedraw.privacy.last_iterate import last_iterate_mu, path_mu
+from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_difference
 from onedraw.privacy.rounding import root_up, text
 from onedraw.samplers.floating_point import check_delta, check_gamma
 from onedraw.samplers.public_numbers import (
@@ -67,7 +67,7 @@ class LastIterateLangevin:
         if getattr(plan, "closed_form", False) or not {"weight", "gradient_difference"} <= set(numbers):
             raise closed_form("LastIterateLangevin")
         self._check_algorithm(plan)
-        mu = self.mu(numbers)
+        mu = self.mu(numbers, plan.n if "rounding" in numbers else 0)
         people = plan.guarantee.unit.records_per_person
         promise = privacy.group(privacy.GaussianDP(mu), people) if people > 1 else privacy.GaussianDP(mu)
         together = _repeated(promise, plan.draws)
@@ -75,16 +75,17 @@ class LastIterateLangevin:
         check_delta(plan, together, variates, randomness=self.randomness)
         return privacy.LastIterate(together)
 
-    def mu(self, numbers: Any) -> float:
-        """μ of one draw for one record, from a plan's parameters."""
-        public = {name: numbers[name] for name in ("weight", "gradient_difference")}
-        path = path_mu(step_size=self.step_size, steps=self.steps, **public)
+    def mu(self, numbers: Any, n: int = 0) -> float:
+        """μ of one draw for one record, from a plan's parameters; gradients that are rounded differ by a little more."""
+        difference, rounding = numbers["gradient_difference"], numbers.get("rounding", 0.0)
+        public = {"step_size": self.step_size, "steps": self.steps, "weight": numbers["weight"]}
+        path = path_mu(**public, gradient_difference=rounded_difference(difference, rounding))
         if "smoothness" not in numbers or "strong_convexity" not in numbers:
             return path
         return min(
             path,
             last_iterate_mu(
-                step_size=self.step_size, steps=self.steps, **public,
+                **public, gradient_difference=rounded_difference(difference, rounding, n),
                 strong_convexity=numbers["strong_convexity"], smoothness=numbers["smoothness"],
             ),
         )  # fmt: skip
@@ -111,9 +112,11 @@ class LastIterateLangevin:
 
     def run(self, target: Any, key: Any, *, size: int = 1) -> Sample:
         """``size`` independent chains, each from the public start; nothing but the last iterates is kept."""
-        from onedraw.samplers import langevin_chain
-
-        draws = langevin_chain.from_location(target, key, steps=self.steps, step_size=self.step_size, size=size)
+        if getattr(target, "lattice", None) is not None:
+            from onedraw.samplers.gradient_path import last_iterates as chains
+        else:
+            from onedraw.samplers.langevin_chain import from_location as chains
+        draws = chains(target, key, steps=self.steps, step_size=self.step_size, size=size)
         return Sample(draws, {"steps": self.steps})
 
 

@@ -6,6 +6,7 @@ took longer than a step's arithmetic on an accelerator (200 µs on an H200), and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -62,28 +63,36 @@ def _chains(
     kernel: Any, at_once: int, keys: Any, starts: Any, steps: Any, step_size: Any, radius: Any, arguments: Any
 ) -> Any:
     deviation = jnp.sqrt(2.0 * step_size)
-    numbers = jnp.arange(AHEAD)
+
+    def step(theta: Any, noise: Any) -> Any:
+        moved = theta - step_size * gradient(kernel, theta, *arguments) + deviation * noise
+        return moved * jnp.minimum(1.0, radius / jnp.sqrt(moved @ moved))
 
     def chain(key_and_start: Any) -> Any:
         key, start = key_and_start
-
-        def some(theta: Any, first: Any, count: Any) -> Any:
-            """``count`` of at most `AHEAD` steps from the step numbered ``first``."""
-            noise = jax.vmap(lambda number: normal(jax.random.fold_in(key, number), theta.shape))(first + numbers)
-
-            def step(index: Any, theta: Any) -> Any:
-                moved = theta - step_size * gradient(kernel, theta, *arguments) + deviation * noise[index]
-                return moved * jnp.minimum(1.0, radius / jnp.sqrt(moved @ moved))
-
-            return jax.lax.fori_loop(0, count, step, theta)
-
-        if accelerated():  # runs a loop of known length without asking back after each step
-            many = jax.lax.fori_loop(0, steps // AHEAD, lambda block, theta: some(theta, block * AHEAD, AHEAD), start)
-            return some(many, steps - steps % AHEAD, steps % AHEAD)
-        blocks = (steps + AHEAD - 1) // AHEAD
-        return jax.lax.fori_loop(
-            0, blocks, lambda block, theta: some(theta, block * AHEAD, jnp.minimum(AHEAD, steps - block * AHEAD)), start
-        )
+        return stepped(key, start, steps, step)
 
     # One chain alone stays matrix–vector products, which are faster than products with a one-column matrix.
     return jax.lax.map(chain, (keys, starts), batch_size=at_once if at_once > 1 else None)
+
+
+def noise_ahead(key: Any, first: Any, shape: tuple[int, ...]) -> Any:
+    """The noise of `AHEAD` steps from the one numbered ``first``."""
+    return jax.vmap(lambda number: normal(jax.random.fold_in(key, number), shape))(first + jnp.arange(AHEAD))
+
+
+def stepped(key: Any, start: Any, steps: Any, step: Callable[[Any, Any], Any]) -> Any:
+    """``steps`` times θ ← step(θ, noise), inside compiled code."""
+
+    def some(theta: Any, first: Any, count: Any) -> Any:
+        """``count`` of at most `AHEAD` steps from the step numbered ``first``."""
+        noise = noise_ahead(key, first, theta.shape)
+        return jax.lax.fori_loop(0, count, lambda index, theta: step(theta, noise[index]), theta)
+
+    if accelerated():  # runs a loop of known length without asking back after each step
+        many = jax.lax.fori_loop(0, steps // AHEAD, lambda block, theta: some(theta, block * AHEAD, AHEAD), start)
+        return some(many, steps - steps % AHEAD, steps % AHEAD)
+    blocks = (steps + AHEAD - 1) // AHEAD
+    return jax.lax.fori_loop(
+        0, blocks, lambda block, theta: some(theta, block * AHEAD, jnp.minimum(AHEAD, steps - block * AHEAD)), start
+    )
