@@ -5,16 +5,19 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from onedraw.data import Schema, read
 from onedraw.data import shards as held_parts
 from onedraw.data.scratch import remove_orphans
-from onedraw.data.shards import EncodedRecords, Files, Pass, read_part, write_part
+from onedraw.data.shards import CountedFile, EncodedRecords, Files, Pass, read_part, row_groups, write_part
 from onedraw.data.sums import Work, combine
 from onedraw.errors import CannotWrite, FileMismatch
 
@@ -115,13 +118,64 @@ def test_a_part_without_records_adds_zeros(parts, tmp_path):
 
 def test_a_worker_holds_the_parts_it_was_asked_for_last(parts, monkeypatch):
     records, files, _ = parts
-    monkeypatch.setattr(held_parts, "_HELD", type(held_parts._HELD)())
+    monkeypatch.setattr(held_parts, "HELD", type(held_parts.HELD)())
     one = 2 * 8 * 128  # a block of 128 places: values and weights
     work = task(records, files, "token", memory=2 * one, readings=((Doubled(), ()),))
     for number in (0, 1, 0, 2):
         work.part(number)
-    assert list(held_parts._HELD) == [("token", 0), ("token", 2)]
+    assert list(held_parts.HELD.blocks) == [("token", 0), ("token", 2)]
     assert work.part(1).sum[0] == 2 * sum(np.concatenate([batch["x"] for batch in read_part(files[1], ["x"])]))
+
+
+def test_a_worker_lets_go_of_what_it_holds_after_the_last_pass_and_not_during_one(parts, monkeypatch):
+    records, files, source = parts
+    monkeypatch.setattr(held_parts, "HELD", type(held_parts.HELD)())
+    monkeypatch.setattr(held_parts, "HELD_SECONDS", 0.05)
+    work = task(records, files, "token", readings=((Doubled(), ()),))
+    work.part(0)
+    with held_parts.HELD.in_use():  # a pass that takes longer than that
+        work._held(1)
+        time.sleep(0.2)
+        assert ("token", 1) in held_parts.HELD.blocks
+    deadline = time.monotonic() + 30
+    while held_parts.HELD.blocks and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not held_parts.HELD.blocks
+    assert np.array_equal(combine([work.part(k) for k in range(3)], 3, 100, work.digest), [2, 1] * source.sum(Total()))
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """Files of several row groups, one of none, and the same records in one process."""
+    x = np.random.default_rng(1).integers(-3, 15, 1000).astype(float)
+    for place, piece in enumerate(np.split(x, [150, 150, 900])):
+        pq.write_table(pa.table({"x": piece}), tmp_path / f"{place}.parquet", row_group_size=100)
+    return [CountedFile.at(str(path)) for path in sorted(tmp_path.iterdir())], read({"x": x}, SCHEMA)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 40])
+def test_row_groups_in_parts_are_every_record_once(parquet, count):
+    files, source = parquet
+    parts = row_groups(files, count)
+    records = EncodedRecords(SCHEMA, None, 1000, Files(parts))
+    work = task(records, parts)
+    assert np.array_equal(combine([work.part(k) for k in range(count)], count, 1000, work.digest), source.sum(Total()))
+    assert max(part.rows for part in parts) <= 1000 / count + 100
+    assert np.array_equal(np.concatenate(list(records.values("x"))), np.concatenate(list(source.values("x"))))
+
+
+@pytest.mark.parametrize("harm", ["changed", "fewer groups", "removed"])
+def test_a_parquet_file_that_is_not_what_was_counted_is_refused(parquet, harm):
+    files, _ = parquet
+    (part,) = row_groups(files, 1)
+    assert part.whole(["x"])
+    if harm == "removed":
+        Path(files[3].path).unlink()
+    else:
+        pq.write_table(pa.table({"x": np.ones(100)}), files[3].path, row_group_size=10 if harm == "changed" else 100)
+    assert not part.whole(["x"])
+    with pytest.raises(FileMismatch, match="changed while it was read"):
+        list(part.batches(SCHEMA, {"x": None}))
 
 
 @pytest.mark.parametrize("harm", ["changed", "removed"])

@@ -146,11 +146,11 @@ class ArrowTable(Table):
 
     def __init__(self, schema: Any, n: int, what: str) -> None:
         self.names, self.n, self.what = tuple(schema.names), n, what
-        self._types = dict(zip(schema.names, schema.types, strict=True))
+        self.types = dict(zip(schema.names, schema.types, strict=True))
 
     def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
         # The head of the type's name: its parameters may be a record's, such as the fields of a struct made from dictionaries.
-        return {name: str(self._types[name]).partition("<")[0] for name in names if not suitable(self._types[name])}
+        return {name: str(self.types[name]).partition("<")[0] for name in names if not suitable(self.types[name])}
 
     def _batches(self, batches: Iterator[Any], wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
         for batch in batches:
@@ -184,22 +184,22 @@ class ArrowFile(ArrowTable):
 
 
 class ParquetTable(ArrowFile):
-    """A Parquet file: only the wanted columns are read, row groups side by side, a megabyte at a time."""
+    """A Parquet file, or some of its row groups: only the wanted columns are read, groups side by side, a megabyte at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, groups: Sequence[int] | None = None) -> None:
         import pyarrow.parquet as pq
 
         self._path = path
         with _readable(path), pq.ParquetFile(path) as file:
-            super().__init__(file.schema_arrow, file.metadata.num_rows, path.name)
-            metadata = file.metadata
-            self._group_rows = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
+            chosen = range(file.metadata.num_row_groups) if groups is None else groups
+            self.group_rows = {place: file.metadata.row_group(place).num_rows for place in chosen}
+            super().__init__(file.schema_arrow, sum(self.group_rows.values()), path.name)
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         enough = ROWS_PER_PART if workers() > 1 else self.n  # one thread reads one part with less ado
         groups: list[list[int]] = []
         held = enough
-        for group, group_rows in enumerate(self._group_rows):
+        for group, group_rows in self.group_rows.items():
             if held >= enough:
                 groups.append([])
                 held = 0
@@ -215,7 +215,8 @@ class ParquetTable(ArrowFile):
         # turns text into pandas' categories by a cast that fails where one record's text is not UTF-8.
         options: dict[str, Any] = {"pre_buffer": False, "buffer_size": 2**20, "binary_type": pa.large_binary()}
         with _readable(self._path), pq.ParquetFile(self._path, **options) as file:
-            yield file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names))
+            chosen = list(self.group_rows if groups is None else groups)
+            yield file.iter_batches(batch_size=rows, row_groups=chosen, columns=list(names))
 
 
 class IpcTable(ArrowFile):

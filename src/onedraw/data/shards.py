@@ -1,36 +1,127 @@
-"""Encoded records in files, one a part: what an engine with many workers keeps between passes, and what a worker does.
+"""Records in parts, one a worker and pass: where they are between passes, and what a worker does with them.
 
-A part is written once (`write_part`), after the encoders and the person limit, as an Arrow file of mode 0600 in the program's
-private folder. From then on every pass reads the same records, whatever becomes of the table they came from. A worker that
-is asked for the sum over a part (`Pass.part`) rewrites its records once and keeps the blocks; those least recently asked for give
-way. A worker that has them not, new or restarted, reads the file again: what it keeps is never needed for the sum to be right.
+A part is one of two things. Where the table is Parquet files that every worker sees, it is some of their **row groups**, read and
+encoded on the way; a file is held to the size and time it had when its records were counted. Any other table is **written** once
+(`write_part`), after the encoders and the person limit, as an Arrow file a part, of mode 0600, in the program's private folder;
+from then on every pass reads the same records, whatever becomes of the table they came from.
+
+A worker that is asked for the sum over a part (`Pass.part`) rewrites its records once and keeps the blocks: up to a number of bytes,
+those least recently asked for giving way, and for a minute, so that nothing is left of a release but the release. A worker that has them
+not, new or restarted, reads the part again: what it keeps is never needed for the sum to be right.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from onedraw.data.arrow_tables import ParquetTable
 from onedraw.data.encoding import Encoder
 from onedraw.data.records import Batch, Records
-from onedraw.data.sums import Block, Part, Work, block_rows, test_block
+from onedraw.data.schema import Schema
+from onedraw.data.sums import Block, Part, Work, block_rows, changed, test_block
+from onedraw.data.tables import file_version
 from onedraw.errors import FileMismatch
+
+HELD_SECONDS = 60.0
+"""How long after a pass a worker keeps the records it rewrote: as long as Spark keeps a worker that has nothing to do."""
+
+
+# ── parts that are row groups of the table's own files ───────────────────────────────────────────────────────────
+
+
+class Groups(NamedTuple):
+    """Some row groups of one Parquet file, as it was when its records were counted."""
+
+    path: str
+    version: tuple[int, ...]
+    places: tuple[int, ...]
+    rows: int
+
+    def table(self) -> ParquetTable:
+        path = Path(self.path)
+        if not path.exists() or file_version(path) != self.version:
+            raise changed(path.name, "it was written to after its records were counted")
+        return ParquetTable(path, self.places)
+
+
+class RowGroups(NamedTuple):
+    """A part: row groups of one or more files, encoded at every reading, each record by itself."""
+
+    pieces: tuple[Groups, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(piece.rows for piece in self.pieces)
+
+    def batches(self, schema: Schema, encoders: Mapping[str, Encoder]) -> Iterator[Batch]:
+        for piece in self.pieces:
+            records = Records(schema, None, piece.rows, piece.table(), _version=piece.version)
+            yield from records.batches(list(encoders))
+
+    def whole(self, columns: Sequence[str]) -> bool:
+        """Whether this machine sees the files as they were, and can decode these columns; no cell is looked at."""
+        try:
+            for piece in self.pieces:
+                piece.table().check_whole(columns)
+        except (FileMismatch, OSError):
+            return False
+        return True
+
+
+class CountedFile(NamedTuple):
+    """A Parquet file when its records are counted: by its footer."""
+
+    path: str
+    version: tuple[int, ...]
+    group_rows: dict[int, int]
+    types: dict[str, Any]
+
+    @classmethod
+    def at(cls, path: str) -> CountedFile:
+        version, table = file_version(Path(path)), ParquetTable(Path(path))
+        return cls(path, version, table.group_rows, table.types)
+
+
+def row_groups(files: Sequence[CountedFile], count: int) -> tuple[RowGroups, ...]:
+    """All row groups in ``count`` parts of nearly equal numbers of records, in the files' order."""
+    n = sum(sum(file.group_rows.values()) for file in files)
+    parts: list[list[Groups]] = [[] for _ in range(count)]
+    before = 0
+    for file in files:
+        chosen: dict[int, list[int]] = {}
+        for place, rows in file.group_rows.items():  # by where the middle of the group is
+            chosen.setdefault(min(count - 1, (2 * before + rows) * count // max(1, 2 * n)), []).append(place)
+            before += rows
+        for number, places in chosen.items():
+            rows = sum(file.group_rows[place] for place in places)
+            parts[number].append(Groups(file.path, file.version, tuple(places), rows))
+    return tuple(RowGroups(tuple(part)) for part in parts)
+
+
+# ── parts that were written ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class File(NamedTuple):
-    """A part of the records: where, how many, and the digest of what was written."""
+    """A part: where it was written, how many records, and the digest of what was written."""
 
     path: str
     rows: int
     digest: str
+
+    def batches(self, schema: Schema, encoders: Mapping[str, Encoder]) -> Iterator[Batch]:
+        return read_part(self, list(encoders))
 
 
 def write_part(folder: str, batches: Iterable[Batch]) -> File:
@@ -90,26 +181,26 @@ def _digest(path: str) -> str:
 
 
 class Files(NamedTuple):
-    """Stands for the table where its parts are written already: at a worker."""
+    """Stands for the table where its parts are known already: at a worker."""
 
-    written: tuple[File, ...]
+    known: tuple[File | RowGroups, ...]
 
-    def files(self, columns: Sequence[str]) -> tuple[File, ...]:
-        return self.written
+    def files(self, columns: Sequence[str]) -> tuple[File | RowGroups, ...]:
+        return self.known
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedRecords(Records):
-    """Records whose table has files of encoded parts: read here one after the other, in bounded memory."""
+    """Records whose table is in parts: read here one after the other, in bounded memory."""
 
-    def in_files(self, files: tuple[File, ...]) -> EncodedRecords:
+    def in_files(self, files: tuple[File | RowGroups, ...]) -> EncodedRecords:
         """The records of these parts: without the table and its engine, so that they can travel."""
         return replace(self, _table=Files(files), engine=None)  # type: ignore[arg-type]
 
     def _batches(self, encoders: dict[str, Encoder]) -> Iterator[Batch]:
         table: Any = self._table
         for file in table.files(list(encoders)):
-            yield from read_part(file, list(encoders))
+            yield from file.batches(self.schema, encoders)
 
 
 # ── what a worker does ───────────────────────────────────────────────────────────────────────────────────────────
@@ -117,22 +208,23 @@ class EncodedRecords(Records):
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass as it travels to the workers: public declarations, where the files are, and the work.
+    """One pass as it travels to the workers: public declarations, where the parts are, and the work.
 
     ``token`` names the records as rewritten, which a worker holds up to ``memory`` bytes; without one they are streamed.
     """
 
     records: EncodedRecords
-    files: tuple[File, ...]
+    files: tuple[File | RowGroups, ...]
     work: Work
     token: str | None
     memory: int
 
     def part(self, number: int) -> Part:
         """What a worker returns."""
-        blocks = self._blocks(number) if self.token is None else self._held(number)
         test = test_block(self.records.schema, self.work.columns, block_rows(self.records.n))
-        rows, total = Work((), self.work.statistic, self.work.public).of_all(blocks)
+        with HELD.in_use():
+            blocks = self._blocks(number) if self.token is None else self._held(number)
+            rows, total = Work((), self.work.statistic, self.work.public).of_all(blocks)
         if not rows:  # as many zeros as the sum has entries
             total = np.zeros_like(self.work.of_block(test))
         return Part(number, rows, self.work.digest(test), total)
@@ -148,16 +240,39 @@ class Pass:
         return (block.read_as(self.work.readings) for block in blocks)
 
     def _held(self, number: int) -> Iterable[Block]:
-        key = (str(self.token), number)
-        if key not in _HELD:
-            _HELD[key] = tuple(self._blocks(number))
-            while len(_HELD) > 1 and sum(map(_bytes, _HELD.values())) > self.memory:
-                _HELD.popitem(last=False)
-        _HELD.move_to_end(key)
-        return _HELD[key]
+        return HELD.get((str(self.token), number), lambda: tuple(self._blocks(number)), self.memory)
 
 
-_HELD: OrderedDict[tuple[str, int], tuple[Block, ...]] = OrderedDict()
+class _Held:
+    """Blocks that this process keeps, the latest asked for last; let go a while after the last pass."""
+
+    def __init__(self) -> None:
+        self.blocks: OrderedDict[tuple[str, int], tuple[Block, ...]] = OrderedDict()
+        self._timer = threading.Timer(0, self.blocks.clear)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """However long the pass takes, and however it ends."""
+        self._timer.cancel()
+        if self._timer.is_alive():  # just letting go: a moment later it has
+            self._timer.join()
+        try:
+            yield
+        finally:
+            self._timer = threading.Timer(HELD_SECONDS, self.blocks.clear)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def get(self, key: tuple[str, int], make: Callable[[], tuple[Block, ...]], memory: int) -> tuple[Block, ...]:
+        if key not in self.blocks:
+            self.blocks[key] = make()
+            while len(self.blocks) > 1 and sum(map(_bytes, self.blocks.values())) > memory:
+                self.blocks.popitem(last=False)
+        self.blocks.move_to_end(key)
+        return self.blocks[key]
+
+
+HELD = _Held()
 
 
 def _bytes(blocks: tuple[Block, ...]) -> int:

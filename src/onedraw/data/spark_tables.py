@@ -5,8 +5,11 @@
 The records stay on the cluster, and only sums leave it (`onedraw.data.sums`). Everything goes through `DataFrame.mapInArrow`, which
 hosted clusters have; RDDs, which they have not, and accumulators, which count a task twice that ran twice, are not used.
 
-1. Before the charge the frame is encoded by the schema into files (`onedraw.data.shards`), as many parts as there are cores, or
-   blocks of records. So all passes see the same records, also those of a frame whose rows come out differently every time.
+1. Before the charge the records are put into parts (`onedraw.data.shards`), as many as there are cores, or blocks of records. A frame
+   that is nothing but Parquet files in a folder is not read by Spark at all, for Java takes five times as long to hand its
+   rows to Python as Python to decode them: workers decode the row groups, once now, to see that they can, and once for the sums. Any other
+   frame is encoded by the schema into files. So all passes see the same records, also those of a frame whose rows come out
+   differently every time.
 2. A pass is a job over a small frame of one row a part, kept in the executors' memory, so that a part comes back to the worker
    that holds it. A worker returns (part, records, digest of a public test block, sum); `combine` wants every part once, n records,
    and the digest of this machine. What a lost executor returned, or a task that ran twice, is not among the rows.
@@ -28,6 +31,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +42,7 @@ from onedraw.data.encoding import Encoder
 from onedraw.data.persons import Secrets, person_keys
 from onedraw.data.records import Batch, Records, encoder_for
 from onedraw.data.scratch import scratch
-from onedraw.data.shards import EncodedRecords, File, Pass, write_part
+from onedraw.data.shards import CountedFile, EncodedRecords, File, Pass, RowGroups, row_groups, write_part
 from onedraw.data.sums import BLOCK, Block, Integers, Part, Work, block_rows, check_room, check_rows, combine
 from onedraw.data.tables import Table
 from onedraw.errors import FileMismatch, InvalidSchema, check_extra
@@ -61,6 +65,7 @@ class SparkTable(Table):
             self.names = tuple(frame.columns)
             self._types = [field.dataType.simpleString() for field in frame.schema.fields]
             self._frame = frame.toDF(*map(str, range(len(self.names))))  # by place: names may differ in case alone
+        self._parquet = _parquet_files(frame)
         self.exact = self._declared = declared
         self._parts, self._encoded = parts, dict[tuple[str, ...], Encoding]()
 
@@ -75,6 +80,8 @@ class SparkTable(Table):
 
     @cached_property
     def n(self) -> int:  # type: ignore[override]
+        if self._parquet is not None:
+            return sum(sum(file.group_rows.values()) for file in self._parquet)
         with _spark("counting the records"):
             return int(self._frame.count())
 
@@ -89,23 +96,38 @@ class SparkTable(Table):
         return EncodedRecords(records.schema, records.target, records.n, self, engine=Spark())
 
     def check_whole(self, names: Sequence[str]) -> None:
-        """Reads it all, and encodes it on the way: what comes later reads that."""
+        """Reads it all: whatever is wrong with the table is found before the charge."""
         self.encoding([name for name in names if name in self.schema.columns])
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Any]:
         raise NotImplementedError("a Spark frame is read as it was encoded: EncodedRecords")
 
-    def files(self, columns: Sequence[str]) -> tuple[File, ...]:
+    def files(self, columns: Sequence[str]) -> tuple[File | RowGroups, ...]:
         return self.encoding(columns).files
 
     def encoding(self, columns: Sequence[str]) -> Encoding:
-        """These columns encoded, or an earlier encoding that has them."""
+        """The parts of the records that have these columns: as they were found, or made now."""
         for encoded, found in self._encoded.items():
             if set(columns) <= set(encoded):
                 return found
         wanted = tuple(name for name in self.schema.columns if name in columns)
-        made = self._encoded[wanted] = self._encode(wanted)
+        made = self._encoded[wanted] = self._in_place(wanted) or self._encode(wanted)
         return made
+
+    # ── Parquet files, where they are ──────────────────────────────────────────────────────────────────────────
+
+    def _in_place(self, names: tuple[str, ...]) -> Encoding | None:
+        """Row groups, if every worker sees the files as this machine does and reads the columns as Spark would."""
+        if self._parquet is None or self.schema.person is not None:
+            return None
+        types = {name: self._types[self.names.index(name)] for name in names}
+        if any(_spark_type(file.types.get(name)) != kind for file in self._parquet for name, kind in types.items()):
+            return None
+        parts = row_groups(self._parquet, self.part_count)
+        found = Encoding(self._frame.sparkSession, parts)
+        with _spark("reading the records"):
+            checked = found.frame.mapInArrow(partial(_whole, parts, names), "whole boolean").collect()
+        return found if all(row.whole for row in checked) else None
 
     # ── encoding, once ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -162,10 +184,10 @@ class SparkTable(Table):
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """The files of all parts, and the small frame whose rows are their numbers."""
+    """All parts, and the small frame whose rows are their numbers."""
 
     session: Any
-    files: tuple[File, ...]
+    files: tuple[File | RowGroups, ...]
 
     @cached_property
     def frame(self) -> Any:
@@ -230,6 +252,13 @@ def _key(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
         marks = {"person": keys.view(np.int64), "named": ~absent}
         places = {name: table.column(name).combine_chunks() for name in (_FILE, _PLACE)}
         yield pa.record_batch(encoded | marks | places)
+
+
+def _whole(
+    parts: Sequence[RowGroups], names: Sequence[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        yield pa.record_batch({"whole": [parts[number].whole(names)]})
 
 
 def _sums(work: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -344,6 +373,53 @@ def is_spark(source: Any) -> bool:
     return type(source).__module__.startswith("pyspark.sql.") and hasattr(source, "mapInArrow")
 
 
+def _parquet_files(frame: Any) -> list[CountedFile] | None:
+    """The files of a frame that is nothing but Parquet files under a path, its columns chosen at most; otherwise None.
+
+    Looks at Spark's own plan, which hosted clusters may not show; what cannot be seen is left to Spark to read.
+    """
+    try:
+        plan = frame._jdf.queryExecution().analyzed()
+        while plan.nodeName() == "SubqueryAlias" or (plan.nodeName() == "Project" and _chooses(plan)):
+            plan = plan.child()
+        relation = plan.relation()
+        kind = relation.fileFormat().getClass().getName()
+        if frame.is_cached or kind != _PARQUET or relation.partitionSchema().size():
+            return None
+        places = [urlsplit(uri) for uri in relation.location().inputFiles()]
+        if any((place.scheme, place.netloc) != ("file", "") for place in places):
+            return None
+        return [CountedFile.at(unquote(place.path)) for place in places]
+    except Exception:
+        return None
+
+
+_PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+
+
+def _chooses(project: Any) -> bool:
+    """Whether it takes columns as they are."""
+    chosen = project.projectList()
+    kinds = {chosen.apply(place).getClass().getSimpleName() for place in range(chosen.size())}
+    return kinds <= {"AttributeReference"}
+
+
+_SPARK_TYPES = {
+    pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint", pa.float32(): "float",
+    pa.float64(): "double", pa.bool_(): "boolean", pa.string(): "string", pa.large_string(): "string", pa.binary(): "binary",
+    pa.large_binary(): "binary",
+}  # fmt: skip
+
+
+def _spark_type(kind: pa.DataType | None) -> str | None:
+    """The type Spark gives such a column of a file, for those it reads to the same cells as Arrow."""
+    if isinstance(kind, pa.DictionaryType):
+        kind = kind.value_type
+    if isinstance(kind, pa.Decimal128Type):
+        return f"decimal({kind.precision},{kind.scale})"
+    return None if kind is None else _SPARK_TYPES.get(kind)
+
+
 def _cores(session: Any) -> int:
     try:
         return int(session.sparkContext.defaultParallelism)
@@ -387,6 +463,11 @@ def _explained(doing: str, error: Exception) -> str:
         return f"Spark failed while {doing}: its workers do not have onedraw. Install it on the cluster, in the same version."
     if "JAVA_GATEWAY_EXITED" in said or "Java gateway" in said:
         return "Spark did not start: it needs Java 17 or newer. Install it (on Debian: apt-get install openjdk-17-jre-headless)."
+    if "changed while it was read" in said:
+        return (
+            f"Spark failed while {doing}: a file of the table was written to after its records were counted, so another pass would "
+            "see other records. Read it again when nothing writes to it."
+        )
     if "PermissionError" in said or "ONEDRAW_SCRATCH" in said:
         return (
             f"Spark failed while {doing}: a worker cannot use the folder of encoded records. Set ONEDRAW_SCRATCH to a folder that "
