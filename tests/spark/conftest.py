@@ -74,6 +74,7 @@ def _started(folder: Path) -> Any:
         "spark.eventLog.dir": str(folder / "events"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
+        "spark.task.maxFailures": "2",
         "spark.executorEnv.PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}",
         "spark.executorEnv.ONEDRAW_WORKER": "1",  # by which the tests' statistics know where they are
         "spark.executorEnv.XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",

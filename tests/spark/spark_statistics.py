@@ -1,4 +1,4 @@
-"""Statistics that misbehave at a worker, once: it sees them by its own import of this file."""
+"""What can befall a statistic at a worker, who sees it by its own import of this file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,38 +36,54 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class KillsItsExecutor(Totals):
-    """Whoever comes first kills the Java process it works for."""
+class Unlucky:
+    """A statistic of the library's, and what befalls the first worker that is asked for it."""
 
-    flag: str = ""
+    statistic: Any
+    flag: str
 
-    def of_block(self, *block):
-        if AT_A_WORKER and new_file(self.flag):
-            daemon = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
-            os.kill(int(daemon[1]), signal.SIGKILL)  # this process's parent's parent
-            time.sleep(60)
-        return super().of_block(*block)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.statistic.columns
+
+    def bound(self, *public: Any) -> float:
+        return self.statistic.bound(*public)
+
+    def of_block(self, *block: Any) -> Any:
+        found = self.statistic.of_block(*block)
+        return self.befalls(found) if AT_A_WORKER else found
+
+    def befalls(self, found: Any) -> Any:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class RunsTwice(Totals):
-    """The first attempt at part 0 fails after it has added up, so that Spark makes a second one."""
+class KillsItsExecutor(Unlucky):
+    """Whoever comes first kills the Java process it works for."""
 
-    flag: str = ""
-
-    def of_block(self, *block):
-        found = super().of_block(*block)
-        if AT_A_WORKER:
-            from pyspark import TaskContext
-
-            part, attempt = TaskContext.get().partitionId(), TaskContext.get().attemptNumber()
-            assert part or not new_file(f"{self.flag}-{attempt}") or attempt, "the first attempt at part 0"
+    def befalls(self, found: Any) -> Any:
+        if new_file(self.flag):
+            daemon = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
+            os.kill(int(daemon[1]), signal.SIGKILL)  # this process's parent's parent
+            time.sleep(60)
         return found
 
 
 @dataclass(frozen=True)
-class OtherArithmetic(Totals):
+class RunsTwice(Unlucky):
+    """The first attempt at part 0 fails after it has added up, so that Spark makes a second one."""
+
+    def befalls(self, found: Any) -> Any:
+        from pyspark import TaskContext
+
+        part, attempt = TaskContext.get().partitionId(), TaskContext.get().attemptNumber()
+        assert part or not new_file(f"{self.flag}-{attempt}") or attempt, "the first attempt at part 0"
+        return found
+
+
+@dataclass(frozen=True)
+class OtherArithmetic(Unlucky):
     """A worker whose processor rounds the last bit otherwise."""
 
-    def of_block(self, *block):
-        return super().of_block(*block) + (1 if AT_A_WORKER else 0)
+    def befalls(self, found: Any) -> Any:
+        return np.asarray(found) + 1

@@ -199,9 +199,11 @@ class Encoding:
 
     def run(self, work: Pass) -> list[Part]:
         with _spark("adding up the records"):
-            rows = self.frame.mapInArrow(
-                partial(_sums, work), "part int, rows long, digest binary, sum binary"
-            ).collect()
+            answers = "part int, rows long, digest binary, sum binary, refused string"
+            rows = self.frame.mapInArrow(partial(_sums, work), answers).collect()
+        for row in rows:
+            if row.refused is not None:
+                raise FileMismatch(row.refused)
         return [
             Part(row.part, row.rows, bytes(row.digest), np.frombuffer(bytes(row.sum), dtype=np.int64)) for row in rows
         ]
@@ -263,9 +265,24 @@ def _whole(
 
 def _sums(work: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        yield pa.record_batch(
+            [pa.array([cell], kind) for cell, kind in zip(_answer(work, number), _ANSWER.types, strict=True)],
+            schema=_ANSWER,
+        )
+
+
+_ANSWER = pa.schema(
+    {"part": pa.int32(), "rows": pa.int64(), "digest": pa.binary(), "sum": pa.binary(), "refused": pa.string()}
+)
+
+
+def _answer(work: Pass, number: int) -> tuple[Any, ...]:
+    """A part that has changed is not asked for again, as Spark would do with one that failed."""
+    try:
         part = work.part(number)
-        row = {"part": pa.array([number], pa.int32()), "rows": [part.rows], "digest": [part.digest]}
-        yield pa.record_batch(row | {"sum": [np.ascontiguousarray(part.sum, dtype=np.int64).tobytes()]})
+    except FileMismatch as error:
+        return number, 0, b"", b"", str(error)
+    return number, part.rows, part.digest, np.ascontiguousarray(part.sum, dtype=np.int64).tobytes(), None
 
 
 def _sized(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
@@ -463,11 +480,6 @@ def _explained(doing: str, error: Exception) -> str:
         return f"Spark failed while {doing}: its workers do not have onedraw. Install it on the cluster, in the same version."
     if "JAVA_GATEWAY_EXITED" in said or "Java gateway" in said:
         return "Spark did not start: it needs Java 17 or newer. Install it (on Debian: apt-get install openjdk-17-jre-headless)."
-    if "changed while it was read" in said:
-        return (
-            f"Spark failed while {doing}: a file of the table was written to after its records were counted, so another pass would "
-            "see other records. Read it again when nothing writes to it."
-        )
     if "PermissionError" in said or "ONEDRAW_SCRATCH" in said:
         return (
             f"Spark failed while {doing}: a worker cannot use the folder of encoded records. Set ONEDRAW_SCRATCH to a folder that "
