@@ -7,7 +7,7 @@ hosted clusters have; RDDs, which they have not, and accumulators, which count a
 
 1. Before the charge the records are put into parts (`onedraw.data.shards`), as many as there are cores, or blocks of records. A frame
    that is nothing but Parquet files in a folder is not read by Spark at all, for Java takes five times as long to hand its
-   rows to Python as Python to decode them: workers decode the row groups, once now, to see that they can, and once for the sums. Any other
+   rows to Python as Python to decode them: workers decode the row groups, having seen here that they have the same files. Any other
    frame is encoded by the schema into files. So all passes see the same records, also those of a frame whose rows come out
    differently every time.
 2. A pass is a job over a small frame of one row a part, kept in the executors' memory, so that a part comes back to the worker
@@ -36,7 +36,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pyarrow as pa
 
-from onedraw.data.arrow_tables import chunk_of
+from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
 from onedraw.data.columns import Wanted
 from onedraw.data.encoding import Encoder
 from onedraw.data.persons import Secrets, person_keys
@@ -125,8 +125,9 @@ class SparkTable(Table):
             return None
         parts = row_groups(self._parquet, self.part_count)
         found = Encoding(self._frame.sparkSession, parts)
+        decoded = names if self.n * len(names) <= FIRST_CHECKED else ()  # as of one file
         with _spark("reading the records"):
-            checked = found.frame.mapInArrow(partial(_whole, parts, names), "whole boolean").collect()
+            checked = found.frame.mapInArrow(partial(_whole, parts, decoded), "whole boolean").collect()
         return found if all(row.whole for row in checked) else None
 
     # ── encoding, once ─────────────────────────────────────────────────────────────────────────────────────
