@@ -18,7 +18,7 @@ from onedraw.models.compute import jax, jnp
 from onedraw.samplers import HMC, NUTS, coupling, curator_coupling, seeded_key
 from onedraw.samplers import meetings as counting
 from onedraw.samplers.coupling_chain import coupled_step, meeting_time
-from onedraw.samplers.hamiltonian_chain import Settings, hamiltonian_step, log_density_in, started
+from onedraw.samplers.hamiltonian_chain import Settings, drawn, hamiltonian_step, log_density_in, started
 from onedraw.samplers.landscape import arguments_of
 from onedraw.samplers.meetings import Meetings
 from onedraw.samplers.mode import laplace_frame
@@ -48,7 +48,7 @@ def walked():
             first, second, alone = carried
             keys = [jax.random.fold_in(key, number) for key in (pair_key, alone_key)]
             first, second, met = coupled_step(keys[0], first, second, log_density, SETTINGS)
-            alone, _ = hamiltonian_step(keys[1], alone, log_density, SETTINGS, walks=True)
+            alone, _ = hamiltonian_step(drawn(keys[1], 2, walks=True), alone, log_density, SETTINGS)
             return (first, second, alone), (first.position, second.position, met, alone.position)
 
         return jax.lax.scan(step, (first, second, second), jnp.arange(STEPS))[1]

@@ -15,7 +15,16 @@ import numpy as np
 
 from onedraw.models.compute import jax, jnp
 from onedraw.samplers import blackjax_kernels as kernels
-from onedraw.samplers.hamiltonian_chain import Settings, chosen, hamiltonian_step, jittered, log_density_in, started
+from onedraw.samplers.ahead import advanced
+from onedraw.samplers.hamiltonian_chain import (
+    Settings,
+    chosen,
+    drawn,
+    hamiltonian_step,
+    jitter,
+    log_density_in,
+    started,
+)
 from onedraw.samplers.mode import LaplaceFrame
 
 
@@ -45,8 +54,11 @@ def meeting_time(key: Any, log_density: Any, dimension: int, settings: Settings,
     """τ − L: the first chain runs ``lag`` steps alone, then both together until they are one."""
     first_key, second_key, alone, together = jax.random.split(key, 4)
 
-    def lead(number: Any, state: Any) -> Any:
-        return hamiltonian_step(jax.random.fold_in(alone, number), state, log_density, settings, walks=True)[0]
+    def draw(number: Any) -> Any:
+        return drawn(jax.random.fold_in(alone, number), dimension, walks=True)
+
+    def lead(state: Any, given: Any) -> Any:
+        return hamiltonian_step(given, state, log_density, settings)[0]
 
     def apart(carried: Any) -> Any:
         _, _, met, steps = carried
@@ -57,7 +69,7 @@ def meeting_time(key: Any, log_density: Any, dimension: int, settings: Settings,
         pair = coupled_step(jax.random.fold_in(together, steps), first, second, log_density, settings)
         return *pair, steps + 1
 
-    first = jax.lax.fori_loop(0, lag, lead, started(first_key, log_density, dimension))
+    first = advanced(started(first_key, log_density, dimension), lag, draw=draw, step=lead)
     second = started(second_key, log_density, dimension)
     _, _, met, steps = jax.lax.while_loop(apart, step, (first, second, False, 0))
     return jnp.where(met, steps, most_steps + 1)
@@ -66,7 +78,7 @@ def meeting_time(key: Any, log_density: Any, dimension: int, settings: Settings,
 def coupled_step(key: Any, first: Any, second: Any, log_density: Any, settings: Settings) -> Any:
     """(first, second, met) after one step each, `hamiltonian_step` for either of them alone."""
     jitter_key, hmc_key, walk_key = jax.random.split(key, 3)
-    step_size = jittered(jitter_key, settings.step_size)
+    step_size = settings.step_size * jitter(jitter_key)
     first, second = kernels.coupled_hmc_step(
         hmc_key, first, second, log_density, step_size=step_size, leapfrog=settings.leapfrog
     )

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from onedraw.models.compute import jax, jnp
 from onedraw.models.gradient_sums import GradientSums, segments, steps_of
-from onedraw.samplers.langevin_chain import AHEAD, AT_ONCE, noise_ahead, stepped
+from onedraw.samplers.ahead import AHEAD
+from onedraw.samplers.langevin_chain import AT_ONCE, noise_ahead, stepped
 
 
 def last_iterates(target: Any, key: Any, *, steps: int, step_size: float, size: int) -> NDArray[np.float64]:

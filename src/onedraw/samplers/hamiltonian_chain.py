@@ -1,7 +1,8 @@
 """Hamiltonian chains, compiled: a fixed number of steps in the Laplace frame, whatever the records are.
 
 Everything about the records, step sizes and lengths are arguments; one compilation serves all targets of a loss and
-size. How often proposals were accepted depends on the records: it stays with the curator.
+size. Keys and numbers of many steps are made ahead (`ahead`); what BlackJAX draws from a trajectory's key it draws in its step.
+How often proposals were accepted depends on the records: it stays with the curator.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from onedraw.models.compute import jax, jnp
 from onedraw.samplers import blackjax_kernels as kernels
+from onedraw.samplers.ahead import advanced
 from onedraw.samplers.hamiltonian import HMC, NUTS, default_step_size
 from onedraw.samplers.landscape import arguments_of, potential, stacked
 from onedraw.samplers.mode import LaplaceFrame, laplace_frame, laplace_frames
@@ -82,24 +84,42 @@ def started(key: Any, log_density: Any, dimension: int) -> Any:
     return kernels.state_at(jnp.where(jnp.isfinite(log_density(point)), point, 0.0), log_density)
 
 
-def hamiltonian_step(key: Any, state: Any, log_density: Any, settings: Settings, *, walks: bool) -> Any:
-    """(state, acceptance probability): one jittered trajectory, then the random walk if there is one."""
+class Drawn(NamedTuple):
+    """What is random of a step: the step size's factor, the trajectory's key, and the walk's noise and log-uniform."""
+
+    factor: Any
+    trajectory: Any
+    noise: Any = None
+    chance: Any = None
+
+
+def drawn(key: Any, dimension: int, *, walks: bool) -> Drawn:
     jitter_key, hmc_key, walk_key = jax.random.split(key, 3)
-    step_size = jittered(jitter_key, settings.step_size)
-    state, accepted = kernels.hmc_step(hmc_key, state, log_density, step_size=step_size, leapfrog=settings.leapfrog)
-    return (_walked(walk_key, state, log_density, settings.walk) if walks else state), accepted
-
-
-def jittered(key: Any, step_size: Any) -> Any:
-    return step_size * jax.random.uniform(key, minval=1.0 - JITTER, maxval=1.0 + JITTER)
-
-
-def _walked(key: Any, state: Any, log_density: Any, walk: Any) -> Any:
-    """One step of random-walk Metropolis."""
-    noise_key, chance_key = jax.random.split(key)
-    proposal = kernels.state_at(state.position + walk * jax.random.normal(noise_key, state.position.shape), log_density)
+    factor = jitter(jitter_key)
+    if not walks:
+        return Drawn(factor, hmc_key)
+    noise_key, chance_key = jax.random.split(walk_key)
     chance = jnp.log(jax.random.uniform(chance_key, minval=np.finfo(np.float64).tiny))
-    return chosen(chance <= proposal.logdensity - state.logdensity, proposal, state)
+    return Drawn(factor, hmc_key, jax.random.normal(noise_key, (dimension,)), chance)
+
+
+def hamiltonian_step(given: Drawn, state: Any, log_density: Any, settings: Settings) -> Any:
+    """(state, acceptance probability): one jittered trajectory, then the random walk if noise for it was drawn."""
+    step_size = settings.step_size * given.factor
+    state, accepted = kernels.hmc_step(
+        given.trajectory, state, log_density, step_size=step_size, leapfrog=settings.leapfrog
+    )
+    return (state if given.noise is None else _walked(given, state, log_density, settings.walk)), accepted
+
+
+def jitter(key: Any) -> Any:
+    return jax.random.uniform(key, minval=1.0 - JITTER, maxval=1.0 + JITTER)
+
+
+def _walked(given: Drawn, state: Any, log_density: Any, walk: Any) -> Any:
+    """One step of random-walk Metropolis."""
+    proposal = kernels.state_at(state.position + walk * given.noise, log_density)
+    return chosen(given.chance <= proposal.logdensity - state.logdensity, proposal, state)
 
 
 def chosen(condition: Any, first: Any, second: Any) -> Any:
@@ -117,13 +137,17 @@ def _hmc_chain(
 ) -> Any:
     log_density = log_density_in(kernel, frame, arguments)
     first, rest = jax.random.split(key)
+    dimension = frame.mode.shape[0]
 
-    def step(number: Any, carried: Any) -> Any:
+    def draw(number: Any) -> Drawn:
+        return drawn(jax.random.fold_in(rest, number), dimension, walks=walks)
+
+    def step(carried: Any, given: Drawn) -> Any:
         state, total = carried
-        state, accepted = hamiltonian_step(jax.random.fold_in(rest, number), state, log_density, settings, walks=walks)
+        state, accepted = hamiltonian_step(given, state, log_density, settings)
         return state, total + accepted
 
-    state, total = jax.lax.fori_loop(0, steps, step, (started(first, log_density, frame.mode.shape[0]), 0.0))
+    state, total = advanced((started(first, log_density, dimension), 0.0), steps, draw=draw, step=step)
     return _ended(frame, state), total / steps
 
 
@@ -162,15 +186,18 @@ def _nuts_chains(
         if adapts:
             state, size = _warmed_up(warm, state, log_density, size, doublings=doublings, warmup=warmup)
 
-        def step(number: Any, carried: Any) -> Any:
-            state, total = carried
+        def draw(number: Any) -> Any:
             jitter_key, nuts_key = jax.random.split(jax.random.fold_in(rest, number))
+            return jitter(jitter_key), nuts_key
+
+        def step(carried: Any, given: Any) -> Any:
+            (state, total), (factor, nuts_key) = carried, given
             state, accepted = kernels.nuts_step(
-                nuts_key, state, log_density, step_size=jittered(jitter_key, size), doublings=doublings
+                nuts_key, state, log_density, step_size=size * factor, doublings=doublings
             )
             return state, total + accepted
 
-        state, total = jax.lax.fori_loop(0, steps, step, (state, 0.0))
+        state, total = advanced((state, 0.0), steps, draw=draw, step=step)
         return _ended(frame, state), total / steps, size
 
     return jax.lax.map(chain, keys, batch_size=at_once if at_once > 1 else None)
@@ -179,13 +206,14 @@ def _nuts_chains(
 def _warmed_up(key: Any, state: Any, log_density: Any, step_size: Any, *, doublings: int, warmup: Any) -> Any:
     """(state, step size) after dual averaging for a public number of steps."""
 
-    def step(number: Any, carried: Any) -> Any:
+    def step(carried: Any, nuts_key: Any) -> Any:
         state, adaptation = carried
         state, accepted = kernels.nuts_step(
-            jax.random.fold_in(key, number), state, log_density,
+            nuts_key, state, log_density,
             step_size=kernels.current_step_size(adaptation), doublings=doublings,
         )  # fmt: skip
         return state, kernels.adaptation_update(adaptation, accepted)
 
-    state, adaptation = jax.lax.fori_loop(0, warmup, step, (state, kernels.adaptation_start(step_size)))
+    start = (state, kernels.adaptation_start(step_size))
+    state, adaptation = advanced(start, warmup, draw=lambda number: jax.random.fold_in(key, number), step=step)
     return state, jnp.clip(kernels.adapted_step_size(adaptation), 1e-6, 2.0)

@@ -1,8 +1,4 @@
-"""Langevin chains, compiled: a fixed number of steps, the same whatever the records are.
-
-The noise of `AHEAD` steps is drawn at once, for each step from a key of its own: the cipher's twenty short rounds, one step at a time,
-took longer than a step's arithmetic on an accelerator (200 µs on an H200), and its vector units idle on a processor.
-"""
+"""Langevin chains, compiled: a fixed number of steps, the same whatever the records are; their noise is drawn ahead (`ahead`)."""
 
 from __future__ import annotations
 
@@ -13,14 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.models.compute import accelerated, jax, jnp
+from onedraw.models.compute import jax, jnp
 from onedraw.models.potentials import gradient
+from onedraw.samplers.ahead import AHEAD, advanced
 from onedraw.samplers.columns import arguments_for
 from onedraw.samplers.frame import minimum, plain_frame
 from onedraw.samplers.variates import normal
-
-AHEAD = 64
-"""Steps whose noise is drawn together."""
 
 AT_ONCE = 2**16
 """Records times chains advanced side by side; more chains than that go one group after the other."""
@@ -83,16 +77,4 @@ def noise_ahead(key: Any, first: Any, shape: tuple[int, ...]) -> Any:
 
 def stepped(key: Any, start: Any, steps: Any, step: Callable[[Any, Any], Any]) -> Any:
     """``steps`` times θ ← step(θ, noise), inside compiled code."""
-
-    def some(theta: Any, first: Any, count: Any) -> Any:
-        """``count`` of at most `AHEAD` steps from the step numbered ``first``."""
-        noise = noise_ahead(key, first, theta.shape)
-        return jax.lax.fori_loop(0, count, lambda index, theta: step(theta, noise[index]), theta)
-
-    if accelerated():  # runs a loop of known length without asking back after each step
-        many = jax.lax.fori_loop(0, steps // AHEAD, lambda block, theta: some(theta, block * AHEAD, AHEAD), start)
-        return some(many, steps - steps % AHEAD, steps % AHEAD)
-    blocks = (steps + AHEAD - 1) // AHEAD
-    return jax.lax.fori_loop(
-        0, blocks, lambda block, theta: some(theta, block * AHEAD, jnp.minimum(AHEAD, steps - block * AHEAD)), start
-    )
+    return advanced(start, steps, draw=lambda number: normal(jax.random.fold_in(key, number), start.shape), step=step)

@@ -13,6 +13,7 @@ import numpy as np
 from jax.scipy.special import log_ndtr, ndtr, ndtri
 
 from onedraw.models.compute import jax, jnp
+from onedraw.samplers.ahead import advanced
 from onedraw.samplers.ball import Tilt, best_tilt, into_ball, log_acceptance, peak_on_ball, proposed
 from onedraw.samplers.columns import arguments_for
 from onedraw.samplers.frame import (
@@ -103,14 +104,16 @@ def _chains(
         if not on_ball:
             start = start + normal(first, start.shape) / jnp.sqrt(settings.smoothness * frame.metric)
 
-        def step(number: Any, state: Any) -> Any:
+        def draw(number: Any) -> Any:
+            forward_key, backward_key = jax.random.split(jax.random.fold_in(rest, number))
+            return normal(forward_key, start.shape), backward_key
+
+        def step(state: Any, drawn: Any) -> Any:
             point, tries = state
-            point, more = _step(
-                kernel, on_ball, jax.random.fold_in(rest, number), point, frame, around, settings, arguments
-            )
+            point, more = _step(kernel, on_ball, drawn, point, frame, around, settings, arguments)
             return point, Tries(tries.records + more.records, tries.ball + more.ball)
 
-        point, tries = jax.lax.fori_loop(0, settings.iterations, step, (start, Tries(0, 0)))
+        point, tries = advanced((start, Tries(0, 0)), settings.iterations, draw=draw, step=step)
         return frame.theta(point), tries
 
     # One chain alone stays matrix–vector products, which are faster than products with a one-column matrix.
@@ -118,13 +121,13 @@ def _chains(
 
 
 def _step(
-    kernel: Any, on_ball: bool, key: Any, point: Any, frame: Frame, around: Surroundings, settings: Settings,
+    kernel: Any, on_ball: bool, drawn: Any, point: Any, frame: Frame, around: Surroundings, settings: Settings,
     arguments: tuple[Any, ...],
 ) -> Any:  # fmt: skip
     """y around the point, then a new point given y: (point, tries)."""
-    forward_key, backward_key = jax.random.split(key)
+    noise, backward_key = drawn
     metric, eta = jnp.asarray(frame.metric), settings.backward
-    y = point + jnp.sqrt(settings.forward / metric) * normal(forward_key, point.shape)
+    y = point + jnp.sqrt(settings.forward / metric) * noise
     guess = _guess(on_ball, y, around, metric, eta)
     value, slope = value_in(frame, kernel, guess, arguments), slope_in(frame, kernel, guess, arguments)
     # U's lower bound around the guess plus ‖x − y‖²/2η: −½ x·precision·x + linear·x, up to a constant.
