@@ -7,7 +7,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 UV     := uv==0.13.7
 
-.PHONY: help setup demo test test-all lint format lock bench docs docs-serve reference postgresql chromium java wheel-test clean
+# Bytecode is kept whatever the surroundings say: the commands that tests start would compile the library anew each time.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help setup demo test test-all quick style lint format lock bench docs docs-serve reference postgresql chromium java wheel-test clean
 
 help:
 	@echo "make demo      a private mean by group and a regression of a real data set: plan, release, verify, audit, report"
@@ -39,9 +42,11 @@ $(READY): requirements.lock pyproject.toml
 demo: setup
 	$(BIN)/onedraw demo
 
-lint: setup
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: style
 	$(BIN)/mypy
 
 # The ledger's conformance suite also runs against a real PostgreSQL server that the tests start themselves.
@@ -56,14 +61,16 @@ chromium:
 java:
 	@sh tools/install_java.sh
 
-# Spark's tests come last and alone: they share one cluster, which takes both cores.
-test: setup lint postgresql chromium java
-	$(BIN)/python -m pytest -n 2 -m "not slow and not spark"
-	$(BIN)/python -m pytest -m "not slow" tests/spark
-
-test-all: setup lint postgresql chromium java
-	$(BIN)/python -m pytest -n 2 -m "not spark"
-	$(BIN)/python -m pytest tests/spark
+# Spark's tests share one cluster, of two processes that mostly wait for each other: the types are checked beside them, and
+# what both compile is there for the other tests. Errors of types are printed when Spark's tests are done.
+test: SELECTED := not slow
+test-all: SELECTED := slow or not slow
+test test-all: setup style postgresql chromium java
+	@mkdir -p build
+	$(BIN)/mypy > build/types.txt 2>&1 & types=$$!; \
+	  $(BIN)/python -m pytest -m "$(SELECTED)" tests/spark; spark=$$?; \
+	  wait $$types; types=$$?; cat build/types.txt; test $$spark = 0 && test $$types = 0
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(SELECTED)) and not spark"
 
 wheel-test: setup
 	$(BIN)/python tools/wheel_test.py

@@ -1,6 +1,7 @@
-"""What every test shares: a compilation cache of its own per worker, and a PostgreSQL server where one is asked for.
+"""What every test shares: one cache of compiled programs, and a PostgreSQL server where one is asked for.
 
-JAX does not write its cache atomically, and a torn entry is a warning, which is an error here.
+The workers of a run, the commands they start and the runs that follow compile a program once between them. JAX does not
+write an entry atomically: what is met half written is compiled again, with a warning that is let pass (pyproject.toml).
 """
 
 import os
@@ -8,8 +9,7 @@ from pathlib import Path
 
 from postgresql_server import postgresql  # noqa: F401  (a fixture)
 
-WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
-os.environ["ONEDRAW_CACHE"] = str(Path(__file__).resolve().parents[1] / "build" / "cache" / f"tests-{WORKER}")
+os.environ["ONEDRAW_CACHE"] = str(Path(__file__).resolve().parents[1] / "build" / "cache" / "tests")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -111,16 +111,28 @@ def groups(X, y=None):
 
 # Each model with the responses to search among; with a bound that the first sixteen searches should nearly reach.
 SEARCHED = [
-    (from_numpyro(logistic_in_a_plate, features=2), "signs"),
-    (from_numpyro(logistic_of_probabilities, features=2), "signs"),
-    (from_numpyro(softmax, features=2), "codes"),
-    (from_numpyro(poisson, features=2), "counts"),
-    (from_numpyro(negative_binomial, features=2), "counts"),
-    (from_numpyro(normal_of_unknown_scale, features=2, variance_floor=FLOOR), "numbers"),
-    (from_numpyro(normal_of_changing_scale, features=2, variance_floor=FLOOR), "numbers"),
-    (from_numpyro(student, features=2, variance_floor=FLOOR), "numbers"),
-    (from_numpyro(waiting, features=2, rate_cap=4.0), "durations"),
+    (logistic_in_a_plate, "signs"),
+    (logistic_of_probabilities, "signs"),
+    (softmax, "codes"),
+    (poisson, "counts"),
+    (negative_binomial, "counts"),
+    (normal_of_unknown_scale, "numbers"),
+    (normal_of_changing_scale, "numbers"),
+    (student, "numbers"),
+    (waiting, "durations"),
 ]
+LIMITS = {
+    normal_of_unknown_scale: {"variance_floor": FLOOR},
+    normal_of_changing_scale: {"variance_floor": FLOOR},
+    student: {"variance_floor": FLOOR},
+    waiting: {"rate_cap": 4.0},
+}
+
+
+@functools.cache
+def searched(fn):
+    """Made when a test asks for it, once: examining a model takes JAX half a second, which collecting tests need not wait for."""
+    return from_numpyro(fn, features=2, **LIMITS.get(fn, {}))
 
 
 # ── priors ───────────────────────────────────────────────────────────────────────────────────────────────────
