@@ -2,8 +2,8 @@
 
     python benchmarks/class_fits.py            # a quarter of an hour; writes benchmarks/results/class_fits.md
 
-First table: the mean log loss of held-out records (a fifth, five splits) at ε ∈ {0.5, 1, 5}, δ = 1e-5, for three losses of the same
-mechanism: every two classes compared, softmax, and one class against the rest (whose chances are scaled to add up to 1).
+First table: the mean log loss of held-out records (a fifth, five splits) at ε ∈ {0.5, 1, 5}, δ = 1e-5, for two losses of the same
+mechanism: softmax, and one class against the rest (whose chances are scaled to add up to 1).
 Real tables with the public bounds of the estimators' table, and simulated designs: even, rare classes, separable, collinear.
 Second table: coverage of nominal 95 % intervals of every coefficient where the softmax model is the truth, their width beside
 that of an unweighted fit without privacy, and how often they are given.

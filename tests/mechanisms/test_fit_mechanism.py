@@ -113,6 +113,28 @@ def test_a_plan_without_standard_errors_knows_from_how_many_records_on_there_are
         assert (plan.parameters["information_noise"] > 0.0) is measured
 
 
+@pytest.mark.parametrize(("n", "roomy"), [(600, False), (6_000, True)])
+def test_a_fit_of_numbers_with_accuracy_to_spare_comes_nearer_to_least_squares(n: int, roomy: bool) -> None:
+    """Rows longer than usual count, and the threshold is larger; less so where noise flattened directions of the columns."""
+    model = LogCoshRegression(**{**ROWS, "features": 8}, response_bound=1.0)
+    plan = calibrate(PerturbedMode(intervals=False), model, od.ApproxDP(0.5, 1e-5), n=n)
+    problem = plan.mechanism.problem(plan)
+    how, layout = problem.measuring, problem.layout
+    assert (plan.parameters["row_bound"] == pytest.approx(math.sqrt(1.4**2 * 8 + 1))) is roomy
+    assert (how.unit(layout, 8.0, 1.0) == 1.5) is roomy
+    assert how.unit(layout, 2.0, 1.0) < 1.05
+    assert plan.parameters["row_bound"] / how.stretch(layout, 2.0) < math.sqrt(
+        1.1 * 2 + 1
+    )  # the length that is shortened
+
+
+def test_information_that_hardly_stands_out_gets_a_larger_threshold() -> None:
+    model = LogCoshRegression(**{**ROWS, "features": 4}, response_bound=1.0)
+    plans = [calibrate(PerturbedMode(), model, od.ApproxDP(1.0, 1e-6), n=n) for n in (3_000, 8_000)]
+    assert all(plan.parameters["information_noise"] > 0.0 for plan in plans)
+    assert [plan.mechanism.problem(plan).measuring.threshold for plan in plans] == [1.5, 0.7]
+
+
 def test_nothing_is_simulated_where_every_coefficient_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = calibrate(PerturbedMode(intervals=True), MODELS["exp-linear"], od.ApproxDP(0.5, 1e-6), n=200)
     target = plan.target(data_for("exp-linear", 200))

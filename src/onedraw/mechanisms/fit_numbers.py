@@ -139,6 +139,26 @@ def row_bound(setting: Setting, mode_mu: float, *, measured: bool, pure: bool = 
     return math.sqrt(max(1.0, growth) ** 2 * d + one)
 
 
+def roomy_row(setting: Setting, row: float, mode_mu: float, *, pure: bool) -> float:
+    """r, larger where a fit of numbers without standard errors has accuracy to spare for rows that are shortened less."""
+    if setting.intervals or not predicts_means(setting):
+        return row
+    noise = 4.0 * row**2 * (setting.width + 1.0 if pure else 1.0) / (setting.n * mode_mu**2)  # σ = 2r/μ
+    largest = math.sqrt(constant.LARGEST_GROWTH**2 * setting.layout.columns + setting.layout.intercept)
+    return max(row, min(row * math.sqrt(spare_noise(setting, constant.THRESHOLD) / noise), largest))
+
+
+def spare_noise(setting: Setting, threshold: float) -> float:
+    """The variance of noise a record at which a fit at this threshold adds SPARE_ERROR to a prediction: p·t²(K + noise)/(nH²)."""
+    t, H, K = next(each for each in constant.THRESHOLDS if each[0] == threshold)
+    return max(constant.SPARE_ERROR * setting.n * H**2 / (setting.width * t**2) - K, 0.0)
+
+
+def predicts_means(setting: Setting) -> bool:
+    """Whether the loss stands in for least squares."""
+    return setting.loss.unit == "measured" and setting.loss.sides == "two-sided"
+
+
 def closing(setting: Setting, *, ridge: float, deviation: float, row: float, loss: FitLoss | ClassLoss, mu: float, most: float, pure: bool) -> tuple[float, float]:  # fmt: skip
     """(tolerance t, closing noise): the gradient the fit must reach, and the noise that hides what is left of it.
 
@@ -200,19 +220,27 @@ def shortage(setting: Setting, noise: float) -> float:
 
 
 def best_threshold(setting: Setting, numbers: FitNumbers, pure: bool) -> float:
-    """t of log-cosh in residual deviations: that of the smallest variance t²(K + σ²/n)/H² for normal residuals, if it leaves
-    ample information."""
-    if setting.loss.unit != "measured" or setting.loss.sides != "two-sided":
+    """t of log-cosh in residual deviations: that of the smallest variance t²(K + σ²/n)/H² for normal residuals, among those
+    that leave ample information, where it is measured."""
+    if not predicts_means(setting):
         return constant.THRESHOLD
     noise = deviation(numbers.mode_noise, setting.width, pure=pure) ** 2 / setting.n
-    drowned = deviation(numbers.information_noise, setting.entries, pure=pure) or math.inf
-    needed = constant.ROOMY_INFORMATION * least_information(setting.width, constant.PLANNED_EDGES) * drowned
-    found = [
-        (t**2 * (K + noise) / H**2, t)
-        for t, H, K in constant.THRESHOLDS
-        if t >= constant.THRESHOLD or setting.n * H >= needed
-    ]
-    return min(found)[1]
+    variances, least = {t: t**2 * (K + noise) / H**2 for t, H, K in constant.THRESHOLDS}, constant.THRESHOLD
+    if numbers.informed:
+        drowned = deviation(numbers.information_noise, setting.entries, pure=pure)
+        needed = constant.ROOMY_INFORMATION * least_information(setting.width, constant.PLANNED_EDGES) * drowned
+        ample = [t for t, H, _ in constant.THRESHOLDS if setting.n * H >= needed]
+        least = min([*ample, constant.ROOMY_THRESHOLD])
+    return min((t for t in variances if t >= least), key=lambda t: variances[t])
+
+
+def spare_threshold(setting: Setting, numbers: FitNumbers, pure: bool) -> float:
+    """What a fit of numbers without standard errors adds to its threshold, to be nearer to least squares, if it has accuracy to spare."""
+    if numbers.informed or not numbers.measured or not predicts_means(setting):
+        return 0.0
+    noise = deviation(numbers.mode_noise, setting.width, pure=pure) ** 2 / setting.n
+    wanted = max(constant.ROOMY_THRESHOLD - best_threshold(setting, numbers, pure), 0.0)
+    return wanted if noise <= spare_noise(setting, constant.ROOMY_THRESHOLD) else 0.0
 
 
 def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:
@@ -221,4 +249,5 @@ def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:
     return Measuring(
         floor=(constant.INFORMED_FLOOR if numbers.informed else constant.FLOOR) * edge, row_bound=numbers.row_bound, response=setting.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD,
         threshold=best_threshold(setting, numbers, pure), least_residual=constant.LEAST_RESIDUAL,
+        spare_threshold=spare_threshold(setting, numbers, pure),
     )  # fmt: skip

@@ -58,6 +58,7 @@ from .fit_numbers import (
     closing,
     measuring,
     predicted_error,
+    roomy_row,
     row_bound,
     shares_of,
     shortage,
@@ -280,6 +281,7 @@ class PerturbedMode(Mechanism):
         mode = 1.0 - moments - information - variability
         mode_mu = spending.total * (mode if spending.pure else math.sqrt(mode))
         row = row_bound(setting, mode_mu, measured=measured, pure=spending.pure) * (1.0 + 1e-12)
+        row = roomy_row(setting, row, mode_mu, pure=spending.pure) if measured else row
         loss, k = setting.loss, setting.k
         ridge = ridge_of(setting, row, kappa)
         mode_noise = spending.noise(mode, row * math.sqrt(plain_corners(setting, row, ridge).widest))

@@ -70,10 +70,17 @@ THRESHOLD = 1.0
 THRESHOLDS = ((2.0, 0.826, 0.174), (1.5, 0.745, 0.255), (1.0, 0.606, 0.394), (0.85, 0.546, 0.454), (0.7, 0.476, 0.524))
 """(t, E sech²(e/t), E tanh²(e/t)) of normal residuals e of deviation 1: this threshold, and others that a fit may take.
 The variance of a coefficient is t²(K + noise)/H² a record: a smaller t is better where noise is large, a larger one, nearer to least
-squares, where it is small. A smaller one leaves less information, so it is only taken where that is measured and stands out of its noise ROOMY_INFORMATION times as far as it has
-to; elsewhere the ridge, which is not taken back, would weigh more."""
+squares, where it is small. A smaller one leaves less information: it must be measured, and stand out of its noise ROOMY_INFORMATION times
+as far as it has to. Where that of the usual threshold does not, it is ROOMY_THRESHOLD: standard errors are a tenth larger, and given more often.
+Without standard errors the ridge, which is not taken back, would weigh more under a smaller one."""
 
-ROOMY_INFORMATION = 2.0
+ROOMY_INFORMATION, ROOMY_THRESHOLD = 2.0, 1.5
+
+SPARE_ERROR, LARGEST_GROWTH = 0.01, 1.4
+"""While noise adds less than the first to the variance of a fit of numbers without standard errors, ½ % of a prediction's error, rows
+are shortened less (r² = c²d + 1, c up to the second, beyond which few rows are left to shorten), and then the threshold is ROOMY_THRESHOLD.
+Weights and thresholds leave the truth of a model that holds where it is; where the line is only the nearest one, or residuals are skewed, they
+move it, and least squares predicts best. With directions that the floor flattened, in which noise matters, less of both is taken."""
 
 FAR_OUT = 3.7
 """Deviations of its Gaussian loss at which a promise of δ = 1e-5 ends: there the corners of a relieved loss are made equally unlikely."""

@@ -67,13 +67,28 @@ class Measuring:
     unmeasured_unit: float
     threshold: float
     least_residual: float
+    spare_threshold: float = 0.0
+    """Of a fit that has accuracy to spare for being nearer to least squares: added to the threshold where no direction was flattened."""
 
     def stretch(self, layout: Layout, size: float) -> float:
         """The plan's r is for rows of squared norm d + 1. Where the floor flattened directions, rows are shorter, and are
-        stretched until a typical one is as far inside r as the plan meant: the same noise then matters less."""
-        one = float(layout.intercept)
+        stretched until a typical one is as far inside r as the plan meant: the same noise then matters less. What
+        r has to spare shrinks with them, since it was given for noise that matters little."""
+        one, left = float(layout.intercept), directions(layout, size)
         growth = (self.row_bound**2 - one) / layout.columns
-        return self.row_bound / math.sqrt(growth * min(max(size, 1.0), layout.columns) + one)
+        if self.spare_threshold and growth > 1.0:
+            growth = 1.0 + (growth - 1.0) * (left / layout.columns) ** 2
+        return self.row_bound / math.sqrt(growth * left + one)
+
+    def unit(self, layout: Layout, size: float, residual: float) -> float:
+        """The threshold of a loss for responses with this residual variance."""
+        spare = self.spare_threshold * (directions(layout, size) / layout.columns) ** 2
+        return (self.threshold + spare) * math.sqrt(residual)
+
+
+def directions(layout: Layout, size: float) -> float:
+    """How many directions of the columns the floor left: at least one, at most all."""
+    return min(max(size, 1.0), float(layout.columns))
 
 
 def coordinates(
@@ -92,7 +107,7 @@ def coordinates(
     across = root @ second[:columns, columns]
     total = max(float(second[columns, columns]), how.floor)
     residual = max(total - float(across @ across), how.least_residual * total, how.floor**2)
-    return Coordinates(mean[:columns], root, stretch, float(mean[columns]), how.threshold * math.sqrt(residual))
+    return Coordinates(mean[:columns], root, stretch, float(mean[columns]), how.unit(layout, size, residual))
 
 
 def symmetric(entries: Array, size: int) -> Array:

@@ -51,14 +51,15 @@ class Directions:
         layout, how, numbers, d = problem.layout, problem.measuring, problem.numbers, problem.layout.columns
         spread = filled**2 / (3.0 if layout.ball is None else d)
         variance = spread * np.array([1.0 + (d - 1) * correlation, 1.0 - correlation])
-        count, raised, stretch, seen = np.array([1.0, d - 1.0]), np.ones(2), 1.0, 1.0
+        count, raised, stretch, seen, size = np.array([1.0, d - 1.0]), np.ones(2), 1.0, 1.0, float(d)
         if numbers["moments_noise"]:
             response = (effect**2 + noise**2) / problem.response_scale**2 if how.response else 0.0
             seen = min(1.0, numbers["moment_radius"] ** 2 / (d * spread + response))
             raised = np.maximum(seen * variance, how.floor)
-            stretch = how.stretch(layout, float(count @ (seen * variance / raised))) if numbers["row_bound"] else 1.0
+            size = float(count @ (seen * variance / raised))
+            stretch = how.stretch(layout, size) if numbers["row_bound"] else 1.0
         units = (
-            _units(problem, seen, float(count @ (1.0 / raised)), effect, noise)
+            _units(problem, seen, size, float(count @ (1.0 / raised)), effect, noise)
             if how.response
             else ((1.0, problem.response_scale),)
         )
@@ -69,7 +70,9 @@ class Directions:
         return cls(variance, count, stretched, kept, units)
 
 
-def _units(problem: Any, seen: float, inverse: float, effect: float, noise: float) -> tuple[tuple[float, float], ...]:
+def _units(
+    problem: Any, seen: float, size: float, inverse: float, effect: float, noise: float
+) -> tuple[tuple[float, float], ...]:
     """What the residual deviation will be taken for: Var y less what the columns explain of it, each with its noise and cut as
     `fit_published.coordinates` cuts it. ``inverse`` is the trace of W²."""
     how, scale = problem.measuring, problem.response_scale
@@ -81,4 +84,6 @@ def _units(problem: Any, seen: float, inverse: float, effect: float, noise: floa
     middle = left - 0.5 * inverse * entry**2
     least = max(how.least_residual * max(explained + left, how.floor), how.floor**2)
     nodes = zip(MASSES, NODES, strict=True) if spread > PRECISE * left else ((1.0, 0.0),)
-    return tuple((mass, how.threshold * scale * math.sqrt(max(middle + node * spread, least))) for mass, node in nodes)
+    return tuple(
+        (mass, scale * how.unit(problem.layout, size, max(middle + node * spread, least))) for mass, node in nodes
+    )

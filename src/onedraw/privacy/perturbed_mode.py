@@ -4,7 +4,7 @@
 
 Replacing a record moves the gradient by a vector of a fixed parallelogram and the volume by at most e^κ, κ = log(1 + Mr²/Λ), so
 the privacy loss is at most the largest of a few Gaussian losses, one for each corner. ``Corners`` holds them in units of r²/σ²
-for one kind of loss; ``slopes``, ``count_slopes``, ``pairs``, ``softmax``, ``one_against_rest``, ``relieved_slopes`` are the kinds.
+for one kind of loss; ``slopes``, ``count_slopes``, ``softmax``, ``one_against_rest``, ``relieved_slopes`` are the kinds.
 How much noise a budget asks for is found by `mechanisms.perturbed_mode`. Nothing here sees data.
 
 | loss | slopes | L | M | corners |
@@ -16,7 +16,6 @@ How much noise a budget asks for is found by `mechanisms.perturbed_mode`. Nothin
 | log-cosh at t | [−t, t] | t | 1 | relieved: c = 2r²/Λ, or any smaller c with κ₀ = ``relieved_base(…)`` |
 | quantile τ over h | [−τ, 1−τ] | max(τ, 1−τ) | 1/h | ``slopes(τ, 1−τ, …)`` |
 | counts up to Y | [−y, Y−y], y the record's own | Y | ``count_curvature(Y)`` | ``count_slopes(Y, …)`` |
-| K classes, every two compared | [−½, 0] each | ½√(K(K−1)) | K/2 | ``pairs(K, 0.5, …)`` |
 | K classes, softmax | p − e_y | √2 | ½ | ``softmax(K, …)`` |
 """
 
