@@ -59,7 +59,7 @@ def ours_expected(records, level, *, interval=None, step=None):
     model = ColumnQuantiles((level,), 0.0, TOP, step=step, interval=interval)
     plan = od.calibrate(ExponentialQuantiles(), model, od.PureDP(EPSILON), n=len(records))
     target = plan.target(model.summarise(records))
-    runs = target.values(target.root, target.places.sorted * len(records), *target.whole())
+    runs = target.values(target.root, *target.whole())
     eta = plan.parameters["width_1"] * 2.0**-20
     return expected(runs.costs / (plan.parameters["width_1"] * 2.0**20), runs.lengths.astype(float), eta)
 

@@ -271,7 +271,8 @@ def test_no_record_can_make_it_fail_and_every_pick_lies_in_the_range(levels):
 
 def test_a_record_is_clamped_and_rounded_by_itself():
     model = ColumnQuantiles((0.5,), 0.0, 10.0, step=1.0)
-    assert model.summarise([-3.0, 2.4, 2.6, 99.0, None]).sorted.tolist() == [0, 2, 3, 5, 10]
+    places, below, up_to = model.summarise([-3.0, 2.4, 2.6, 99.0, None, 4.6]).atoms(0, 6)
+    assert (places.tolist(), below.tolist(), up_to.tolist()) == ([0, 2, 3, 5, 10], [0, 1, 2, 3, 5], [1, 2, 3, 5, 6])
     assert "private" in repr(model.summarise([1.0])) + repr(
         planned((0.5,), 9.0, od.PureDP(1.0), 1).target(model.summarise([1.0]))
     )

@@ -59,8 +59,8 @@ class FirstSelection(Case):
         places, eta = np.sort(self.places(records)), factor * eta_of(self.plan, 0)
         below, up_to = np.searchsorted(places, at), np.searchsorted(places, at, side="right")
         wanted = root.wanted(len(places), len(places)) / UNITS
-        if root.splits:  # a cut: with ties in any order, the ranks inside an atom lie evenly
-            return _cut_weights(below, up_to, wanted, eta)
+        if root.splits:
+            return _cut_weights(below, up_to, wanted, eta, slots_for(len(places)))
         return np.asarray(-eta * np.maximum(0.0, np.maximum(wanted - up_to, below - wanted)))
 
     def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
@@ -99,13 +99,25 @@ def selection_law(weights: Array, lengths: Any, *, flip: bool) -> Array:
     return np.asarray(np.exp(np.log(counts) + log_p + special.logsumexp(together - missed, axis=1)))
 
 
-def _cut_weights(below: Any, up_to: Any, wanted: float, eta: float) -> Array:
-    """log of the mean of exp(−η|c − r|) over c = below … up_to, the ranks of the cuts that show as one place."""
+def _cut_weights(below: Any, up_to: Any, wanted: float, eta: float, slots: int) -> Array:
+    """log of the mean of exp(−η|c − r|) over the cuts that show as one place, c their ranks below … up_to."""
     found = np.empty(len(below))
     for index, (first, last) in enumerate(zip(below.tolist(), up_to.tolist(), strict=True)):
-        ranks = np.arange(first, last + 1)
-        found[index] = special.logsumexp(-eta * np.abs(ranks - wanted)) - math.log(len(ranks))
+        cuts = np.diff([-1, *tied(last - first, slots), slots - 1])  # as many have each rank
+        shares = np.log(np.maximum(cuts, 1e-300) / slots)
+        found[index] = special.logsumexp(shares - eta * np.abs(np.arange(first, last + 1) - wanted))
     return found
+
+
+def slots_for(n: int) -> int:
+    """Of every place: the smallest power of two that holds n ties."""
+    return 1 << (n - 1).bit_length()
+
+
+def tied(count: int, slots: int) -> list[int]:
+    """Where equal records are: the digits of 0, 1, … in reverse."""
+    digits = slots.bit_length() - 1
+    return sorted(int(format(one, f"0{digits}b")[::-1], 2) if digits else 0 for one in range(count))
 
 
 @dataclass(frozen=True)
@@ -125,9 +137,15 @@ class WholeRelease(Case):
         """Probability of every outcome: places of the quantiles, then rungs of the widths."""
         model, n = self.plan.model, len(records)
         places = np.rint((np.asarray(records, dtype=np.float64) - model.lower) / model.step).astype(int)
-        refined = sorted(int(place) * n + index for index, place in enumerate(places))
+        slots = slots_for(n)
+        refined = [
+            int(place) * slots + slot
+            for place, ties in zip(*np.unique(places, return_counts=True), strict=True)
+            for slot in tied(int(ties), slots)
+        ]
         found: dict[tuple[int, ...], float] = {}
-        for picks, chance in self.tree_law(quantile_tree(model.levels), refined, 0, (model.steps + 1) * n, n, factor):
+        whole = 0, (model.steps + 1) * slots
+        for picks, chance in self.tree_law(quantile_tree(model.levels), refined, *whole, n, factor):
             key = tuple(picks[index] for index in sorted(picks))
             widths = self.width_laws(places.tolist(), key, factor)
             for chosen in itertools.product(*(range(len(law)) for law in widths)):
@@ -146,9 +164,10 @@ class WholeRelease(Case):
             node.wanted(len(part), n) / UNITS,
             self.plan.model.steps,
         )
+        slots = slots_for(n)
         if not node.splits:
-            values = range(min(low // n, steps), min(high // n, steps) + 1)
-            law = rank_law([key // n for key in part], values, wanted, eta, flip=flips(self.plan))
+            values = range(min(low // slots, steps), min(high // slots, steps) + 1)
+            law = rank_law([key // slots for key in part], values, wanted, eta, flip=flips(self.plan))
             for value, chance in zip(values, law, strict=True):
                 yield {node.index: value}, chance
             return
@@ -158,7 +177,7 @@ class WholeRelease(Case):
             left, right = [key for key in part if key < cut], [key for key in part if key >= cut]
             for low_picks, p in self.tree_law(node.left, left, low, cut, n, factor):
                 for high_picks, q in self.tree_law(node.right, right, cut, high, n, factor):
-                    yield {node.index: min(cut // n, steps), **low_picks, **high_picks}, float(chance) * p * q
+                    yield {node.index: min(cut // slots, steps), **low_picks, **high_picks}, float(chance) * p * q
 
     def width_laws(self, places: list[int], picks: tuple[int, ...], factor: float) -> list[Array]:
         """Of every quantile with an end among the records, given where it was released."""

@@ -32,6 +32,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import cycle
 from typing import Any, NamedTuple, Protocol
 
@@ -233,8 +234,15 @@ class Work:
             rows += block.rows
             ahead.append(work.begun(block))
             if len(ahead) > AHEAD:
-                total = total + np.asarray(ahead.popleft()).astype(np.int64)
-        return rows, sum((np.asarray(part).astype(np.int64) for part in ahead), start=total)
+                total = _added(total, ahead.popleft())
+        return rows, reduce(_added, ahead, total)
+
+
+def _added(total: Integers, part: Any) -> Integers:
+    """In place once the sum has its shape."""
+    part = np.asarray(part).astype(np.int64, copy=False)
+    added: Integers = np.add(total, part, out=total if total.shape == part.shape else None)
+    return added
 
 
 class Part(NamedTuple):

@@ -301,5 +301,5 @@ def _assumptions(request: Request) -> tuple[Assumption, ...]:
     return (
         *fixed_in_advance(request, "levels, bounds, step"),
         Assumption("every record is clamped to the range and rounded to the lattice by itself", Provenance.ENFORCED),
-        Assumption("selections are exact, on whole numbers; ties are kept in an order drawn without the records", Provenance.ENFORCED),
+        Assumption("selections are exact, on whole numbers; ties are spread in a fixed order", Provenance.ENFORCED),
     )  # fmt: skip

@@ -32,6 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.models.place_counts import PlaceCounts
+
 NO_END = -1
 """Where no rank in the records is safe enough: the end is the declared bound, and costs nothing in coverage."""
 
@@ -52,11 +54,11 @@ def ladder(steps: int) -> NDArray[np.int64]:
     return np.append(np.unique(rungs)[::-1], 0)
 
 
-def shortfall(sorted_places: NDArray[np.int64], place: int, low: int, high: int, steps: int) -> NDArray[np.int64]:
+def shortfall(places: PlaceCounts, place: int, low: int, high: int) -> NDArray[np.int64]:
     """d of every rung; ``low`` and ``high`` are ranks counted from below and from above, or NO_END."""
-    n, rungs = len(sorted_places), ladder(steps)
-    above = n - high - np.searchsorted(sorted_places, place + rungs, side="right")
-    below = np.searchsorted(sorted_places, place - rungs, side="left") - low
+    rungs = ladder(places.steps)
+    under, up_to = np.split(places.below(np.concatenate([place - rungs, place + rungs + 1])), 2)
+    above, below = places.n - high - up_to, under - low
     missing = np.maximum(above if high != NO_END else below, below if low != NO_END else above)
     found: NDArray[np.int64] = np.maximum(0, np.maximum(missing, np.append(-missing[1:], 0)))
     return found

@@ -7,17 +7,18 @@ the declared range and rounded to the lattice ``lower + k·step``, so it is a wh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
 from .model import Bound, Model, check_column, count, number, register_model, set_fields
-from .reading import batches
+from .place_counts import PlaceCounts, PlaceOf
+from .reading import batches, is_records
 
 LEAST_STEPS = 10_000_000
 """Lattice steps across the range where none is declared, at least."""
@@ -26,20 +27,6 @@ MOST_STEPS = 2**32
 MOST_LEVELS = 99
 
 NAMES = {0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile"}
-
-
-@dataclass(frozen=True, eq=False)
-class Places:
-    """The records' places on the lattice, 0 … steps, in order. As private as they are: never printed or written."""
-
-    sorted: NDArray[np.int64]
-
-    @property
-    def n(self) -> int:
-        return len(self.sorted)
-
-    def __repr__(self) -> str:
-        return f"Places(n={self.n}, sorted=<private>)"
 
 
 @register_model
@@ -117,20 +104,15 @@ class ColumnQuantiles(Model):
     def count(self, data: Any) -> int:
         return len(data)
 
-    def summarise(self, data: Any) -> Places:
+    def summarise(self, data: Any) -> PlaceCounts:
+        """The records as places, each clamped and rounded by itself, to be counted."""
         self.check(data)
-        kind = np.int32 if self.steps < 2**31 else np.int64  # half as long to sort
-        parts = [self._places(batch).astype(kind) for batch in batches(data)]
-        places = np.concatenate([np.zeros(0, dtype=kind), *parts])
-        places.sort()
-        return Places(places.astype(np.int64))
-
-    def _places(self, batch: NDArray[Any]) -> NDArray[np.int64]:
-        """Each record by itself: clamp, round."""
-        values = np.asarray(batch, dtype=np.float64)
-        values = np.where(np.isnan(values), float(self.missing or 0.0), values)
-        steps = np.rint((np.clip(values, self.lower, self.upper) - self.lower) / float(self.step or 1.0))
-        return np.asarray(np.clip(steps, 0, self.steps).astype(np.int64))
+        n, place = len(data), PlaceOf(self.lower, float(self.step or 1.0), self.steps, float(self.missing or 0.0))
+        if is_records(data):
+            read = data.read_as(replace(place, columns=(data.target or data.columns[0],)))
+        else:
+            read = Blocks.holding(n, blocked(((batch,) for batch in batches(data)), block_rows(n))).read_as(place)
+        return PlaceCounts(n, self.steps, read)
 
 
 def round_step(most: float) -> float:

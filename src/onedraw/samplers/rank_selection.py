@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from onedraw import errors, privacy
 from onedraw.samplers.sample import Sample
@@ -50,20 +49,18 @@ class RankSelection:
 def _quantiles(target: Any, generator: Generator) -> list[int]:
     """The selected places, in the order of the levels."""
     found: dict[int, int] = {}
-    records = target.refined(generator)
 
-    def visit(node: Any, part: NDArray[np.int64], low: int, high: int) -> None:
+    def visit(node: Any, low: int, high: int) -> None:
         if not node.splits:
-            found[node.index] = _chosen(target.values(node, part, low, high), target.bits, generator, flip=target.flip)
+            found[node.index] = _chosen(target.values(node, low, high), target.bits, generator, flip=target.flip)
             return
-        cut = _chosen(target.cuts(node, part, low, high), target.bits, generator)
-        found[node.index] = min(cut // max(target.places.n, 1), target.model.steps)
-        middle = int(np.searchsorted(part, cut))
-        for child, records, ends in ((node.left, part[:middle], (low, cut)), (node.right, part[middle:], (cut, high))):
+        cut = _chosen(target.cuts(node, low, high), target.bits, generator)
+        found[node.index] = target.place_of(cut)
+        for child, ends in ((node.left, (low, cut)), (node.right, (cut, high))):
             if child is not None:
-                visit(child, records, *ends)
+                visit(child, *ends)
 
-    visit(target.root, records, *target.whole())
+    visit(target.root, *target.whole())
     return [found[index] for index in sorted(found)]
 
 
