@@ -2,14 +2,30 @@
 
 The workers of a run, the commands they start and the runs that follow compile a program once between them. JAX does not
 write an entry atomically: what is met half written is compiled again, with a warning that is let pass (pyproject.toml).
+
+Temporary folders lie in memory where there is room: books wait for the disk at every entry, thousands of times in a run.
 """
 
 import os
+import shutil
 from pathlib import Path
 
 from postgresql_server import postgresql  # noqa: F401  (a fixture)
 
 os.environ["ONEDRAW_CACHE"] = str(Path(__file__).resolve().parents[1] / "build" / "cache" / "tests")
+
+MEMORY = Path("/dev/shm")
+
+
+def in_memory() -> bool:
+    """Whether there is a file system in memory with 4 GiB to spare, on which programs may lie too."""
+    if not os.access(MEMORY, os.W_OK) or shutil.disk_usage(MEMORY).free < 4 * 2**30:
+        return False
+    return not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+
+
+if in_memory():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # pytest's own name for where its folders lie
 
 
 def pytest_collection_modifyitems(config, items):
