@@ -10,7 +10,7 @@ from onedraw import errors, models, samplers
 from onedraw.mechanisms import calibrate
 from onedraw.mechanisms.beta_divergence import BetaDivergence
 from onedraw.mechanisms.candidates import Candidates
-from onedraw.models import candidate_scores
+from onedraw.models import candidate_costs as candidate_costs_module
 from onedraw.models.candidate_scores import BernoulliBeta, candidate_costs
 from onedraw.models.likelihoods import GaussianNoise, StudentT
 from onedraw.models.row_model import Encoded
@@ -117,7 +117,7 @@ def test_a_selection_from_nothing_is_refused():
 # ── memory ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_one_loss_at_a_time_is_enough_memory():
+def test_one_candidate_at_a_time_is_enough_memory():
     generator = np.random.default_rng(0)
     thetas, encoded = generator.normal(size=(7, 3)), Encoded(5, generator.normal(size=(5, 3)), np.ones(5))
     whole = candidate_costs(BernoulliBeta(2.0), thetas, encoded, width=500)
@@ -127,15 +127,15 @@ def test_one_loss_at_a_time_is_enough_memory():
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: out of memory")])
 def test_a_release_survives_an_allocation_that_fails_once(monkeypatch, books, data, error):
     plan = calibrate(Candidates(count=3000), logistic(), PureDP(1.0), n=N)
-    original, calls = candidate_scores._array, []
+    original, calls = candidate_costs_module.Costs.of_block, []
 
-    def fails_once(loss, values):
-        calls.append(values.size)
+    def fails_once(self, *block_and_candidates):
+        calls.append(self.together)
         if len(calls) == 1:
             raise error
-        return original(loss, values)
+        return original(self, *block_and_candidates)
 
-    monkeypatch.setattr(candidate_scores, "_array", fails_once)
+    monkeypatch.setattr(candidate_costs_module.Costs, "of_block", fails_once)
     release = od.release(plan, data, ledger=books, dataset="people")
     assert np.isfinite(release.draws).all()
     assert len(calls) > 1
@@ -143,28 +143,28 @@ def test_a_release_survives_an_allocation_that_fails_once(monkeypatch, books, da
 
 
 def test_blocks_shrink_until_they_fit(monkeypatch, books, data):
-    """A machine that has room for 64 numbers: the release is made all the same."""
+    """A machine that has room for 64 candidates: the release is made all the same."""
     plan = calibrate(Candidates(count=1500), logistic(), PureDP(1.0), n=N)
-    original, sizes = candidate_scores._array, []
+    original, sizes = candidate_costs_module.Costs.of_block, []
 
-    def small_machine(loss, values):
-        if values.size > 64:
+    def small_machine(self, *block_and_candidates):
+        if self.together > 64:
             raise MemoryError
-        sizes.append(values.size)
-        return original(loss, values)
+        sizes.append(self.together)
+        return original(self, *block_and_candidates)
 
-    monkeypatch.setattr(candidate_scores, "_array", small_machine)
+    monkeypatch.setattr(candidate_costs_module.Costs, "of_block", small_machine)
     assert np.isfinite(od.release(plan, data, ledger=books, dataset="people").draws).all()
-    assert max(sizes) > 16, "blocks shrink as far as they must"
+    assert max(sizes) > 16, "groups shrink as far as they must"
 
 
 def test_memory_that_is_never_to_be_had_is_an_error_after_the_charge(monkeypatch, books, data):
     plan = calibrate(Candidates(count=1500), logistic(), PureDP(1.0), n=N)
 
-    def none_left(loss, values):
+    def none_left(self, *block_and_candidates):
         raise MemoryError
 
-    monkeypatch.setattr(candidate_scores, "_array", none_left)
+    monkeypatch.setattr(candidate_costs_module.Costs, "of_block", none_left)
     with pytest.raises(MemoryError):
         od.release(plan, data, ledger=books, dataset="people")
     assert books.spent("people").epsilon(0.0) > 0.9, "records were read, so the spend stands"

@@ -9,34 +9,35 @@ sum by at most W: the sensitivity is *enforced*, not derived from real arithmeti
 order of the records. So logistic losses may be computed in single precision, which halves the time and costs nothing
 but a relative 1e-7 of accuracy.
 
-One matrix product per block of records and candidates; blocks fit in a fixed amount of memory and are halved where
-even that is not to be had.
+Costs are a statistic of `onedraw.data.sums` (`candidate_costs`): the candidates are public numbers of a pass, so that the records may be
+anywhere. One matrix product per block of records and group of candidates; groups fit in a fixed amount of memory and are halved
+where even that is not to be had.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.data.sums import USUAL
 from onedraw.errors import WrongCall
 
 from .likelihood_model import LossKernel
 from .losses import LinearLoss
-from .row_model import Encoded
+from .row_model import Encoded, EncodedRecords
 
-BLOCK = 2**19
-"""Losses in one block: 2 MiB of single-precision numbers, which stay in a processor's cache."""
+BLOCK = 2**18
+"""Losses of one group: 1 MiB of single-precision numbers, which stay in a processor's cache."""
 
-MOST_RECORDS = 2**13
-"""Records in one block."""
+IN_ONE_PASS = 2**13
+"""Candidates of one pass: on a cluster they travel to the records, and as many sums come back."""
 
 LARGEST_WIDTH = 2**17
-"""Of W: a block's costs add up to at most 2^30 and fit in 32 bits. The rounding of n records' losses amounts to about
-√n·2^−19 of one record's largest, far below the noise of a selection."""
+"""Of W: the rounding of n records' losses amounts to about √n·2^−19 of one record's largest, far below the noise of a selection."""
 
 
 class CandidateLoss(Protocol):
@@ -113,7 +114,12 @@ class MarginOnBall:
 
 
 def candidate_costs(
-    loss: CandidateLoss, thetas: NDArray[np.float64], encoded: Encoded, *, width: int, block: int = BLOCK
+    loss: CandidateLoss,
+    thetas: NDArray[np.float64],
+    encoded: Encoded | EncodedRecords,
+    *,
+    width: int,
+    block: int = BLOCK,
 ) -> NDArray[np.int64]:
     """Σ_i cost(θ_k, z_i) for each row of ``thetas``; every term a whole number in [0, ``width``].
 
@@ -132,44 +138,24 @@ def candidate_costs(
             block //= 2
 
 
+def passes(candidates: int) -> int:
+    """Over the records, for so many candidates."""
+    return math.ceil(candidates / IN_ONE_PASS)
+
+
 def _by_blocks(
-    loss: CandidateLoss, thetas: NDArray[np.float64], encoded: Encoded, width: int, block: int
+    loss: CandidateLoss, thetas: NDArray[np.float64], encoded: Encoded | EncodedRecords, width: int, block: int
 ) -> NDArray[np.int64]:
-    records = max(1, min(MOST_RECORDS, encoded.n, block))
-    candidates = max(1, min(len(thetas), block // records))
-    costs = np.zeros(len(thetas), dtype=np.int64)
-    blocks = [
-        (_array(loss, encoded.X[start : start + records]), _array(loss, encoded.y[start : start + records]))
-        for start in range(0, encoded.n, records)
-    ]
-    block_costs = _block_costs()
-    for start in range(0, len(thetas), candidates):
-        some = thetas[start : start + candidates]
-        # The last block is filled up, so that one compilation serves all of them.
-        filled = _array(loss, np.concatenate([some, np.zeros((candidates - len(some), thetas.shape[1]))]))
-        for X, y in blocks:
-            costs[start : start + len(some)] += np.asarray(block_costs(loss, filled, X, y, width))[: len(some)]
-    return costs
+    from .candidate_costs import Costs, InPrecision
 
-
-def _array(loss: CandidateLoss, values: NDArray[np.float64]) -> Any:
-    """In the loss's precision; what overflows there becomes infinite, and its cost is cut off like any other."""
-    from .compute import jnp
-
-    with np.errstate(over="ignore"):
-        return jnp.asarray(values.astype(loss.precision))
-
-
-@cache
-def _block_costs() -> Any:
-    from .compute import jax, jnp
-
-    @partial(jax.jit, static_argnums=0)
-    def block_costs(loss: CandidateLoss, thetas: Any, X: Any, y: Any, width: Any) -> Any:
-        low, high = loss.interval
-        share = (loss.values(thetas, X, y) - low) / (high - low)
-        share = jnp.where(share >= 0.0, jnp.minimum(share, 1.0), 0.0)  # NaN too counts as the lowest cost
-        # W is at most 2^17, so its product with a share in [0, 1] is rounded to a whole number in [0, W].
-        return jnp.rint(share * width).astype(jnp.int32).sum(axis=1, dtype=jnp.int32)
-
-    return block_costs
+    records = encoded.records.read_as(InPrecision(loss.precision.__name__))
+    together = max(1, min(IN_ONE_PASS, block // min(USUAL, max(64, encoded.n)), len(thetas)))
+    costs = []
+    for start in range(0, len(thetas), IN_ONE_PASS):
+        some = thetas[start : start + IN_ONE_PASS]
+        # filled up to whole groups, so that one compilation serves all of them
+        filled = np.concatenate([some, np.zeros((-len(some) % together, thetas.shape[1]))])
+        with np.errstate(over="ignore"):
+            asked = filled.astype(loss.precision)
+        costs.append(records.sum(Costs(loss, together), asked, width)[: len(some)])
+    return np.concatenate(costs)
