@@ -359,6 +359,11 @@ def test_a_program_that_ignores_its_tolerance_is_caught(small, monkeypatch):
     assert replay_fit(small) == ["the mode is not the minimum of the declared objective, to its tolerance"]
 
 
+def test_a_program_that_measures_squared_slopes_where_the_expected_ones_are_declared_is_caught(small, monkeypatch):
+    monkeypatch.setattr(fitting, "measured_of", lambda robust: ("information", "squares"))
+    assert replay_fit(small) == ["the variability is not the sum that the plan declares"]
+
+
 def test_a_program_that_leaves_out_a_stage_or_adds_one_is_caught(small):
     assert "other stages ran than the plan's" in replay_fit(small, program=changed(variability_noise=0.0))
 

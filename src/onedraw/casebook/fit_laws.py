@@ -65,13 +65,15 @@ class Slope:
     information: float
     """The largest curvature expected under the model; of several classes the largest Frobenius norm of its matrix."""
     kinks: tuple[float, ...] = ()
+    variability: float | None = None
+    """The largest square of a slope expected under the model; None where no model is assumed."""
 
 
 def slope_of(model: Any) -> Slope:
     """φ' and φ'' from the definition of the loss."""
     match model:
         case Logistic(loss="logistic"):
-            return Slope(lambda u: -special.expit(-u), lambda u: special.expit(u) * special.expit(-u), 1.0, 0.25, 0.25)
+            return Slope(lambda u: -special.expit(-u), lambda u: special.expit(u) * special.expit(-u), 1.0, 0.25, 0.25, variability=0.25)  # fmt: skip
         case Logistic(loss="exp-linear", exponent=power):
             return exp_linear(power)
         case Softmax():
@@ -106,7 +108,7 @@ def exp_linear(power: float) -> Slope:
         falling = special.expit(u) + power * np.where(u > 0.0, 1.0, -1.0) * special.expit(-np.abs(u))
         return np.asarray(special.expit(-u) * even(u) * falling)
 
-    return Slope(lambda u: -special.expit(-u) * even(u), curvature, 0.5**power, (1.0 + power) / 4.0, 0.25, kinks=(0.0,))
+    return Slope(lambda u: -special.expit(-u) * even(u), curvature, 0.5**power, (1.0 + power) / 4.0, 0.25, (0.0,), 0.25)
 
 
 def between_two() -> Slope:
@@ -129,7 +131,14 @@ def counts(largest: int) -> Slope:
         return np.asarray(rate * chance.sum(axis=-1))
 
     most = float(curvature(np.log(np.linspace(1e-3, 2.0 * largest + 2.0, 20_001))).max())
-    return Slope(lambda u: -(chances(u)[1] * (largest - below)).sum(axis=-1), curvature, float(largest), most, most)
+    return Slope(
+        lambda u: -(chances(u)[1] * (largest - below)).sum(axis=-1),
+        curvature,
+        float(largest),
+        most,
+        most,
+        variability=most,
+    )
 
 
 def _within(u: Array, low: float, high: float) -> Array:

@@ -3,7 +3,7 @@
 The theorem is about weighted sums, a minimum found to a tolerance, and noises of stated sizes. `replay_fit` runs the program
 on two neighbouring tables while it writes down every sum that was handed to the noise and every noise that came back, and
 computes each of them a second time from the formulas of mathematics-3: Σv, Σx̄x̄ᵀ, the gradient of the perturbed objective at
-what was found, Σaψzzᵀ, Σa²φ'²zzᵀ. `audit_noise` asks whether the noise has the size that it was asked for.
+what was found, Σaψzzᵀ, Σa²E[φ'²|x]zzᵀ. `audit_noise` asks whether the noise has the size that it was asked for.
 A fault that no profile can show is seen here: rows shortened where weights are declared change no promise, only the estimate.
 """
 
@@ -160,7 +160,25 @@ class Declared:
         return _outer(z * np.sqrt(a * psi)[:, None])
 
     def variability(self, theta: Array, where: Coordinates) -> Array:
-        return _outer(self.pulls(theta, where))
+        """Σa²E[φ'²|x]zzᵀ where the model says how often each response comes, otherwise that of the pulls as they are."""
+        loss = slope_of(self.plan.model)
+        if fit_of(self.plan).robust or loss.variability is None:
+            return _outer(self.pulls(theta, where))
+        z, a = self.measured(where)
+        u = z @ theta
+        if isinstance(self.plan.model, CountRegression):
+            expected = capped_variance(np.exp(u), self.plan.model.largest)
+        else:
+            expected = special.expit(u) * loss.slope(u) ** 2 + special.expit(-u) * loss.slope(-u) ** 2
+        return _outer(z * (a * np.sqrt(expected))[:, None])
+
+
+def capped_variance(rates: Array, largest: int) -> Array:
+    """Of min(Poisson(λ), Y), from its probabilities."""
+    values = np.arange(largest + 1)
+    chances = stats.poisson.pmf(values, rates[:, None])
+    chances[:, -1] = stats.poisson.sf(largest - 1, rates)
+    return np.asarray(chances @ values**2 - (chances @ values) ** 2)
 
 
 def class_pulls(scores: Array, labels: Any) -> Array:

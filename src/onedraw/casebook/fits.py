@@ -105,13 +105,15 @@ class FitCase(Case):
         """How far the worst pair moves each sum, and how many numbers it has."""
         numbers, loss = self.numbers, self.loss
         columns, size, row = self._columns, self._mode_size, numbers["row_bound"]
-        curvature = loss.most if fit_of(self.plan).robust else loss.information
+        robust = fit_of(self.plan).robust
+        curvature = loss.most if robust else loss.information
+        square = loss.steepest**2 if robust or loss.variability is None else loss.variability
         entries = size * (size + 1) // 2
         return {
             "mean": (self._box, columns),
             "moments": (_apart(columns) * numbers["moment_radius"] ** 2, columns * (columns + 1) // 2),
             "information": (_apart(size) * curvature * row**2, entries),
-            "variability": (_apart(size) * (loss.steepest * row) ** 2, entries),
+            "variability": (_apart(size) * square * row**2, entries),
             "closing": (2.0 * numbers["tolerance"] / numbers["ridge"], size),
         }  # fmt: skip
 

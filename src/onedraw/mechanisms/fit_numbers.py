@@ -111,11 +111,10 @@ class Setting:
 
 def shares_of(setting: Setting, *, measured: bool, pure: bool, robust: bool) -> tuple[float, float, float]:
     """(moments, information, variability); those of stages that do not run are 0."""
-    moments, information, variability = constant.SHARES[setting.loss.spends]
-    if robust and not variability:  # which must then be measured too
-        moments, information, variability = constant.SHARES[
-            "robust classes" if isinstance(setting.loss, ClassLoss) else "labels"
-        ]
+    spends = setting.loss.spends
+    if robust:  # what the model would have said must then be measured too
+        spends = {"softmax": "robust classes", "counts": "labels"}.get(spends, spends)
+    moments, information, variability = constant.SHARES[spends]
     moments = (constant.PURE_MOMENTS if pure else moments) if measured else 0.0
     return (moments, information, variability) if setting.intervals else (moments, 0.0, 0.0)
 

@@ -21,7 +21,7 @@ from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import fit_constants as constant
 from onedraw.models import noise_law, sum_lattice
 from onedraw.models.fit_classes import ClassLoss
-from onedraw.models.fit_losses import FitLoss
+from onedraw.models.fit_losses import FitLoss, measured_of
 from onedraw.models.fit_published import Published
 from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_target import FitProblem, FitTarget
@@ -292,8 +292,7 @@ class PerturbedMode(Mechanism):
         )  # fmt: skip
         noises = [0.0, 0.0]
         if setting.intervals:
-            largest = loss.largest("curvature" if self.robust else "information")
-            pulls = loss.largest("variability")
+            largest, pulls = map(loss.largest, measured_of(robust=self.robust))
             noises = [
                 spending.noise(information, k * math.sqrt(2.0) * largest * row**2),
                 spending.noise(variability, k * math.sqrt(2.0) * pulls * row**2) if variability else 0.0,
@@ -449,10 +448,8 @@ def ridge_of(setting: Setting, row: float, kappa: float) -> float:
 
 def stages_after(setting: Setting, numbers: FitNumbers, robust: bool) -> list[Stage]:
     """Information and variability, where they are measured, for one record."""
-    found = [
-        (setting.loss.largest("curvature" if robust else "information"), numbers.information_noise),
-        (setting.loss.largest("variability"), numbers.variability_noise),
-    ]
+    noises = (numbers.information_noise, numbers.variability_noise)
+    found = zip(map(setting.loss.largest, measured_of(robust=robust)), noises, strict=True)
     square = numbers.row_bound**2
     return [Stage(ROOT_TWO * most * square, noise, setting.entries, most * square) for most, noise in found if noise]
 

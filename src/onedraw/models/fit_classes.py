@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from onedraw.privacy.perturbed_mode import Corners, softmax, softmax_ridge_for, softmax_volume_cost
 from onedraw.privacy.rounding import up
 
+from .fit_losses import Of
 from .losses import array_module
 
 Array = NDArray[np.float64]
-Of = Literal["information", "curvature", "variability"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class ClassLoss(abc.ABC):
 
     @abc.abstractmethod
     def largest(self, of: Of) -> float:
-        """The largest Frobenius norm of Σ ffᵀ ("information", "curvature"), of the pull's square ("variability")."""
+        """The largest Frobenius norm of Σ ffᵀ ("information", "curvature"), of the pull's square."""
 
     @abc.abstractmethod
     def slopes(self, contrasts: Any, y: Any) -> Any:
@@ -117,7 +117,7 @@ class SoftmaxClasses(ClassLoss):
         return 0.75 / self.classes
 
     def largest(self, of: Of) -> float:
-        return 2.0 if of == "variability" else 0.5
+        return 0.5 if of in ("information", "curvature") else 2.0
 
     def _probabilities(self, contrasts: Any) -> Any:
         xp, scores = array_module(contrasts), contrasts @ self.contrasts.T

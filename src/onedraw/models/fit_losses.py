@@ -9,7 +9,9 @@ A `FitLoss` is a convex loss of one predictor with the constants of its theorem.
 | curvature M | ½, ¼, 1/h | 1 | 1/2h | sup λ·P(Poisson(λ) ≤ Y−1) |
 
 `information` is the expected curvature given the row where the model gives one (classes, counts), otherwise the
-curvature itself: Σ a·information·zzᵀ is what standard errors are made of.
+curvature itself; `variability` likewise the expected square of the slope. Standard errors are made of H = Σ a·information·zzᵀ
+and K = Σ a²·variability·zzᵀ. Neither depends on the response where the model gives it, and a record's share is smaller: of counts
+Var min(N, Y) ≤ M against Y². ``robust`` fits measure the curvature and the squared slope themselves.
 """
 
 from __future__ import annotations
@@ -17,9 +19,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from .losses import ExpLinearLoss, HuberisedHingeLoss, LogisticLoss, array_module
+from .losses import CappedPoissonLoss, ExpLinearLoss, HuberisedHingeLoss, LogisticLoss, array_module
 
 Sides = Literal["one-sided", "two-sided", "pinball", "counts"]
+Of = Literal["information", "curvature", "variability", "squares"]
+
+
+def measured_of(*, robust: bool) -> tuple[Of, Of]:
+    """What H and K are sums of: as the model expects them given the row, or as they are."""
+    return ("curvature", "squares") if robust else ("information", "variability")
 
 
 @dataclass(frozen=True)
@@ -64,16 +72,31 @@ class FitLoss:
     def information(self, predictor: Any, response: Any) -> Any:
         """E[φ'' | x] under the model: pq·s for the logistic model by either loss; φ'' itself where none is assumed."""
         if isinstance(self.kernel, ExpLinearLoss | LogisticLoss):
-            xp = array_module(predictor)
-            decay = xp.exp(-abs(predictor))
-            certain = decay / (1.0 + decay) ** 2
-            exponent = self.kernel.exponent if isinstance(self.kernel, ExpLinearLoss) else 0.0
-            return certain * (0.5 * (1.0 + decay)) ** exponent
+            return self._certainty(predictor, power=1)
         return self.kernel.curvature(predictor, response)
 
-    def largest(self, of: Literal["information", "curvature", "variability"]) -> float:
-        """The largest ``information`` (¼ for the logistic model, at u = 0), curvature, or square of a slope."""
-        if of == "variability":
-            return self.slope_bound**2
-        logistic = isinstance(self.kernel, ExpLinearLoss | LogisticLoss)
-        return 0.25 if of == "information" and logistic else self.curvature_bound
+    def variability(self, predictor: Any, response: Any) -> Any:
+        """E[φ'² | x] under the model: pq·s², or Var min(N, Y) of counts; φ'² itself where none is assumed."""
+        if isinstance(self.kernel, ExpLinearLoss | LogisticLoss):
+            return self._certainty(predictor, power=2)
+        if isinstance(self.kernel, CappedPoissonLoss):
+            return self.kernel.variance(predictor)
+        return self.kernel.slope(predictor, response) ** 2
+
+    def _certainty(self, predictor: Any, power: int) -> Any:
+        """pq·s^power, s = ((1 + e^{−|u|})/2)^c the even part of the slope."""
+        xp = array_module(predictor)
+        decay = xp.exp(-abs(predictor))
+        exponent = self.kernel.exponent if isinstance(self.kernel, ExpLinearLoss) else 0.0
+        return decay / (1.0 + decay) ** 2 * (0.5 * (1.0 + decay)) ** (power * exponent)
+
+    def of_record(self, of: Of, predictor: Any, response: Any) -> Any:
+        """What H or K adds up, without weight and row."""
+        return self.slope(predictor, response) ** 2 if of == "squares" else getattr(self, of)(predictor, response)
+
+    def largest(self, of: Of) -> float:
+        """The largest of it: ¼ for what the logistic model expects, at u = 0; M for that of counts."""
+        if of in ("information", "variability") and isinstance(self.kernel, ExpLinearLoss | LogisticLoss):
+            return 0.25
+        expected = of == "variability" and isinstance(self.kernel, CappedPoissonLoss)
+        return self.curvature_bound if expected or of in ("information", "curvature") else self.slope_bound**2

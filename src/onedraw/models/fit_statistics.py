@@ -4,7 +4,10 @@
 | --- | --- | --- |
 | NewtonSums | a·φ'·z finely, a·φ''·zzᵀ coarsely | L·r, M·r² |
 | Outer("information") | a·ψ·zzᵀ | ψ_max·r² |
-| Outer("variability") | a²·φ'²·zzᵀ | L²·r² |
+| Outer("variability") | a²·E[φ'² | x]·zzᵀ | at most ψ_max·r² for labels and counts, L²·r² otherwise |
+| Outer("curvature"), Outer("squares") | a·φ''·zzᵀ, a²·φ'²·zzᵀ | M·r², L²·r² |
+
+a‖z‖² and a²‖z‖² are at most r², so the norms follow from the largest ψ, E[φ'² | x], φ'' and φ'² (`FitLoss.largest`).
 
 `Measured` rewrites a record once as z, its weight a(z) and its response, one record a column: sums over records then run along
 memory. Matrices come as their lower triangles. Of several classes z is f ⊗ z, f a pull or a factor of the Hessian in
@@ -15,14 +18,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from .compute import jnp
 from .exact_sums import Compiled
 from .fit_classes import ClassLoss
-from .fit_losses import FitLoss
+from .fit_losses import FitLoss, Of
 from .measured import INSIDE, Layout, mallows
 
 LIMB, LIMB_BELOW = 2.0**20, 2.0**50
@@ -90,15 +93,20 @@ class NewtonSums(Compiled):
 
 @dataclass(frozen=True)
 class Outer(Compiled):
-    """Σ a·ψ·zzᵀ ("information": the expected curvature; "curvature": the curvature itself) or Σ a²·φ'²·zzᵀ."""
+    """H or K: Σ a·ψ·zzᵀ ("information": the expected curvature; "curvature": the curvature itself), or Σ a²·E[φ'² | x]·zzᵀ
+    ("variability": the expected square of the slope; "squares": the square itself)."""
 
     loss: FitLoss | ClassLoss
-    of: Literal["information", "curvature", "variability"]
+    of: Of
 
     @property
     def largest(self) -> float:
         """The largest norm of a record's share for r = 1."""
         return self.loss.largest(self.of)
+
+    @property
+    def _of_curvature(self) -> bool:
+        return self.of in ("information", "curvature")
 
     def bound(self, steps: Any, row_bound: Any, theta: Any) -> float:
         return float(steps**2 * self.largest * row_bound**2)
@@ -107,12 +115,8 @@ class Outer(Compiled):
         radius = jnp.sqrt(self.largest) * row_bound
         if isinstance(self.loss, ClassLoss):
             return self._of_classes(z, a, y, weight, steps, radius, theta.reshape(self.loss.blocks, -1))
-        u = theta @ z
-        if self.of == "variability":
-            size = a * self.loss.slope(u, y)
-        else:
-            of_record = self.loss.information if self.of == "information" else self.loss.curvature
-            size = jnp.sqrt(a * of_record(u, y))
+        weights = a if self._of_curvature else a * a
+        size = jnp.sqrt(weights * self.loss.of_record(self.of, theta @ z, y))
         return _gram(_cut(z * size, radius) * weight, steps)
 
     def _of_classes(self, z: Any, a: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any) -> Any:
@@ -120,7 +124,7 @@ class Outer(Compiled):
         takes from F: so √‖FFᵀ‖ is kept below the radius less e, and two shares differ by at most √2 times radius²."""
         assert isinstance(self.loss, ClassLoss)
         contrasts = (theta @ z).T
-        if self.of == "variability":
+        if not self._of_curvature:
             pulls = _times((a[:, None] * self.loss.slopes(contrasts, y)).T, z)
             return _gram(_cut(pulls, radius) * weight, steps)
         factors = self.loss.factors(contrasts, y, self.of)

@@ -557,10 +557,24 @@ class CappedPoissonLoss(LinearLoss):
         return jax.scipy.special.gammaincc(float(self.largest), rate)
 
     def _mean(self, predictor: Any) -> Any:
+        rate = self._rate(predictor)
+        below = self._below(rate)
+        return rate * below + self.largest * (1.0 - below - self._chance(rate, self.largest))
+
+    def _chance(self, rate: Any, count: int) -> Any:
+        """P(Poisson(λ) = count), 0 below 0."""
+        xp = array_module(rate)
+        return xp.exp(count * xp.log(rate) - rate - math.lgamma(count + 1)) if count >= 0 else 0.0
+
+    def variance(self, predictor: Any) -> Any:
+        """Var min(N, Y) = λ²P_{Y−3} + λP_{Y−2} + Y²(1 − P_{Y−1}) − m_Y² of a Poisson N: the slope's, given the row. At most φ'', because
+        Var min(N, Y) ≤ Cov(N, min(N, Y)) = λP_{Y−1}, N − min(N, Y) and min(N, Y) growing together."""
         xp, rate = array_module(predictor), self._rate(predictor)
         below = self._below(rate)
-        at_largest = xp.exp(self.largest * xp.log(rate) - rate - math.lgamma(self.largest + 1))
-        return rate * below + self.largest * (1.0 - below - at_largest)
+        once = below - self._chance(rate, self.largest - 1)
+        twice = once - self._chance(rate, self.largest - 2)
+        square = rate**2 * twice + rate * once + self.largest**2 * (1.0 - below)
+        return xp.clip(square - self._mean(predictor) ** 2, 0.0, rate * below)
 
     def slope(self, predictor: Any, response: Any) -> Any:
         return self._mean(predictor) - response

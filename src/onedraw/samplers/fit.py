@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw import privacy
+from onedraw.models.fit_losses import measured_of
 from onedraw.models.fit_published import Coordinates, Published
 from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_target import FitProblem, FitTarget
@@ -61,7 +62,7 @@ def check_sums(problem: FitProblem) -> None:
     if problem.numbers["moments_noise"]:
         check_room(n, SecondMoments(problem.layout, True), gram_steps(radius**2, n), None, radius)
     check_room(n, NewtonSums(loss), gram_steps(loss.curvature_bound * row_bound**2, n), row_bound, None)
-    for of in ("information", "curvature", "variability"):
+    for of in measured_of(robust=problem.robust):
         statistic = Outer(loss, of)
         check_room(n, statistic, gram_steps(statistic.largest * row_bound**2, n), row_bound, None)
 
@@ -88,11 +89,11 @@ class Stages:
         mode = self._published_mode(where, records)
         if not numbers["information_noise"]:
             return Published(mode, mean, moments)
-        of = "curvature" if self.problem.robust else "information"
-        information = self._outer(of, records, mode, numbers["information_noise"])
+        of_information, of_variability = measured_of(robust=self.problem.robust)
+        information = self._outer(of_information, records, mode, numbers["information_noise"])
         if not numbers["variability_noise"]:
             return Published(mode, mean, moments, information)
-        variability = self._outer("variability", records, mode, numbers["variability_noise"])
+        variability = self._outer(of_variability, records, mode, numbers["variability_noise"])
         return Published(mode, mean, moments, information, variability)
 
     def _sum(self, statistic: Any, *public: Any) -> Any:
