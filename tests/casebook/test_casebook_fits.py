@@ -10,12 +10,13 @@ import onedraw as od
 from onedraw import audit, models
 from onedraw.casebook import audit_noise, case_for, examine, replay_fit, smallest_caught_factor
 from onedraw.casebook.case import Pair
+from onedraw.casebook.fit_laws import MatrixNoise, Own, mode, moved, shifted, slope_of
 from onedraw.casebook.fit_laws import Noise as Law
-from onedraw.casebook.fit_laws import Own, mode, shifted, slope_of
 from onedraw.casebook.fits import STAGES, bare_modes, fit_case, fit_cases, strong_ridge
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models import fit_statistics
 from onedraw.models.fit_target import FitTarget
+from onedraw.models.noise_law import drawn_matrices
 from onedraw.privacy.conversions import gaussian_delta
 from onedraw.privacy.corners import CornerDP
 from onedraw.samplers import fit as fitting
@@ -116,7 +117,7 @@ def test_a_gaussian_stage_has_the_gaussian_profile_and_stages_add_up():
 
 
 @pytest.mark.parametrize("entries", [1, 2, 10, 300])
-def test_pure_noise_on_a_matrix_gives_away_its_distance_and_draws_agree(entries):
+def test_pure_noise_on_a_sum_gives_away_its_distance_and_draws_agree(entries):
     """The log-ratio of e^{−‖v‖}: at most the distance and attained; δ against draws of the norm and the direction."""
     law = shifted(0.8, Law(1.0, entries, True)).profile()
     assert law.largest_log_ratio == pytest.approx(0.8, rel=1e-3)
@@ -129,6 +130,19 @@ def test_pure_noise_on_a_matrix_gives_away_its_distance_and_draws_agree(entries)
     for epsilon in (0.0, 0.3):
         seen = np.maximum(0.0, 1.0 - np.exp(epsilon - loss))
         assert law.delta(epsilon) == pytest.approx(seen.mean(), abs=5.0 * seen.std() / math.sqrt(size) + 2e-4)
+
+
+@pytest.mark.parametrize("size", [2, 5, 30])
+def test_pure_noise_on_a_matrix_gives_away_its_distance_and_draws_agree(size):
+    """T = A₀₀ − A₁₁ of c(U − U'): no more than the distance and nearly attained; δ against draws of whole matrices."""
+    law = moved(0.8, size * (size + 1) // 2, size).profile()
+    assert 0.99 * 0.8 < law.largest_log_ratio < 0.8
+    drawn = drawn_matrices(np.random.default_rng(5), 1.0, size, 20_000 if size < 10 else 4000, pure=True)
+    density, x = MatrixNoise(size).log, drawn[:, 0, 0] - drawn[:, 1, 1]
+    loss = density(x, None) - density(x + 1.6, None)
+    for epsilon in (0.0, 0.2):
+        seen = np.maximum(0.0, 1.0 - np.exp(epsilon - loss))
+        assert law.delta(epsilon) == pytest.approx(seen.mean(), abs=5.0 * seen.std() / math.sqrt(len(x)) + 2e-4)
 
 
 # ── promises hold, and planted faults do not ───────────────────────────────────────────────────────────────
@@ -260,7 +274,7 @@ def test_the_closing_noise_hides_where_the_optimiser_stopped(name, pure):
     plan = planned(name, pure=pure)
     case = fit_case(plan)
     booked = plan.guarantee.promise.epsilon(0.0) if pure else 1.0
-    distance, _ = case._distances()["closing"]
+    distance, *_ = case._distances()["closing"]
     assert 0.5e-3 * booked < distance / plan.parameters["closing_noise"] <= 1e-3 * booked
 
 

@@ -14,6 +14,7 @@ from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import Encoded, Gaussian, Softmax
 from onedraw.models.exact_sums import held
 from onedraw.models.fit_classes import SoftmaxClasses
+from onedraw.models.fit_published import symmetric
 from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
 from onedraw.models.measured import Layout
 from onedraw.release import release, verify
@@ -85,29 +86,33 @@ def test_no_record_exceeds_the_bounds_of_its_loss_and_some_come_close(loss: Soft
         },
     }
     for of, size in sizes.items():
-        assert 0.8 * loss.largest(of) <= size.max() <= loss.largest(of) * (1.0 + 1e-12)  # type: ignore[arg-type]
+        largest = loss.largest(of, pure=False)  # type: ignore[arg-type]
+        assert 0.8 * largest <= size.max() <= largest * (1.0 + 1e-12)
+    traces = np.trace(squared(loss.factors(contrasts, y, "information")), axis1=1, axis2=2)
+    assert 0.99 * loss.largest("information", pure=True) <= traces.max() <= loss.largest("information", pure=True)
     eigenvalues = np.linalg.eigvalsh(squared(loss.factors(contrasts, y, "curvature")))
     assert eigenvalues.max() <= loss.curvature_bound * (1.0 + 1e-12)
-    assert loss.slope_bound**2 == pytest.approx(loss.largest("variability"))
+    assert loss.slope_bound**2 == pytest.approx(loss.largest("variability", pure=False))
 
 
 @pytest.mark.parametrize("loss", LOSSES[1:], ids=str)
-@pytest.mark.parametrize("of", ["information", "curvature", "variability"])
-def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: SoftmaxClasses, of: str) -> None:
+@pytest.mark.parametrize("of", ["information", "curvature", "squares"])
+@pytest.mark.parametrize("pure", [False, True], ids=["Frobenius", "trace"])
+def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: SoftmaxClasses, of: str, pure: bool) -> None:
     rng, layout, row, steps = np.random.default_rng(5), Layout(3), 2.1, 2.0**12
     root = rng.standard_normal((3, 3))
-    statistic = Outer(loss, of)  # type: ignore[arg-type]
-    sensitivity, largest = math.sqrt(2.0) * statistic.largest * (row * steps) ** 2, 0.0
+    statistic = Outer(loss, of, pure)  # type: ignore[arg-type]
+    sensitivity, largest = (1.0 if pure else math.sqrt(2.0)) * statistic.largest * (row * steps) ** 2, 0.0
     size = loss.blocks * layout.width
-    down, across = np.tril_indices(size)
-    for _ in range(40):
+    for _ in range(30):
         X = np.column_stack([rng.choice([-1.0, 1.0, 0.2], (2, 3)), np.ones(2)])
         y, theta = rng.integers(0, loss.classes, 2).astype(float), rng.choice([1e-3, 1.0]) * rng.standard_normal(size)
         where = (rng.uniform(-1, 1, 3), root, 1.3, row, np.array([0.0, 1.0]))
         records = [held(X[i : i + 1], y[i : i + 1]).read_as(Measured(layout), *where) for i in (0, 1)]
         shares = [one.sum(statistic, steps, row, theta).astype(float) for one in records]
-        moved = (shares[0] - shares[1]) * np.where(down == across, 1.0, math.sqrt(2.0))
-        largest = max(largest, float(np.linalg.norm(moved)))
+        values = np.linalg.eigvalsh(symmetric(shares[0] - shares[1], size))
+        gained, lost = values[values > 0.0].sum(), -values[values < 0.0].sum()
+        largest = max(largest, max(gained, lost) if pure else float(np.linalg.norm(values)))
     assert 0.1 * sensitivity < largest <= sensitivity
 
 

@@ -22,6 +22,7 @@ from onedraw.models import (
 )
 from onedraw.models.exact_sums import held
 from onedraw.models.fit_aside import Aside
+from onedraw.models.fit_published import symmetric
 from onedraw.models.fit_result import FitResult
 from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
 from onedraw.models.measured import Layout
@@ -180,7 +181,7 @@ def test_replacing_a_record_moves_no_sum_beyond_its_sensitivity(layout: Layout) 
         (SecondMoments(layout, False), (steps, mean, radius), math.sqrt(2.0) * (radius * steps) ** 2, True),
         *(
             (
-                Outer(MODELS[name].fit_loss, of),
+                Outer(MODELS[name].fit_loss, of, pure=False),
                 (steps, row, theta),
                 math.sqrt(2.0) * bound * (row * steps) ** 2,
                 True,
@@ -193,7 +194,7 @@ def test_replacing_a_record_moves_no_sum_beyond_its_sensitivity(layout: Layout) 
         largest = 0.0
         for _ in range(40):
             X, y = odd_rows(rng, layout, 2), np.sign(rng.standard_normal(2))
-            if isinstance(statistic, Outer) and statistic.loss is counts:
+            if isinstance(statistic, Outer) and statistic.loss == counts:
                 y = Y * (y > 0.0)
             records = [held(X[i : i + 1], y[i : i + 1]) for i in (0, 1)]
             if isinstance(statistic, Outer):
@@ -201,9 +202,9 @@ def test_replacing_a_record_moves_no_sum_beyond_its_sensitivity(layout: Layout) 
             shares = [one.sum(statistic, *public) for one in records]
             moved = (shares[0] - shares[1]).astype(float)
             if matrix:
-                size = (math.isqrt(8 * len(moved) + 1) - 1) // 2
-                down, across = np.tril_indices(size)
-                moved = moved * np.where(down == across, 1.0, math.sqrt(2.0))
+                moved = np.linalg.eigvalsh(symmetric(moved, (math.isqrt(8 * len(moved) + 1) - 1) // 2))
+                most = max(moved[moved > 0.0].sum(), -moved[moved < 0.0].sum())
+                assert most <= sensitivity / math.sqrt(2.0) * (1.0 + 1e-12)  # for the pure law of matrices
             largest = max(largest, float(np.linalg.norm(moved)))
         assert largest <= sensitivity
         assert largest > 0.04 * sensitivity  # the bound is of the right size

@@ -16,7 +16,14 @@ from onedraw.models.exact_sums import held
 from onedraw.models.measured import Layout
 from onedraw.models.moment_sums import PowerSums, StandardMoments
 from onedraw.models.moments import SQUARE, MomentColumns
-from onedraw.models.moments_result import MomentsResult, nearest_correlation, normal_quantile, pure_quantile
+from onedraw.models.moments_result import (
+    MomentsResult,
+    matrix_quantile,
+    nearest_correlation,
+    normal_quantile,
+    pure_quantile,
+)
+from onedraw.models.noise_law import drawn_matrices, matrix_deviation
 from onedraw.release import verify
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure_all
@@ -94,10 +101,11 @@ def test_the_promise_follows_from_the_noise_and_survives_being_written_down(budg
     assert plan.guarantee.promise.implies(budget)
     assert plan_from_dict(plan.to_dict()) == plan
     numbers = dict(plan.parameters)
+    apart = 1.0 if numbers["pure"] else math.sqrt(2.0)
     ratios = [
         math.sqrt(12.0) / numbers["sums_noise"],
-        math.sqrt(2.0) * numbers["moments_radius"] ** 2 / numbers["moments_noise"],
-        math.sqrt(2.0) * numbers["fourth_radius"] ** 2 / numbers["fourth_noise"],
+        apart * numbers["moments_radius"] ** 2 / numbers["moments_noise"],
+        apart * numbers["fourth_radius"] ** 2 / numbers["fourth_noise"],
     ]
     together = sum(ratios) if numbers["pure"] else math.sqrt(sum(ratio**2 for ratio in ratios))
     assert (plan.guarantee.promise.epsilon(0.0) if numbers["pure"] else plan.guarantee.promise.mu) == pytest.approx(
@@ -175,6 +183,64 @@ def test_intervals_of_pure_noise_are_a_little_wider_than_normal_ones() -> None:
     noise = Noise(generator, pure=True)
     first = np.array([noise.real(4, 1.0)[0] for _ in range(20_000)]) / math.sqrt(5.0)
     assert np.mean(np.abs(first) <= pure_quantile(4, 0.95)) == pytest.approx(0.95, abs=0.006)
+    assert matrix_quantile(1, 0.95) == pure_quantile(1, 0.95)
+    for size in (2, 6):
+        entry = drawn_matrices(generator, 1.0, size, 20_000, pure=True)[:, 1, 0] * math.sqrt(2.0)
+        reach = matrix_quantile(size, 0.95) * matrix_deviation(1.0, size, pure=True)
+        assert np.mean(np.abs(entry) <= reach) == pytest.approx(0.95, abs=0.006)
+
+
+# ── pure noise on matrices ─────────────────────────────────────────────────────────────────────────────────
+
+
+def log_density(a: float, b: float) -> float:
+    """log f of moments.md for p = 2, eigenvalues a and b, up to a constant: the entry off the diagonal of B has room
+    2·√min(xy, (x+a)(y+b)), the rest is a sum over a grid that is fine where the roots are steep."""
+    edges = np.append(0.0, np.geomspace(1e-4, 60.0, 400))
+    middle, width = (edges[1:] + edges[:-1]) / 2.0, np.diff(edges)
+    x, y = (max(0.0, -one) + middle for one in (a, b))
+    room = np.sqrt(np.minimum(np.outer(x, y), np.outer(x + a, y + b)))
+    least = max(0.0, -a) + max(0.0, -b) + max(0.0, a + b)
+    weights = np.exp(-np.add.outer(middle, middle)) * np.outer(width, width)
+    return float(np.log((room * weights).sum())) - least
+
+
+def test_no_pair_of_records_moves_the_density_of_pure_noise_on_matrices_further_than_the_theorem_says() -> None:
+    rng, furthest, with_half = np.random.default_rng(8), 0.0, 0
+    for attempt in range(150):
+        turn = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+        A = (turn * rng.choice([0.1, 1.0, 5.0, 25.0]) * rng.standard_normal(2)) @ turn.T
+        if attempt < 20:  # far out, along one row and against the other: where the bound is attained
+            A = 30.0 * (np.outer(turn[0], turn[0]) - np.outer(turn[1], turn[1]))
+        rows = turn if attempt < 20 else rng.standard_normal((2, 2)) * rng.choice([0.2, 1.0], (2, 1))
+        after = A + np.outer(rows[0], rows[0]) - np.outer(rows[1], rows[1])
+        ratio = abs(log_density(*np.linalg.eigvalsh(after)) - log_density(*np.linalg.eigvalsh(A)))
+        share = ratio / float((rows**2).sum(axis=1).max())
+        furthest, with_half = max(furthest, share), with_half + (share > 0.5)
+    assert 0.95 < furthest <= 1.0 + 1e-3
+    assert with_half > 10  # half the scale would not be a bound
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 12])
+def test_pure_noise_on_matrices_has_the_variances_of_its_theorem(size: int) -> None:
+    drawn, D = drawn_matrices(np.random.default_rng(4), 2.0, size, 20_000, pure=True), size * (size + 1) // 2
+    squares = (drawn**2).sum(axis=(1, 2))
+    assert np.array_equal(drawn, np.swapaxes(drawn, 1, 2))
+    assert squares.mean() == pytest.approx(8.0 * D**2 * (2 * D + 1) * (size + 1) / ((D + 1) * (D + 2)), rel=0.03)
+    assert np.trace(drawn, axis1=1, axis2=2).var() == pytest.approx(
+        16.0 * D * (2 * D + 1) / ((D + 1) * (D + 2)), rel=0.05
+    )
+    deviation = matrix_deviation(2.0, size, pure=True)
+    if size > 1:
+        assert math.sqrt(2.0) * drawn[:, 1, 0].std() == pytest.approx(deviation, rel=0.03)
+    assert drawn[:, 0, 0].std() <= 1.03 * deviation
+
+
+def test_many_columns_under_a_pure_promise_cost_less_noise_than_the_length_of_their_matrix() -> None:
+    """Beside e^{−‖v‖/s} in Frobenius's norm, whose deviation is √2·√(D + 1) at the same ε."""
+    for size, gain in ((3, 1.03), (5, 1.2), (10, 1.6), (40, 3.1)):
+        D = size * (size + 1) // 2
+        assert math.sqrt(2.0 * (D + 1)) > gain * matrix_deviation(1.0, size, pure=True)
 
 
 def test_what_noise_drowns_is_refused_in_a_sentence_and_nothing_else_is() -> None:

@@ -8,10 +8,15 @@ on a half-plane. For a sum the pair shifts x. For a perturbed mode (mathematics-
 
 in the coordinate w, in which no minimum has to be found. Two rows in nearly opposite directions, a long way out along
 what they have in common, leave each record's place on its loss free: its ``bend`` may lie anywhere.
+
+Under a pure promise a sum of p×p matrices is noised by c·(U − U') (`models.noise_law`). Rows x and y that are orthogonal move it from
+ρyyᵀ to ρxxᵀ, and T = xᵀAx − yᵀAy by 2ρ. Of U the two entries and what is left of 1 are shares of gamma numbers, so T = c·(Q − Q'),
+Q = S(2B − 1) with beta numbers S and B: three integrals. Its tails fall like e^{−|T|/2}, so the promise is attained far out.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -19,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import interpolate, special
 
 from onedraw import audit
 from onedraw.errors import WrongCall
@@ -225,6 +230,63 @@ class Noise:
         return (edges[1:] + edges[:-1]) / 2.0, np.diff(edges)
 
 
+@dataclass(frozen=True)
+class MatrixNoise:
+    """T of pure noise of scale 1 on a matrix with ``size`` rows; its density is found once and interpolated."""
+
+    size: int
+
+    @property
+    def reach(self) -> float:
+        """There the tails are as steep as they get, to one part in 300."""
+        return 640.0 * self.size
+
+    def log(self, x: Array, across: object) -> Array:
+        return np.asarray(_matrix_density(self.size)(np.abs(x)))
+
+    def across(self) -> None:
+        return None
+
+
+@functools.lru_cache(maxsize=32)
+def _matrix_density(size: int) -> Any:
+    """log of T's density as a function of |T|, up to a constant: of V = Q − Q' first, then of c·V, c ~ Gamma(p(p+1) + 1)."""
+    numbers, cells = size * (size + 1) // 2, 600
+    shares = _share_masses(size, cells)
+    of_v = [special.logsumexp(shares[lag:] + shares[: len(shares) - lag]) for lag in range(2 * cells)]
+    between = interpolate.CubicSpline(np.arange(2 * cells) / cells, of_v, bc_type=((1, 0.0), "not-a-knot"))
+    near, far = 4.0 * numbers + 40.0, 700.0 * size + 20.0 * numbers + 400.0
+    c = np.concatenate([np.linspace(1e-3, near, 1500), np.geomspace(1.001 * near, near + far, 1500)])
+    x = np.concatenate([np.linspace(0.0, 12.0 * size, 160), np.geomspace(12.0 * size, 700.0 * size, 161)[1:]])
+    v = x[:, None] / c
+    at = np.where(v < 2.0 - 1.0 / cells, between(np.minimum(v, 2.0 - 1.0 / cells)), -np.inf)
+    logs = special.logsumexp(at + (2 * numbers - 1) * np.log(c) - c + np.log(np.gradient(c)), axis=1)
+    return interpolate.CubicSpline(x, logs, bc_type=((1, 0.0), "not-a-knot"))
+
+
+def _share_masses(size: int, cells: int) -> Array:
+    """Log masses of Q = S(2B − 1) on equal cells of [−1, 1], S ~ Beta(p + 1, what is left) and B ~ Beta((p+1)/2, (p+1)/2)."""
+    half = (size + 1) / 2.0
+    left = size * (size + 1) / 2.0 - 2.0 * half + 1.0
+    nodes, weights = np.polynomial.legendre.leggauss(100)
+    z = np.abs(np.arange(-cells, cells) + 0.5)[:, None] / cells
+    s = z + (1.0 - z) * (nodes + 1.0) / 2.0
+    logs = (2.0 * half - 2.0) * np.log(s) + (left - 1.0) * np.log1p(-s) + (half - 1.0) * np.log1p(-((z / s) ** 2))
+    return np.asarray(special.logsumexp(logs, axis=1, b=weights) + np.log1p(-z[:, 0]))
+
+
+def moved(distance: float, entries: int, size: int | None) -> Law:
+    """A sum under a pure promise that the pair moves by ``distance`` scales of its noise: of ``entries`` numbers, or a matrix with
+    ``size`` rows of which one record's share, of that trace, is replaced by another's."""
+    if size is None or size == 1:
+        return shifted(distance, Noise(1.0, entries, True))
+    return tilted(
+        MatrixNoise(size), distance,
+        lambda x: (x - distance, np.zeros_like(x)), lambda x: (x + distance, np.zeros_like(x)),
+        stations=tuple(place * size for place in (-40.0, -12.0, -4.0, 0.0, 4.0, 12.0, 40.0)),
+    )  # fmt: skip
+
+
 def shifted(distance: float, noise: Noise) -> Law:
     """A sum that the pair moves by ``distance``."""
     if not distance:
@@ -234,7 +296,7 @@ def shifted(distance: float, noise: Noise) -> Law:
 
 
 def tilted(
-    noise: Noise,
+    noise: Noise | MatrixNoise,
     furthest: float,
     first: Any,
     second: Any,

@@ -22,7 +22,7 @@ from onedraw.privacy import Promise
 
 from .case import Case, Pair
 from .convex import eligible
-from .fit_laws import Law, Noise, Own, Slope, fit_of, mode, shifted, slope_of
+from .fit_laws import Law, Noise, Own, Slope, fit_of, mode, moved, shifted, slope_of
 from .fit_replay import replay_fit
 
 NOISES = ("mean_noise", "moments_noise", "mode_noise", "information_noise", "variability_noise", "closing_noise")
@@ -91,31 +91,40 @@ class FitCase(Case):
 
     def _sums(self, factor: float) -> list[Law]:
         """The other stages; Gaussian ones are one Gaussian together."""
-        pure, found = bool(self.plan.parameters["pure"]), []
-        for name, (distance, entries) in self._distances().items():
+        found = []
+        for name, (distance, entries, size) in self._distances().items():
             scale = self.numbers[f"{name}_noise"] / factor
             if scale and name in self.stages:
-                found.append((distance / scale, entries))
-        if pure:
-            return [shifted(ratio, Noise(1.0, entries, True)) for ratio, entries in found]
-        total = math.sqrt(sum(ratio**2 for ratio, _ in found))
+                found.append((distance / scale, entries, size))
+        if self._pure:
+            return [moved(*one) for one in found]
+        total = math.sqrt(sum(ratio**2 for ratio, *_ in found))
         return [shifted(total, Noise(1.0, 1, False))] if total else []
 
-    def _distances(self) -> dict[str, tuple[float, int]]:
-        """How far the worst pair moves each sum, and how many numbers it has."""
+    @property
+    def _pure(self) -> bool:
+        return bool(self.plan.parameters["pure"])
+
+    def _distances(self) -> dict[str, tuple[float, int, int | None]]:
+        """How far the worst pair moves each sum, how many numbers it has, and of a matrix how many rows."""
         numbers, loss = self.numbers, self.loss
         columns, size, row = self._columns, self._mode_size, numbers["row_bound"]
         robust = fit_of(self.plan).robust
         curvature = loss.most if robust else loss.information
         square = loss.steepest**2 if robust or loss.variability is None else loss.variability
-        entries = size * (size + 1) // 2
+        if self._pure and self.plan.model.row_blocks > 1:
+            curvature = 1.0 - 1.0 / self.plan.model.row_blocks  # the trace of diag p − ppᵀ
+
+        def matrix(largest: float, rows: int) -> tuple[float, int, int]:
+            return apart(rows, pure=self._pure) * largest, rows * (rows + 1) // 2, rows
+
         return {
-            "mean": (self._box, columns),
-            "moments": (_apart(columns) * numbers["moment_radius"] ** 2, columns * (columns + 1) // 2),
-            "information": (_apart(size) * curvature * row**2, entries),
-            "variability": (_apart(size) * square * row**2, entries),
-            "closing": (2.0 * numbers["tolerance"] / numbers["ridge"], size),
-        }  # fmt: skip
+            "mean": (self._box, columns, None),
+            "moments": matrix(numbers["moment_radius"] ** 2, columns),
+            "information": matrix(curvature * row**2, size),
+            "variability": matrix(square * row**2, size),
+            "closing": (2.0 * numbers["tolerance"] / numbers["ridge"], size, None),
+        }
 
     @property
     def _measures_response(self) -> bool:
@@ -140,9 +149,10 @@ class FitCase(Case):
         return math.sqrt(squared + 4.0 * self._measures_response)
 
 
-def _apart(dimension: int) -> float:
-    """‖xxᵀ − yyᵀ‖ for unit vectors: √2 if they are orthogonal, which takes two dimensions."""
-    return math.sqrt(2.0) if dimension > 1 else 1.0
+def apart(dimension: int, *, pure: bool) -> float:
+    """‖xxᵀ − yyᵀ‖ for unit vectors: √2 if they are orthogonal, which takes two dimensions; under a pure promise the trace of what is
+    added and taken away counts, which is 1."""
+    return math.sqrt(2.0) if dimension > 1 and not pure else 1.0
 
 
 # ── pairs and cases ────────────────────────────────────────────────────────────────────────────────────────

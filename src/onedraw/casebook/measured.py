@@ -29,9 +29,10 @@ from onedraw.samplers.fit_noise import Noise
 
 from .case import Case, Pair
 from .convex import eligible
-from .fit_laws import Law, shifted, slope_of
+from .fit_laws import Law, moved, shifted, slope_of
 from .fit_laws import Noise as Spread
 from .fit_replay import Declared, Recorded, neighbours
+from .fits import apart
 
 AR1 = "the bound on the last iterate is attained by AR(1) processes, that on Gaussian sums by a shift"
 LINEAR = (
@@ -78,19 +79,20 @@ class MeasuredCase(Case):
         return tuple(replay_measured(self.plan))
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        sums = [(distance, entries) for distance, entries in self._sums() if distance]
+        sums = [one for one in self._sums() if one[0]]
         if not self._pure:
-            distances = [distance for distance, _ in sums]
+            distances = [distance for distance, *_ in sums]
             return shifted(factor * math.hypot(*distances, self._shift()), Spread(1.0, 1, False)).profile()
-        laws = [shifted(factor * distance, Spread(1.0, entries, True)) for distance, entries in sums]
+        laws = [moved(factor * distance, entries, size) for distance, entries, size in sums]
         return functools.reduce(operator.mul, [*laws, rare_outcome(factor * self._range())]).profile()
 
     @property
     def _pure(self) -> bool:
         return not self.numbers["row_bound"]
 
-    def _sums(self) -> list[tuple[float, int]]:
-        """How far rows at opposite corners move the mean, and orthogonal ones the moments, in scales of their noise."""
+    def _sums(self) -> list[tuple[float, int, int | None]]:
+        """How far rows at opposite corners move the mean, and orthogonal ones the moments, in scales of their noise; how many numbers
+        that are, and of a matrix how many rows."""
         numbers, features = self.numbers, self.plan.model.features
         measures_response = not self._pure and isinstance(self.plan.model, LogCoshRegression | Quantile)
         categories: Any = self.plan.mechanism.categories  # type: ignore[attr-defined]
@@ -98,9 +100,12 @@ class MeasuredCase(Case):
         squared = 4.0 if features.data_norm is not None else 4.0 * (features.count - coded) + 2.0 * len(categories)
         columns = features.count + measures_response
         far = math.sqrt(squared + 4.0 * measures_response)
-        apart = (math.sqrt(2.0) if columns > 1 else 1.0) * numbers["moment_radius"] ** 2
-        found = [(far, numbers["mean_noise"], columns), (apart, numbers["moments_noise"], columns * (columns + 1) // 2)]
-        return [(distance / noise, entries) for distance, noise, entries in found if noise]
+        across = apart(columns, pure=self._pure) * numbers["moment_radius"] ** 2
+        found = [
+            (far, numbers["mean_noise"], columns, None),
+            (across, numbers["moments_noise"], columns * (columns + 1) // 2, columns),
+        ]
+        return [(distance / noise, entries, size) for distance, noise, entries, size in found if noise]
 
     def _shift(self) -> float:
         """The distance of the two draws, in their common deviation: both records where they are steepest, at opposite rows."""

@@ -22,6 +22,7 @@ import numpy as np
 
 from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
+from onedraw.models.fit_published import symmetric
 from onedraw.privacy import Promise
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure_all
@@ -29,7 +30,8 @@ from onedraw.samplers.moments import measure_all
 from .case import Array, Case, Pair
 from .convex import eligible
 from .fit_laws import Noise as Spread
-from .fit_laws import shifted
+from .fit_laws import moved, shifted
+from .fits import apart
 
 NOISES = ("sums_noise", "moments_noise", "fourth_noise")
 STAGES = ("sums", "moments", "fourth")
@@ -82,26 +84,24 @@ class MomentsCase(Case):
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         numbers = self.numbers
         ratios = [
-            (factor * distance / numbers[f"{stage}_noise"], entries)
-            for stage, (distance, entries) in self._distances().items()
+            (factor * distance / numbers[f"{stage}_noise"], entries, size)
+            for stage, (distance, entries, size) in self._distances().items()
             if numbers[f"{stage}_noise"]
         ]
         if not numbers["pure"]:
-            return shifted(math.sqrt(sum(ratio**2 for ratio, _ in ratios)), Spread(1.0, 1, False)).profile()
-        return functools.reduce(
-            operator.mul, [shifted(ratio, Spread(1.0, entries, True)) for ratio, entries in ratios]
-        ).profile()
+            return shifted(math.sqrt(sum(ratio**2 for ratio, *_ in ratios)), Spread(1.0, 1, False)).profile()
+        return functools.reduce(operator.mul, [moved(*one) for one in ratios]).profile()
 
-    def _distances(self) -> dict[str, tuple[float, int]]:
-        """How far the worst pair moves each sum, and how many numbers it has."""
+    def _distances(self) -> dict[str, tuple[float, int, int | None]]:
+        """How far the worst pair moves each sum, how many numbers it has, and of a matrix how many rows."""
         columns, widths = _columns(self.plan), [stop - start for start, stop in _categories(self.plan)]
         coded = sum(widths)
         box = math.sqrt(4.0 * (columns - coded) + sum(2.0 if width > 1 else 1.0 for width in widths))
-        apart, entries = math.sqrt(2.0) if columns > 1 else 1.0, columns * (columns + 1) // 2
+        far, entries = apart(columns, pure=bool(self.numbers["pure"])), columns * (columns + 1) // 2
         return {
-            "sums": (box, 2 * columns - coded),
-            "moments": (apart * self.numbers["moments_radius"] ** 2, entries),
-            "fourth": (apart * self.numbers["fourth_radius"] ** 2, entries),
+            "sums": (box, 2 * columns - coded, None),
+            "moments": (far * self.numbers["moments_radius"] ** 2, entries, columns),
+            "fourth": (far * self.numbers["fourth_radius"] ** 2, entries, columns),
         }
 
 
@@ -176,9 +176,11 @@ def replay_moments(plan: Plan, tables: Any = None, *, program: Callable[..., Any
 def provoke_moments(plan: Plan, *, program: Callable[..., Any] = measure_all, seed: int = 11) -> list[str]:
     """Stages that a record moves further than the plan's noise hides, over random pairs of tables; empty if none."""
     generator, problem, numbers = np.random.default_rng(seed), _problem(plan), plan.parameters
-    allowed = {"sums": 1.0, "moments": math.sqrt(2.0) * numbers["moments_radius"] ** 2, "fourth": math.sqrt(2.0) * numbers["fourth_radius"] ** 2}  # fmt: skip
-    coded = sum(stop - start for start, stop in _categories(plan))
-    allowed["sums"] = math.sqrt(4.0 * (_columns(plan) - coded) + 2.0 * len(_categories(plan)))
+    coded, far = sum(stop - start for start, stop in _categories(plan)), apart(2, pure=problem.pure)
+    allowed = {
+        "sums": math.sqrt(4.0 * (_columns(plan) - coded) + 2.0 * len(_categories(plan))),
+        **{stage: far * numbers[f"{stage}_radius"] ** 2 for stage in ("moments", "fourth")},
+    }
     stages = [stage for stage in STAGES if numbers[f"{stage}_noise"]]
     found: dict[str, None] = {}
     for _ in range(PROVOKED):
@@ -191,8 +193,13 @@ def provoke_moments(plan: Plan, *, program: Callable[..., Any] = measure_all, se
             program(plan.mechanism.target(plan, plan.model.summarise(records)).sum, problem, recorded)
             asked.append([seen for seen, *_ in recorded.asked])
         for stage, one, other in zip(stages, *asked, strict=True):
-            weights = _weights(plan) if stage == "sums" else _triangle(_columns(plan))
-            if float(np.linalg.norm(weights * (one - other))) > allowed[stage] * (1.0 + 1e-9):
+            moves = one - other
+            if stage == "sums":
+                size = float(np.linalg.norm(_weights(plan) * moves))
+            else:
+                values = np.linalg.eigvalsh(symmetric(moves, _columns(plan)))
+                size = max(values[values > 0.0].sum(), -values[values < 0.0].sum()) if problem.pure else float(np.linalg.norm(values))  # fmt: skip
+            if size > allowed[stage] * (1.0 + 1e-9):
                 found[f"a record moves the {stage} further than their noise hides"] = None
     return list(found)
 
@@ -215,11 +222,6 @@ def _coded(plan: Plan) -> Any:
 def _weights(plan: Plan) -> Array:
     """How much each of the sums counts: squares φ^{5/2}/2 times as much as numbers."""
     return np.append(np.ones(_columns(plan)), np.full(int((~_coded(plan)).sum()), GOLDEN**2.5 / 2.0))
-
-
-def _triangle(size: int) -> Array:
-    rows, columns = np.tril_indices(size)
-    return np.where(rows == columns, 1.0, math.sqrt(2.0))
 
 
 def _rows(plan: Plan, records: Any) -> Array:

@@ -20,7 +20,7 @@ from onedraw.models.fit_published import Measuring
 from onedraw.models.fit_result import least_information
 from onedraw.models.measured import Layout
 from onedraw.models.moments import MomentColumns
-from onedraw.models.noise_law import deviation
+from onedraw.models.noise_law import deviation, matrix_deviation
 
 from .moments_stage import MomentsStage, Spending, stage_before
 
@@ -30,7 +30,7 @@ SLOPES = 2.0**-45
 
 @dataclass(frozen=True)
 class FitNumbers:
-    """What runs. Noises are standard deviations of Gaussian noise, or under a pure promise the scales of e^{−‖v‖/scale}.
+    """What runs. Noises are standard deviations of Gaussian noise, or under a pure promise the scales of its laws.
 
     A stage that does not run has noise 0: no ``mean_noise`` (the public middle is the centre), no ``moments_noise`` (the
     columns as declared), no ``information_noise`` (no intervals).
@@ -226,7 +226,7 @@ def best_threshold(setting: Setting, numbers: FitNumbers, pure: bool) -> float:
     noise = deviation(numbers.mode_noise, setting.width, pure=pure) ** 2 / setting.n
     variances, least = {t: t**2 * (K + noise) / H**2 for t, H, K in constant.THRESHOLDS}, constant.THRESHOLD
     if numbers.informed:
-        drowned = deviation(numbers.information_noise, setting.entries, pure=pure)
+        drowned = matrix_deviation(numbers.information_noise, setting.width, pure=pure)
         needed = constant.ROOMY_INFORMATION * least_information(setting.width, constant.PLANNED_EDGES) * drowned
         ample = [t for t, H, _ in constant.THRESHOLDS if setting.n * H >= needed]
         least = min([*ample, constant.ROOMY_THRESHOLD])

@@ -157,7 +157,7 @@ class Measured(Mechanism):
 
     def _plan(self, request: Request, numbers: DesignNumbers, parameters: Mapping[str, float]) -> Plan:
         inner = self._inner(request, numbers, parameters)
-        stages = numbers.moments.stages(self._kind.columns(request.model, self.categories))
+        stages = numbers.moments.stages(self._kind.columns(request.model, self.categories), pure=self._kind.pure)
         if stages:
             check_lattice([] if self._kind.pure else stages, request.n, request.budget)
         noise = "pure" if self._kind.pure else "Gaussian"

@@ -3,8 +3,8 @@
 Three stages, each adaptive on what was published before, with noise on exact sums:
 
     sums      Σ (x, b·x²), b = φ^{5/2}/2: squares cost nothing beside the means        moves by at most S, the box's diagonal
-    moments   Σ z̄z̄ᵀ, z the columns standardised by what was published, shortened to R      √2·R² (Frobenius)
-    fourth    Σ z̄²z̄²ᵀ, squares shortened to U: for the errors of the others               √2·U²
+    moments   Σ z̄z̄ᵀ, z the columns standardised by what was published, shortened to R      √2·R² (Frobenius), R² (trace)
+    fourth    Σ z̄²z̄²ᵀ, squares shortened to U: for the errors of the others               √2·U², U²
 
 Together GaussianDP(√Σ ratio²) or PureDP(Σ ratio). Proofs: moments.md; why these numbers: `models.moment_constants`; what
 follows from them: `models.moments_result`.
@@ -29,14 +29,14 @@ from onedraw.privacy.rounding import root_up, sum_up, up
 
 from .discrete_noise import MARGIN as WHOLE_MARGIN
 from .discrete_noise import Stage, booked, check_lattice
-from .moments_stage import ROOT_TWO, Spending
+from .moments_stage import Spending, apart
 from .perturbed_mode import MARGIN, largest_total
 from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
 
 
 @dataclass(frozen=True)
 class MomentsNumbers:
-    """What runs: noises as standard deviations, or under a pure promise the scales of e^{−‖v‖/scale}; 0 for no such stage."""
+    """What runs: noises as standard deviations, or under a pure promise the scales of its laws; 0 for no such stage."""
 
     sums_noise: float
     moments_noise: float
@@ -44,15 +44,15 @@ class MomentsNumbers:
     fourth_noise: float
     fourth_radius: float
 
-    def stages(self, columns: MomentColumns) -> list[Stage]:
+    def stages(self, columns: MomentColumns, *, pure: bool) -> list[Stage]:
         """Sensitivity over noise of what runs, for one record."""
         radii = ((self.moments_radius**2, self.moments_noise), (self.fourth_radius**2, self.fourth_noise))
-        found = [Stage(ROOT_TWO * square, noise, columns.entries, square) for square, noise in radii]
+        found = [Stage(apart(square, pure=pure), noise, columns.entries, square) for square, noise in radii]
         return [stage for stage in (Stage(up(columns.spread), self.sums_noise, columns.powers), *found) if stage.noise]
 
     def promise(self, columns: MomentColumns, records: int, *, pure: bool) -> Promise:
         """Of a person's records; noise on whole numbers is booked as such."""
-        ratios = [up(records * stage.ratio) for stage in self.stages(columns)]
+        ratios = [up(records * stage.ratio) for stage in self.stages(columns, pure=pure)]
         if pure:
             return PureDP(sum_up(ratios))
         return GaussianDP(root_up(sum((Fraction(booked(ratio)) ** 2 for ratio in ratios), Fraction(0))))
@@ -185,7 +185,7 @@ class Moments(Mechanism):
     # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
 
     def _plan(self, request: Request, columns: MomentColumns, numbers: MomentsNumbers, pure: bool) -> Plan:
-        check_lattice([] if pure else numbers.stages(columns), request.n, request.budget)
+        check_lattice([] if pure else numbers.stages(columns, pure=False), request.n, request.budget)
         return Plan(
             self,
             request,
@@ -194,7 +194,7 @@ class Moments(Mechanism):
                 numbers.promise(columns, request.records_per_person, pure=pure),
                 Neighbours.REPLACE_ONE,
                 request.unit,
-                "noise of density ∝ e^{−‖v‖/s} on exact sums of bounded rows (moments.md)"
+                "noise of density ∝ e^{−‖v‖/s} on exact sums of bounded rows, of the law of matrices on their products (moments.md)"
                 if pure
                 else "Gaussian noise on exact sums of bounded rows (moments.md)",
                 (
@@ -219,8 +219,8 @@ def numbers_for(columns: MomentColumns, spending: Spending, n: int, records: int
         """(noise, radius): the radius grows from ``least`` until the noise per record is ``noise``."""
         if not share:
             return 0.0, 0.0
-        one = spending.noise(share, records * ROOT_TWO)
-        square = max(least * columns.count, noise * n / spending.deviation(one, columns.entries))
+        one = spending.matrix_noise(share, records)
+        square = max(least * columns.count, noise * n / spending.matrix_deviation(one, columns.count))
         return one * square * (1.0 + 1e-12), math.sqrt(square)
 
     return MomentsNumbers(
@@ -232,10 +232,16 @@ def numbers_for(columns: MomentColumns, spending: Spending, n: int, records: int
 
 def no_larger(columns: MomentColumns, pure: Spending, gaussian: Spending) -> bool:
     """Whether pure noise is nowhere larger than Gaussian noise at the same budget: a stronger promise for nothing."""
-    entries = (columns.powers, columns.entries, columns.entries)
-    noises = [
-        [spending.deviation(spending.noise(share, 1.0), size) for share, size in zip(shares, entries, strict=True) if share]
-        for spending in (pure, gaussian)
-        for shares in [shares_of(columns, pure=spending.pure)]
-    ]  # fmt: skip
-    return all(one <= other for one, other in zip(*noises, strict=True))
+
+    def noises(spending: Spending) -> list[float]:
+        sums, *matrices = shares_of(columns, pure=spending.pure)
+        return [
+            spending.deviation(spending.noise(sums, 1.0), columns.powers),
+            *(
+                spending.matrix_deviation(spending.matrix_noise(share, 1.0), columns.count)
+                for share in matrices
+                if share
+            ),
+        ]
+
+    return all(one <= other for one, other in zip(noises(pure), noises(gaussian), strict=True))

@@ -1,9 +1,9 @@
 """The moments as a stage: how much noise its mean and second moments get, and what that promises.
 
     mean        Σ x over the box, Euclidean sensitivity S, the largest distance of two rows
-    moments     Σ x̄x̄ᵀ about the published mean, rows shortened to R: Frobenius sensitivity √2·R²
+    moments     Σ x̄x̄ᵀ about the published mean, rows shortened to R: Frobenius sensitivity √2·R²; R² for the pure law of matrices
 
-*Proof of the second.* ‖uuᵀ − vvᵀ‖² = ‖u‖⁴ + ‖v‖⁴ − 2⟨u, v⟩² ≤ 2R⁴, whatever the centre, which was published before. ∎
+*Proof of the second.* ‖uuᵀ − vvᵀ‖² = ‖u‖⁴ + ‖v‖⁴ − 2⟨u, v⟩² ≤ 2R⁴, whatever the centre, which was published before. ∎ The pure law: moments.md.
 A person's k records move each sum by at most k times as much. Both stages have noise of their own and the second is
 adaptive on the first only, so together they are GaussianDP(√Σ ratio²) or PureDP(Σ ratio), ratio = k·sensitivity/noise
 (Dong, Roth, Su, arXiv:1905.02383, Corollary 2; the sum for pure ε). They compose with whatever follows in the same way.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from onedraw.models import fit_constants as constant
 from onedraw.models.moments import MomentColumns
-from onedraw.models.noise_law import deviation
+from onedraw.models.noise_law import deviation, matrix_deviation
 from onedraw.privacy.rounding import up
 
 from .discrete_noise import Stage, booked
@@ -40,6 +40,19 @@ class Spending:
         """Standard deviation of one entry."""
         return deviation(noise, entries, pure=self.pure)
 
+    def matrix_noise(self, share: float, largest: float) -> float:
+        """The same for a sum of positive matrices, each of at most this norm (its trace under a pure promise)."""
+        return self.noise(share, apart(largest, pure=self.pure))
+
+    def matrix_deviation(self, noise: float, size: int) -> float:
+        return matrix_deviation(noise, size, pure=self.pure)
+
+
+def apart(largest: float, *, pure: bool) -> float:
+    """How far two positive matrices of at most this norm are apart, as their noise sees it: in Frobenius's norm, or for the pure law in the
+    larger of the traces of what one has more and of what it has less (moments.md)."""
+    return largest if pure else ROOT_TWO * largest
+
 
 @dataclass(frozen=True)
 class MomentsStage:
@@ -51,21 +64,21 @@ class MomentsStage:
 
     def ratios(self, columns: MomentColumns, records: int = 1, *, pure: bool) -> list[float]:
         """Sensitivity over noise of what runs, for a person's records, rounded up, and booked for whole numbers."""
-        found = [up(records * stage.ratio) for stage in self.stages(columns)]
+        found = [up(records * stage.ratio) for stage in self.stages(columns, pure=pure)]
         return found if pure else [booked(ratio) for ratio in found]
 
-    def stages(self, columns: MomentColumns) -> list[Stage]:
+    def stages(self, columns: MomentColumns, *, pure: bool) -> list[Stage]:
         """What runs, for one record."""
         square = self.moment_radius**2
         found = [
             Stage(columns.spread, self.mean_noise, columns.count, columns=True),
-            Stage(ROOT_TWO * square, self.moments_noise, columns.entries, square),
+            Stage(apart(square, pure=pure), self.moments_noise, columns.entries, square),
         ]
         return [stage for stage in found if stage.noise]
 
     def edge(self, columns: MomentColumns, n: int, *, pure: bool) -> float:
         """s√d/n: the spectral edge of the noise in the second moments."""
-        return deviation(self.moments_noise, columns.entries, pure=pure) * math.sqrt(columns.count) / n
+        return matrix_deviation(self.moments_noise, columns.count, pure=pure) * math.sqrt(columns.count) / n
 
 
 def squared_radius(columns: MomentColumns, spread: float) -> float:
@@ -85,7 +98,7 @@ def stage_before(columns: MomentColumns, spending: Spending, *, n: int, records:
 
     def at(spread: float) -> MomentsStage:
         square = squared_radius(columns, spread)
-        noise = spending.noise(share - mean_share, records * math.sqrt(2.0) * square)
+        noise = spending.matrix_noise(share - mean_share, records * square)
         return MomentsStage(mean_noise, noise, math.sqrt(square))
 
     least = at(constant.LEAST_SPREAD).edge(columns, n, pure=spending.pure)

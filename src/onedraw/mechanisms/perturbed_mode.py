@@ -66,7 +66,7 @@ from .fit_numbers import (
     without_intervals,
     worth_measuring,
 )
-from .moments_stage import ROOT_TWO, MomentsStage, Spending
+from .moments_stage import MomentsStage, Spending, apart
 from .plan import Mechanism, Plan, Request, register_mechanism
 
 MANY = 2**25
@@ -170,8 +170,8 @@ class PerturbedMode(Mechanism):
         most 1 where they were left out because nobody wanted them."""
         asked = replace(self, intervals=True).calibrate(plan.request)
         setting = self.setting(plan.request)
-        noise = noise_law.deviation(
-            asked.parameters["information_noise"], setting.entries, pure=bool(asked.parameters["pure"])
+        noise = noise_law.matrix_deviation(
+            asked.parameters["information_noise"], setting.width, pure=bool(asked.parameters["pure"])
         )
         return shortage(setting, noise)
 
@@ -292,22 +292,22 @@ class PerturbedMode(Mechanism):
         )  # fmt: skip
         noises = [0.0, 0.0]
         if setting.intervals:
-            largest, pulls = map(loss.largest, measured_of(robust=self.robust))
             noises = [
-                spending.noise(information, k * math.sqrt(2.0) * largest * row**2),
-                spending.noise(variability, k * math.sqrt(2.0) * pulls * row**2) if variability else 0.0,
+                spending.matrix_noise(share, k * loss.largest(of, pure=spending.pure) * row**2) if share else 0.0
+                for of, share in zip(measured_of(robust=self.robust), (information, variability), strict=True)
             ]
         numbers = FitNumbers(
             stage.mean_noise, stage.moments_noise, stage.moment_radius, row, ridge, mode_noise, tolerance, closing_noise, *noises
         )  # fmt: skip
-        return numbers, edge, spending.deviation(noises[0], setting.entries)
+        return numbers, edge, spending.matrix_deviation(noises[0], setting.width)
 
     # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
 
     def _plan(self, request: Request, numbers: FitNumbers, pure: bool) -> Plan:
         setting = self.setting(request)
-        stages = numbers.moments.stages(setting.moment_columns) + stages_after(setting, numbers, self.robust)
-        check_lattice([] if pure else stages, request.n, request.budget)
+        before = numbers.moments.stages(setting.moment_columns, pure=pure)
+        after = stages_after(setting, numbers, pure=pure, robust=self.robust)
+        check_lattice([] if pure else before + after, request.n, request.budget)
         promise = self._promise(setting, numbers, pure)
         theorem = (
             "perturbed mode with pure noise: |‖g + v‖ − ‖g‖| ≤ 2Lr and one record's Hessian (perturbed_mode.md)"
@@ -446,18 +446,21 @@ def ridge_of(setting: Setting, row: float, kappa: float) -> float:
     return ridge_for(kappa / k, curvature=loss.curvature_bound, radius_squared=row**2)
 
 
-def stages_after(setting: Setting, numbers: FitNumbers, robust: bool) -> list[Stage]:
+def stages_after(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> list[Stage]:
     """Information and variability, where they are measured, for one record."""
     noises = (numbers.information_noise, numbers.variability_noise)
-    found = zip(map(setting.loss.largest, measured_of(robust=robust)), noises, strict=True)
-    square = numbers.row_bound**2
-    return [Stage(ROOT_TWO * most * square, noise, setting.entries, most * square) for most, noise in found if noise]
+    squares = [setting.loss.largest(of, pure=pure) * numbers.row_bound**2 for of in measured_of(robust=robust)]
+    return [
+        Stage(apart(square, pure=pure), noise, setting.entries, square)
+        for square, noise in zip(squares, noises, strict=True)
+        if noise
+    ]
 
 
 def stage_ratios(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> list[float]:
     """Sensitivity over noise of every stage but the mode, for a person's records, rounded up; those whose noise is drawn on
     whole numbers are booked as such. The closing noise is a real vector's."""
-    after = [up(setting.k * stage.ratio) for stage in stages_after(setting, numbers, robust)]
+    after = [up(setting.k * stage.ratio) for stage in stages_after(setting, numbers, pure=pure, robust=robust)]
     closing_ratio = up(2.0 * numbers.tolerance / numbers.ridge / numbers.closing_noise)
     before = numbers.moments.ratios(setting.moment_columns, setting.k, pure=pure)
     return [*before, *(after if pure else map(booked, after)), closing_ratio]

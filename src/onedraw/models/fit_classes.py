@@ -74,8 +74,8 @@ class ClassLoss(abc.ABC):
         """Of a record in measured coordinates, where scores have a standard deviation of about 1."""
 
     @abc.abstractmethod
-    def largest(self, of: Of) -> float:
-        """The largest Frobenius norm of Σ ffᵀ ("information", "curvature"), of the pull's square."""
+    def largest(self, of: Of, *, pure: bool) -> float:
+        """The largest Frobenius norm of Σ ffᵀ ("information", "curvature"), or trace for a pure promise, or the pull's square."""
 
     @abc.abstractmethod
     def slopes(self, contrasts: Any, y: Any) -> Any:
@@ -116,8 +116,11 @@ class SoftmaxClasses(ClassLoss):
     def usual_information(self) -> float:
         return 0.75 / self.classes
 
-    def largest(self, of: Of) -> float:
-        return 0.5 if of in ("information", "curvature") else 2.0
+    def largest(self, of: Of, *, pure: bool) -> float:
+        """Of diag p − ppᵀ: Frobenius's norm is at most ½, the trace 1 − Σp²."""
+        if of not in ("information", "curvature"):
+            return 2.0
+        return up(1.0 - 1.0 / self.classes) if pure else 0.5
 
     def _probabilities(self, contrasts: Any) -> Any:
         xp, scores = array_module(contrasts), contrasts @ self.contrasts.T

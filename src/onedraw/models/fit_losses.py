@@ -94,8 +94,9 @@ class FitLoss:
         """What H or K adds up, without weight and row."""
         return self.slope(predictor, response) ** 2 if of == "squares" else getattr(self, of)(predictor, response)
 
-    def largest(self, of: Of) -> float:
-        """The largest of it: ¼ for what the logistic model expects, at u = 0; M for that of counts."""
+    def largest(self, of: Of, *, pure: bool) -> float:
+        """The largest of it, and so of a record's matrix for r = 1, by its norm or trace: ¼ for what the logistic model expects, at
+        u = 0; M for that of counts."""
         if of in ("information", "variability") and isinstance(self.kernel, ExpLinearLoss | LogisticLoss):
             return 0.25
         expected = of == "variability" and isinstance(self.kernel, CappedPoissonLoss)

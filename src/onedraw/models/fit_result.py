@@ -32,7 +32,7 @@ from . import fit_constants as constant
 from .fit_aside import Aside
 from .fit_published import Coordinates, Published, positive, symmetric
 from .fit_target import FitProblem
-from .noise_law import deviation, drawn, mixed_variances, triangle_scale
+from .noise_law import deviation, drawn_matrices, matrix_deviation, mixed_variances
 from .priors import Gaussian
 
 Array = NDArray[np.float64]
@@ -98,13 +98,13 @@ class FitResult:
     def _width(self) -> int:
         return self.problem.size
 
-    def _deviation(self, name: str, numbers: int) -> float:
-        return deviation(self.problem.numbers[name], numbers, pure=self.problem.pure)
+    def _deviation(self, name: str) -> float:
+        return deviation(self.problem.numbers[name], self._width, pure=self.problem.pure)
 
     @cached_property
     def information_noise(self) -> float:
         """s_H: the standard deviation of the noise of an entry of the information."""
-        return self._deviation("information_noise", self._width * (self._width + 1) // 2)
+        return matrix_deviation(self.problem.numbers["information_noise"], self._width, pure=self.problem.pure)
 
     @cached_property
     def trusted(self) -> NDArray[np.bool_]:
@@ -174,11 +174,11 @@ class FitResult:
 
     @cached_property
     def _mode_noise(self) -> float:
-        return self._deviation("mode_noise", self._width)
+        return self._deviation("mode_noise")
 
     @cached_property
     def _closing_noise(self) -> float:
-        return self._deviation("closing_noise", self._width)
+        return self._deviation("closing_noise")
 
     @cached_property
     def _variability(self) -> Array:
@@ -376,9 +376,7 @@ class FitResult:
         return mixed_variances(generator, self.problem.numbers[name], self._width, SIMULATIONS, pure=self.problem.pure)[:, None, None]  # fmt: skip
 
     def _drawn_matrices(self, generator: np.random.Generator, name: str) -> Array:
-        scale = triangle_scale(self._width)
-        noise = drawn(generator, self.problem.numbers[name], (SIMULATIONS, len(scale)), pure=self.problem.pure)
-        return symmetric(scale * noise, self._width)
+        return drawn_matrices(generator, self.problem.numbers[name], self._width, SIMULATIONS, pure=self.problem.pure)
 
 
 def least_information(size: int, edges: float) -> float:

@@ -3,9 +3,9 @@
 | statistic | a record's share | its norm, in steps |
 | --- | --- | --- |
 | NewtonSums | a·φ'·z finely, a·φ''·zzᵀ coarsely | L·r, M·r² |
-| Outer("information") | a·ψ·zzᵀ | ψ_max·r² |
-| Outer("variability") | a²·E[φ'² | x]·zzᵀ | at most ψ_max·r² for labels and counts, L²·r² otherwise |
-| Outer("curvature"), Outer("squares") | a·φ''·zzᵀ, a²·φ'²·zzᵀ | M·r², L²·r² |
+| Outer("information", …) | a·ψ·zzᵀ | ψ_max·r² |
+| Outer("variability", …) | a²·E[φ'² | x]·zzᵀ | at most ψ_max·r² for labels and counts, L²·r² otherwise |
+| Outer("curvature", …), Outer("squares", …) | a·φ''·zzᵀ, a²·φ'²·zzᵀ | M·r², L²·r² |
 
 a‖z‖² and a²‖z‖² are at most r², so the norms follow from the largest ψ, E[φ'² | x], φ'' and φ'² (`FitLoss.largest`).
 
@@ -98,11 +98,13 @@ class Outer(Compiled):
 
     loss: FitLoss | ClassLoss
     of: Of
+    pure: bool
+    """Whether traces are bounded, for the pure law of matrices, or Frobenius's norms; the same but for several classes."""
 
     @property
     def largest(self) -> float:
         """The largest norm of a record's share for r = 1."""
-        return self.loss.largest(self.of)
+        return self.loss.largest(self.of, pure=self.pure)
 
     @property
     def _of_curvature(self) -> bool:
@@ -121,7 +123,8 @@ class Outer(Compiled):
 
     def _of_classes(self, z: Any, a: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any) -> Any:
         """Several factors a record. Cut onto the lattice they are KKᵀ with ‖KKᵀ‖ ≤ (√‖FFᵀ‖ + e)², e the norm of what the cut
-        takes from F: so √‖FFᵀ‖ is kept below the radius less e, and two shares differ by at most √2 times radius²."""
+        takes from F: so √‖FFᵀ‖ is kept below the radius less e, and two shares differ by at most √2 times radius². The trace is the
+        sum of all squares, which a cut towards zero never raises: it is kept below radius²."""
         assert isinstance(self.loss, ClassLoss)
         contrasts = (theta @ z).T
         if not self._of_curvature:
@@ -129,9 +132,12 @@ class Outer(Compiled):
             return _gram(_cut(pulls, radius) * weight, steps)
         factors = self.loss.factors(contrasts, y, self.of)
         parts = factors.shape[1]
-        inner = jnp.einsum("nab,ncb->nac", factors, factors)
-        size = jnp.sqrt(jnp.sqrt((inner**2).sum(axis=(1, 2))) * a * (z * z).sum(axis=0))
-        room = INSIDE * radius - np.sqrt(parts * theta.size) / steps
+        if self.pure:
+            norm, room = (factors**2).sum(axis=(1, 2)), INSIDE * radius
+        else:
+            norm = jnp.sqrt((jnp.einsum("nab,ncb->nac", factors, factors) ** 2).sum(axis=(1, 2)))
+            room = INSIDE * radius - np.sqrt(parts * theta.size) / steps
+        size = jnp.sqrt(norm * a * (z * z).sum(axis=0))
         rows = z * (jnp.sqrt(a) * jnp.minimum(1.0, room / jnp.maximum(size, 1e-300)) * weight)
         return sum(_gram(_times(factors[:, part].T, rows), steps) for part in range(parts))
 

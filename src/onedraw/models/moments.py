@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from . import moment_constants as constant
 from .measured import Layout
+from .noise_law import deviation, matrix_deviation
 
 Array = NDArray[np.float64]
 
@@ -82,8 +83,9 @@ class MomentsProblem:
 
     def deviation(self, stage: str) -> float:
         """Standard deviation of one entry's noise, per record: of a diagonal entry, or of a mean."""
-        entries = {"sums": self.columns.powers, "moments": self.columns.entries, "fourth": self.columns.entries}[stage]
-        return self.numbers[f"{stage}_noise"] * (math.sqrt(entries + 1.0) if self.pure else 1.0) / self.n
+        noise, columns = self.numbers[f"{stage}_noise"], self.columns
+        of_sum = deviation(noise, columns.powers, pure=self.pure)
+        return (of_sum if stage == "sums" else matrix_deviation(noise, columns.count, pure=self.pure)) / self.n
 
     @property
     def gives_correlations(self) -> bool:

@@ -26,6 +26,7 @@ from scipy import optimize, special
 from . import moment_constants as constant
 from .fit_published import symmetric
 from .moments import MomentsProblem
+from .noise_law import matrix_deviation
 
 Array = NDArray[np.float64]
 
@@ -222,8 +223,12 @@ class MomentsResult:
     def half_width(self, errors: tuple[Array, Array], level: float, stage: str) -> Array:
         """Of an interval: sampling is taken for normal, the noise has its own quantile."""
         sampling, privacy = errors
-        entries = {"sums": self.problem.columns.powers}.get(stage, self.problem.columns.entries)
-        quantile = pure_quantile(entries, level) if self.problem.pure else normal_quantile(level)
+        quantile = normal_quantile(level)
+        if self.problem.pure:
+            columns = self.problem.columns
+            quantile = (
+                pure_quantile(columns.powers, level) if stage == "sums" else matrix_quantile(columns.count, level)
+            )
         return np.hypot(normal_quantile(level) * sampling, quantile * privacy)
 
     def location_interval(self, level: float = 0.95) -> Array:
@@ -335,6 +340,22 @@ def pure_quantile(entries: int, level: float) -> float:
 
     deviation = math.sqrt(entries + 1.0)
     return float(optimize.brentq(missed, 0.1 * deviation, 20.0 * deviation)) / deviation
+
+
+@lru_cache(maxsize=64)
+def matrix_quantile(size: int, level: float) -> float:
+    """The same of an entry off the diagonal of the pure law of matrices, from 200,000 draws with a fixed seed: half the difference of
+    two entries on the diagonal has its law. Of U those two and the rest of 1 are shares of gamma numbers."""
+    if size == 1:
+        return pure_quantile(1, level)
+    generator, half, numbers = np.random.default_rng(0), (size + 1) / 2.0, size * (size + 1) // 2
+
+    def shares() -> Array:
+        one, other, rest = (generator.gamma(shape, size=200_000) for shape in (half, half, numbers - 2.0 * half + 1.0))
+        return np.asarray((one - other) / (one + other + rest))
+
+    drawn = generator.gamma(2 * numbers + 1, size=200_000) * np.abs(shares() - shares()) / math.sqrt(2.0)
+    return float(np.quantile(drawn, level)) / matrix_deviation(1.0, size, pure=True)
 
 
 def nearest_correlation(matrix: Array) -> Array:

@@ -1,7 +1,9 @@
 """The law of a fit's noise: N(0, s²) for each number, or under a pure promise the density ∝ e^{−‖v‖/s} of all numbers together.
 
 The second is a uniform direction with a norm of Gamma(numbers, s). A symmetric matrix is noised as the vector of its
-diagonal and √2 times what is below it, whose length is the matrix's own.
+diagonal and √2 times what is below it, whose length is the matrix's own; under a pure promise by c·(U − U'), c ~ Gamma(p(p+1) + 1, s) and
+U, U' uniform among positive p×p matrices of trace at most 1. That hides T/s of a sum of positive matrices of trace at most T
+(mechanisms/moments.md), with much less noise than its length would take: √p times less for many columns.
 """
 
 from __future__ import annotations
@@ -36,6 +38,35 @@ def mixed_variances(generator: Any, noise: float, numbers: int, rounds: int, *, 
     if not pure:
         return np.full(rounds, noise**2)
     return np.asarray(generator.gamma((numbers + 1.0) / 2.0, 2.0 * noise**2, rounds))
+
+
+def matrix_deviation(noise: float, size: int, *, pure: bool) -> float:
+    """√2 times the standard deviation of an entry off the diagonal, and at least that of one on it (moments.md)."""
+    if not pure:
+        return noise
+    numbers = size * (size + 1) // 2
+    variance = 2.0 * (size + 1) * (2 * numbers + 1) / (numbers + 2) if size > 1 else 2.0
+    return noise * math.sqrt(variance)
+
+
+def drawn_matrices(generator: Any, noise: float, size: int, rounds: int, *, pure: bool) -> Array:
+    """(rounds, size, size): symmetric matrices of noise."""
+    if pure:
+        width = generator.gamma(size * (size + 1) + 1, noise, (rounds, 1, 1))
+        return np.asarray(width * (_of_small_trace(generator, size, rounds) - _of_small_trace(generator, size, rounds)))
+    below = np.tril_indices(size)
+    matrices = np.zeros((rounds, size, size))
+    matrices[:, below[0], below[1]] = noise * triangle_scale(size) * generator.standard_normal((rounds, len(below[0])))
+    return np.asarray(matrices + np.swapaxes(np.tril(matrices, -1), 1, 2))
+
+
+def _of_small_trace(generator: Any, size: int, rounds: int) -> Array:
+    """Uniform among positive matrices of trace at most 1: ½GGᵀ of p×(p+1) normal numbers has density ∝ e^{−trace} among positive
+    ones, and over its trace plus an exponential number it is uniform."""
+    normal = generator.standard_normal((rounds, size, size + 1))
+    products = 0.5 * normal @ np.swapaxes(normal, 1, 2)
+    traces = np.trace(products, axis1=1, axis2=2) + generator.standard_exponential(rounds)
+    return np.asarray(products / traces[:, None, None])
 
 
 @lru_cache(maxsize=32)

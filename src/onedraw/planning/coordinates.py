@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.models.noise_law import deviation
+from onedraw.models.noise_law import matrix_deviation
 
 Array = NDArray[np.float64]
 
@@ -79,7 +79,9 @@ def _units(
     if not problem.numbers["moments_noise"]:
         return ((1.0, how.unmeasured_unit * scale),)
     explained, left = seen * (effect / scale) ** 2, seen * (noise / scale) ** 2
-    entry = deviation(problem.numbers["moments_noise"], problem.moment_columns.entries, pure=problem.pure) / problem.n
+    entry = (
+        matrix_deviation(problem.numbers["moments_noise"], problem.moment_columns.count, pure=problem.pure) / problem.n
+    )
     spread = entry * math.sqrt(1.0 + 2.0 * explained * inverse / problem.layout.columns)
     middle = left - 0.5 * inverse * entry**2
     least = max(how.least_residual * max(explained + left, how.floor), how.floor**2)

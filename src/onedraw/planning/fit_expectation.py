@@ -17,7 +17,7 @@ from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models.fit_classes import ClassLoss
 from onedraw.models.fit_losses import FitLoss
 from onedraw.models.fit_target import FitProblem
-from onedraw.models.noise_law import deviation
+from onedraw.models.noise_law import deviation, matrix_deviation
 
 from .coordinates import Directions
 from .expectation import Expectation
@@ -79,7 +79,7 @@ def _squares(problem: FitProblem, along: Directions, effect: float, noise: float
     record, pulls, best = per_record(problem.loss, effect / unit, noise / unit)
     rows = along.kept * problem.n * along.variance * along.stretched
     information, ridge = rows * record, numbers["ridge"]
-    drowned = deviation(numbers["information_noise"], size * (size + 1) // 2, pure=problem.pure)
+    drowned = matrix_deviation(numbers["information_noise"], size, pure=problem.pure)
     back = ridge * information / (information**2 + drowned**2) if drowned else 0.0
     gain = (1.0 + back) / (information + ridge)
     mode, closing = (deviation(numbers[name], size, pure=problem.pure) for name in ("mode_noise", "closing_noise"))

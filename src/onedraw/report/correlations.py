@@ -16,6 +16,7 @@ import numpy as np
 from onedraw.mechanisms import Measured, Moments, PerturbedMode
 from onedraw.models.fit_published import symmetric
 from onedraw.models.moments_result import MomentsResult
+from onedraw.models.noise_law import matrix_deviation
 from onedraw.release import Certificate
 from onedraw.release.reading import moments_of
 
@@ -50,7 +51,7 @@ def correlations(certificate: Certificate, plan: Any) -> Correlations | None:
         return None
     entries = np.asarray(moments, dtype=np.float64)
     found, sizes = quotients(symmetric(entries, len(names)))
-    noise = problem.numbers["moments_noise"] * (math.sqrt(len(entries) + 1.0) if problem.pure else 1.0)
+    noise = matrix_deviation(problem.numbers["moments_noise"], len(names), pure=problem.pure)
     below = np.tril_indices(len(names), -1)
     typical = (
         math.sqrt(0.5) * noise / float(np.nanmedian(sizes[below])) if np.isfinite(sizes[below]).any() else math.nan

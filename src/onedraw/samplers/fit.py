@@ -63,7 +63,7 @@ def check_sums(problem: FitProblem) -> None:
         check_room(n, SecondMoments(problem.layout, True), gram_steps(radius**2, n), None, radius)
     check_room(n, NewtonSums(loss), gram_steps(loss.curvature_bound * row_bound**2, n), row_bound, None)
     for of in measured_of(robust=problem.robust):
-        statistic = Outer(loss, of)
+        statistic = Outer(loss, of, problem.pure)
         check_room(n, statistic, gram_steps(statistic.largest * row_bound**2, n), row_bound, None)
 
 
@@ -143,7 +143,7 @@ class Stages:
     def _outer(self, of: Any, records: Any, mode: Array, noise: float) -> Array:
         from onedraw.models.fit_statistics import Outer
 
-        statistic, row_bound = Outer(self.problem.loss, of), self.problem.numbers["row_bound"]
+        statistic, row_bound = Outer(self.problem.loss, of, self.problem.pure), self.problem.numbers["row_bound"]
         steps = gram_steps(statistic.largest * row_bound**2, self.problem.n)
         self.passes += 1
         return self.noise.triangle(records.sum(statistic, steps, row_bound, mode), steps**2, noise)

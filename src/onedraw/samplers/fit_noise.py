@@ -1,7 +1,7 @@
 """The noise of a fit: on whole numbers for sums, on real vectors for the mode; Gaussian, or of density ∝ e^{−‖v‖/scale}.
 
 Sums with fresh entropy get OpenDP's exact discrete Gaussian; a seeded run, and a machine without OpenDP in a study, get a
-Gaussian rounded to the same lattice. The pure law is a uniform direction with a norm of Gamma(dimension, scale).
+Gaussian rounded to the same lattice. The pure laws of vectors and of matrices are those of `models.noise_law`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.models.noise_law import drawn, triangle_scale
+from onedraw.models.noise_law import drawn, drawn_matrices, triangle_scale
 
 Array = NDArray[np.float64]
 
@@ -35,8 +35,13 @@ class Noise:
         return total / steps
 
     def triangle(self, sums: NDArray[np.int64], steps: float, noise: float) -> Array:
-        """A symmetric matrix by its lower triangle: off the diagonal an entry counts twice, so its noise is √½ as large."""
-        return self.vector(sums, steps, noise, triangle_scale(_size(len(sums))))
+        """A symmetric matrix by its lower triangle: off the diagonal an entry counts twice, so its noise is √½ as large. Under a
+        pure promise the noise is the law of matrices."""
+        size = _size(len(sums))
+        if not self.pure:
+            return self.vector(sums, steps, noise, triangle_scale(size))
+        drawn = drawn_matrices(self.generator, noise, size, 1, pure=True)[0]
+        return self._on_lattice(sums + steps * drawn[np.tril_indices(size)]) / steps
 
     def real(self, size: int, noise: float) -> Array:
         """A real vector of this law."""
