@@ -230,10 +230,7 @@ def test_every_inner_mechanism_keeps_its_budget_and_its_plan_can_be_stored(other
 def test_no_gaussian_enters_where_epsilons_add_up(other_plans, name):
     plan = other_plans[name]
     numbers, inner = plan.parameters, plan.mechanism.inner(plan)
-    moments = (
-        math.sqrt(12.0) / numbers["mean_noise"]
-        + math.sqrt(2.0) * numbers["moment_radius"] ** 2 / numbers["moments_noise"]
-    )
+    moments = math.sqrt(12.0) / numbers["mean_noise"] + numbers["moment_radius"] ** 2 / numbers["moments_noise"]
     assert plan.mechanism.problem(plan).pure
     assert plan.guarantee.promise.pure_epsilon == pytest.approx(
         moments + inner.guarantee.promise.pure_epsilon, rel=1e-9
