@@ -31,6 +31,7 @@ def test_a_fit_is_planned_over_designs_before_any_record_is_read(run, no_records
     assert code == 0
     assert f"{min(errors):.4g} to {max(errors):.4g}" in out
     assert "a third of it" in out
+    assert "classes that the columns can nearly tell apart, are beyond this range" in " ".join(out.split())
     assert "once a release is made its own standard errors count" in out
     assert "No record was read" in out
 

@@ -344,12 +344,15 @@ def show(asked: Asked, budget: Any, document: dict[str, Any]) -> None:
 def show_designs(row: dict[str, Any]) -> None:
     """What a fit may be expected to be off by, over designs that nobody has looked at."""
     if row["designs"]:
+        from onedraw.planning.fit_expectation import BEYOND
+
         show_table(
             f"{row['mechanism']}: the error depends on what the columns are like", ["columns use", "correlation", "effects", "expected error", "without privacy"],
             [["all of their range" if design["filled"] == 1.0 else "a third of it", f"{design['correlation']:g}",
               "strong" if design["stronger_effects"] else "usual", number(design["expected_rmse"]), number(design["rmse_without_privacy"])]
              for design in row["designs"]],
         )  # fmt: skip
+        show_lines(BEYOND)
 
 
 def smallest_words(found: dict[str, Any], n: int, budget: Any, *, best_design: bool) -> list[str]:

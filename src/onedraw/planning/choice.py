@@ -33,7 +33,7 @@ from onedraw.release.display import shown_as_html
 from onedraw.release.door import accepted_words, promise_of
 
 from .expectation import Expectation, expected_error
-from .fit_expectation import DesignError, expected_fit_errors
+from .fit_expectation import BEYOND, DesignError, expected_fit_errors
 from .intervals import LEAST_INFORMED, expected_half_width, informed
 from .regression import Regression, Variant
 from .work import estimated_seconds
@@ -110,6 +110,11 @@ class Choices:
             f"({last.words}); without privacy {first.expected.sampling:.3g} to {last.expected.sampling:.3g}. Predicted before "
             "any record was read."
         )
+
+    @property
+    def beyond(self) -> str:
+        """What that range does not hold for; empty where there is none."""
+        return BEYOND if self.eligible[0].designs else ""
 
     def __repr__(self) -> str:
         return f"<Choices: {self.why or ', '.join(map(repr, self.eligible))}>"

@@ -32,6 +32,12 @@ STRONGER = 3.0
 """… whose effects are as much stronger than the usual ones, unless the caller declared them: log-odds of standard deviation 3
 leave a record half the information, and a ridge that is not taken back pulls three times as far."""
 
+BEYOND = (
+    "Columns that add up to another one, and classes that the columns can nearly tell apart, are beyond this range: their "
+    "coefficients hardly exist, with or without privacy. Predictions can be good all the same."
+)
+"""What no range would help with: measured, up to fifteen times its upper end (benchmarks/results/plan_accuracy.md)."""
+
 
 @dataclass(frozen=True)
 class DesignError:

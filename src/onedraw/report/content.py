@@ -301,6 +301,7 @@ def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
             (design.words, expected_words(design.expected.private), expected_words(design.expected.sampling))
             for design in designs
         ],
+        "beyond": choices.beyond if designs else "",
         "rows": []
         if choices.eligible[0].designs
         else [
