@@ -18,16 +18,17 @@ from typing import Any
 import numpy as np
 
 import onedraw as od
-from onedraw.mechanisms import NoisyGradient, PerturbedMode, calibrate
+from onedraw.mechanisms import Gibbs, NoisyGradient, PerturbedMode, calibrate
 from onedraw.models import Encoded, Gaussian, Logistic
 from onedraw.models.compute import check_arithmetic, jax
 from onedraw.models.fit_losses import FitLoss
 from onedraw.models.fit_statistics import NewtonSums
 from onedraw.models.moment_sums import SecondMoments
-from onedraw.samplers import fit_many, langevin_chain
+from onedraw.samplers import Proximal, fit_many, gradient_path, langevin_chain
 from onedraw.samplers.chacha import seeded_key
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.hamiltonian import HMC
 
 Row = tuple[str, str, str]
 
@@ -104,21 +105,41 @@ def fit(small: bool) -> list[Row]:
 
 
 def langevin(small: bool) -> list[Row]:
+    """A step of a chain: the slope of runs of two lengths. Noisy gradients run on whole numbers, posterior chains on floats."""
     rows = []
     for n, columns, limit in ((100_000, 20, "200 µs before"), (1_000_000, 20, "< 150 µs")):
         n = n // 100 if small else n
         model, encoded = logistic(n, columns)
         target = calibrate(NoisyGradient(), model, od.ZCDP(0.5), n=n).target(encoded)
 
-        def chain(steps: int, target: Any = target) -> float:
-            return timed(
-                lambda: langevin_chain.from_location(target, seeded_key(1), steps=steps, step_size=1e-7, size=1)
-            )[0]
+        def path(steps: int, target: Any = target) -> Any:
+            return gradient_path.last_iterates(target, seeded_key(1), steps=steps, step_size=1e-7, size=1)
 
-        chain(64)
-        few, many = (min(chain(steps) for _ in range(2)) for steps in (640, 6400))
-        rows.append((f"a Langevin step, n = {n:,}, d = {columns}", limit, f"{1e6 * (many - few) / 5760:.0f} µs"))
+        rows.append((f"a noisy gradient's step, n = {n:,}, d = {columns}", limit, a_step(path, 640, 6400)))
+        posterior = calibrate(Gibbs("gdp"), model, od.ZCDP(0.5), n=n).target(encoded)
+
+        def chain(steps: int, target: Any = posterior) -> Any:
+            return langevin_chain.from_location(target, seeded_key(1), steps=steps, step_size=1e-7, size=1)
+
+        rows.append((f"a Langevin step, n = {n:,}, d = {columns}", limit, a_step(chain, 640, 6400)))
+        if n <= 100_000:
+            rows.append((f"a proximal step, n = {n:,}, d = {columns}", "–", a_step(lambda steps, target=posterior: Proximal(iterations=steps).run(target, seeded_key(1)).draws, 64, 640)))  # fmt: skip
     return rows
+
+
+def a_step(run: Callable[[int], Any], few: int, many: int) -> str:
+    run(few)
+    short, long = (min(timed(lambda steps=steps: run(steps))[0] for _ in range(2)) for steps in (few, many))
+    return f"{1e6 * (long - short) / (many - few):.0f} µs"
+
+
+def hamiltonian(small: bool) -> list[Row]:
+    """Needs BlackJAX."""
+    n = 1_000 if small else 100_000
+    model, encoded = logistic(n, 20)
+    target = calibrate(Gibbs("gdp"), model, od.ZCDP(0.5), n=n).target(encoded)
+    step = a_step(lambda steps: HMC(steps=steps).run(target, seeded_key(1)).draws, 64, 640)
+    return [(f"a step of HMC, n = {n:,}, d = 20", "–", step)]
 
 
 def many(small: bool) -> list[Row]:
@@ -147,7 +168,7 @@ def main() -> None:
         "| --- | --- | --- |",
     ]
     print("\n".join(lines), flush=True)
-    for part in (sums, langevin, many, fit):
+    for part in (sums, many, langevin, fit, hamiltonian):
         for row in part(given.small):
             lines.append(f"| {' | '.join(row)} |")
             print(lines[-1], flush=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -88,14 +89,16 @@ def _gang(plan: Any, encoded: Sequence[Any], seeds: Sequence[int]) -> list[Publi
     gang = _Gang(plan.n, jnp.asarray(X), jnp.asarray(y / problem.response_scale))
 
     def fit(index: int) -> Published:
+        gang.wait(index)
         try:
             stages = _stages(FitTarget(problem, _Member(gang, index, 0)), seeds[index])  # type: ignore[arg-type]
             return replace(stages, minimum=_Member.minimum).run()
         finally:
-            gang.leave(index)
+            gang.go_on()
 
     with ThreadPoolExecutor(len(seeds)) as threads:  # all of them run, also where one failed: the others wait for each
         fits = [threads.submit(fit, index) for index in range(len(seeds))]
+        gang.go_on()
     return [one.result() for one in fits]
 
 
@@ -137,39 +140,41 @@ class _Member:
 
 
 class _Gang:
-    """Arrays of all members' records, by level. When every member has asked or left, equal questions are answered by one call."""
+    """Arrays of all members' records, by level. One member runs at a time, until it asks or leaves; when all have, equal questions are
+    answered by one call. (Were all awake at once, two hundred threads would quarrel for Python's lock, which took most of the time.)"""
 
     def __init__(self, n: int, X: Any, y: Any) -> None:
         check_arithmetic()
         self.n, self.size = n, len(X)
         self._levels: list[Any] = [(X, y)]
         self._weight = jnp.asarray(weights(n, X.shape[1]))
-        self._lock = threading.Lock()
         self._asked: dict[int, tuple[Any, Any]] = {}
         self._answers: dict[int, Any] = {}
-        self._here = set(range(self.size))
-        self._calls = [threading.Lock() for _ in range(self.size)]
-        for call in self._calls:  # free again when there is an answer; half a semaphore's time
-            call.acquire()
+        self._ready = deque(range(self.size))
+        self._turns = [threading.Lock() for _ in range(self.size)]
+        for turn in self._turns:  # free again when it is a member's turn; half a semaphore's time
+            turn.acquire()
+
+    def wait(self, index: int) -> None:
+        self._turns[index].acquire()
 
     def ask(self, index: int, question: Any, public: Any) -> Any:
-        with self._lock:
-            self._asked[index] = question, public
-            self._answer_if_all_asked()
-        self._calls[index].acquire()
+        self._asked[index] = question, public
+        self.go_on()
+        self.wait(index)
         answer = self._answers.pop(index)
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    def leave(self, index: int) -> None:
-        with self._lock:
-            self._here.discard(index)
-            self._answer_if_all_asked()
+    def go_on(self) -> None:
+        """The next member's turn, after the answers where all have asked or left."""
+        if not self._ready:
+            self._answer()
+        if self._ready:
+            self._turns[self._ready.popleft()].release()
 
-    def _answer_if_all_asked(self) -> None:
-        if not self._here or len(self._asked) < len(self._here):
-            return
+    def _answer(self) -> None:
         asked, self._asked = self._asked, {}
         for question in dict.fromkeys(question for question, _ in asked.values()):
             members = [index for index, (other, _) in asked.items() if other == question]
@@ -177,8 +182,7 @@ class _Gang:
                 self._answers |= self._answered(question, members, [asked[index][1] for index in members])
             except BaseException as error:  # every member must wake up, and say what happened
                 self._answers |= dict.fromkeys(members, error)
-        for index in asked:
-            self._calls[index].release()
+        self._ready.extend(asked)
 
     def _answered(self, question: Any, members: list[int], publics: list[Any]) -> dict[int, Any]:
         asked, level, what = question
