@@ -1,6 +1,6 @@
 """What an accelerator makes of the sums, fits and chains: the same integers, and how long they take.
 
-    python benchmarks/gpu.py [--small] [--out results.md]
+    python benchmarks/gpu.py [--small] [--parts many fit] [--out results.md]
 
 Needs JAX, NumPy and SciPy beside onedraw. Times are of the second run, after compilation; a transfer to the device is timed apart.
 ``--small`` makes everything a hundred times smaller, to see that it runs.
@@ -156,6 +156,7 @@ def many(small: bool) -> list[Row]:
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--small", action="store_true")
+    options.add_argument("--parts", nargs="*", help="run these alone: sums, many, langevin, fit, hamiltonian")
     options.add_argument("--out", type=Path)
     given = options.parse_args()
     device = jax.devices()[0]
@@ -169,7 +170,7 @@ def main() -> None:
     ]
     print("\n".join(lines), flush=True)
     for part in (sums, many, langevin, fit, hamiltonian):
-        for row in part(given.small):
+        for row in part(given.small) if not given.parts or part.__name__ in given.parts else ():
             lines.append(f"| {' | '.join(row)} |")
             print(lines[-1], flush=True)
             if given.out is not None:

@@ -15,13 +15,14 @@ from parted_records import Parted
 
 import onedraw as od
 from onedraw.data import Schema, read
-from onedraw.data.sums import BLOCK, USUAL, Work, block_rows, blocked, test_block
+from onedraw.data.sums import BLOCK, USUAL, Blocks, Work, block_rows, blocked, test_block
 from onedraw.errors import FileMismatch, InvalidModel
 from onedraw.mechanisms import PerturbedMode, calibrate
-from onedraw.models import Gaussian, Logistic, schema_features
+from onedraw.models import Gaussian, Logistic, exact_sums, schema_features
 from onedraw.models.exact_sums import Scaled
 from onedraw.models.fit_statistics import Measured, NewtonSums
 from onedraw.models.measured import Layout
+from onedraw.models.moment_sums import SecondMoments
 from onedraw.models.row_model import Rows
 
 SCHEMA = Schema.from_dict(
@@ -238,6 +239,25 @@ def test_scratch_files_have_no_name_and_close_with_their_records(tmp_path, monke
 def test_a_sum_that_could_leave_64_bits_is_refused_before_any_record_is_read(records):
     with pytest.raises(InvalidModel, match="64-bit"):
         records.sum(AgesAndIll(), 2.0**60)
+
+
+@pytest.mark.parametrize("n", [1, 640, 1000])
+def test_blocks_added_up_several_to_a_call_give_the_same_integers(n, monkeypatch):
+    """As on an accelerator; the last call has fewer blocks, or there is only one."""
+    rng = np.random.default_rng(9)
+    X, y = np.column_stack([rng.uniform(-1, 1, (n, 2)), np.ones(n)]), rng.choice([-1.0, 1.0], n)
+    kept = Blocks.holding(n, blocked([(X, y)], 64)).read_as(Scaled())
+    question = SecondMoments(Layout(2), False), 2.0**12, np.array([0.1, -0.2]), 1.0
+    alone = kept.sum(*question)
+    monkeypatch.setattr(exact_sums, "accelerated", lambda: True)
+    monkeypatch.setattr(exact_sums, "TOGETHER", 3)
+    calls, sound = [], exact_sums._added
+    monkeypatch.setattr(exact_sums, "_added", lambda what, blocks, *rest: calls.append(len(blocks)) or sound(what, blocks, *rest))  # fmt: skip
+    assert kept.sum(*question).tolist() == alone.tolist()
+    assert calls == {1: [], 640: [3, 3, 3], 1000: [3] * 5}[n]
+    calls.clear()
+    assert replace(kept, held=False).sum(*question).tolist() == alone.tolist()
+    assert not calls  # blocks that are read anew may share their places in memory
 
 
 def test_what_travels_to_a_worker_can_be_pickled_and_gives_the_same_digest():

@@ -33,7 +33,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -212,10 +212,14 @@ class Work:
         first = self.readings[0][0] if self.readings else self.statistic
         return tuple(first.columns)
 
-    def begun(self, block: Block) -> Any:
+    def begun(self, *blocks: Block) -> Any:
         """What `of_block` gives, perhaps still being computed: compiled code does not wait for its result."""
-        arrays, weight, _ = block.read_as(self.readings)
-        return self.statistic.of_block(*arrays, weight, *self.public)
+        (arrays, weight, _), *more = (block.read_as(self.readings) for block in blocks)
+        if not more:
+            return self.statistic.of_block(*arrays, weight, *self.public)
+        return self.statistic.of_blocks(
+            [(*arrays, weight), *((*block.arrays, block.weight) for block in more)], *self.public
+        )
 
     def of_block(self, block: Block) -> Integers:
         return np.asarray(self.begun(block)).astype(np.int64)
@@ -224,15 +228,16 @@ class Work:
         """Of the sum over a public block: equal wherever the arithmetic is."""
         return hashlib.sha256(self.of_block(test).tobytes()).digest()
 
-    def of_all(self, blocks: Iterable[Block]) -> tuple[int, Integers]:
-        """(records, Σ over them)."""
+    def of_all(self, blocks: Iterable[Block], together: int = 1) -> tuple[int, Integers]:
+        """(records, Σ over them), ``together`` blocks to a call."""
         rows, total = 0, np.zeros((), dtype=np.int64)
         ahead: deque[Any] = deque()
         once = getattr(self.statistic, "at_hand", None)  # where the compiled code runs, for all blocks
         work = self if once is None else replace(self, public=once(*self.public))
-        for block in blocks:
-            rows += block.rows
-            ahead.append(work.begun(block))
+        remaining = iter(blocks)
+        while group := list(islice(remaining, together)):
+            rows += sum(block.rows for block in group)
+            ahead.append(work.begun(*group))
             if len(ahead) > AHEAD:
                 total = _added(total, ahead.popleft())
         return rows, reduce(_added, ahead, total)
@@ -331,7 +336,11 @@ class Blocks:
 
     def sum(self, statistic: Any, *public: Any) -> Integers:
         check_room(self.n, statistic, *public)
-        rows, total = Work(self.readings, statistic, public).of_all(self.source())
+        together = (
+            getattr(statistic, "blocks_a_call", None) if self.held else None
+        )  # others are read into the same places again
+        work = Work(self.readings, statistic, public)
+        rows, total = work.of_all(self.source(), together() if together else 1)
         check_rows(rows, self.n)
         return total
 

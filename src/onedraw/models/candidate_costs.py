@@ -36,6 +36,9 @@ class Costs(Compiled):
     def bound(self, thetas: Any, width: Any) -> float:
         return float(width)
 
+    def blocks_a_call(self) -> int:
+        return 1  # a block under many candidates fills a call
+
     def of_block(self, X: Any, y: Any, weight: Any, thetas: Any, width: Any) -> Any:
         groups = range(0, len(thetas), self.together)
         costs = [super(Costs, self).of_block(X, y, weight, thetas[g : g + self.together], width) for g in groups]

@@ -156,6 +156,6 @@ def _by_blocks(
         # filled up to whole groups, so that one compilation serves all of them
         filled = np.concatenate([some, np.zeros((-len(some) % together, thetas.shape[1]))])
         with np.errstate(over="ignore"):
-            asked = filled.astype(loss.precision)
+            asked: Any = filled.astype(loss.precision)
         costs.append(records.sum(Costs(loss, together), asked, width)[: len(some)])
     return np.concatenate(costs)

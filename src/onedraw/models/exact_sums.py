@@ -10,6 +10,7 @@ record adds depends on nothing but the record.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +22,10 @@ from onedraw.data.sums import BLOCK, Blocks, Work, block_rows, blocked, check_ro
 from .compute import accelerated, check_arithmetic, jax, jnp
 
 __all__ = ["BLOCK", "Blocks", "Compiled", "Scaled", "arithmetic_digest", "check_room", "held"]
+
+
+TOGETHER = 32
+"""Blocks to a call on an accelerator."""
 
 
 class Compiled:
@@ -39,10 +44,25 @@ class Compiled:
         check_arithmetic()
         return _compiled(self, *records_weight_and_public)
 
+    def blocks_a_call(self) -> int:
+        """Blocks that one call adds up: calling an accelerator takes longer than a block."""
+        return TOGETHER if accelerated() else 1
+
+    def of_blocks(self, blocks: Sequence[tuple[Any, ...]], *public: Any) -> Any:
+        """Σ over several blocks, each exact by itself and added as int64."""
+        check_arithmetic()
+        return _added(self, tuple(blocks), *public)
+
 
 @partial(jax.jit, static_argnums=0)
 def _compiled(what: Any, *records_weight_and_public: Any) -> Any:
     return what.block(*records_weight_and_public)
+
+
+@partial(jax.jit, static_argnums=0)
+def _added(what: Any, blocks: Any, *public: Any) -> Any:
+    stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *blocks)
+    return jax.vmap(lambda block: what.block(*block, *public))(stacked).astype(jnp.int64).sum(axis=0)
 
 
 @dataclass(frozen=True)
