@@ -2,9 +2,7 @@
 
 import contextlib
 import datetime
-import decimal
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ import pytest
 
 import onedraw as od
 from onedraw.casebook.replays import differing
+from source_cases import CSV_CELLS, PARQUET_COLUMNS
 
 SCHEMA = """\
 dataset: patients
@@ -24,22 +23,6 @@ columns:
 N = 40
 AGES = [20 + row for row in range(N)]
 OUTCOMES = [row % 2 for row in range(N)]
-
-CSV_CELLS = [
-    b"", b" ", b"unknown", b"nan", b"-inf", b"1e400", b"True", b"true", b"01", b" 1 ", b"1.0", b"(1+0j)", b"2j", b"1,5", b'"', b'"1', b'"1"',
-    b'""', b"\xff\xfe", b"\x00", b"9" * 5000, b"-0", b"0x10", b"2026-01-01", b"[1]", b"{}", "é".encode(), b"\r", b"1;2", b"NULL", b"None", b"1e308",
-]  # fmt: skip
-
-PARQUET_COLUMNS = {
-    "texts": (pa.string(), str, ["", "unknown", "nan", "1e400", "True", "01", " 1 ", "(1+0j)", "9" * 5000, None]),
-    "bytes": (pa.binary(), lambda cell: str(cell).encode(), [b"", b"\xff\xfe", b"unknown", None]),
-    "dictionary": (pa.dictionary(pa.int8(), pa.string()), str, ["unknown", "true", None]),
-    "floats": (pa.float64(), float, [math.nan, math.inf, -math.inf, 1e308, 5e-324, -0.0, None]),
-    "half floats": (pa.float16(), np.float16, [np.float16(math.nan), np.float16(math.inf), None]),
-    "integers": (pa.int64(), int, [2**63 - 1, -(2**63), 2**53 + 1, None]),
-    "unsigned": (pa.uint64(), int, [2**64 - 1, None]),
-    "decimals": (pa.decimal128(38, 2), decimal.Decimal, [decimal.Decimal("9" * 30), decimal.Decimal("-0.01"), None]),
-}  # fmt: skip
 
 
 def csv_file(path, *, last, column):

@@ -13,16 +13,8 @@ import pyarrow.parquet
 import pytest
 
 import onedraw as od
-
-SECRET = "s3cr3t"
-SCHEMA = """\
-dataset: p
-columns:
-  ill: {kind: binary, levels: [no, yes], missing: no}
-  age: {kind: number, lower: 0, upper: 100, missing: 50}
-  ward: {kind: category, levels: [a, b, c], missing: a}
-"""
-RECORD = f"{SECRET}-1,{SECRET}-2,{SECRET}-3"
+from source_cases import MALFORMED_SCHEMA as SCHEMA
+from source_cases import RECORD, SECRET, malformed_parquet
 
 
 @pytest.fixture
@@ -59,17 +51,10 @@ def released(data, **changes):
     return ["release", data, *(f"--{name}={value}" for name, value in (options | changes).items())]
 
 
-def parquet_bytes(path, **columns):
-    pa.parquet.write_table(pa.table(columns), path, compression="none")
-    return path.read_bytes()
-
-
 def malformed_files(place):
     """By name: what an export, a copy or a mistake may leave behind, with secrets in it."""
     whole = f"ill,age,ward\n{RECORD}\n".encode()
     table = {"ill": [f"{SECRET}-1"] * 50, "age": [f"{SECRET}-2"] * 50, "ward": [f"{SECRET}-3"] * 50}
-    parquet = parquet_bytes(place / "sound.parquet", **table)
-    damaged = parquet[:200].replace(SECRET.encode(), b"\xff" * 6) + parquet[200:]
     pa.feather.write_feather(pa.table(table), place / "sound.feather", compression="uncompressed")
     feather = (place / "sound.feather").read_bytes()
     return {
@@ -86,12 +71,7 @@ def malformed_files(place):
         "garbage.csv.gz": whole,
         "cut.csv.gz": gzip.compress(whole * 50)[:-20],
         "broken.csv.gz": gzip.compress(whole)[:20] + b"\xff" * 9,
-        "text.parquet": whole,
-        "cut.parquet": parquet[: len(parquet) // 2],
-        "damaged.parquet": damaged,
-        "lists.parquet": parquet_bytes(place / "l", ill=["a"], age=[[f"{SECRET}"]], ward=["a"]),
-        "structs.parquet": parquet_bytes(place / "s", ill=["a"], age=[{SECRET: 1}], ward=["a"]),
-        "names.parquet": parquet_bytes(place / "n", **{f"{SECRET}-{i}": [1] for i in range(3)}),
+        **malformed_parquet(),
         "text.feather": whole,
         "cut.feather": feather[: len(feather) // 2],
         "cut_end.arrow": feather[:-30],

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from source_cases import COLUMNS, encoded, schema_of
 
 from onedraw.data import Schema, read, tables
 from onedraw.data import arrow_tables as arrow_adapter
 from onedraw.data.cells import number_of
 from onedraw.errors import FileMismatch, InvalidSchema
+from source_cases import ARROW, COLUMNS, TYPED, encoded, schema_of
 
 patient = settings(deadline=None, print_blob=True)  # timing is not what is tested here
 
@@ -155,25 +155,6 @@ def test_a_pandas_column_of_dates_or_lists_is_missing_cells():
 # Typed sources
 
 
-ARROW = [
-    *[pa.array([1, None, 2, 100], kind) for kind in (pa.int8(), pa.uint16(), pa.int64(), pa.uint64())],
-    *[pa.array([1.0, None, 0.5, math.nan, math.inf], kind) for kind in (pa.float32(), pa.float64())],
-    pa.array([1.0, None, 0.5], pa.float16()),
-    pa.array([True, False, None]),
-    pa.array([None, None], pa.null()),
-    *[pa.array([Decimal("0.5"), None, Decimal("-99")], kind(9, 1)) for kind in (pa.decimal128, pa.decimal256)],
-    *[
-        pa.array(["1", None, "word", "0.50", "", " 2 ", "x", "True"], kind)
-        for kind in (pa.string(), pa.large_string(), pa.string_view())
-    ],
-    *[pa.array([b"1", None, b"\xff", b"2"], kind) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())],
-    pa.array([b"1.", None, b"\xff\xff"], pa.binary(2)),
-    pa.array(["word", None, "1", "word"]).dictionary_encode(),
-    pa.array([1, None, 2, 1]).dictionary_encode(),
-    pa.DictionaryArray.from_arrays(pa.array([0, 2, None], pa.uint8()), pa.array(["1", "2", None, "unused"])),
-]
-
-
 def str_of_type(array):
     return str(array.type)[:40]
 
@@ -240,16 +221,6 @@ def test_records_can_be_read_again_even_from_a_reader():
 def test_every_polars_type_is_read_as_its_cells(series):
     for kind in KINDS:
         assert encoded(series.to_frame(), schema_of(kind)) == expected(series.to_list(), kind)
-
-
-TYPED = [
-    pa.array([[1], [2]]),
-    pa.array([{"a": 1}]),
-    pa.array([datetime.date(2026, 1, 1)]),
-    pa.array([datetime.datetime(2026, 1, 1)]),
-    pa.array([datetime.timedelta(1)]),
-    pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
-]
 
 
 @pytest.mark.parametrize("array", TYPED, ids=lambda array: str(array.type)[:20])

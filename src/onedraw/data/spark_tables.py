@@ -66,7 +66,8 @@ class SparkTable(Table):
             self._types = [field.dataType.simpleString() for field in frame.schema.fields]
             self._frame = frame.toDF(*map(str, range(len(self.names))))  # by place: names may differ in case alone
         self._parquet = _parquet_files(frame)
-        self.exact = self._declared = declared
+        self._declared = declared
+        self.exact = declared or self._parquet is not None  # the types of files are their own
         self._parts, self._encoded = parts, dict[tuple[str, ...], Encoding]()
 
     @property
