@@ -10,7 +10,7 @@ UV     := uv==0.13.7
 # Bytecode is kept whatever the surroundings say: the commands that tests start would compile the library anew each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-all quick style lint format lock bench docs docs-serve reference postgresql chromium java wheel-test clean
+.PHONY: help setup demo test test-all quick style lint format lock bench docs docs-serve reference postgresql chromium java wheel-test golden clean
 
 help:
 	@echo "make demo      a private mean by group and a regression of a real data set: plan, release, verify, audit, report"
@@ -20,6 +20,7 @@ help:
 	@echo "make reference write the pages on the command line and the Python names anew from the code"
 	@echo "make bench     the benchmarks, printed as ratios"
 	@echo "make wheel-test  build the wheel, install it where nothing is, use it there; sizes and times (needs PyPI)"
+	@echo "make golden    write the kept certificates, plans and reports of tests/golden anew"
 	@echo "make lock      resolve requirements.lock anew after a change of pyproject.toml"
 
 setup: $(READY)
@@ -71,6 +72,10 @@ test test-all: setup style postgresql chromium java
 	  $(BIN)/python -m pytest -m "$(SELECTED)" tests/spark; spark=$$?; \
 	  wait $$types; types=$$?; cat build/types.txt; test $$spark = 0 && test $$types = 0
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(SELECTED)) and not spark"
+
+# Only in a commit that says what it changes: `git diff tests/golden/kept` shows it number by number.
+golden: setup
+	$(BIN)/python tests/golden/golden_cases.py
 
 wheel-test: setup
 	$(BIN)/python tools/wheel_test.py

@@ -1,0 +1,336 @@
+"""What is kept of every release that the command line can make: its certificate, the plan in it, and its report, from fixed seeds.
+
+    make golden                                # write all files under tests/golden/kept anew
+    python tests/golden/golden_cases.py mean …   # only those whose names begin so, or `quick` ones
+
+A change that is meant to leave behaviour alone leaves these files alone. One that is not writes them anew and says so in its
+commit; `git diff tests/golden/kept` is then what it changed, number by number.
+
+Numbers are compared to a relative `TOLERANCE`, because another processor rounds otherwise in the last digits, and numbers inside
+a text to one unit of their last digit. Fields in `VOLATILE` say when and where something ran, and are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+import tempfile
+import time
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+KEPT = HERE / "kept"
+
+VOLATILE = frozenset(
+    {"prepared_at", "software", "ledger", "engine", "plan_digest", "schema_digest", "digest", "seconds"}
+)
+"""Time, versions, the ledger's entry, who added up, digests (of numbers that are compared themselves), durations."""
+
+VOLATILE_WORDS = re.compile(
+    r"[0-9a-f]{32,64}|[0-9a-f]{16}…"  # entries and digests
+    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\+00:00)?(?: UTC)?)?|\d{1,2} [A-Z][a-z]+ \d{4}(?:,? \d\d:\d\d)?"  # times
+    r"|(?:onedraw|numpy|scipy|python) \d+[\w.]*"  # versions
+    r"|about [\d.,]+ (?:s|seconds|minutes)\b"  # durations
+    r"|\S*/golden-\w+/\S*"  # places
+)
+
+TOLERANCE = 1e-6
+
+FEATURES = """\
+  age: {kind: number, lower: 0, upper: 100, missing: 50}
+  ward: {kind: category, levels: [a, b, c], missing: a}
+  smoker: {kind: binary, levels: [no, yes], missing: no}
+"""
+TARGETS = {
+    "ill": "{kind: binary, levels: [no, yes], missing: no}",
+    "grade": "{kind: category, levels: [low, mid, high], missing: low}",
+    "visits": "{kind: count, cap: 12, missing: 0}",
+    "cost": "{kind: number, lower: 0, upper: 20000, missing: 5000}",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command without its files; ``quick`` ones run in `make test`, all in `make test-all`."""
+
+    name: str
+    words: str
+    quick: bool = False
+
+    @property
+    def path(self) -> Path:
+        return KEPT / f"{self.name}.json"
+
+
+def column(name: str, words: str, *, target: str, quick: bool = True) -> Case:
+    model, _, rest = words.partition(" ")
+    return Case(
+        name, f"release patients.csv --schema {target}.yaml --target {target} --model {model} --epsilon 2 {rest}", quick
+    )
+
+
+def regression(target: str, model: str, mechanism: str, rest: str = "", *, quick: bool = False) -> Case:
+    name = "-".join(filter(None, [model, mechanism, *re.findall(r"--([a-z-]+)", rest)])).replace(" ", "-")
+    asked = f"--schema {target}.yaml --target {target} --model {model} --epsilon 4 --mechanism"
+    return Case(name, f"release patients.csv {asked} {mechanism.replace(' ', '_')} {rest}", quick)
+
+
+EVERYDAY = [
+    column("proportion", "proportion", target="ill"),
+    column("proportion-by-group", "proportion --by ward", target="ill"),
+    column("proportion-between", "proportion --between 1000,6000", target="cost"),
+    column("proportion-direct", "proportion --mechanism direct --prior 90,60", target="ill"),
+    column("proportion-diffused", "proportion --mechanism diffused", target="ill"),
+    column("proportion-concentrated", "proportion --mechanism concentrated", target="ill", quick=False),
+    column("proportion-renyi", "proportion --mechanism diffused --order 2", target="ill", quick=False),
+    column("proportion-prior", "proportion --prior 2,3", target="ill", quick=False),
+    column("histogram", "histogram", target="grade"),
+    column("histogram-by-two-groups", "histogram --by ward,smoker --delta 0", target="grade"),
+    column("histogram-diffused", "histogram --mechanism diffused", target="grade", quick=False),
+    column("count", "count", target="ill"),
+    column("count-of-a-level", "count --level mid", target="grade"),
+    column("count-by-group", "count --by smoker --mechanism gaussian", target="grade", quick=False),
+    column("count-between", "count --between 2,5", target="visits"),
+    column("mean", "mean", target="cost"),
+    column("mean-laplace", "mean --mechanism laplace --delta 0", target="cost"),
+    column("mean-gaussian", "mean --mechanism gaussian", target="cost"),
+    column("mean-by-group", "mean --by ward", target="cost"),
+    column("mean-diffused", "mean --mechanism diffused", target="cost"),
+    column("sum", "sum", target="cost"),
+    column("sum-by-group", "sum --by smoker", target="visits"),
+    column("variance", "variance", target="cost"),
+    column("rate", "rate", target="visits"),
+    column("rate-diffused", "rate --mechanism diffused", target="visits", quick=False),
+    column("duration", "duration", target="cost", quick=False),
+    column("median", "median", target="cost"),
+    column("median-pure", "median --delta 0", target="visits"),
+    column("quantiles", "quantiles", target="cost"),
+    column("quantiles-alone", "quantiles --quantiles 0.1,0.9 --no-interval --delta 0", target="cost"),
+    Case("covariance", "release patients.csv --schema cost.yaml --model covariance --epsilon 2"),
+    Case("covariance-pure", "release patients.csv --schema cost.yaml --model covariance --columns age,cost --epsilon 2 --delta 0", quick=True),
+]  # fmt: skip
+
+FITS = [
+    regression("ill", "logistic", "fit", quick=True),
+    regression("ill", "logistic", "fit", "--delta 0"),
+    regression("ill", "logistic", "fit", "--robust"),
+    regression("ill", "logistic", "fit", "--prior-scale 0.5"),
+    regression("grade", "softmax", "fit"),
+    regression("ill", "svc", "fit"),
+    regression("cost", "linear", "fit"),
+    regression("cost", "linear", "fit", "--robust"),
+    regression("cost", "quantile", "fit"),
+    regression("visits", "poisson", "fit"),
+]
+
+BY_NAME = {
+    ("ill", "logistic"): ["noisy-gradient measured", "gdp measured", "candidates measured", "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded", "candidates"],
+    ("grade", "softmax"): ["noisy-gradient", "gdp", "bounded"],
+    ("ill", "svc"): ["noisy-gradient measured", "noisy-gradient", "gdp", "bounded", "candidates"],
+    ("cost", "linear"): ["noisy-gradient measured", "least-squares", "least-squares gdp", "noisy-gradient", "noisy-gradient huber", "gdp huber", "bounded huber"],
+    ("cost", "huber"): ["noisy-gradient measured", "noisy-gradient", "gdp", "bounded"],
+    ("cost", "quantile"): ["noisy-gradient measured", "noisy-gradient", "gdp", "bounded"],
+    ("visits", "poisson"): ["noisy-gradient measured"],
+}  # fmt: skip
+
+UNPROVEN = [
+    regression("ill", "logistic", "beta-divergence", "--accept assumed"),
+    regression("ill", "logistic", "beta-divergence measured", "--accept assumed"),
+    regression("cost", "linear", "beta-divergence", "--variance-floor 1e5 --accept assumed"),
+    regression("ill", "network-classifier", "beta-divergence", "--hidden 2 --accept assumed"),
+    regression("cost", "network-regressor", "beta-divergence", "--hidden 2 --accept assumed"),
+]
+
+REGRESSIONS = [
+    *FITS,
+    *(
+        regression(*question, name, "--draws 2" * (name == "gdp"))
+        for question, names in BY_NAME.items()
+        for name in names
+    ),
+    regression("cost", "linear", "candidates", "--variance-floor 1e5"),
+    regression("visits", "negative-binomial", "candidates", "--dispersion 2"),
+    *UNPROVEN,
+]
+
+HELD_OUT = [
+    Case("evaluate-classifier", "evaluate logistic.json patients.csv --epsilon 2", quick=True),
+    Case("evaluate-regressor", "evaluate linear.json patients.csv --epsilon 2"),
+    Case("choose", "choose logistic.json svc.json patients.csv --epsilon 2"),
+]
+"""Of the releases that other cases keep: logistic-fit, linear-fit and svc-fit."""
+
+PLANS = [
+    Case("plan-mean", "plan --schema cost.yaml --target cost --model mean --epsilon 2 --rows 400", quick=True),
+    Case("plan-median", "plan --schema cost.yaml --target cost --model median --epsilon 2 --rows 400", quick=True),
+    Case("plan-covariance", "plan --schema cost.yaml --model covariance --epsilon 2 --rows 400", quick=True),
+    Case("plan-logistic", "plan --schema ill.yaml --target ill --model logistic --epsilon 2 --rows 400"),
+    Case("plan-linear", "plan --schema cost.yaml --target cost --model linear --epsilon 2 --rows 400 --for-error 500"),
+    Case("plan-poisson", "plan --schema visits.yaml --target visits --model poisson --epsilon 2 --rows 400"),
+]
+
+CASES = [*EVERYDAY, *REGRESSIONS, *HELD_OUT, *PLANS]
+
+
+# ── how a case is made ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def write_clinic(folder: Path) -> None:
+    """400 patients, a schema for each target, and the releases that are evaluated."""
+    (folder / "patients.csv").write_bytes((HERE / "patients.csv").read_bytes())
+    for target, declared in TARGETS.items():
+        (folder / f"{target}.yaml").write_text(f"dataset: clinic\ncolumns:\n  {target}: {declared}\n{FEATURES}")
+    for model in ("logistic", "linear", "svc"):
+        kept = KEPT / f"{model}-fit.json"
+        if kept.exists():
+            (folder / f"{model}.json").write_text(json.loads(kept.read_text())["file"])
+
+
+def made(case: Case) -> dict[str, Any]:
+    """In the current folder, which is a clinic: what is to be kept of a case."""
+    words = [word.replace("_", " ") if word.count("_") else word for word in case.words.split()]
+    page, out, books = Path(f"{case.name}.html"), Path(f"{case.name}.json"), f"{case.name}.db"
+    command(["ledger", "init", books, "--dataset", "clinic", "--epsilon", "50", "--delta", "1e-4"])
+    planning, choosing = words[0] == "plan", words[0] == "choose"
+    files = [] if planning else ["--ledger", books, "--seed", "1", "--out", str(out)]
+    pages = [] if choosing else ["--report", str(page)]
+    shown = json.loads(command([*words, *files, *pages, "--json"]))
+    kept: dict[str, Any] = {"command": f"onedraw {case.words}".strip()}
+    if planning:
+        kept["plan"] = shown
+    else:
+        kept["certificate"] = json.loads(out.read_text())
+        kept["shown"] = {name: value for name, value in shown.items() if name not in kept["certificate"]}
+        if case.name in ("logistic-fit", "linear-fit", "svc-fit"):
+            kept["file"] = out.read_text()
+    if not choosing:
+        kept["report"] = lines_of(page.read_text())
+    return kept
+
+
+def command(words: list[str]) -> str:
+    """What the console script prints on standard output; it has to succeed."""
+    from onedraw.cli import application
+
+    sys.argv, printed = ["onedraw", *words], StringIO()
+    with redirect_stdout(printed):
+        application(words, standalone_mode=False)
+    return printed.getvalue()
+
+
+class _Text(HTMLParser):
+    """The words of a page, one line for each piece; what is drawn is there by its labels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.hidden += tag in ("style", "script")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.hidden -= tag in ("style", "script")
+
+    def handle_data(self, data: str) -> None:
+        text = " ".join(data.split())
+        if text and not self.hidden and not text.startswith('{ "format": '):  # the certificate, kept by itself
+            self.lines.append(text)
+
+
+def lines_of(page: str) -> list[str]:
+    reader = _Text()
+    reader.feed(page)
+    return reader.lines
+
+
+# ── how two are compared ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def differences(kept: Any, now: Any, place: str = "") -> list[str]:
+    """Where two documents differ, up to what is volatile and to the last digits of numbers."""
+    if isinstance(kept, dict) and isinstance(now, dict):
+        names = sorted((kept.keys() | now.keys()) - VOLATILE - {"file"})
+        missing = [
+            f"{place}.{name} is {'gone' if name in kept else 'new'}"
+            for name in names
+            if (name in kept) != (name in now)
+        ]
+        return missing + [line for name in names if name in kept and name in now for line in differences(kept[name], now[name], f"{place}.{name}")]  # fmt: skip
+    if isinstance(kept, list) and isinstance(now, list):
+        if len(kept) != len(now):
+            first = next(
+                (i for i, pair in enumerate(zip(kept, now, strict=False)) if differences(*pair)),
+                min(len(kept), len(now)),
+            )
+            return [
+                f"{place} has {len(now)} parts instead of {len(kept)}, from [{first}] on: {now[first : first + 1]!r} instead of {kept[first : first + 1]!r}"
+            ]
+        return [line for index, pair in enumerate(zip(kept, now, strict=True)) for line in differences(*pair, f"{place}[{index}]")]  # fmt: skip
+    alike = same_text if isinstance(kept, str) and isinstance(now, str) else same_value
+    return [] if alike(kept, now) else [f"{place} is {now!r:.300} instead of {kept!r:.300}"]
+
+
+def same_value(kept: Any, now: Any) -> bool:
+    if (
+        isinstance(kept, bool)
+        or isinstance(now, bool)
+        or not (isinstance(kept, float | int) and isinstance(now, float | int))
+    ):
+        return bool(kept == now)
+    return math.isclose(kept, now, rel_tol=TOLERANCE, abs_tol=1e-9)
+
+
+NUMBER = re.compile(r"\d[\d,\u202f]*(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+def same_text(kept: str, now: str) -> bool:
+    """The same words, and numbers that differ by one unit of their last digit at most."""
+    kept, now = (VOLATILE_WORDS.sub("…", text) for text in (kept, now))
+    if kept == now:
+        return True
+    if NUMBER.sub("#", kept) != NUMBER.sub("#", now):
+        return False
+    return all(_near(one, other) for one, other in zip(NUMBER.findall(kept), NUMBER.findall(now), strict=True))
+
+
+def _near(one: str, other: str) -> bool:
+    plain = [re.sub(r"[,\u202f]", "", text).rstrip(".") for text in (one, other)]
+    digits, _, power = plain[0].partition("e")
+    unit = 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+    return abs(float(plain[0]) - float(plain[1])) <= 1.01 * unit
+
+
+# ── writing them ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def main(*beginnings: str) -> None:
+    KEPT.mkdir(exist_ok=True)
+    quick = beginnings == ("quick",)
+    chosen = [case for case in CASES if (case.quick if quick else case.name.startswith(beginnings or ""))]
+    if not beginnings:
+        for path in set(KEPT.glob("*.json")) - {case.path for case in CASES}:
+            path.unlink()
+    with tempfile.TemporaryDirectory(prefix="golden-") as folder:
+        os.chdir(folder)
+        write_clinic(Path(folder))
+        for case in chosen:
+            begun = time.perf_counter()
+            kept = made(case)
+            case.path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+            if "file" in kept:
+                Path(f"{case.name.partition('-')[0]}.json").write_text(kept["file"])
+            print(f"{case.name}: {time.perf_counter() - begun:.1f} s", flush=True)
+        os.chdir(HERE)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

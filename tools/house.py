@@ -1,0 +1,236 @@
+"""The house in figures: how far one release walks through it, and how its files and functions are cut.
+
+    python tools/house.py            # both tables
+    python tools/house.py counts     # the files alone, in a second
+    PYTHONPATH=/older/src python tools/house.py   # of another tree, by the same measure
+
+One `onedraw release` of a logistic fit, with its report, is run under a profiler. *Entered* is a file or function of the package
+of which a call was seen (imports are not calls; a lambda or comprehension counts by itself). A *crossing* is a pair of
+functions, one calling the other, in different rooms; *upward* those into a room that lies above by the layers of pyproject.toml, which
+an import could not do: somebody handed the function down. The same inside `release()` alone. The review of commit da2a7c6 counted 126
+files, 1,243 functions and 134 changes of room inside `release()` by a script of its own; this one finds 125, 1,236 and 122 there.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import tomllib
+from collections import Counter
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import onedraw
+
+PACKAGE = Path(onedraw.__file__).resolve().parent
+LONG_FILE, LONG_FUNCTION = 400, 40
+
+RECORDS = """
+import numpy as np
+invented, n = np.random.default_rng(2026), 2000
+age, smoker = invented.integers(18, 91, n), invented.random(n) < 0.3
+stroke = invented.random(n) < 1 / (1 + np.exp(3 - 0.04 * age - 0.7 * smoker))
+rows = np.column_stack([age, np.array(["no", "yes"])[smoker * 1], np.array(["no", "yes"])[stroke * 1]])
+np.savetxt("patients.csv", rows, fmt="%s", delimiter=",", header="age,smoker,stroke", comments="")
+"""
+SCHEMA = """\
+dataset: clinic-2026
+columns:
+  age:    {kind: number, lower: 18, upper: 90, missing: 55}
+  smoker: {kind: binary, levels: [no, yes], missing: no}
+  stroke: {kind: binary, levels: [no, yes], missing: no}
+"""
+INIT = "ledger init books.db --dataset clinic-2026 --epsilon 9 --delta 1e-5"
+RELEASE = (
+    "release patients.csv --schema schema.yaml --target stroke --model logistic --epsilon 1 --ledger books.db"
+    " --out release.json --report report.html"
+)
+
+
+# ── one release, walked ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Walk:
+    """What was entered, and by whom."""
+
+    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    edges: Counter[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=Counter)
+
+    @property
+    def files(self) -> set[str]:
+        return {file for file, _ in self.calls}
+
+    @property
+    def crossings(self) -> list[tuple[str, str, int]]:
+        """(from room, to room, calls) of every pair of functions in different rooms."""
+        rooms = [(room(caller[0]), room(callee[0]), count) for (caller, callee), count in self.edges.items()]
+        return [one for one in rooms if one[0] != one[1]]
+
+
+def room(file: str) -> str:
+    return file.partition("/")[0].removesuffix(".py")
+
+
+def layers() -> dict[str, int]:
+    """The height of each room by the contract of import-linter; `__init__` is the door to all."""
+    text = (PACKAGE.parents[1] / "pyproject.toml").read_text()
+    lines = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]["layers"]
+    return {name.strip(): -place for place, line in enumerate(lines) for name in line.split("|")} | {"__init__": 99}
+
+
+def owner(code: CodeType, known: dict[CodeType, tuple[str, str] | None]) -> tuple[str, str] | None:
+    """(file, function) of the package that a code object belongs to, or None."""
+    if code not in known:
+        path, name = code.co_filename, code.co_qualname
+        inside = path.startswith(f"{PACKAGE}{os.sep}")
+        known[code] = (
+            (path.removeprefix(f"{PACKAGE}{os.sep}"), f"{name}:{code.co_firstlineno}")
+            if inside and name != "<module>"
+            else None
+        )
+    return known[code]
+
+
+def walked() -> tuple[Walk, Walk]:
+    """(all, inside `release()` alone) of one command."""
+    from onedraw.cli import application
+
+    whole, inner, known, depth = Walk(), Walk(), {}, Counter[int]()
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        if event not in ("call", "return"):
+            return
+        here = owner(frame.f_code, known)
+        if here is None:
+            return
+        if here[1].partition(":")[0] == "release" and here[0].startswith("release"):
+            depth["inside"] += 1 if event == "call" else -1
+        if event == "return":
+            return
+        above = frame.f_back
+        while above is not None and owner(above.f_code, known) is None:
+            above = above.f_back
+        caller = None if above is None else owner(above.f_code, known)
+        for walk in (whole, inner) if depth["inside"] else (whole,):
+            walk.calls[here] += 1
+            if caller is not None and caller != here:
+                walk.edges[caller, here] += 1
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        Path("schema.yaml").write_text(SCHEMA)
+        exec(RECORDS, {})
+        with redirect_stdout(StringIO()):
+            application(INIT.split(), standalone_mode=False)
+        sys.argv = ["onedraw", *RELEASE.split()]
+        threading.setprofile(watch)
+        sys.setprofile(watch)
+        try:
+            with redirect_stdout(StringIO()):
+                application(RELEASE.split(), standalone_mode=False)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+            os.chdir(PACKAGE)
+    return whole, inner
+
+
+def show_walk() -> None:
+    heights = layers()
+    print(
+        "\n| `onedraw release` of a logistic fit, n = 2,000, with its report | all | inside `release()` |\n| --- | ---: | ---: |"
+    )
+    walks = walked()
+
+    def row(what: str, *values: int) -> None:
+        print(f"| {what} | {' | '.join(f'{value:,}' for value in values)} |")
+
+    row("files entered", *(len(walk.files) for walk in walks))
+    row("functions entered", *(len(walk.calls) for walk in walks))
+    row("calls in the package", *(walk.calls.total() for walk in walks))
+    row("crossings: pairs of functions in different rooms", *(len(walk.crossings) for walk in walks))
+    row("… of which upward", *(sum(heights[to] > heights[came] for came, to, _ in walk.crossings) for walk in walks))
+    row("pairs of rooms", *(len({one[:2] for one in walk.crossings}) for walk in walks))
+    row("changes of room: calls from one into another", *(sum(one[2] for one in walk.crossings) for walk in walks))
+    for name in ("rebuild_plan", "plan_from_dict"):
+        row(
+            f"`{name}`: plans made from JSON again",
+            *(sum(n for (_, one), n in walk.calls.items() if one.partition(":")[0] == name) for walk in walks),
+        )
+    upward = Counter(f"{came} → {to}" for came, to, _ in walks[0].crossings if heights[to] > heights[came])
+    print("\nUpward: " + (", ".join(f"{pair} {count}" for pair, count in upward.most_common()) or "none"))
+    entered = Counter(room(file) for file in walks[0].files)
+    print("Files by room: " + ", ".join(f"{name} {count}" for name, count in entered.most_common()))
+
+
+# ── files and functions, counted ─────────────────────────────────────────────────────────────────────────────────
+
+
+def body(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function's body, without its signature and its docstring."""
+    first = function.body[0]
+    told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    rest = function.body[1:] if told else function.body
+    return function.end_lineno - rest[0].lineno + 1 if rest else 0
+
+
+def show_counts() -> None:
+    lines: dict[str, int] = {}
+    functions: dict[str, tuple[int, int]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name, text = str(path.relative_to(PACKAGE)), path.read_text()
+        lines[name] = len(text.splitlines())
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                functions[f"{name}:{node.lineno} {node.name}"] = (node.end_lineno - node.lineno + 1, body(node))
+    long_files = {name: count for name, count in lines.items() if count > LONG_FILE}
+    long_functions = {name: sizes for name, sizes in functions.items() if sizes[1] > LONG_FUNCTION}
+    others = sum(
+        len(path.read_text().splitlines())
+        for path in PACKAGE.rglob("*")
+        if path.suffix in (".md", ".html", ".css", ".json")
+    )
+    bodies = [size for _, size in functions.values() if size]
+    print("\n| src/onedraw | |\n| --- | ---: |")
+    for what, value in (
+        ("Python files", len(lines)),
+        ("lines of Python", sum(lines.values())),
+        ("lines beside it (proofs, pages, style, schema)", others),
+        (f"files above {LONG_FILE} lines", len(long_files)),
+        ("functions and methods", len(functions)),
+        (f"… with a body above {LONG_FUNCTION} lines", len(long_functions)),
+        ("median body, lines", statistics.median(bodies)),
+        ("bodies of 6 to 15 lines, %", round(100 * sum(6 <= size <= 15 for size in bodies) / len(bodies))),
+        ("bodies below 6 lines, %", round(100 * sum(size < 6 for size in bodies) / len(bodies))),
+    ):
+        print(f"| {what} | {value:,} |")
+    by_room = Counter[str]()
+    for name, count in lines.items():
+        by_room[room(name)] += count
+    print("\nLines by room: " + ", ".join(f"{name} {count:,}" for name, count in by_room.most_common()))
+    print(
+        f"\nFiles above {LONG_FILE} lines: "
+        + ", ".join(f"{name} {count}" for name, count in sorted(long_files.items(), key=lambda one: -one[1]))
+    )
+    print(
+        f"\nBodies above {LONG_FUNCTION} lines: "
+        + ", ".join(
+            f"{name.replace(' ', ' `')}` {size}"
+            for name, (_, size) in sorted(long_functions.items(), key=lambda one: -one[1][1])
+        )
+    )
+
+
+if __name__ == "__main__":
+    show_counts()
+    if sys.argv[1:] != ["counts"]:
+        show_walk()
