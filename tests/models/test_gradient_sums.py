@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from convex_cases import MODELS, SEED, by_name
 
-from onedraw.models import Gaussian, Logistic
+from onedraw.models import Gaussian, LeastSquares, Logistic
 from onedraw.models.fit_losses import FitLoss
-from onedraw.models.gradient_sums import GradientSums, LatticeRows, steps_of
+from onedraw.models.gradient_sums import GradientSums, LatticeRows, squares, steps_of
 from onedraw.models.measured import INSIDE, mallows
 from onedraw.models.measured_model import MeasuredModel, WeightedLoss
-from onedraw.models.row_lattice import SEGMENT, RowLattice, rounding, row_lattice
+from onedraw.models.row_lattice import SEGMENT, RowLattice, rounding, row_lattice, square_units
 from onedraw.models.row_model import Encoded
+from onedraw.models.sum_lattice import share_bits
 
 RECORDS = 192
 MEASURED = MeasuredModel(
@@ -149,3 +150,20 @@ def test_columns_of_any_size_keep_their_digits():
 def test_a_fit_loss_is_not_mistaken_for_a_kernel():
     assert isinstance(MEASURED.loss, FitLoss)
     assert row_lattice(MEASURED, 100).slopes == (-MEASURED.loss.slope_bound, MEASURED.loss.slope_bound)
+
+
+def test_squares_of_rows_on_a_lattice_are_exact_in_any_order():
+    generator = np.random.default_rng(SEED)
+    model = next(model for model in MODELS if isinstance(model, LeastSquares))
+    encoded = raw_records(model, generator, 500)
+    units = square_units(model, 500)
+    found = squares(encoded, units)
+    stacked = np.trunc(np.column_stack([encoded.X, encoded.y]) / np.array(units))
+    exact = [[sum(int(a) * int(b) for a, b in zip(i, j, strict=True)) for i in stacked.T] for j in stacked.T]
+    assert np.array_equal(found, np.array(exact, dtype=float) * np.outer(units, units))
+    assert np.abs(stacked).max() ** 2 <= 2.0 ** share_bits(500)
+    order = generator.permutation(500)
+    assert np.array_equal(squares(Encoded(500, encoded.X[order], encoded.y[order]), units), found)
+    rows = stacked * np.array(units)
+    assert np.linalg.norm(rows[:, :-1], axis=1).max() <= model.features.reach
+    assert np.abs(rows[:, -1]).max() <= model.response_bound

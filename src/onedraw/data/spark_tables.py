@@ -318,7 +318,7 @@ class Spark:
     """The engine: one job a pass."""
 
     name: str = "Spark"
-    most_passes: int | None = 200
+    most_passes: int | None = 1000
     memory: int = MEMORY
 
     def described(self, records: Any) -> dict[str, Any]:

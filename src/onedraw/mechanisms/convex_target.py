@@ -9,6 +9,7 @@ import numpy as np
 
 from onedraw.models import GaussianMean
 from onedraw.models.laws import BallGaussian
+from onedraw.models.row_lattice import square_units
 from onedraw.models.target import GibbsTarget
 
 from .convex_bounds import has_closed_form
@@ -23,9 +24,11 @@ def gibbs_law(plan: Plan, summary: Any, *, weight: float, prior_factor: float = 
     target = gibbs_target(plan, summary, weight=weight, prior_factor=prior_factor)
     if not has_closed_form(model):
         return target
-    X, y = summary.X, summary.y
-    precision = weight * (X.T @ X) + np.diag(target.precision)
-    return BallGaussian(precision, weight * (X.T @ y) + target.precision * target.location, model.prior.radius)
+    from onedraw.models.gradient_sums import squares  # which loads JAX
+
+    sums = squares(summary, square_units(model, summary.n))
+    precision = weight * sums[:-1, :-1] + np.diag(target.precision)
+    return BallGaussian(precision, weight * sums[:-1, -1] + target.precision * target.location, model.prior.radius)
 
 
 def gibbs_target(

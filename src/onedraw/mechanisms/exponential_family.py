@@ -173,6 +173,10 @@ class _ExponentialFamily(Mechanism):
     def closed_form(self, model: Any) -> bool:
         return not isinstance(model, ConvexModel) or convex_bounds.has_closed_form(model)
 
+    def sums_exactly(self, plan: Plan) -> bool:
+        """Of statistics or of squares, which a closed form is made of."""
+        return self.closed_form(plan.model)
+
     def target(self, plan: Plan, summary: Any) -> Any:
         numbers = plan.parameters
         if isinstance(plan.model, ConvexModel):

@@ -107,6 +107,10 @@ class Gibbs(Mechanism):
     def closed_form(self, model: Any) -> bool:
         return has_closed_form(model)
 
+    def sums_exactly(self, plan: Plan) -> bool:
+        """Of squares, which a closed form is made of."""
+        return self.closed_form(plan.model)
+
     def calibrate(self, request: Request) -> Plan:
         bounds = self._checked(request)
         weight = self.weight or self._largest_weight(request, bounds)

@@ -22,6 +22,7 @@ from .convex_classification import SoftmaxLoss
 from .exact_sums import Compiled
 from .measured_model import WeightedLoss
 from .row_lattice import SEGMENT, RowLattice
+from .sum_lattice import share_bits
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,39 @@ class GradientSums(Compiled):
 def steps_of(lattice: RowLattice) -> NDArray[np.float64]:
     """What one step of each entry of `GradientSums` is worth: a power of two."""
     return np.tile(np.array(lattice.units) * lattice.slope_unit, lattice.outputs)
+
+
+@dataclass(frozen=True)
+class SquareRows(Compiled):
+    """(X, y) → (x, y)/units, cut towards zero, one record a column."""
+
+    units: tuple[float, ...]
+
+    def block(self, X: Any, y: Any, weight: Any) -> Any:
+        return (jnp.trunc(jnp.concatenate([X, y[:, None]], axis=1).T / np.array(self.units)[:, None]),)
+
+
+@dataclass(frozen=True)
+class SquareSums(Compiled):
+    """The lower triangle of Σ kkᵀ."""
+
+    bits: int
+
+    def bound(self) -> float:
+        return 2.0**self.bits
+
+    def block(self, rows: Any, weight: Any) -> Any:
+        down, across = np.tril_indices(rows.shape[0])
+        return (rows @ (rows * weight).T)[down, across]
+
+
+def squares(encoded: Any, units: tuple[float, ...]) -> NDArray[np.float64]:
+    """Σ (x, y)(x, y)ᵀ of the records cut onto the lattice: exact, then rounded once."""
+    total = encoded.records.read_as(SquareRows(units)).sum(SquareSums(share_bits(encoded.n)))
+    matrix = np.empty((len(units), len(units)))
+    down, across = np.tril_indices(len(units))
+    matrix[down, across] = matrix[across, down] = total
+    return matrix * np.outer(units, units)
 
 
 def segments(rows: Any) -> tuple[tuple[Any, ...], ...]:

@@ -19,6 +19,8 @@ from typing import Any
 
 from onedraw.privacy.rounding import root_up
 
+from .sum_lattice import share_bits
+
 SEGMENT = 1 << 22
 """Records whose products add up below 2⁵³."""
 
@@ -67,8 +69,12 @@ def row_lattice(model: Any, n: int) -> RowLattice | None:
         return None
     bits = 52 - (min(n, SEGMENT) - 1).bit_length()
     row_bits = min(MOST_ROW_BITS, bits // 2 + 1)
-    units = tuple(math.ldexp(_power(bound), -row_bits) for bound in model.column_bounds)
-    return RowLattice(units, row_bits, bits - row_bits, slopes, model.row_blocks)
+    return RowLattice(_units(model.column_bounds, row_bits), row_bits, bits - row_bits, slopes, model.row_blocks)
+
+
+def square_units(model: Any, n: int) -> tuple[float, ...]:
+    """Steps of a row's columns, and of the response after them, whose products with one another are added up."""
+    return _units((*model.column_bounds, max(map(abs, model.responses))), share_bits(n) // 2)
 
 
 def rounding(model: Any, n: int) -> float:
@@ -77,6 +83,10 @@ def rounding(model: Any, n: int) -> float:
     if lattice is None:
         return 0.0
     return root_up(lattice.outputs * (SLIGHTLY_MORE * Fraction(lattice.slope_unit) * Fraction(model.row_reach)) ** 2)
+
+
+def _units(bounds: tuple[float, ...], bits: int) -> tuple[float, ...]:
+    return tuple(math.ldexp(_power(bound), -bits) for bound in bounds)
 
 
 def _power(bound: float) -> float:

@@ -72,6 +72,7 @@ from .certificate import (
     write_sentence,
 )
 from .lattice import snap, spacing_for
+from .passes import check_passes
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 
@@ -180,9 +181,9 @@ def release(
     spacing = spacing_for(plan.model.prior_scale, lattice)
     plan.model.check(data)
     check_count(plan, data)
+    check_passes(plan, sampler, data)
     if isinstance(data, Records):
         check_unit(plan, data.schema)
-        check_engine(plan, data)
         check_file(plan, data)
     words = _Words(
         plan,
@@ -251,16 +252,6 @@ def check_unit(plan: Plan, schema: Schema) -> None:
         raise WrongCall(
             f"The schema lets one person have up to {enforced} records, the plan pays for {planned}. The promise would be "
             f"about another unit than the data have. Calibrate with records_per_person={enforced}."
-        )
-
-
-def check_engine(plan: Plan, data: Records) -> None:
-    """Chains of thousands of steps are not run where every step is a job of a cluster."""
-    if data.engine.most_passes is not None and not plan.sums_exactly:
-        raise WrongCall(
-            f"{plan.heading} reads all records at each of thousands of steps; on {data.engine.name}, where a pass takes a third of a "
-            f"second or more, not more than {data.engine.most_passes} are made. Nothing was spent. Ask for a fit, which takes "
-            'about 20 passes: mechanism="fit", or --mechanism fit.'
         )
 
 

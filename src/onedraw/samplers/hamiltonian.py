@@ -102,6 +102,10 @@ class HMC:
         step_size = self.step_size or default_step_size(dimension)
         return step_size, self.leapfrog or max(1, math.ceil(TRAJECTORY / step_size)), self.walk
 
+    def passes(self, plan: Any) -> int:
+        """Over the records, for all draws."""
+        return self.steps * self.settings(len(plan.model.parameter_names))[1] * int(plan.draws)
+
     def to_dict(self) -> dict[str, object]:
         return {
             "name": "HMC", "steps": self.steps, "leapfrog": self.leapfrog, "step_size": self.step_size,
@@ -149,6 +153,10 @@ class NUTS:
             f"{self.steps:,} steps of NUTS ({_shown(self.step_size, 'step size')}, at most {self.doublings} doublings, "
             f"{self.warmup:,} steps of warm-up) from a Laplace approximation draw from the posterior"
         )
+
+    def passes(self, plan: Any) -> int:
+        """Over the records, for all draws, at most: a step that never turns doubles to the end."""
+        return (self.steps + self.warmup) * int(2**self.doublings) * int(plan.draws)
 
     def to_dict(self) -> dict[str, object]:
         return {"name": "NUTS", "steps": self.steps, "warmup": self.warmup, "step_size": self.step_size, "doublings": self.doublings}  # fmt: skip

@@ -102,6 +102,10 @@ class LastIterateLangevin:
                 "the sampler out."
             )
 
+    def passes(self, plan: Any) -> int:
+        """Over the records, for all draws."""
+        return self.steps * int(plan.draws)
+
     def to_dict(self) -> dict[str, object]:
         return {"name": "LastIterateLangevin", "steps": self.steps, "step_size": self.step_size}
 
@@ -139,6 +143,10 @@ class Langevin:
         _, steps = self._path(numbers)
         check_gamma(self.gamma, (steps + 1) * numbers.dimension)
         return privacy.WithinTV(self.gamma)
+
+    def passes(self, plan: Any) -> int:
+        """Over the records, for all draws."""
+        return self._path(numbers_of_plan(plan, sampler="Langevin"))[1] * int(plan.draws)
 
     def to_dict(self) -> dict[str, object]:
         return {"name": "Langevin", "gamma": self.gamma, "most_steps": self.most_steps}

@@ -62,6 +62,10 @@ class MeasuredFirst:
             return privacy.Exact("after moments with noise of real variates")
         return found
 
+    def passes(self, plan: Any) -> int:
+        """Two for the moments, and the inner sampler's."""
+        return 2 + int(self.of.passes(plan.mechanism.inner(plan)))
+
     def to_dict(self) -> dict[str, Any]:
         return {"name": "MeasuredFirst", "of": self.of.to_dict()}
 

@@ -115,6 +115,11 @@ class Proximal:
         check_gamma(gamma, self.iterations * geometry.variates)
         return privacy.WithinTV(gamma)
 
+    def passes(self, plan: Any) -> int:
+        """Over the records, for all draws: two an iteration."""
+        geometry = geometry_of(numbers_of_plan(plan, sampler="Proximal"))
+        return 2 * self._iterations(geometry) * int(plan.draws)
+
     def to_dict(self) -> dict[str, object]:
         return {"name": "Proximal", "gamma": self.gamma, "iterations": self.iterations}
 
