@@ -1,13 +1,17 @@
 """Regressions through the door: what each sampler's certificate says, and that it can be checked."""
 
 import math
+from importlib.metadata import version
 
+import jax
 import numpy as np
 import pytest
 from certificate_edits import missed_edits
 
 import onedraw as od
 from onedraw import errors
+from onedraw.models.compute import computed_on
+from onedraw.release.certificate import Certificate
 
 N, D = 60, 2
 BUDGET = od.ApproxDP(1.0, 1e-5)
@@ -106,6 +110,31 @@ def test_the_certificate_says_that_sums_are_floating_point(releases):
     certificate = releases["gdp"].certificate
     assert "also in sums over records" in certificate.numeric_model
     assert any("arithmetic is real" in a.statement and a.provenance == "assumed" for a in certificate.assumptions)
+
+
+def test_the_certificate_names_the_device_that_read_the_records(releases):
+    for release in releases.values():
+        engine = release.certificate.data.engine
+        assert engine.model_dump() == {
+            "name": "one process",
+            "version": version("onedraw"),
+            "parts": 1,
+            **computed_on(),
+        }
+        assert (engine.platform, engine.jax) == (jax.default_backend(), version("jax"))
+
+
+def test_a_count_needs_no_compiled_code_and_names_no_device():
+    plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1.0, 1e-6), n=4)
+    assert od.release(plan, [0, 1, 1, 0]).certificate.data.engine is None
+
+
+def test_a_certificate_from_before_devices_were_named_keeps_its_digest(releases):
+    """What is absent is not written."""
+    written = next(iter(releases.values())).certificate.model_dump(mode="json")
+    older = {"name": "Spark", "version": "4.0.1", "parts": 2, "digest": "0" * 64}
+    written["data"]["engine"] = older
+    assert Certificate.model_validate(written).model_dump(mode="json")["data"]["engine"] == older
 
 
 def test_total_variation_is_a_ledger_entry_of_its_own(records, tmp_path):

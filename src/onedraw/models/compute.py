@@ -26,7 +26,7 @@ import numpy as np
 
 from onedraw.errors import InvalidModel
 
-__all__ = ["accelerated", "check_arithmetic", "jax", "jnp"]
+__all__ = ["accelerated", "check_arithmetic", "computed_on", "jax", "jnp"]
 
 
 def _cache_folder() -> Path | None:
@@ -58,6 +58,12 @@ _configure()
 def accelerated() -> bool:
     """Whether JAX computes on something else than the processor."""
     return jax.default_backend() != "cpu"
+
+
+def computed_on() -> dict[str, Any]:
+    """The device that compiled code runs on here: public, and the same before and after any record is read."""
+    device = jax.devices()[0]
+    return {"platform": device.platform, "device": device.device_kind, "jax": jax.__version__}
 
 
 @cache

@@ -72,14 +72,25 @@ class MeasureStatement(_Part):
 
 
 class EngineStatement(_Part):
-    """Where the sums over the records were made, if not in one process: the integers, and so the draw, are the same."""
+    """Where compiled code read the records, and on which device: the integers, and so the draw, are the same on every engine. Absent
+    where one process counted without compiled code."""
 
     name: str
     version: str
     parts: int = Field(ge=1)
     """By n and the number of cores: public."""
-    digest: str
+    digest: str | None = None
     """Of public numbers passed through the arithmetic that was used; workers that computed another were refused."""
+    platform: str | None = None
+    device: str | None = None
+    jax: str | None = None
+    """What kind of device computed, its maker's name for it, and the version of JAX; of several workers all computed alike."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_absent(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As in older certificates."""
+        written: dict[str, Any] = write(self)
+        return {name: value for name, value in written.items() if value is not None}
 
 
 class DataStatement(_Part):

@@ -32,11 +32,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.data import Measure, Records, Schema
+from onedraw.data.sums import Local
 from onedraw.errors import CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.accounts import QUOTED_DELTA
 from onedraw.mechanisms import Plan
 from onedraw.models import BetaTarget, ColumnQuantiles, ConjugateModel
+from onedraw.models.model_choice import ModelChoice
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables import Table
 from onedraw.plain_text import acting, texts_in
@@ -80,6 +82,9 @@ ACCEPTABLE = ("estimated", "assumed")
 
 LARGEST_VALUE = 1e200
 """Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
+
+COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice
+"""Models whose records are counted and added up without compiled code."""
 
 LONGEST_NUMBER = len(repr(-sys.float_info.max))
 
@@ -257,7 +262,7 @@ def check_unit(plan: Plan, schema: Schema) -> None:
 
 def check_file(plan: Plan, data: Records) -> None:
     """Notice a damaged file before the charge, of a short one; in a long one the draw meets it, and can be resumed."""
-    if data.target is None or not isinstance(plan.model, ConjugateModel | Table | ColumnQuantiles):
+    if data.target is None or not isinstance(plan.model, COUNTED):
         return data.check_whole()
     data.check_whole([data.target, *getattr(plan.model, "by", ())])
 
@@ -271,7 +276,7 @@ def _software() -> Mapping[str, str]:
 def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:
     written = [AssumptionStatement(statement=note.statement, provenance=note.provenance.value) for note in notes]
     if not isinstance(data, Records):
-        return DataStatement(notes=written, measure=measure_of(data))
+        return DataStatement(notes=written, measure=measure_of(data), engine=engine_of(plan, data))
     return DataStatement(
         target=data.target,
         schema_digest=data.schema.digest,
@@ -280,18 +285,21 @@ def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataS
         notes=written,
         declared=data.schema.to_dict() if isinstance(plan.model, RowModel) else None,
         measure=measure_of(data),
-        engine=engine_of(data),
+        engine=engine_of(plan, data),
     )
 
 
-def engine_of(data: Records) -> EngineStatement | None:
-    """Public: who added up, in how many parts by n and cores, and a digest of the arithmetic on public numbers."""
-    known = data.engine.described(data)
-    if known is None:
+def engine_of(plan: Plan, data: Any) -> EngineStatement | None:
+    """Public: who added up, in how many parts by n and cores, on which device, and a digest of the arithmetic on public numbers."""
+    known = data.engine.described(data) if isinstance(data, Records) else None
+    if known is None and isinstance(plan.model, COUNTED):
         return None
-    from onedraw.models.exact_sums import arithmetic_digest  # loads JAX, which a count on one machine does without
+    from onedraw.models.compute import computed_on  # loads JAX, which a count on one machine does without
+    from onedraw.models.exact_sums import arithmetic_digest
 
-    return EngineStatement(**known, digest=arithmetic_digest())
+    if known is None:
+        return EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
+    return EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
 
 
 def measure_of(data: Any) -> MeasureStatement | None:

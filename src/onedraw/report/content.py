@@ -257,8 +257,18 @@ def how_made(certificate: Certificate, plan: Any) -> list[tuple[str, str]]:
         ("Randomness", certificate.randomness),
         ("Prepared at", certificate.prepared_at),
         ("Software", ", ".join(f"{name} {version}" for name, version in certificate.software.items())),
+        *engine_words(certificate.data.engine),
     ]
     return [(name, shortened(value)) for name, value in facts]
+
+
+def engine_words(engine: Any) -> list[tuple[str, str]]:
+    """Where compiled code read the records; of certificates that do not say, nothing."""
+    if engine is None:
+        return []
+    parts = f" {engine.version}, {engine.parts} parts" if engine.digest else ""
+    device = f", on {engine.device} ({engine.platform}), JAX {engine.jax}" if engine.device else ""
+    return [("Computed in", f"{engine.name}{parts}{device}")]
 
 
 def made_besides(certificate: Certificate, plan: Any, promise: Promise) -> list[tuple[str, str]]:
