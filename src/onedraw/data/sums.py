@@ -32,7 +32,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import cycle, islice
 from typing import Any, NamedTuple, Protocol
 
@@ -63,6 +63,9 @@ class Block(NamedTuple):
     arrays: tuple[Any, ...]
     weight: Any
     rows: int
+
+    def copied(self) -> Block:
+        return self._replace(arrays=tuple(array.copy() for array in self.arrays))
 
     def read_as(self, readings: Iterable[tuple[Any, tuple[Any, ...]]]) -> Block:
         block = self
@@ -332,7 +335,9 @@ class Blocks:
         return cls(n, lambda: kept)
 
     def __iter__(self) -> Iterator[Block]:
-        return (block.read_as(self.readings) for block in self.source())
+        """To be kept by whoever asks, unlike the blocks of a pass, which are read into places that are used again."""
+        kept = (block.copied() for block in self.source()) if isinstance(self.source, Scratch) else self.source()
+        return (block.read_as(self.readings) for block in kept)
 
     def sum(self, statistic: Any, *public: Any) -> Integers:
         check_room(self.n, statistic, *public)
@@ -359,6 +364,7 @@ class Scratch:
         weakref.finalize(self, self._file.close)
         self._blocks: list[tuple[int, Any, int]] = []
         self._kinds: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
+        self._spare: list[list[tuple[NDArray[Any], ...]]] = []
         start = 0
         for arrays, weight, rows in blocks:
             kept = [np.ascontiguousarray(array) for array in arrays]
@@ -374,14 +380,18 @@ class Scratch:
         return done
 
     def __call__(self) -> Iterator[Block]:
-        return in_order([self._read], ahead=True)
+        """Into the same few places over and over, from pass to pass: a block is done with before as many others are read."""
+        places = self._spare.pop() if self._spare else self._room()
+        try:
+            yield from in_order([partial(self._read, places)], ahead=True)
+        finally:
+            self._spare.append(places)
 
-    def _read(self) -> Iterator[Block]:
-        """Into the same few places over and over: a block is done with before as many others are read."""
-        places = [
-            tuple(aligned(*kind) for kind in self._kinds)
-            for _ in range(min(len(self._blocks), AHEAD + ITEMS_AHEAD + 4))
-        ]
+    def _room(self) -> list[tuple[NDArray[Any], ...]]:
+        count = min(len(self._blocks), AHEAD + ITEMS_AHEAD + 4)
+        return [tuple(aligned(*kind) for kind in self._kinds) for _ in range(count)]
+
+    def _read(self, places: Sequence[tuple[NDArray[Any], ...]]) -> Iterator[Block]:
         for (start, weight, rows), arrays in zip(self._blocks, cycle(places), strict=False):
             for array in arrays:
                 read = os.preadv(self._file.fileno(), [array.data.cast("B")], start)

@@ -14,7 +14,9 @@ shorter floats, and `check_arithmetic` holds it to whole numbers before any sum 
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -52,7 +54,20 @@ def _configure() -> None:
         config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+def _keep_freed_memory() -> None:
+    """Of glibc: up to 64 MB that a block of records needed wait for the next block. Given back and fetched again page by page, as
+    is usual for arrays of megabytes, they took half of a fit's time. Whoever has tuned the allocator is left alone."""
+    tuned = {"GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"} & set(os.environ)
+    mallopt = None if tuned or sys.platform != "linux" else getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        for parameter, value in ((M_MMAP_THRESHOLD, 2**25), (M_TRIM_THRESHOLD, 2**26)):
+            mallopt(parameter, value)
+
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # as in malloc.h
+
 _configure()
+_keep_freed_memory()
 
 
 def accelerated() -> bool:

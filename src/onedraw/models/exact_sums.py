@@ -67,13 +67,14 @@ def _added(what: Any, blocks: Any, *public: Any) -> Any:
 
 @dataclass(frozen=True)
 class Scaled:
-    """(X, y) → (X, y/scale) as JAX arrays, held where compiled code finds them: an array of NumPy's may be copied at every pass."""
+    """(X, y) → (X, y/scale) as JAX arrays, held where compiled code finds them: an array of NumPy's may be copied at every pass. Here
+    one that is aligned is taken as it is."""
 
     scale: float = 1.0
     columns: tuple[str, ...] = ()
 
     def of_block(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
-        return jnp.asarray(X), jnp.asarray(np.asarray(y) / self.scale)
+        return jax.device_put(X), jax.device_put(y if self.scale == 1.0 else np.asarray(y) / self.scale)
 
     def placed(self, weight: Any) -> Any:
         return jnp.asarray(weight)

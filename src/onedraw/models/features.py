@@ -132,10 +132,15 @@ class Features:
 
     def _on_scale(self, values: Matrix) -> Matrix:
         shift, divisor = self._scale
+        moved: Matrix = values - shift
         with np.errstate(divide="ignore", invalid="ignore"):
-            moved = (values - shift) / divisor
+            moved /= divisor
+        if not (divisor > 0.0).all():
+            moved = np.where(divisor > 0.0, moved, 0.0)
         # rounding may have carried an end beyond 1, which the norm of a row is computed from
-        return np.clip(np.where(divisor > 0.0, moved, 0.0), -1.0, 1.0) + 0.0
+        np.clip(moved, -1.0, 1.0, out=moved)
+        moved += 0.0
+        return moved
 
     def in_column_units(self, thetas: Any) -> Matrix:
         """Coefficients of encoded rows, one set a row, as those of the original columns: linear, and public.
@@ -163,7 +168,10 @@ class Features:
     def _clamped(self, rows: Matrix) -> Matrix:
         lower, upper = (np.array(end) for end in self.ends)
         substitute = self._scale[0] if self.scaled and self.intercept else np.clip(0.0, lower, upper)
-        clamped = np.clip(np.where(np.isnan(rows), substitute, rows), lower, upper) + 0.0
+        lost = np.isnan(rows)
+        clamped: Matrix = np.where(lost, substitute, rows) if lost.any() else np.array(rows, dtype=np.float64)
+        np.clip(clamped, lower, upper, out=clamped)
+        clamped += 0.0
         return self._on_scale(clamped) if self.scaled else clamped
 
     def _on_ball(self, rows: Matrix) -> Matrix:
@@ -314,11 +322,9 @@ def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None)
         else:
             columns.append(values)
     rows = len(next(iter(batch.values())))
-    return (
-        np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
-        if columns
-        else np.zeros((rows, 0))
-    )
+    if not columns:
+        return np.zeros((rows, 0))
+    return np.stack([np.asarray(column, dtype=np.float64) for column in columns]).T  # what follows runs along columns
 
 
 def check_schema(schema: Any, target: str | None, features: Features) -> None:
