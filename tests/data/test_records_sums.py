@@ -3,6 +3,8 @@
 import gc
 import os
 import pickle
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,9 +16,9 @@ from hypothesis import strategies as st
 from parted_records import Parted
 
 import onedraw as od
-from onedraw.data import Schema, read
+from onedraw.data import Schema, read, sums
 from onedraw.data.sums import BLOCK, USUAL, Blocks, Work, block_rows, blocked, test_block
-from onedraw.errors import FileMismatch, InvalidModel
+from onedraw.errors import FileMismatch, InvalidModel, WrongCall
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, exact_sums, schema_features
 from onedraw.models.exact_sums import Scaled
@@ -225,6 +227,24 @@ def test_a_private_file_that_cannot_be_read_back_whole_is_refused():
         list(rows)
 
 
+def test_blocks_of_a_private_file_can_be_kept_and_passes_do_not_disturb_each_other(monkeypatch):
+    """A pass reads into places that are used again; more blocks than places."""
+    monkeypatch.setattr(sums, "USUAL", 64)
+    source = read(people(3000), SCHEMA, target="ill")
+    rows, held = replace(source, memory=0).read_as(ROWS), source.read_as(ROWS)
+    for _ in range(2):
+        kept = list(rows)
+        first, second = zip(*zip(rows, rows, strict=True), strict=True)
+        assert len(kept) > 40
+        for blocks in (kept, first, second):
+            for one, other in zip(blocks, held, strict=True):
+                assert all(np.array_equal(*pair) for pair in zip(one.arrays, other.arrays, strict=True))
+    asked = NEWTON, 2.0**14, 2.0, np.ones(WIDTH)
+    expected = held.read_as(Scaled()).read_as(*measured()).sum(*asked)
+    for _ in range(5):
+        assert np.array_equal(rows.read_as(Scaled()).read_as(*measured()).sum(*asked), expected)
+
+
 def test_scratch_files_have_no_name_and_close_with_their_records(tmp_path, monkeypatch):
     monkeypatch.setenv("ONEDRAW_SCRATCH", str(tmp_path))
     rows = replace(read(people(), SCHEMA, target="ill"), memory=0).read_as(ROWS)
@@ -268,3 +288,69 @@ def test_what_travels_to_a_worker_can_be_pickled_and_gives_the_same_digest():
     assert pickle.loads(pickle.dumps(work)).digest(test) == work.digest(test)
     moved = replace(work, public=(2.0**14, 2.0, np.ones(WIDTH) * (1 + 1e-9)))
     assert moved.digest(test) != work.digest(test)
+
+
+@pytest.mark.parametrize(
+    ("said", "found"), [(0, 0), ("500 MB", 500_000_000), ("2GB", 2 * 10**9), (12.0, 12), (" 1.5 kb ", 1500)]
+)
+def test_memory_is_given_in_bytes_or_in_words(said, found):
+    assert read(people(), SCHEMA, memory=said).memory == found
+
+
+@pytest.mark.parametrize("said", ["much", "-1", "1 GiB", True, float("nan"), float("inf"), "1e9", [2]])
+def test_memory_that_cannot_be_read_is_refused_in_words(said):
+    with pytest.raises(WrongCall, match="such as '500 MB'"):
+        read(people(), SCHEMA, memory=said)
+
+
+HELD = """
+import resource, sys
+import numpy as np, pyarrow as pa
+from pyarrow import parquet as pq
+import onedraw as od
+from onedraw.data import Schema, read
+from onedraw.models import Gaussian, Logistic, schema_features
+from onedraw.models.row_model import Rows
+from onedraw.models.exact_sums import Scaled
+from onedraw.models.fit_statistics import Measured, NewtonSums
+from onedraw.models.measured import Layout
+
+path, memory = sys.argv[1:]
+d = 20
+schema = Schema.from_dict({"columns": {**{f"x{k}": {"kind": "number", "lower": -1, "upper": 1, "missing": 0} for k in range(d)},
+                                       "y": {"kind": "binary", "missing": "no"}}})
+model = Logistic(**schema_features(schema, "y"), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
+
+def total(records):
+    rows = model.encode(records).records.read_as(Scaled()).read_as(Measured(Layout(d)), np.zeros(d), np.eye(d), 0.5, 2.0, np.array([0.0, 1.0]))
+    return [int(rows.sum(NewtonSums(model.fit_loss), 2.0**14, 2.0, np.ones(d + 1))[0]) for _ in range(3)]
+
+few = {name: np.tile(np.array([0.5, -0.25] if name != "y" else [1, 0]), 40_000) for name in schema.columns}
+total(read(few, schema, target="y"))  # libraries are loaded, programs compiled
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+sums = total(read(path, schema, target="y", memory=memory))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, len(set(sums)))
+"""
+
+
+@pytest.fixture(scope="module")
+def long_file(tmp_path_factory):
+    """2 million records of 20 columns: 336 MB encoded."""
+    path, rng = tmp_path_factory.mktemp("long") / "long.parquet", np.random.default_rng(0)
+    part = {**{f"x{k}": rng.uniform(-1.0, 1.0, 200_000) for k in range(20)}, "y": rng.integers(0, 2, 200_000)}
+    with pq.ParquetWriter(path, pa.table(part).schema) as writer:
+        for _ in range(10):
+            writer.write_table(pa.table(part))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("memory", "least", "most"), [("20 MB", 0, 220), ("2 GB", 336, 2000)])
+def test_a_file_much_larger_than_memory_is_summed_in_bounded_memory(long_file, memory, least, most):
+    """Beyond what a small table takes; held in memory it would be the encoded records at least."""
+    found = subprocess.run(
+        [sys.executable, "-c", HELD, str(long_file), memory], capture_output=True, text=True, check=True
+    )
+    grown, sums = map(int, found.stdout.split())
+    assert least < grown / 1024 < most
+    assert sums == 1

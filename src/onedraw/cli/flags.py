@@ -15,6 +15,14 @@ TableName = Annotated[
     str | None, typer.Option("--table", help="Where the records are in a database: the table, or schema.table.")
 ]
 Books = Annotated[str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="How much of the encoded records a fit may hold in memory, such as '2 GB' (256 MB by default); more is kept in a private file.",
+    ),
+]
 Seed = Annotated[
     int | None, typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same.")
 ]

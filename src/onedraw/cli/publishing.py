@@ -30,6 +30,7 @@ from .flags import (
     Interval,
     Level,
     Mechanism,
+    Memory,
     Noise,
     Order,
     Prior,
@@ -98,6 +99,7 @@ def release(
     noise: Noise = None,
     accept: Accept = None,
     resume: Annotated[str | None, typer.Option("--resume", help="Finish an interrupted release, with its other options as they were: the ledger's entry that paid for it.")] = None,
+    memory: Memory = None,
     check: Annotated[bool, typer.Option("--check", help="First show, on a terminal only, how many cells of each private column are not as declared.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -128,7 +130,7 @@ def release(
         },
     )  # fmt: skip
     count, books = draws_from(draws), Ledger.open(ledger)
-    records = read(data, asked.schema, target=target, table=table).measured(asked.measure)
+    records = read(data, asked.schema, target=target, table=table, memory=memory).measured(asked.measure)
     n = records.n if rows is None else rows
     planned = asked.planned(budget, n=n, draws=count, mechanism=mechanism, accept=accepted)
     warn_of_few(planned)

@@ -26,6 +26,7 @@ one person changes at most k encoded records.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,7 +43,7 @@ from onedraw.data.persons import PersonLimit, person_keys
 from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
 from onedraw.data.sums import Block, Engine, Integers, Local, Summed, blocked, changed, check_rows
 from onedraw.data.tables import DatabaseTable, Part, Table, in_order
-from onedraw.errors import FileMismatch, InvalidSchema
+from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
 from onedraw.places import shown_place
 
 BATCH_ROWS = 131072
@@ -51,7 +52,8 @@ _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".arrows", ".feather", ".ipc")
 MEMORY = 2**28
 """Bytes of encoded records that are held between passes; with n and the schema it decides, not the records. Beyond it they
-are read anew at each pass."""
+are kept in a private file."""
+_UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _ONE_TABLE = (".csv", ".gz", *_PARQUET, *_ARROW)
 _DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb", ".ddb")
 _FORMATS = ".csv, .csv.gz, .parquet, .arrow or .feather"
@@ -177,14 +179,18 @@ class Records:
 
 
 def read(
-    source: Any, schema: Schema, *, target: str | None = None, table: str | None = None, batch_rows: int = BATCH_ROWS
-) -> Records:
+    source: Any, schema: Schema, *, target: str | None = None, table: str | None = None, batch_rows: int = BATCH_ROWS,
+    memory: int | str | None = None,
+) -> Records:  # fmt: skip
     """Open a source under a schema: check its columns, count its records, look at none of them.
 
     `source` is a path (.csv, .csv.gz, .parquet, .arrow, .feather), a pyarrow Table, RecordBatch or
     RecordBatchReader, a pandas or Polars frame, or a mapping from column names to lists or arrays; with `table`,
     the name of a table, a postgresql:// URL or a SQLite file. A Spark frame, or spark: before a table's name or a place of
     Parquet files that Spark can read, is read where it is: see docs/when-data-do-not-fit.md.
+
+    `memory` is how much of the encoded records may be held between the passes of a fit, in bytes or as text ("2 GB"): 8 bytes a value, and 256 MB unless it is given. More
+    than that is kept in a private file, which is nearly as fast while the system has memory to spare for it. The result is the same.
     """
     source = in_database(source, table)
     if target is not None:
@@ -194,9 +200,28 @@ def read(
     needed = [*schema.columns, *([schema.person] if schema.person else [])]
     opened = open_table(source, keep=needed)
     _check_columns(opened, needed, schema)
-    records = Records(schema, target, opened.n, opened, batch_rows, _version=opened.version())
+    records = Records(
+        schema,
+        target,
+        opened.n,
+        opened,
+        batch_rows,
+        memory=MEMORY if memory is None else bytes_in(memory),
+        _version=opened.version(),
+    )
     engaged: Records = opened.engaged(records)
     return engaged
+
+
+def bytes_in(memory: Any) -> int:
+    """A number of bytes, or one with a unit: "500 MB", "2GB"."""
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?b|)\s*", str(memory), flags=re.IGNORECASE | re.ASCII)
+    if isinstance(memory, bool) or found is None:
+        raise WrongCall(
+            f"memory says how much of the records may be held, and {memory!r} came. Give bytes, or a text such as '500 MB' or "
+            "'2 GB'; 0 holds nothing between passes."
+        )
+    return int(float(found[1]) * (_UNITS.get(found[2].lower(), 1)))
 
 
 def in_database(source: Any, table: str | None) -> Any:
