@@ -54,6 +54,12 @@ def title(value):
     return getattr(value, "name", getattr(value, "__name__", ""))
 
 
+def prior_draws(model, count):
+    """By threes, for which a model's program was compiled when it was examined."""
+    generator = np.random.default_rng(SEED)
+    return np.concatenate([model.draw_prior(generator, 3) for _ in range(-(-count // 3))])[:count]
+
+
 def data_for(kind, *, n=40, features=3):
     generator = np.random.default_rng(SEED)
     return generator.standard_normal((n, features)), responses(kind, generator, (n,))
@@ -92,7 +98,7 @@ def test_potential_and_derivatives_are_those_of_the_librarys_own_model(fn, optio
     model, data = from_numpyro(fn, features=3, **options), data_for(kind)
     assert model.likelihood == twin.likelihood
     ours, theirs = target_of(model, data), target_of(twin, data)
-    thetas = 0.3 * model.draw_prior(np.random.default_rng(SEED), 4)
+    thetas = 0.3 * prior_draws(model, 4)
     differences = [float(ours.potential(theta)) - float(theirs.potential(theta)) for theta in thetas]
     np.testing.assert_allclose(differences, differences[0], atol=1e-8)  # up to a constant
     np.testing.assert_allclose(ours.losses(thetas), theirs.losses(thetas), rtol=1e-9, atol=1e-10)
@@ -133,7 +139,7 @@ def test_above_its_floor_an_unknown_scale_is_the_librarys_own_and_below_it_is_th
 @pytest.mark.parametrize("latents", PRIORS, ids=title)
 def test_the_prior_is_numpyros_own_density_in_its_own_coordinates(latents):
     model = prior_model(latents)
-    thetas = model.draw_prior(np.random.default_rng(SEED), 3)
+    thetas = prior_draws(model, 3)
 
     @jax.jit
     def expected(parts):
@@ -156,7 +162,7 @@ def test_the_prior_is_numpyros_own_density_in_its_own_coordinates(latents):
 @pytest.mark.parametrize("latents", PRIORS, ids=title)
 def test_constrained_values_are_in_their_supports_and_come_back(latents):
     model = prior_model(latents)
-    thetas = model.draw_prior(np.random.default_rng(SEED), 50)
+    thetas = prior_draws(model, 50)
     values = model.constrain(thetas)
     assert values.shape == (50, len(model.parameter_names))
     np.testing.assert_allclose(model.unconstrain(values), thetas, rtol=1e-6, atol=1e-6)
@@ -235,7 +241,7 @@ def test_a_records_loss_does_not_change_with_the_other_records():
         model = searched(fn)
         X, y = data_for(kind, n=6, features=2)
         target = target_of(model, (X, y))
-        theta = model.draw_prior(np.random.default_rng(SEED), 1)
+        theta = prior_draws(model, 1)
         others = target_of(model, (np.concatenate([X[:1], 5.0 * X[1:]]), y))
         np.testing.assert_allclose(target.losses(theta)[:, 0], others.losses(theta)[:, 0], rtol=1e-12)
 
@@ -249,7 +255,7 @@ def test_no_record_makes_a_loss_or_derivative_infinite(fn, kind):
     X = np.array([[a, b] for a in WILD for b in WILD])
     target = target_of(model, (X, [WILD[index % len(WILD)] for index in range(len(X))]), weight=0.1)
     lower, upper = model.likelihood.loss_range(1.9)
-    for theta in model.draw_prior(np.random.default_rng(SEED), 5):
+    for theta in prior_draws(model, 5):
         losses = target.losses(theta)
         assert ((losses >= lower - 1e-9) & (losses <= upper + 1e-9)).all()
         assert np.isfinite(target.potential(theta))
@@ -282,7 +288,7 @@ def test_the_promise_does_not_rest_on_the_refusals(monkeypatch):
         model = from_numpyro(fn, features=2)
         X, y = data_for("numbers", n=6, features=2)
         target, others = target_of(model, (X, y)), target_of(model, (np.concatenate([X[:1], 9.0 * X[1:]]), np.append(y[:1], -y[1:])))  # fmt: skip
-        theta = model.draw_prior(np.random.default_rng(SEED), 1)
+        theta = prior_draws(model, 1)
         np.testing.assert_allclose(target.losses(theta)[:, 0], others.losses(theta)[:, 0], rtol=1e-12)
         prior = [float(t.potential(theta[0])) - 0.7 * t.totals(theta)[0] for t in (target, others)]
         assert prior[0] == pytest.approx(prior[1], rel=1e-12)
@@ -341,7 +347,7 @@ def released(tmp_path_factory):
     plan = od.calibrate(od.BetaDivergence(), model, od.PureDP(8.0), n=600)
     books = od.Ledger.open(tmp_path_factory.mktemp("books") / "books.db", create=True)
     books.init("survey", od.PureDP(20.0))
-    sampler = od.samplers.NUTS(steps=30, warmup=30)
+    sampler = od.samplers.HMC(60)
     with pytest.raises(ExactnessRefused):
         od.release(plan, (X, y), sampler=sampler, ledger=books, dataset="survey")
     before = books.spent("survey")
