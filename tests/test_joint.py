@@ -20,7 +20,6 @@ EXCEPTIONS = {
     "samplers/landscape.py": "Hamiltonian chains",
     # no release is made of these by anything but sums
     "models/reading.py": "a column of plain data as batches, which are then added up as blocks",
-    "estimators/evaluating.py": "what a released model says of held-out records, which are then added up as blocks",
     "release/predictions.py": "predictions for new records: they are given back to who has these records, nothing is released",
     # the auditor replays a release on records of its own
     "casebook/fit_replay.py": "the auditor",

@@ -162,6 +162,20 @@ def test_a_pick_from_candidates_is_the_same_on_parts_in_memory_and_streamed(reco
         assert od.release(plan, source, random_state=4).certificate.draw == here.draw
 
 
+def test_an_evaluation_and_a_choice_are_the_same_on_parts(records, plan, monkeypatch):
+    fits = [od.release(plan, records, random_state=seed) for seed in (4, 5)]
+    order = np.random.default_rng(5).permutation(N)
+
+    def answers():
+        found = od.evaluate(fits[0], people(seed=1), epsilon=1.0, random_state=6)
+        return found.release.certificate.draw, od.choose(fits, people(seed=1), epsilon=1.0, random_state=6).name
+
+    here = answers()
+    parted = lambda *args, **names: replace(read(*args, **names), engine=Parted((10, 431), order))  # noqa: E731
+    monkeypatch.setattr("onedraw.estimators.evaluating.read", parted)
+    assert answers() == here
+
+
 PATHS = {
     "noisy gradients": od.NoisyGradient(weight=0.1, time=0.008),
     "in measured coordinates": od.Measured(of=od.NoisyGradient(weight=0.1, time=0.008), share=0.3),

@@ -275,6 +275,19 @@ def test_encoded_records_that_changed_between_passes_are_refused_and_the_spend_i
     assert charged(ledger) == 1
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "budget"),
+    [(od.NoisyGradient(weight=0.1, time=1.5e-5), od.ApproxDP(2.0, 1e-5)), (od.Candidates(count=300), od.PureDP(0.003))],
+    ids=["noisy gradients", "candidates"],
+)
+def test_a_path_and_a_pick_are_those_of_one_process(records, local, mechanism, budget):
+    plan = calibrate(mechanism, MODEL, budget, n=N)
+    here, there = (od.release(plan, source, random_state=4).certificate for source in (local, records))
+    assert there.draw == here.draw
+    assert there.numeric_model == here.numeric_model
+    assert "summed exactly" in here.numeric_model
+
+
 def test_a_sampler_of_many_passes_is_refused_before_the_charge_and_the_fit_is_named(records, ledger):
     from onedraw.mechanisms import Gibbs
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from onedraw.errors import WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import ExponentialChoice, calibrate
-from onedraw.models.model_choice import Losses, ModelChoice
+from onedraw.models.model_choice import LOSS_STEPS, Losses, ModelChoice, in_steps
 from onedraw.models.scores import RegressorScores
 from onedraw.privacy import Assumption, Provenance
 from onedraw.release import Certificate, Release, release
@@ -86,8 +86,8 @@ def choose(
         RegressorScores(kind[0], float(kind[1]), largest_error).largest_error if isinstance(kind[0], float) else None
     )
 
-    def losses() -> Array:
-        return np.column_stack([_loss(held.data.read(), kind, largest) for held, _, _ in parts])
+    def losses() -> NDArray[np.int64]:
+        return np.concatenate([held.data.sum(LossSum(kind, largest)) for held, _, _ in parts])
 
     most = max(held.records_per_person for held, _, _ in parts)  # schemas may differ in what they declare
     plan = calibrate(ExponentialChoice(), table, budget, n=len(first.data), records_per_person=most)
@@ -98,6 +98,21 @@ def choose(
     )  # fmt: skip
     place = int(found.draws[0, 0])
     return Chosen(list(named)[place], list(named.values())[place], Release(found.certificate))
+
+
+@dataclass(frozen=True)
+class LossSum:
+    """Σ of the losses of pairs (what a record was, what the model said), in whole steps: a statistic of `onedraw.data.sums`."""
+
+    kind: Kind
+    largest: float | None
+    columns: tuple[str, ...] = ()
+
+    def bound(self) -> float:
+        return float(LOSS_STEPS)
+
+    def of_block(self, pairs: Array, weight: Array) -> NDArray[np.int64]:
+        return np.array([in_steps(_loss(pairs[weight > 0.0], self.kind, self.largest)).sum()])
 
 
 def _loss(judged: Array, kind: Kind, largest: float | None) -> Array:

@@ -17,6 +17,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -367,17 +368,32 @@ def _by_release(
     else:
         kind = (0.0, float(column.cap)) if column.kind == "count" else (float(column.lower), float(column.upper))
 
-    def judged() -> Array:
-        return np.concatenate(
-            [np.zeros((0, 2)), *(_said(certificate, plan, batch, schema) for batch in records.batches())]
-        )
-
-    held = _Held(Judged(records.n, judged), schema.records_per_person, schema.dataset)
+    said = Said(certificate.to_json(), tuple(schema.columns))
+    held = _Held(Judged(records.n, lambda: records.read_as(said)), schema.records_per_person, schema.dataset)
     named = f"the release of plan {certificate.plan_digest[:16]}…"
     return held, _notes(named, ours=True, batch=False), kind
 
 
-def _said(certificate: Certificate, plan: Any, batch: Any, schema: Schema) -> Array:
+@dataclass(frozen=True)
+class Said:
+    """What each record was, and what a released model says of it: a reading of `onedraw.data.sums`."""
+
+    certificate: str
+    columns: tuple[str, ...]
+    width: int = 2
+
+    def of_block(self, *columns_and_weight: Any) -> tuple[Array]:
+        *columns, _ = columns_and_weight
+        return (_said(*_known(self.certificate), dict(zip(self.columns, columns, strict=True))),)
+
+
+@lru_cache(maxsize=8)
+def _known(text: str) -> tuple[Certificate, Any, Schema]:
+    certificate = Certificate.model_validate_json(text)
+    return certificate, rebuild_plan(certificate), Schema.from_dict(certificate.data.declared or {})
+
+
+def _said(certificate: Certificate, plan: Any, schema: Schema, batch: Any) -> Array:
     target, features = certificate.data.target, plan.model.features
     rows = features.enforce(schema_rows(batch, schema, target))
     values = responses(certificate, plan.model, linear_scores(certificate, plan, rows))

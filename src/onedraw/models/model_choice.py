@@ -27,10 +27,11 @@ MOST_CANDIDATES = 1000
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Held-out records as losses of every candidate; ``read`` is asked once, after the charge, for (n, candidates) numbers."""
+    """Held-out records as losses of every candidate; ``read`` is asked once, after the charge, for (n, candidates) numbers, or for
+    the sum of every candidate's in whole steps, n known to be their number."""
 
     size: int
-    read: Callable[[], NDArray[np.float64]]
+    read: Callable[[], NDArray[Any]]
 
     def __len__(self) -> int:
         return self.size
@@ -98,6 +99,14 @@ class ModelChoice(Model):
 
     def summarise(self, data: Any) -> LossSums:
         self.check(data)
-        losses = np.asarray(data.read(), dtype=np.float64).reshape(data.size, len(self.names))
-        steps = np.rint(np.clip(np.where(np.isnan(losses), 1.0, losses), 0.0, 1.0) * LOSS_STEPS)
-        return LossSums(data.size, steps.astype(np.int64).sum(axis=0))
+        found = data.read()
+        if found.ndim == 2:
+            found = in_steps(found.reshape(data.size, len(self.names))).sum(axis=0)
+        return LossSums(data.size, found)
+
+
+def in_steps(losses: Any) -> NDArray[np.int64]:
+    """Cut to [0, 1] and rounded to the lattice; what is no number counts as 1."""
+    losses = np.asarray(losses, dtype=np.float64)
+    steps = np.rint(np.clip(np.where(np.isnan(losses), 1.0, losses), 0.0, 1.0) * LOSS_STEPS)
+    return np.asarray(steps, dtype=np.int64)

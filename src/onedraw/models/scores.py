@@ -22,12 +22,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
 from .model import Bound, number, register_model, set_fields
 from .reading import Batch
-from .tables import Array, Integers, Table, known_codes, proportional, whole
+from .tables import Array, Integers, Table, TableSums, Totals, known_codes, proportional, whole
 
 STEPS = 1 << 30
 MOST_CLASSES = 50
@@ -37,11 +38,20 @@ MOST_CLASSES = 50
 class Judged:
     """Held-out records as a table of scores reads them: what each was, and what the model said. As private as they are.
 
-    ``read`` is asked once, after the charge, for (n, 2) numbers; ``size`` is the public n.
+    ``read`` is asked after the charge, for (n, 2) numbers or for records rewritten as such (`onedraw.data.sums`); ``size`` is the
+    public n.
     """
 
     size: int
-    read: Callable[[], Array]
+    read: Callable[[], Any]
+
+    def sum(self, statistic: Any) -> Integers:
+        """Σ over the records, in whole numbers."""
+        found = self.read()
+        if isinstance(found, np.ndarray):
+            pairs = np.asarray(found, dtype=np.float64).reshape(self.size, 2)
+            found = Blocks.holding(self.size, blocked([(pairs,)], block_rows(self.size)))
+        return np.asarray(found.sum(statistic))
 
     def __len__(self) -> int:
         return self.size
@@ -68,8 +78,9 @@ class _Scores(Table):
                 "onedraw.evaluate(model, X, y, epsilon=…)."
             )
 
-    def _batches(self, data: Any) -> Any:
-        yield [np.asarray(data.read(), dtype=np.float64).reshape(data.size, 2)]
+    def summarise(self, data: Any) -> Totals:
+        self.check(data)
+        return Totals(len(data), tuple(int(value) for value in data.sum(TableSums(self))))
 
 
 @register_model
