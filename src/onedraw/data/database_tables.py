@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from onedraw.data.arrow_tables import ArrowTable, chunk_of
+from onedraw.data.arrow_tables import FIRST_CHECKED, ArrowTable, chunk_of
 from onedraw.data.columns import Chunk, Numbers, Wanted, cells
 from onedraw.data.tables import Batch, DatabaseTable, Part, Table
 from onedraw.errors import FileMismatch, check_extra
@@ -179,9 +179,10 @@ class PostgreSQLTable(ArrowTable):
         return computed | {name: row["type"] for name, row in kinds.items() if _cell(row, name) is None}
 
     def check_whole(self, names: Sequence[str]) -> None:
-        with self._columns(dict.fromkeys(names, Wanted.LABELS)) as batches:
-            for _ in batches:
-                pass  # server and driver could hand it over: that is all that was asked
+        if self.n * len(names) <= FIRST_CHECKED:
+            with self._columns(dict.fromkeys(names, Wanted.LABELS)) as batches:
+                for _ in batches:
+                    pass  # server and driver could hand it over: that is all that was asked
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         return [partial(self._part, dict(wanted), rows)]
@@ -341,8 +342,9 @@ class SQLiteTable(Table):
         return {name: "computed at each reading" for name in names if self._declared[name][6] == 2}
 
     def check_whole(self, names: Sequence[str]) -> None:
-        for _ in self._rows(names, 2**12):
-            pass
+        if self.n * len(names) <= FIRST_CHECKED:
+            for _ in self._rows(names, 2**12):
+                pass
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         def part() -> Iterator[Batch]:
