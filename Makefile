@@ -16,6 +16,7 @@ help:
 	@echo "make demo      a private mean by group and a regression of a real data set: plan, release, verify, audit, report"
 	@echo "make test      lint, type-check and test (under 15 minutes on two cores)"
 	@echo "make test-all  the same with the longer checks"
+	@echo "make quick     the same without what takes long, for the inner loop (under 90 seconds on two cores)"
 	@echo "make docs      build the documentation site into build/docs/site (make docs-serve shows it on port 8000)"
 	@echo "make reference write the pages on the command line and the Python names anew from the code"
 	@echo "make bench     the benchmarks, printed as ratios"
@@ -62,20 +63,25 @@ chromium:
 java:
 	@sh tools/install_java.sh
 
-# Spark's tests share one cluster, of two processes that mostly wait for each other: the types are checked beside them, and
-# what both compile is there for the other tests. Errors of types are printed when Spark's tests are done.
+# A command beside the check of types, whose errors are printed when the command is done.
+define beside_types
+	@mkdir -p build
+	$(BIN)/mypy > build/types.txt 2>&1 & types=$$!; \
+	  $(1); tests=$$?; \
+	  wait $$types; types=$$?; cat build/types.txt; test $$tests = 0 && test $$types = 0
+endef
+
+# Spark's tests share one cluster, of two processes that mostly wait for each other: they leave room for another command, and
+# what they compile is there for the other tests.
 test: SELECTED := not slow
 test-all: SELECTED := slow or not slow
 test test-all: setup style postgresql chromium java
-	@mkdir -p build
-	$(BIN)/mypy > build/types.txt 2>&1 & types=$$!; \
-	  $(BIN)/python -m pytest -m "$(SELECTED)" tests/spark; spark=$$?; \
-	  wait $$types; types=$$?; cat build/types.txt; test $$spark = 0 && test $$types = 0
+	$(call beside_types,$(BIN)/python -m pytest -m "$(SELECTED)" tests/spark)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(SELECTED)) and not spark"
 
-# Only in a commit that says what it changes: `git diff tests/golden/kept` shows it number by number.
-golden: setup
-	$(BIN)/python tests/golden/golden_cases.py
+# The files that check most for their time (tools/test_seconds.py), without a server, a browser or a cluster.
+quick: style
+	$(call beside_types,$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not postgresql" @tests/quick.txt)
 
 wheel-test: setup
 	$(BIN)/python tools/wheel_test.py

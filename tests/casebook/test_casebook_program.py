@@ -49,8 +49,12 @@ def distribution(logdensity, low, high):
     ],
 )
 def test_the_program_draws_what_the_formula_says(model, mechanism, low, high, generator):
-    """Kolmogorov and Smirnov at α ≈ 1e-6 (2.7/√N); the same draws made with 1.4 times the weight are rejected."""
-    case, size = only(model, mechanism), 60_000
+    """Kolmogorov and Smirnov at α ≈ 1e-6 (2.7/√N); the same draws made with 1.4 times the weight are rejected.
+
+    Of a chain's 20,000 draws too: a normal law of 1.4 times the precision lies 0.041 off, six standard errors (0.5/√N)
+    beyond the limit of 0.020.
+    """
+    case, size = only(model, mechanism), 20_000 if mechanism == "noisy-gradient" else 60_000
     pair = case.pairs[-1]
     law = distribution(case.logdensity(pair.second), low, high)
 

@@ -30,6 +30,7 @@ import abc
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 from onedraw.privacy import conversions
@@ -265,13 +266,17 @@ def chosen_order(budget: Promise) -> float | None:
     """
     if not isinstance(budget, ApproxDP) or not float(Fraction(budget.stated_delta) * CURVE_SHARE) > 0:
         return None
-    delta = float(Fraction(budget.stated_delta) * CURVE_SHARE)
+    return _order_for(budget.stated_epsilon, float(Fraction(budget.stated_delta) * CURVE_SHARE))
+
+
+@lru_cache(maxsize=64)  # books ask several times for the order of one budget
+def _order_for(epsilon: float, delta: float) -> float:
     low, high = 0.0, 1.0
-    while ZCDP(high).epsilon(delta) <= budget.stated_epsilon:
+    while ZCDP(high).epsilon(delta) <= epsilon:
         low, high = high, 2.0 * high
     while high - low > 1e-6 * high and high > 1e-300:
         middle = (low + high) / 2.0
-        low, high = (middle, high) if ZCDP(middle).epsilon(delta) <= budget.stated_epsilon else (low, middle)
+        low, high = (middle, high) if ZCDP(middle).epsilon(delta) <= epsilon else (low, middle)
     order = RenyiDP(LinearCurve(high)).best_order(delta)
     return float(f"{order:.3g}") if order >= 1.01 else order
 
