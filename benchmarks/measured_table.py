@@ -200,7 +200,8 @@ def write(rows: list[dict], difficult: list[list[str]]) -> None:
         f"Mean ± standard error over {COUNT} random splits ({FEW} for candidates), one release each; AUC: larger is better, RMSE: smaller is better. δ = {DELTA:g}, replace-one "
         "neighbours; candidates, and the fit beside them, keep pure ε. The same public bounds throughout. “Measured first” spends a part of the same budget on the columns' means and "
         "covariances and draws in the coordinates they give; where their noise would drown the columns (vertebral and boston at small ε) it takes rows as declared and weights "
-        "them, and candidates refuse (–). The last two columns: whether “measured first” is better or worse by more than a paired standard error. Written by "
+        "them, and candidates refuse (–). The last two columns: whether “measured first” is better or worse by more than a paired standard error. Fits, and noisy gradients as declared, were last run by "
+        "their programs on the same plans, with seeds. Written by "
         "`benchmarks/measured_table.py`.",
         "",
         "| " + " | ".join(heading) + " |",
