@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import onedraw
 from onedraw.errors import MissingExtra, check_extra
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,6 +58,11 @@ def test_a_library_that_only_some_need_is_met_in_the_files_that_say_how_to_get_i
 
 def test_every_extra_is_part_of_what_developers_install():
     assert EXTRAS["dev"][0] == f"onedraw[{','.join(extra for extra in EXTRAS if extra != 'dev')}]"
+
+
+def test_the_version_is_written_once_and_cited():
+    assert "version" in PROJECT["dynamic"]
+    assert f"\nversion: {onedraw.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_a_missing_extra_is_said_in_two_lines_with_the_command(monkeypatch):

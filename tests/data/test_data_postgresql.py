@@ -11,12 +11,12 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from source_cases import COLUMNS, encoded, schema_of
 
 import onedraw as od
 from onedraw.data import Schema, database_tables, read
 from onedraw.data.database_tables import PostgreSQLTable
 from onedraw.errors import FileMismatch, MissingExtra
+from source_cases import COLUMNS, encoded, schema_of
 
 pytestmark = pytest.mark.postgresql
 

@@ -5,11 +5,11 @@ import sqlite3
 
 import numpy as np
 import pytest
-from source_cases import COLUMNS, encoded, schema_of
 
 import onedraw as od
 from onedraw.data import Schema, database_tables, read
 from onedraw.errors import FileMismatch
+from source_cases import COLUMNS, encoded, schema_of
 
 SECRET = "s3cr3t"
 
