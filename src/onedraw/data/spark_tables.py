@@ -22,6 +22,7 @@ Spark's own messages may quote a cell, so none is passed on. Its logs, which sho
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import uuid
@@ -29,7 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -271,6 +272,13 @@ def _sums(work: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
             [pa.array([cell], kind) for cell, kind in zip(_answer(work, number), _ANSWER.types, strict=True)],
             schema=_ANSWER,
         )
+    _settled()
+
+
+@cache
+def _settled() -> None:
+    """After every task PySpark looks for garbage among all objects, and JAX has very many: from now on these are left out."""
+    gc.freeze()
 
 
 _ANSWER = pa.schema(
