@@ -18,6 +18,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1] / "src"
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a program of a minute is compiled for longer than it runs faster for it
 
 
 def pytest_collection_modifyitems(items):
@@ -75,6 +76,10 @@ def _started(folder: Path) -> Any:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
         "spark.task.maxFailures": "2",
+        "spark.driver.extraJavaOptions": JAVA,
+        "spark.executor.extraJavaOptions": JAVA,
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.executorEnv.PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}",
         "spark.executorEnv.ONEDRAW_WORKER": "1",  # by which the tests' statistics know where they are
         "spark.executorEnv.XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
