@@ -64,7 +64,9 @@ def main():
     with get_context("spawn").Pool(options.jobs) as pool:
         lines = [
             line(cell, found)
-            for cell, found in pool.imap(study.run_chunk, [(cell, range(options.sets)) for cell in cells])
+            for cell, found in pool.imap(
+                study.run_chunk, [(cell, range(study.FRESH, study.FRESH + options.sets)) for cell in cells]
+            )
         ]
     head = [
         "# Standard errors of fits",
