@@ -308,7 +308,7 @@ def write(files):
         "privacy; the standard error printed over the error realised. A cell holds if no coefficient's upper 99.9 % limit is below "
         f"nominal − 2 points at 90 or 95 %: {held} of {len(found)} do.",
         "",
-        f"Over all cells the intervals given cover: {pooled(found)}. A cell of 200 sets was given no interval in any of them and not continued. Coefficients that are "
+        f"Over all cells the intervals given cover: {pooled(found)}. A cell of 200 sets was given no interval in any of them and not continued. Data sets are numbered from {FRESH:,} on: no constant was chosen on them. Coefficients that are "
         "given in a few per cent of the fits are given where the information happened to be measured large, and may cover less there.",
         "",
         "## The contract, line by line",
