@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -174,3 +175,56 @@ def test_no_command_shows_a_cell_of_an_odd_table(run, hospital, postgresql):
         codes.append(code)
         assert SECRET not in out + err
     assert codes == [0, 2, 2, 0, 2, 2]
+
+
+SCHEMA = "dataset: p\ncolumns:\n  age: {kind: number, lower: 0, upper: 120, missing: 50}\n"
+NEIGHBOURS = {  # a column's type, a plain cell and an odd one in its place
+    "texts": ("text", "59", "9" * 5000),
+    "numbers": ("numeric", "59", "NaN"),
+    "floats": ("double precision", "59", "-Infinity"),
+    "bytes": ("bytea", "59", "\\xfffe"),
+}
+
+
+def postgresql_table(url, name, kind, last):
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {name} AS SELECT i::text::{kind} AS age FROM generate_series(20, 58) AS i")
+        connection.execute(f"INSERT INTO {name} VALUES ('{last}')")
+
+
+def seen_outside(run, source, table, place):
+    """All that a release shows but the draw: exit code, words, books, certificate."""
+    run("ledger", "init", f"{place}.db", "--dataset=p", "--epsilon=9", "--delta=1e-3")
+    code, out, err = run(
+        "release", source, f"--table={table}", "--schema=schema.yaml", "--target=age", "--model=mean", "--epsilon=1", "--seed=4",
+        f"--ledger={place}.db", f"--out={place}.json", "--json",
+    )  # fmt: skip
+    certificate = certificate_of(Path(f"{place}.json"))
+    certificate.pop("draw")
+    events = [str(event.kind) for event in od.Ledger.open(f"{place}.db").events()]
+    return code, sorted(json.loads(out)), err.replace(table, "table").replace(place, "place"), events, certificate
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("kind", NEIGHBOURS)
+def test_one_odd_cell_of_a_table_shows_nowhere_outside(run, postgresql, tmp_path, kind):
+    url, (declared, plain, odd) = postgresql.new_place(), NEIGHBOURS[kind]
+    (tmp_path / "schema.yaml").write_text(SCHEMA)
+    for table, last in {"whole": plain, "other": odd}.items():
+        postgresql_table(url, table, declared, last)
+    one, other = (seen_outside(run, url, table, table) for table in ("whole", "other"))
+    assert one[0] == 0
+    assert one == other
+
+
+def test_one_odd_cell_of_a_sqlite_table_shows_nowhere_outside(run, tmp_path):
+    (tmp_path / "schema.yaml").write_text(SCHEMA)
+    connection = sqlite3.connect("records.sqlite")
+    for place, last in enumerate([59, "unknown", b"\xff", None, float("-inf"), "9" * 5000]):
+        connection.execute(f"CREATE TABLE t{place} (age REAL)")
+        connection.executemany(f"INSERT INTO t{place} VALUES (?)", [*((age,) for age in range(20, 59)), (last,)])
+    connection.commit()
+    connection.close()
+    plain, *others = (seen_outside(run, "records.sqlite", f"t{place}", f"t{place}") for place in range(6))
+    assert plain[0] == 0
+    assert all(other == plain for other in others)
