@@ -292,6 +292,9 @@ def test_blocks_added_up_several_to_a_call_give_the_same_integers(n, monkeypatch
     calls.clear()
     assert replace(kept, held=False).sum(*question).tolist() == alone.tolist()
     assert not calls  # blocks that are read anew may share their places in memory
+    monkeypatch.setattr(exact_sums, "MOST_VALUES", 2 * 64 * 4)
+    assert kept.sum(*question).tolist() == alone.tolist()
+    assert set(calls) <= {2}
 
 
 def test_what_travels_to_a_worker_can_be_pickled_and_gives_the_same_digest():

@@ -341,13 +341,15 @@ class Blocks:
 
     def sum(self, statistic: Any, *public: Any) -> Integers:
         check_room(self.n, statistic, *public)
-        together = (
-            getattr(statistic, "blocks_a_call", None) if self.held else None
-        )  # others are read into the same places again
-        work = Work(self.readings, statistic, public)
-        rows, total = work.of_all(self.source(), together() if together else 1)
+        rows, total = Work(self.readings, statistic, public).of_all(self.source(), self._together(statistic))
         check_rows(rows, self.n)
         return total
+
+    def _together(self, statistic: Any) -> int:
+        """Blocks to a call of compiled code; those that are not held are read into the same places again, one after the other."""
+        asked = getattr(statistic, "blocks_a_call", None)
+        first = next(iter(self.source()), None) if asked and self.held else None
+        return 1 if asked is None or first is None else int(asked(sum(array.size for array in first.arrays)))
 
     def read_as(self, reading: Any, *public: Any) -> Blocks:
         if self.held:

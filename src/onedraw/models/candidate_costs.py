@@ -36,7 +36,7 @@ class Costs(Compiled):
     def bound(self, thetas: Any, width: Any) -> float:
         return float(width)
 
-    def blocks_a_call(self) -> int:
+    def blocks_a_call(self, values: int) -> int:
         return 1  # a block under many candidates fills a call
 
     def of_block(self, X: Any, y: Any, weight: Any, thetas: Any, width: Any) -> Any:

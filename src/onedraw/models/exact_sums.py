@@ -24,8 +24,8 @@ from .compute import accelerated, check_arithmetic, jax, jnp
 __all__ = ["BLOCK", "Blocks", "Compiled", "Scaled", "arithmetic_digest", "check_room", "held"]
 
 
-TOGETHER = 32
-"""Blocks to a call on an accelerator."""
+TOGETHER, MOST_VALUES = 32, 2**26
+"""Blocks to a call on an accelerator, and numbers in them: half a gigabyte, of which a few copies are made."""
 
 
 class Compiled:
@@ -44,9 +44,9 @@ class Compiled:
         check_arithmetic()
         return _compiled(self, *records_weight_and_public)
 
-    def blocks_a_call(self) -> int:
-        """Blocks that one call adds up: calling an accelerator takes longer than a block."""
-        return TOGETHER if accelerated() else 1
+    def blocks_a_call(self, values: int) -> int:
+        """How many blocks of so many numbers one call adds up: calling an accelerator takes longer than a block."""
+        return max(1, min(TOGETHER, MOST_VALUES // max(1, values))) if accelerated() else 1
 
     def of_blocks(self, blocks: Sequence[tuple[Any, ...]], *public: Any) -> Any:
         """Σ over several blocks, each exact by itself and added as int64."""
