@@ -4,7 +4,7 @@
 
 `lattice`: a Newton pass in whole numbers beside the same pass in floating point. `statistics`: a mean, a proportion and a median of
 10⁷ records in a Parquet file beside pyarrow's own read and sum of the column. `fit`: a logistic fit of 10⁷ × 10 from Parquet, end to
-end, in a process of its own. `growth`: a mean of n = 10⁴ … 10⁸ records that are made while they are read, and fits of 10⁴ … 10⁷.
+end, in a process of its own. `growth`: a mean, and a fit of two columns, of n = 10⁴ … 10⁸ records that are made while they are read.
 Ratios are taken in alternation, least of several; memory is the process's largest resident size. Files are made in a temporary
 folder and removed.
 """
@@ -32,27 +32,28 @@ from onedraw.data.tables import Part, Table
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import ColumnQuantiles, Gaussian, Logistic, schema_features
 
-COLUMNS = 10
-NAMES = [f"x{place}" for place in range(COLUMNS)]
-SCHEMA = Schema.from_dict(
-    {
-        "dataset": "scale",
-        "columns": {
-            **{name: {"kind": "number", "lower": -1, "upper": 1, "missing": 0} for name in NAMES},
-            "y": {"kind": "binary", "missing": "no"},
-        },
-    }
-)
-THETA = np.linspace(-1.0, 1.0, COLUMNS)
+COLUMNS, FEW = 10, 2
 CHUNK = 1 << 20
 
 
-def made(start: int, rows: int) -> dict[str, Any]:
+def names(columns: int) -> list[str]:
+    return [f"x{place}" for place in range(columns)]
+
+
+def schema_of(columns: int) -> Schema:
+    numbers = {name: {"kind": "number", "lower": -1, "upper": 1, "missing": 0} for name in names(columns)}
+    return Schema.from_dict({"dataset": "scale", "columns": {**numbers, "y": {"kind": "binary", "missing": "no"}}})
+
+
+SCHEMA = schema_of(COLUMNS)
+
+
+def made(start: int, rows: int, columns: int = COLUMNS) -> dict[str, Any]:
     """Records ``start`` … ``start + rows`` of an endless table."""
     rng = np.random.default_rng(start)
-    X = rng.uniform(-1.0, 1.0, (rows, COLUMNS))
-    y = (rng.uniform(size=rows) < 1.0 / (1.0 + np.exp(-X @ THETA))).astype(np.int64)
-    return {**{name: X[:, place].copy() for place, name in enumerate(NAMES)}, "y": y}
+    X = rng.uniform(-1.0, 1.0, (columns, rows))
+    y = (rng.uniform(size=rows) < 1.0 / (1.0 + np.exp(-np.linspace(-1.0, 1.0, columns) @ X))).astype(np.int64)
+    return {**dict(zip(names(columns), X, strict=True)), "y": y}
 
 
 class Made(Table):
@@ -60,8 +61,8 @@ class Made(Table):
 
     ahead = True
 
-    def __init__(self, n: int) -> None:
-        self.names, self.n, self.what = (*NAMES, "y"), n, "the made table"
+    def __init__(self, n: int, columns: int) -> None:
+        self.names, self.n, self.what, self.columns = (*names(columns), "y"), n, "the made table", columns
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         return [partial(self._part, start, tuple(wanted), rows) for start in range(0, self.n, CHUNK)]
@@ -71,7 +72,7 @@ class Made(Table):
         if wanted == ("x0",):  # one column costs no more than itself
             found: dict[str, Any] = {"x0": np.random.default_rng(start).uniform(-1.0, 1.0, size)}
         else:
-            found = made(start, size)
+            found = made(start, size, self.columns)
         for first in range(0, size, rows):
             yield {name: Numbers(found[name][first : first + rows]) for name in wanted}
 
@@ -115,7 +116,7 @@ def lattice(n: int = 1_000_000, rounds: int = 9) -> None:
     from onedraw.models.measured import Layout
 
     found = made(0, n)
-    X = np.column_stack([*(found[name] for name in NAMES), np.ones(n)])
+    X = np.column_stack([*(found[name] for name in names(COLUMNS)), np.ones(n)])
     loss = Logistic(COLUMNS, bounds=(-1, 1), scaled=True, prior=Gaussian(scale=1.0)).fit_loss
     where = np.zeros(COLUMNS), np.eye(COLUMNS), 0.5, 2.0, np.array([0.0, 1.0])
     records = held(X, 2.0 * found["y"] - 1.0).read_as(Scaled()).read_as(Measured(Layout(COLUMNS)), *where)
@@ -171,8 +172,8 @@ def statistics(path: Path, rounds: int = 5) -> None:
 
 
 def fit(records: Records) -> str:
-    model = Logistic(**schema_features(SCHEMA, "y"), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
-    plan = calibrate(PerturbedMode(intervals=True), model, od.ApproxDP(1.0, 1e-6), n=records.n)
+    model = Logistic(**schema_features(records.schema, "y"), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
+    plan = calibrate(PerturbedMode(intervals=True, pure=False), model, od.ApproxDP(1.0, 1e-6), n=records.n)
     found: list[Any] = []
     wall, cpu = timed(lambda: found.append(od.release(plan, records, random_state=1)))
     return f"{found[0].diagnostics['passes']} passes, {wall:.1f} s wall, {cpu:.1f} s CPU, {memory():,} MB"
@@ -181,7 +182,7 @@ def fit(records: Records) -> str:
 def mean(n: int) -> str:
     from onedraw.models.summing import LatticeSum
 
-    records = Records(SCHEMA, "x0", n, Made(n))
+    records = Records(SCHEMA, "x0", n, Made(n, COLUMNS))
     wall, cpu = timed(lambda: records.sum(LatticeSum(-1.0, 1.0, 0.0, ("x0",))))
     return f"{wall:.2f} s wall, {cpu:.2f} s CPU, {memory():,} MB"
 
@@ -195,8 +196,8 @@ def alone(*words: str) -> str:
 def growth(most: int) -> None:
     for power in range(4, int(np.log10(most)) + 1):
         print(f"mean of 10^{power} made records: {alone('one-mean', '--rows', str(10**power))}", flush=True)
-    for power in range(4, min(7, int(np.log10(most))) + 1):
-        print(f"fit of 10^{power} made records: {alone('one-fit', '--rows', str(10**power))}", flush=True)
+    for power in range(4, int(np.log10(most)) + 1):
+        print(f"fit of 10^{power} made records × {FEW}: {alone('one-fit', '--rows', str(10**power))}", flush=True)
 
 
 def main() -> None:
@@ -210,7 +211,8 @@ def main() -> None:
     if what == "one-mean":
         print(mean(n))
     elif what == "one-fit":
-        print(fit(Records(SCHEMA, "y", n, Made(n)) if asked.file is None else read(asked.file, SCHEMA, target="y")))
+        table = Records(schema_of(FEW), "y", n, Made(n, FEW)) if asked.file is None else read(asked.file, SCHEMA, target="y")
+        print(fit(table))
     else:
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.0f} at the start")
         if what in ("everything", "lattice"):
