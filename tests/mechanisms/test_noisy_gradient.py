@@ -33,7 +33,7 @@ from onedraw.models.features import Features
 from onedraw.models.losses import ExpLinearLoss, LogisticLoss, MarginLoss
 from onedraw.models.responses import Signs
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
-from onedraw.privacy.last_iterate import path_mu
+from onedraw.privacy.last_iterate import last_iterate_mu, path_mu
 
 BUDGET = ApproxDP(1.0, 1e-5)
 MU = 0.2680511
@@ -99,27 +99,40 @@ def test_on_a_linear_loss_the_certified_mu_is_the_closed_form_of_the_gaussian_pa
     whole = gaussian_distance(shift, covariance)
     last = h * weight * 2 * norm * powers.sum() / math.sqrt(2 * h * (powers**2).sum())
     assert shift[-1] / math.sqrt(covariance[-1, -1]) == pytest.approx(last, rel=1e-10)
-    assert numbers["mu"] == pytest.approx(last, rel=1e-8), "but for the gradients' rounding"
     composed = path_mu(step_size=h, steps=steps, weight=weight, gradient_difference=2 * norm)
     assert composed == pytest.approx(whole, rel=1e-9)
     assert composed == pytest.approx(weight * norm * math.sqrt(2 * numbers["time"]), rel=1e-12)
-    assert numbers["mu"] >= last * (1 - 1e-15), "rounded up"
+    assert numbers["mu"] == pytest.approx(whole, rel=1e-8), "but for the gradients' rounding"
+    assert numbers["mu"] >= composed * (1 - 1e-15) >= last * (1 - 1e-14), "rounded up"
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.01, 4.0), st.floats(1e-4, 2.0), st.integers(1, 2000), st.floats(0.2, 5.0))
-def test_the_certified_mu_is_the_smaller_of_composition_and_last_iterate(weight, time, n, scale):
+def test_the_certified_mu_is_that_of_the_whole_path_with_the_rounding_counted(weight, time, n, scale):
     model = Logistic(2, data_norm=1.0, prior=Gaussian(scale=scale))
-    plan = calibrate(NoisyGradient(weight=weight, time=time), model, GaussianDP(1e6), n=n)
-    p = plan.parameters
+    p = calibrate(NoisyGradient(weight=weight, time=time), model, GaussianDP(1e6), n=n).parameters
     whole = weight * math.sqrt(2.0) * math.sqrt(2 * p["time"])
-    limit = 2 * weight * math.sqrt(2.0) * scale * math.sqrt(math.tanh(p["time"] / (2 * scale**2)))
     rounded = p["rounding"] / p["gradient_difference"]
-    assert rounded * (n + 1) < 3e-4
-    assert p["mu"] <= whole * (1 + rounded) * (1 + 1e-12)
-    exact = 2 * weight * math.sqrt(2.0) * scale
-    assert p["mu"] <= exact * (1 + (n + 1) * rounded) * (1 + 1e-12), "an exact draw's wG/√m, but for rounding"
-    assert p["mu"] == pytest.approx(limit, rel=0.06), "near its continuous limit"
+    assert 0.0 < rounded < 2.0**-21
+    assert p["mu"] == pytest.approx(whole * (1 + rounded), rel=1e-12)
+
+
+def test_a_loss_of_ones_own_is_not_rounded_and_has_the_smaller_of_both_bounds():
+    from onedraw.casebook.convex import linear_model
+
+    plan = calibrate(NoisyGradient(weight=1.0, time=2.0), linear_model(), GaussianDP(1e6), n=4)
+    p = plan.parameters
+    path = {
+        "step_size": p["step_size"],
+        "steps": int(p["steps"]),
+        "weight": 1.0,
+        "gradient_difference": p["gradient_difference"],
+    }
+    curved = {name: p[name] for name in ("strong_convexity", "smoothness")}
+    assert p["mu"] == last_iterate_mu(**path, **curved) < path_mu(**path)
+    assert "rounding" not in p
+    assert "2403.00278" in plan.guarantee.theorem
+    assert not plan.sums_exactly
 
 
 def test_a_step_too_long_for_the_last_iterate_is_certified_by_composition():

@@ -34,7 +34,7 @@ from .fit_laws import Noise as Spread
 from .fit_replay import Declared, Recorded, neighbours
 from .fits import apart
 
-AR1 = "the bound on the last iterate is attained by AR(1) processes, that on Gaussian sums by a shift"
+AR1 = "the last iterate of an AR(1) process shows what its path may, where records outweigh the prior; Gaussian sums are shifted"
 LINEAR = (
     "where losses are linear the posteriors are two Gaussians at the distance the rule allows, and sums are shifted"
 )

@@ -3,10 +3,11 @@
     θ ← θ − h(w Σ ∇ℓ(θ, x_i) + ∇(−log π)(θ)) + √(2h) ξ,        T steps, full batch, public start, τ = hT
 
 One record moves a step's drift by at most hwG and the noise has standard deviation √(2h), so each step is
-GaussianDP(wG√(h/2)) and the whole path GaussianDP(wG√(τ/2)): whatever T, convex or not. For a convex smooth loss the
-last iterate alone has the smaller bound of arXiv:2403.00278 as well; the smaller one is certified. What is drawn is
-not a draw from a posterior, and its certificate says so. In exchange the error that privacy adds falls like 1/n,
-that of an exact draw like 1/√n. Statement, calibration and limits: noisy_gradient.md.
+GaussianDP(wG√(h/2)) and the whole path GaussianDP(wG√(τ/2)): whatever T, convex or not. Sums over records are whole
+numbers on a public lattice, and G counts their rounding. Of a caller's own convex smooth loss, which is not rounded, the
+last iterate alone has the smaller bound of arXiv:2403.00278. What is drawn is not a draw from a posterior, and its
+certificate says so. In exchange the error that privacy adds falls like 1/n, that of an exact draw like 1/√n. Statement,
+calibration and limits: noisy_gradient.md.
 """
 
 from __future__ import annotations
@@ -80,7 +81,6 @@ class _Path:
     steps: int
     gradient_difference: float
     rounding: float
-    n: int
     strong_convexity: float
     smoothness: float
 
@@ -100,12 +100,12 @@ class _Path:
 
     @property
     def by_last_iterate(self) -> float:
-        """GaussianDP of the last iterate alone; +∞ where its step size is outside (0, 2/M)."""
-        if not self.step_size * self.smoothness < 2.0:
+        """GaussianDP of the last iterate alone; +∞ where its step size is outside (0, 2/M), or gradients are rounded."""
+        if self.rounding or not self.step_size * self.smoothness < 2.0:
             return math.inf
         return last_iterate_mu(
             weight=self.weight,
-            gradient_difference=rounded_difference(self.gradient_difference, self.rounding, self.n),
+            gradient_difference=self.gradient_difference,
             strong_convexity=self.strong_convexity,
             smoothness=self.smoothness,
             step_size=self.step_size,
@@ -359,7 +359,7 @@ def _path_of(model: Any, bounds: ConvexBounds, n: int, weight: float, time: floa
 def _path(model: Any, bounds: ConvexBounds, n: int, weight: float, step_size: float, steps: int) -> _Path:
     numbers = bounds.numbers(weight, n)
     return _Path(
-        weight, step_size, steps, bounds.gradient_difference, rounding(model, n), n, numbers["strong_convexity"],
+        weight, step_size, steps, bounds.gradient_difference, rounding(model, n), numbers["strong_convexity"],
         numbers["smoothness"],
     )  # fmt: skip
 

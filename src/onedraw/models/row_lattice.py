@@ -6,8 +6,7 @@ leave. A record's share of the gradient is then a product of two whole numbers, 
 them, or 2²² where there are more, stay below 2⁵³, where double precision adds without rounding, in any order.
 
 **What it costs.** Rows on the lattice are rows like any other, so every bound of the model holds for them. A slope moves by
-at most half a step, so the gradients of two records differ by at most G + ρ, ρ = `rounding`; the sum over n records, as a function
-of θ, is within nρ/2 of one that contracts.
+at most half a step, so at one θ the gradients of two records differ by at most G + ρ, ρ = `rounding`.
 """
 
 from __future__ import annotations

@@ -96,6 +96,13 @@ class PathTarget(GibbsTarget):
         assert self.lattice is not None
         return self.encoded.records.read_as(LatticeRows(self.lattice, isinstance(self.kernel, WeightedLoss)))
 
+    @cached_property
+    def segments(self) -> Any:
+        """The same where they are in memory, as few arrays; None where they are not."""
+        from .gradient_sums import segments
+
+        return segments(self.rows) if getattr(self.rows, "held", False) else None
+
     @property
     def gradient_sums(self) -> Any:
         from .gradient_sums import GradientSums

@@ -17,10 +17,9 @@ GaussianDP with
 For h ≤ 2/(M + m) this never exceeds wG/√m, what an exact draw from the posterior promises: stopping early and
 discretising cost nothing. It is attained by quadratics of curvature m. Both are rounded up.
 
-**Rounded gradients.** Where a record's gradient is rounded, so that those of two records differ by up to G + ρ, the first bound
-holds with G + ρ in the place of G. A sum of n rounded gradients is within nρ/2 of the sum before rounding, and a step within hwnρ/2 of
-one that contracts: two paths that are z apart are at most cz + hw(nρ + G + ρ) apart after it. That is all the proof of the
-second bound asks of a step (its shifts z ← cz + s − a, with s the distance that one record adds), so it holds with G + (n + 1)ρ.
+**Rounded gradients.** Where a record's gradient is rounded, so that at one θ those of two records differ by up to G + ρ, the first
+bound holds with G + ρ in the place of G. The second is about steps that contract, and a step of rounded gradients does so only up to
+their rounding, in every record at once: it is not claimed for them.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ def last_iterate_mu(
     return root_up(_one_step(step_size, weight, gradient_difference) * _growth(fraction_down(gap), steps))
 
 
-def rounded_difference(gradient_difference: float, rounding: float, n: int = 0) -> float:
-    """G + (n + 1)ρ, rounded up: G + ρ for a path, with the n records for its last iterate."""
-    return fraction_up(Fraction(gradient_difference) + (n + 1) * Fraction(rounding))
+def rounded_difference(gradient_difference: float, rounding: float) -> float:
+    """G + ρ, rounded up."""
+    return fraction_up(Fraction(gradient_difference) + Fraction(rounding))
 
 
 def largest_step_size(strong_convexity: float, smoothness: float) -> float:

@@ -14,23 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.models.compute import jax, jnp
-from onedraw.models.gradient_sums import GradientSums, segments, steps_of
+from onedraw.models.compute import check_arithmetic, jax, jnp
+from onedraw.models.gradient_sums import GradientSums, steps_of
 from onedraw.samplers.ahead import AHEAD
 from onedraw.samplers.langevin_chain import AT_ONCE, noise_ahead, stepped
 
 
 def last_iterates(target: Any, key: Any, *, steps: int, step_size: float, size: int) -> NDArray[np.float64]:
     """``size`` paths from the prior's location, each with a key of its own."""
+    check_arithmetic()
     keys = jax.random.split(key, size)
     radius = np.inf if target.radius is None else target.radius
     public = (target.weight, target.precision, target.location, steps_of(target.lattice), step_size, radius)
     numbers = tuple(jnp.asarray(number) for number in public)
-    if not getattr(target.rows, "held", False):
+    if target.segments is None:
         return np.array([_by_passes(target, one, numbers, steps) for one in keys])
     at_once = max(1, min(size, AT_ONCE // max(1, target.encoded.n)))
     start = jnp.asarray(target.location)
-    return np.asarray(_compiled(target.gradient_sums, at_once, keys, start, steps, numbers, segments(target.rows)))
+    return np.asarray(_compiled(target.gradient_sums, at_once, keys, start, steps, numbers, target.segments))
 
 
 def _by_passes(target: Any, key: Any, numbers: tuple[Any, ...], steps: int) -> NDArray[np.float64]:

@@ -67,7 +67,7 @@ class LastIterateLangevin:
         if getattr(plan, "closed_form", False) or not {"weight", "gradient_difference"} <= set(numbers):
             raise closed_form("LastIterateLangevin")
         self._check_algorithm(plan)
-        mu = self.mu(numbers, plan.n if "rounding" in numbers else 0)
+        mu = self.mu(numbers)
         people = plan.guarantee.unit.records_per_person
         promise = privacy.group(privacy.GaussianDP(mu), people) if people > 1 else privacy.GaussianDP(mu)
         together = _repeated(promise, plan.draws)
@@ -75,17 +75,18 @@ class LastIterateLangevin:
         check_delta(plan, together, variates, randomness=self.randomness)
         return privacy.LastIterate(together)
 
-    def mu(self, numbers: Any, n: int = 0) -> float:
-        """μ of one draw for one record, from a plan's parameters; gradients that are rounded differ by a little more."""
-        difference, rounding = numbers["gradient_difference"], numbers.get("rounding", 0.0)
+    def mu(self, numbers: Any) -> float:
+        """μ of one draw for one record, from a plan's parameters; of a path alone where gradients are rounded."""
+        rounding = numbers.get("rounding", 0.0)
         public = {"step_size": self.step_size, "steps": self.steps, "weight": numbers["weight"]}
-        path = path_mu(**public, gradient_difference=rounded_difference(difference, rounding))
-        if "smoothness" not in numbers or "strong_convexity" not in numbers:
+        difference = rounded_difference(numbers["gradient_difference"], rounding)
+        path = path_mu(**public, gradient_difference=difference)
+        if rounding or "smoothness" not in numbers or "strong_convexity" not in numbers:
             return path
         return min(
             path,
             last_iterate_mu(
-                **public, gradient_difference=rounded_difference(difference, rounding, n),
+                **public, gradient_difference=difference,
                 strong_convexity=numbers["strong_convexity"], smoothness=numbers["smoothness"],
             ),
         )  # fmt: skip
