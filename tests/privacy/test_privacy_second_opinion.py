@@ -1,6 +1,7 @@
 """Oracle: two accountants that share no code path agree, and the check between them has teeth."""
 
 import math
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -33,6 +34,7 @@ from onedraw.privacy.pairs import (
 COUNTS = [1, 10, 1000]
 
 
+@cache  # two routes are held against the same figures
 def pld_epsilons(parts, delta):
     largest = pld.largest_loss(parts)
     return (
