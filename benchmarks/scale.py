@@ -211,7 +211,11 @@ def main() -> None:
     if what == "one-mean":
         print(mean(n))
     elif what == "one-fit":
-        table = Records(schema_of(FEW), "y", n, Made(n, FEW)) if asked.file is None else read(asked.file, SCHEMA, target="y")
+        table = (
+            Records(schema_of(FEW), "y", n, Made(n, FEW))
+            if asked.file is None
+            else read(asked.file, SCHEMA, target="y")
+        )
         print(fit(table))
     else:
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.0f} at the start")

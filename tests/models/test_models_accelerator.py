@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
 
@@ -56,3 +58,19 @@ def test_public_numbers_are_sent_once_a_pass_and_what_is_left_out_stays_out(monk
     sent = exact_sums.Compiled().at_hand(2.0, np.ones(3), None)
     assert all(isinstance(part, jax.Array) for part in sent[:2])
     assert sent[2] is None
+
+
+@pytest.mark.parametrize(("tuned", "calls"), [(None, [-3, -1]), ("MALLOC_TRIM_THRESHOLD_", []), ("GLIBC_TUNABLES", [])])
+def test_freed_memory_is_kept_unless_somebody_has_tuned_the_allocator(monkeypatch, tuned, calls):
+    found = []
+    library = types.SimpleNamespace(mallopt=lambda parameter, value: found.append(parameter))
+    monkeypatch.setattr(compute.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setattr(compute.sys, "platform", "linux")
+    for name in ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):
+        monkeypatch.delenv(name, raising=False)
+    if tuned:
+        monkeypatch.setenv(tuned, "1")
+    compute._keep_freed_memory()
+    assert found == calls
+    monkeypatch.setattr(compute.ctypes, "CDLL", lambda name: object())  # another C library has no such function
+    compute._keep_freed_memory()

@@ -288,6 +288,14 @@ def test_a_path_and_a_pick_are_those_of_one_process(records, local, mechanism, b
     assert "summed exactly" in here.numeric_model
 
 
+def test_a_median_and_its_interval_are_those_of_one_process(records, local):
+    """Counted there, in a few passes; no record comes here."""
+    plan = od.plan(SCHEMA, "age", model="median", epsilon=1.0, n=N).plan
+    same_but_for_the_engine(
+        *(od.release(plan, replace(source, target="age"), random_state=4) for source in (local, records))
+    )
+
+
 def test_a_sampler_of_many_passes_is_refused_before_the_charge_and_the_fit_is_named(records, ledger):
     from onedraw.mechanisms import Gibbs
 

@@ -116,8 +116,10 @@ def slots_for(n: int) -> int:
 
 def tied(count: int, slots: int) -> list[int]:
     """Where equal records are: the digits of 0, 1, … in reverse."""
-    digits = slots.bit_length() - 1
-    return sorted(int(format(one, f"0{digits}b")[::-1], 2) if digits else 0 for one in range(count))
+    left, found = np.arange(count), np.zeros(count, dtype=np.int64)
+    for _ in range(slots.bit_length() - 1):
+        found, left = 2 * found + left % 2, left // 2
+    return [int(slot) for slot in np.sort(found)]
 
 
 @dataclass(frozen=True)
