@@ -192,13 +192,9 @@ class Encoding:
     session: Any
     files: tuple[File | RowGroups, ...]
 
-    @cached_property
+    @property
     def frame(self) -> Any:
-        frame = self.session.range(0, len(self.files), 1, len(self.files))
-        try:
-            return frame.persist()  # a part goes back to the executor that has its row, and so its records
-        except Exception:  # serverless Spark keeps nothing: its workers read their files again
-            return frame
+        return _numbers(self.session, len(self.files))
 
     def run(self, work: Pass) -> list[Part]:
         with _spark("adding up the records"):
@@ -210,6 +206,16 @@ class Encoding:
         return [
             Part(row.part, row.rows, bytes(row.digest), np.frombuffer(bytes(row.sum), dtype=np.int64)) for row in rows
         ]
+
+
+@cache
+def _numbers(session: Any, count: int) -> Any:
+    """0 … count − 1, a part each, for all tables of a session."""
+    frame = session.range(0, count, 1, count)
+    try:
+        return frame.persist()  # a part goes back to the executor that has its row, and so its records
+    except Exception:  # serverless Spark keeps nothing: its workers read their files again
+        return frame
 
 
 # ── at a worker: no cell in what is returned or raised ───────────────────────────────────────────────────────────
