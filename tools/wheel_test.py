@@ -98,9 +98,9 @@ def installed(place: Path, commit: str | None, extras: str) -> Path:
     lines = (source / "requirements.lock").read_text().splitlines()
     versions = [line.removesuffix(" \\") for line in lines if not line.lstrip().startswith("--hash")]
     (place / "versions.txt").write_text("\n".join(versions) + "\n")
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", place, source, where=place)
     run(sys.executable, "-m", "venv", place / "empty", where=place)
     python = place / "empty" / "bin" / "python"
+    run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", place, source, where=place)
     (wheel,) = place.glob("onedraw-*.whl")
     print(f"{wheel.name}: {wheel.stat().st_size / 1e3:,.0f} kB", flush=True)
     asked = f"{wheel}[{extras}]" if extras else str(wheel)
