@@ -327,7 +327,8 @@ def main(*beginnings: str) -> None:
         for case in chosen:
             begun = time.perf_counter()
             kept = made(case)
-            case.path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+            if "file" in kept or not case.path.exists() or differences(json.loads(case.path.read_text()), kept):
+                case.path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
             if "file" in kept:
                 Path(f"{case.name.partition('-')[0]}.json").write_text(kept["file"])
             print(f"{case.name}: {time.perf_counter() - begun:.1f} s", flush=True)
