@@ -17,10 +17,10 @@ TRUTH, BASE = np.array([0.04, 1.0, 0.5]), -2.0
 
 @pytest.fixture(scope="module")
 def people():
-    """Age, smoker (two of five), and something that one in a hundred has."""
+    """Age, smoker (two of five), and something that four in a thousand have."""
     generator = np.random.default_rng(8)
     n = 8000
-    X = np.column_stack([generator.uniform(18, 98, n), generator.random(n) < 0.4, generator.random(n) < 0.01]).astype(
+    X = np.column_stack([generator.uniform(18, 98, n), generator.random(n) < 0.4, generator.random(n) < 0.004]).astype(
         float
     )
     return X, X @ TRUTH + BASE, generator
