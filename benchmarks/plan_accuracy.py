@@ -34,7 +34,7 @@ from tables import DELTA, EPSILONS, FOLDER, scaled, tables
 import onedraw as od
 from onedraw.models import losses
 from onedraw.planning import Regression, choose
-from onedraw.planning.expectation import simulated_error
+from onedraw.planning.expected_error import simulated_error
 from onedraw.samplers.fit_many import fit_many
 
 RESULT = Path(__file__).parent / "results" / "plan_accuracy.md"

@@ -16,14 +16,14 @@ EXCEPTIONS = {
     "models/target.py": "chains on Gibbs posteriors",
     "models/beta_target.py": "chains on β-divergence posteriors",
     "samplers/columns.py": "chains on Gibbs posteriors",
-    "samplers/frame.py": "the proximal sampler",
-    "samplers/landscape.py": "Hamiltonian chains",
+    "samplers/preconditioner.py": "the proximal sampler",
+    "samplers/potential.py": "Hamiltonian chains",
     # no release is made of these by anything but sums
-    "models/reading.py": "a column of plain data as batches, which are then added up as blocks",
+    "models/batches.py": "a column of plain data as batches, which are then added up as blocks",
     "release/predictions.py": "predictions for new records: they are given back to who has these records, nothing is released",
     # the auditor replays a release on records of its own
-    "casebook/fit_replay.py": "the auditor",
-    "casebook/measured.py": "the auditor",
+    "audit/cases/fit_replay.py": "the auditor",
+    "audit/cases/measured.py": "the auditor",
 }
 
 ARRAYS = ("X", "y")

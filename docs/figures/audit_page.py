@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import onedraw as od
-from onedraw.casebook import faults, investigation
-from onedraw.casebook.catalogue import BUILDERS, YARDSTICK, cases, key
+from onedraw.audit.cases import faults, investigation
+from onedraw.audit.cases.catalogue import BUILDERS, YARDSTICK, cases, key
 
 DOCS = Path(__file__).parents[1]
 RESULT = DOCS / "assets" / "audit-of-every-mechanism.json"
@@ -34,7 +34,7 @@ HEAD = """\
 
 Each mechanism of the library is planned for ε = {epsilon:g}, δ = {delta:g} (pure ε = {epsilon:g} where it needs no δ) and attacked on
 the worst pair of neighbouring data sets that is known for it. The law of its draw is written down a second time, from the
-papers, in `onedraw.casebook`; the package `onedraw.audit` that judges it imports neither mechanisms nor models. `onedraw audit
+papers, in `onedraw.audit.cases`; the package `onedraw.audit` that judges it imports neither mechanisms nor models. `onedraw audit
 --model logistic --epsilon 1` runs the same for one model, `onedraw audit release.json` for the numbers of a release. For a
 mechanism of your own: [audit the mechanism you added](auditing-your-mechanism.md).
 
@@ -69,7 +69,7 @@ The same auditor on published procedures, each written down as a test double ([e
 TAIL = """\
 ## Faults of a program
 
-A theorem is about a density; a release is made by a program. The replay audit (`onedraw.casebook.replay`) runs it with the
+A theorem is about a density; a release is made by a program. The replay audit (`onedraw.audit.cases.replay`) runs it with the
 same randomness on neighbouring data sets, of 1, 2, 3 and 10 records, with records that are NaN, infinite, enormous or no
 numbers at all, and compares everything that can be seen from outside: plan, certificate but for the draw, printed lines,
 warnings, error messages, exit codes, ledger events. Planted and caught, each in a test: a clip removed, a bound read from the

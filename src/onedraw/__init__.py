@@ -26,7 +26,6 @@ _ROOMS = (
     "ledger",
     "planning",
     "audit",
-    "casebook",
     "estimators",
     "report",
     "errors",

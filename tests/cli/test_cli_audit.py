@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.casebook import conjugate
+from onedraw.audit.cases import conjugate
 
 
 def words(text):
@@ -186,7 +186,7 @@ def test_an_existing_output_is_never_overwritten(run, tmp_path):
 
 
 def test_the_full_audit_says_how_long_before_it_starts(run, monkeypatch):
-    from onedraw.casebook import investigation
+    from onedraw.audit.cases import investigation
 
     monkeypatch.setattr(investigation, "investigate", lambda *_, **__: iter(()))
     code, _, err = run(

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import onedraw as od
-from onedraw.casebook.replays import differing
+from onedraw.audit.cases.replays import differing
 from source_cases import CSV_CELLS, PARQUET_COLUMNS
 
 SCHEMA = """\

@@ -36,10 +36,10 @@ def test_the_demonstration_plans_releases_verifies_audits_and_reports(run, tmp_p
 
 
 def test_its_bounds_are_declared_in_the_code_not_computed(run):
-    from onedraw.cli import demonstration
+    from onedraw.cli import demo
 
-    assert "upper: 25" in demonstration.SCHEMA
-    source = Path(demonstration.__file__).read_text()
+    assert "upper: 25" in demo.SCHEMA
+    source = Path(demo.__file__).read_text()
     assert ".max(" not in source
     assert ".min(" not in source
 

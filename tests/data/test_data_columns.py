@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as arrays
 
 from onedraw.data.columns import Wanted, cells, chunk_in, chunks_in
 from onedraw.data.encoding import CountEncoder, LevelEncoder, NumberEncoder
-from onedraw.models.reading import batches
+from onedraw.models.batches import batches
 from onedraw.models.responses import Codes
 
 patient = settings(deadline=None, print_blob=True, max_examples=40)

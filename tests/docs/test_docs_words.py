@@ -19,7 +19,7 @@ JARGON = {
     r"\bslack\b": "say what δ is",
     r"prior still pulls|stand out of its noise|not eligible|no number to turn": "say what is wrong and what helps",
     r"\bbooks\b(?!\.db)": "the ledger",
-    r"(?<!\.)\bcasebook\b|\brooms?\b": "names of our own folders",
+    r"\brooms?\b": "names of our own folders",
 }
 """What no newcomer can know, and what to write instead."""
 FIRST_HOUR = JARGON | {
@@ -61,10 +61,10 @@ def test_the_list_finds_what_was_once_printed():
         "Slack δ",
         "by noisy-gradient draw, time 0.032787; not a posterior draw",
         "In the books of patients",
-        "The casebook follows noisy gradients",
+        "The room follows noisy gradients",
     ):
         assert jargon_in(once), once
-    assert not jargon_in("onedraw verify release.json --ledger books.db; from onedraw.casebook import cases")
+    assert not jargon_in("onedraw verify release.json --ledger books.db; from onedraw.audit.cases import cases")
 
 
 def test_no_message_of_the_program_is_in_house_jargon():

@@ -9,7 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import onedraw as od
-from onedraw.casebook.quantiles import selection_law
+from onedraw.audit.cases.quantiles import selection_law
 from onedraw.errors import InvalidBudget, InvalidModel, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import ExponentialChoice, plan_from_dict
 from onedraw.models.model_choice import LOSS_STEPS, Losses, ModelChoice

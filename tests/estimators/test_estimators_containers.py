@@ -26,9 +26,9 @@ import scipy.sparse
 import onedraw as od
 from onedraw.data.cells import label_of
 from onedraw.errors import InvalidModel
-from onedraw.estimators import evaluating, fitting
+from onedraw.estimators import base, evaluating
 from onedraw.models import Columns
-from onedraw.models.reading import batches, row_batches
+from onedraw.models.batches import batches, row_batches
 from onedraw.models.scores import Judged
 from onedraw.models.tables import Grouped
 
@@ -248,7 +248,7 @@ def encoded(estimator, *data):
         raise Read(plan.model, records)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "release", stop)
+        patch.setattr(base, "release", stop)
         patch.setattr(evaluating, "release", stop)
         with pytest.raises(Read) as caught:
             estimator.fit(*data)

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import onedraw as od
 from onedraw.errors import BudgetSpent, OnedrawError, WrongCall
 from onedraw.estimators import NotCovered
-from onedraw.estimators.surroundings import CHOSEN, SCORED
+from onedraw.estimators.sklearn_context import CHOSEN, SCORED
 from onedraw.ledger import Kind
 
 FIT = {"bounds": (0, 1), "response_bound": (0, 10), "mechanism": "least-squares", "n_draws": 1}

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import onedraw as od
-from onedraw.casebook import quantiles as casebook
-from onedraw.casebook.examination import examine
+from onedraw.audit.cases import quantiles as audited
+from onedraw.audit.cases.examination import examine
 from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms import ExponentialQuantiles, plan_from_dict
 from onedraw.mechanisms.exponential_quantiles import SHARE_OF_INTERVALS
@@ -54,8 +54,8 @@ def largest_log_ratio(case, first, second):
 
 
 def goodness(plan, records, size=1500):
-    """The p-value of the program's draws against the law written down in the casebook."""
-    law = casebook.WholeRelease(plan, (), "").law(records)
+    """The p-value of the program's draws against the law written down in the audited."""
+    law = audited.WholeRelease(plan, (), "").law(records)
     outcomes = sorted(law)
     found = [tuple(row) for row in drawn(plan, records, size).astype(int).tolist()]
     counts = np.array([found.count(outcome) for outcome in outcomes])
@@ -129,7 +129,7 @@ def test_as_many_candidates_as_coins_allow_do_not_make_it_go_round_for_ever():
 def test_no_pair_of_small_tables_breaks_the_promise(levels):
     n, upper = (3, 4) if len(levels) == 1 else (3, 2)
     plan = planned(levels, float(upper), od.PureDP(3.0), n)
-    case, places = casebook.WholeRelease(plan, (), ""), range(upper + 1)
+    case, places = audited.WholeRelease(plan, (), ""), range(upper + 1)
     worst = max(
         largest_log_ratio(case, [*crowd, a], [*crowd, b])
         for crowd in itertools.combinations_with_replacement(places, n - 1) for a in places for b in places if a < b
@@ -139,7 +139,7 @@ def test_no_pair_of_small_tables_breaks_the_promise(levels):
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_one_selection_attains_its_promise_and_half_the_sensitivity_is_caught(budget):
-    case = casebook.selection_case(planned((0.5,), 1.0, budget, 20, step=None))
+    case = audited.selection_case(planned((0.5,), 1.0, budget, 20, step=None))
     found = examine(case)
     assert found.passed
     assert found.gap == pytest.approx(1.0, abs=1e-5)
@@ -148,7 +148,7 @@ def test_one_selection_attains_its_promise_and_half_the_sensitivity_is_caught(bu
 
 @pytest.mark.parametrize("budget", [od.PureDP(1.0), od.ApproxDP(1.0, 1e-5)], ids=str)
 def test_charging_several_levels_as_one_is_caught(budget):
-    whole = casebook.quantile_cases(budget)[1]
+    whole = audited.quantile_cases(budget)[1]
     assert examine(whole).passed
     levels = depth_of(quantile_tree(whole.plan.model.levels))
     assert examine(whole).gap < levels
@@ -160,7 +160,7 @@ def test_no_pair_of_small_tables_breaks_the_promise_of_quantiles_and_widths(leve
     n, upper = (5, 3) if len(levels) == 1 else (4, 2)
     plan = planned(levels, float(upper), od.PureDP(30.0), n, interval=0.5)
     assert "width_ends" in plan.parameters
-    case, places = casebook.WholeRelease(plan, (), ""), range(upper + 1)
+    case, places = audited.WholeRelease(plan, (), ""), range(upper + 1)
     for crowd in itertools.combinations_with_replacement(places, n - 1):
         for a, b in itertools.combinations(places, 2):
             assert largest_log_ratio(case, [*crowd, a], [*crowd, b]) <= plan.guarantee.promise.pure_epsilon
@@ -171,7 +171,7 @@ def test_no_pair_of_small_tables_breaks_the_promise_of_quantiles_and_widths(leve
 def test_a_width_attains_its_charge_and_half_the_sensitivity_is_caught(flip, place, attained):
     eta, atoms, size = 0.3, (0, 1, 3, 4, 5, 8), 4
     laws = {
-        records: np.log(casebook.width_law(list(records), place, 2, 2, eta, 8, flip=flip))
+        records: np.log(audited.width_law(list(records), place, 2, 2, eta, 8, flip=flip))
         for records in itertools.combinations_with_replacement(atoms, size + 1)
     }
     worst = max(
@@ -206,8 +206,8 @@ def test_a_record_more_in_a_part_costs_half_of_one_that_is_replaced_and_a_fracti
     eta, values = 0.4, range(5)
     parts = [list(part) for size in (1, 2, 3) for part in itertools.combinations_with_replacement(values, size)]
     worst = max(
-        np.ptp(np.log(casebook.rank_law([*part, one], values, shift + moves_by * (len(part) + 1), eta))
-               - np.log(casebook.rank_law(part, values, shift + moves_by * len(part), eta)))
+        np.ptp(np.log(audited.rank_law([*part, one], values, shift + moves_by * (len(part) + 1), eta))
+               - np.log(audited.rank_law(part, values, shift + moves_by * len(part), eta)))
         for part in parts for one in values for shift in (-1.0, 0.3)
     )  # fmt: skip
     assert (worst <= eta * (1 + 1e-9)) == kept
@@ -335,7 +335,7 @@ def test_intervals_miss_no_more_than_proven_on_the_worst_column(level):
         chance = float(stats.binom.pmf(below, n, level))
         if chance > 1e-5:
             places = [0] * below + [steps] * (n - below)
-            missed += chance * (1.0 - casebook.width_law(places, 0, low, high, eta, steps, flip=True)[0])
+            missed += chance * (1.0 - audited.width_law(places, 0, low, high, eta, steps, flip=True)[0])
     assert 0.2 * 0.3 < missed <= 0.2
 
 

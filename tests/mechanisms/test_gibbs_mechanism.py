@@ -33,7 +33,7 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.laws import BallGaussian
+from onedraw.models.distributions import BallGaussian
 from onedraw.models.target import GibbsTarget
 from onedraw.privacy import (
     ZCDP,

@@ -17,7 +17,7 @@ from onedraw.models import (
     GammaExponential,
     GammaPoisson,
     GaussianMean,
-    laws,
+    distributions,
 )
 from onedraw.privacy import ApproxDP, GaussianDP, Neighbours, Provenance, RenyiDP
 
@@ -164,7 +164,7 @@ def test_the_target_is_the_scaled_posterior():
     m = concentrated.parameters["prior_factor"]
     law = concentrated.target(concentrated.model.summarise(data))
     assert (law.a, law.b) == pytest.approx((6 / m + 30, 12 / m + 70), rel=1e-15)
-    assert PLANS[0].target(PLANS[0].model.summarise(data)) == laws.Beta(36.0, 82.0)
+    assert PLANS[0].target(PLANS[0].model.summarise(data)) == distributions.Beta(36.0, 82.0)
 
 
 def test_data_of_another_size_have_no_target():

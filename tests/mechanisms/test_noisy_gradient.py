@@ -118,7 +118,7 @@ def test_the_certified_mu_is_that_of_the_whole_path_with_the_rounding_counted(we
 
 
 def test_a_loss_of_ones_own_is_not_rounded_and_has_the_smaller_of_both_bounds():
-    from onedraw.casebook.convex import linear_model
+    from onedraw.audit.cases.convex import linear_model
 
     plan = calibrate(NoisyGradient(weight=1.0, time=2.0), linear_model(), GaussianDP(1e6), n=4)
     p = plan.parameters
@@ -219,7 +219,7 @@ def lasting(plan):
 
 
 def test_with_few_records_a_path_is_shorter_and_has_a_smaller_expected_error():
-    from onedraw.planning.expectation import expected_error
+    from onedraw.planning.expected_error import expected_error
 
     usual = [calibrate(NoisyGradient(relaxations=3.0), SPHERE, BUDGET, n=n) for n in (100, 300, 5000)]
     planned = [calibrate(NoisyGradient(), SPHERE, BUDGET, n=n) for n in (100, 300, 5000)]

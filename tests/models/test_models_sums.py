@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 from onedraw.data import Schema, read
 from onedraw.errors import InvalidModel
 from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
-from onedraw.models.reading import BATCH_ROWS
+from onedraw.models.batches import BATCH_ROWS
 from onedraw.models.summing import RADIUS_STEPS, STEPS, BallSum
 
 MODELS = [

@@ -20,7 +20,7 @@ from onedraw.models import (
     GammaPoisson,
     GaussianMean,
     Summary,
-    laws,
+    distributions,
     model_from_dict,
 )
 from onedraw.privacy import Provenance
@@ -107,21 +107,21 @@ def test_every_bound_says_where_it_comes_from(model):
 
 def test_posteriors_by_hand():
     summary = Summary(10, (Fraction(3),))
-    assert BetaBernoulli((1, 2)).posterior(summary) == laws.Beta(4.0, 9.0)
-    assert BetaBernoulli((1, 2)).posterior(summary, weight=0.5) == laws.Beta(2.5, 5.5)
-    assert BetaBernoulli((1, 2)).posterior(summary, prior_factor=0.25) == laws.Beta(7.0, 15.0)
+    assert BetaBernoulli((1, 2)).posterior(summary) == distributions.Beta(4.0, 9.0)
+    assert BetaBernoulli((1, 2)).posterior(summary, weight=0.5) == distributions.Beta(2.5, 5.5)
+    assert BetaBernoulli((1, 2)).posterior(summary, prior_factor=0.25) == distributions.Beta(7.0, 15.0)
     counts = Summary(6, (Fraction(1), Fraction(2), Fraction(3)))
-    assert DirichletCategorical([1, 1, 2]).posterior(counts, weight=0.5) == laws.Dirichlet((1.5, 2.0, 3.5))
-    assert GammaPoisson((2, 3), cap=5).posterior(summary, weight=0.5) == laws.Gamma(3.5, 8.0)
-    assert GammaExponential((2, 3), cap=5.0).posterior(summary, prior_factor=0.5) == laws.Gamma(14.0, 9.0)
+    assert DirichletCategorical([1, 1, 2]).posterior(counts, weight=0.5) == distributions.Dirichlet((1.5, 2.0, 3.5))
+    assert GammaPoisson((2, 3), cap=5).posterior(summary, weight=0.5) == distributions.Gamma(3.5, 8.0)
+    assert GammaExponential((2, 3), cap=5.0).posterior(summary, prior_factor=0.5) == distributions.Gamma(14.0, 9.0)
 
 
 def test_the_gaussian_posterior_by_hand():
     model = GaussianMean(bound=5.0, variance=8.0, prior_count=2.0, prior_mean=1.0, centre=100.0)
-    assert model.prior_law == laws.Normal((101.0,), 4.0)
-    assert model.posterior(Summary(6, (Fraction(6),))) == laws.Normal((101.0,), 1.0)
-    assert model.posterior(Summary(6, (Fraction(20),)), prior_factor=0.25) == laws.Normal((102.0,), 8 / 14)
-    assert model.posterior(Summary(4, (Fraction(-4),)), weight=0.5) == laws.Normal((100.0,), 2.0)
+    assert model.prior_law == distributions.Normal((101.0,), 4.0)
+    assert model.posterior(Summary(6, (Fraction(6),))) == distributions.Normal((101.0,), 1.0)
+    assert model.posterior(Summary(6, (Fraction(20),)), prior_factor=0.25) == distributions.Normal((102.0,), 8 / 14)
+    assert model.posterior(Summary(4, (Fraction(-4),)), weight=0.5) == distributions.Normal((100.0,), 2.0)
 
 
 @given(st.integers(0, 10**9), st.floats(0.01, 1.0), st.floats(0.01, 1.0))
@@ -136,14 +136,14 @@ def test_posterior_parameters_are_rounded_once(successes, weight, factor):
 @pytest.mark.parametrize(
     ("law", "mean", "deviation"),
     [
-        (laws.Beta(2.0, 6.0), (0.25,), (math.sqrt(0.25 * 0.75 / 9),)),
+        (distributions.Beta(2.0, 6.0), (0.25,), (math.sqrt(0.25 * 0.75 / 9),)),
         (
-            laws.Dirichlet((1.0, 1.0, 2.0)),
+            distributions.Dirichlet((1.0, 1.0, 2.0)),
             (0.25, 0.25, 0.5),
             (math.sqrt(0.0375), math.sqrt(0.0375), math.sqrt(0.05)),
         ),
-        (laws.Gamma(4.0, 2.0), (2.0,), (1.0,)),
-        (laws.Normal((1.0, 2.0), 9.0), (1.0, 2.0), (3.0, 3.0)),
+        (distributions.Gamma(4.0, 2.0), (2.0,), (1.0,)),
+        (distributions.Normal((1.0, 2.0), 9.0), (1.0, 2.0), (3.0, 3.0)),
     ],
 )
 def test_moments_of_the_laws(law, mean, deviation):

@@ -16,12 +16,12 @@ import onedraw as od
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import jax, jnp
 from onedraw.samplers import HMC, NUTS, coupling, curator_coupling, seeded_key
-from onedraw.samplers import meetings as counting
+from onedraw.samplers import coupling_bound as counting
+from onedraw.samplers.coupling_bound import Meetings
 from onedraw.samplers.coupling_chain import coupled_step, meeting_time
 from onedraw.samplers.hamiltonian_chain import Settings, drawn, hamiltonian_step, log_density_in, started
-from onedraw.samplers.landscape import arguments_of
-from onedraw.samplers.meetings import Meetings
-from onedraw.samplers.mode import laplace_frame
+from onedraw.samplers.laplace import laplace_frame
+from onedraw.samplers.potential import arguments_of
 from onedraw.samplers.simulated import simulated_records
 
 SETTINGS = Settings(0.55, 3, 0.15)

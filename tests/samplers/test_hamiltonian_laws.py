@@ -13,8 +13,8 @@ from scipy.stats import ks_2samp
 
 from onedraw.models.compute import jax
 from onedraw.samplers import HMC, NUTS, fits, seeded_key
-from onedraw.samplers.landscape import arguments_of
-from onedraw.samplers.mode import hessian, laplace_frame
+from onedraw.samplers.laplace import hessian, laplace_frame
+from onedraw.samplers.potential import arguments_of
 
 pytestmark = pytest.mark.statistical
 

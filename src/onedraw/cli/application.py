@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import auditing, books, choosing, demonstration, evaluating, planning, predicting, publishing, schemas
+from . import audit, choose, demo, evaluate, ledger, plan, predict, release, schema
 
 application = typer.Typer(
     name="onedraw",
@@ -13,16 +13,16 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-application.command("demo")(demonstration.demo)
-application.add_typer(schemas.group, name="schema")
-application.command("plan")(planning.plan)
-application.command("release")(publishing.release)
-application.command("predict")(predicting.predict)
-application.command("evaluate")(evaluating.evaluate)
-application.command("choose")(choosing.choose)
-application.command("verify")(publishing.verify)
-application.command("audit")(auditing.audit)
-application.add_typer(books.group, name="ledger")
+application.command("demo")(demo.demo)
+application.add_typer(schema.group, name="schema")
+application.command("plan")(plan.plan)
+application.command("release")(release.release)
+application.command("predict")(predict.predict)
+application.command("evaluate")(evaluate.evaluate)
+application.command("choose")(choose.choose)
+application.command("verify")(release.verify)
+application.command("audit")(audit.audit)
+application.add_typer(ledger.group, name="ledger")
 
 
 def show_version(wanted: bool) -> None:

@@ -6,15 +6,15 @@ public numbers first, then the ledger, then the records. See `fitting`.
 
 from onedraw.release.summary import Estimate, Summary
 
+from .base import FewRecords, NoInterval, NotCovered
 from .choosing import Chosen, choose
 from .classification import DPLinearSVC, DPLogisticRegression
-from .columns import DPCount, DPHistogram, DPMean, DPProportion, DPRate, DPSum, DPVariance
 from .counts import DPPoissonRegressor
 from .covariance import DPCovariance
 from .evaluating import Evaluation, evaluate
-from .fitting import FewRecords, NoInterval, NotCovered
 from .linear import Expected
 from .networks import DPMLPClassifier, DPMLPRegressor
+from .one_column import DPCount, DPHistogram, DPMean, DPProportion, DPRate, DPSum, DPVariance
 from .quantiles import DPQuantile
 from .regression import DPLinearRegression, DPQuantileRegressor
 

@@ -18,11 +18,11 @@ from onedraw.errors import InvalidModel
 from onedraw.models.responses import class_labels
 from onedraw.planning import Regression
 
+from .base import all_or_nothing
+from .base_regression import regression
 from .by_schema import declared_schema, schema_classes
-from .fitting import all_or_nothing
-from .incoming import Incoming
 from .linear import Expected, LinearEstimator
-from .regression_release import regression
+from .validation import Incoming
 
 Array = NDArray[np.float64]
 

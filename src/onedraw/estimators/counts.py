@@ -15,11 +15,11 @@ from sklearn.utils import Tags
 
 from onedraw.planning import Regression
 
-from .fitting import all_or_nothing
-from .incoming import Incoming
+from .base import all_or_nothing
+from .base_regression import regression
 from .linear import Expected, LinearEstimator
 from .regression import regressor_tags
-from .regression_release import regression
+from .validation import Incoming
 
 Array = NDArray[np.float64]
 

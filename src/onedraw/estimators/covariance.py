@@ -25,13 +25,13 @@ from onedraw.data.curator import Declared, columns_of
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
+from onedraw.models.batches import column_chunks
 from onedraw.models.moments_result import MomentsResult
-from onedraw.models.reading import column_chunks
 from onedraw.planning import chosen_columns, covariance_choices, moments_of_schema
 from onedraw.release.summary import Estimate
 
-from .fitting import PrivateEstimator, all_or_nothing, cached
-from .incoming import incoming
+from .base import PrivateEstimator, all_or_nothing, cached
+from .validation import incoming
 
 Array = NDArray[np.float64]
 

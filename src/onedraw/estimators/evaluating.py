@@ -336,7 +336,7 @@ def _finite(values: Any, size: int) -> Array:
 
 
 def _numbers(y: Any) -> Array:
-    from onedraw.models.reading import batches
+    from onedraw.models.batches import batches
 
     return np.concatenate([np.zeros(0), *(np.asarray(part, dtype=np.float64) for part in batches(y))])
 

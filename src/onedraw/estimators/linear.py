@@ -33,10 +33,10 @@ from onedraw.release.predictions import check_gives_intervals, expected_between,
 from onedraw.release.reading import column_units, readable_draws
 from onedraw.release.summary import Estimate, Joint, joint_tests, terms_of
 
+from .base import NoInterval
+from .base_regression import RegressionEstimator
 from .by_schema import by_name, declared_schema, records_of, target_of
-from .fitting import NoInterval
-from .incoming import incoming
-from .regression_release import RegressionEstimator
+from .validation import incoming
 
 Array = NDArray[np.float64]
 

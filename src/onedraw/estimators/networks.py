@@ -24,12 +24,12 @@ from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.planning import Regression
 from onedraw.release.summary import Estimate
 
+from .base import all_or_nothing
+from .base_regression import RegressionEstimator, regression
 from .classification import classifier_tags, declared_classes, two_declared
-from .fitting import all_or_nothing
-from .incoming import Incoming, Measured
 from .linear import encoded
 from .regression import regressor_tags, response_range
-from .regression_release import RegressionEstimator, regression
+from .validation import Incoming, Measured
 
 Array = NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from onedraw.planning import Choices, Interval, choices, release_interval
 from onedraw.planning.quantile_intervals import inter_quartile_range, why_no_ends, why_selected
 from onedraw.privacy import Promise
 
-from .columns import ColumnEstimator, declared_range
-from .fitting import cached
+from .base import cached
+from .one_column import ColumnEstimator, declared_range
 
 Array = NDArray[np.float64]
 

@@ -20,10 +20,10 @@ from onedraw.data import Measure
 from onedraw.errors import InvalidModel
 from onedraw.planning import Regression
 
-from .fitting import all_or_nothing
-from .incoming import Incoming, Measured
+from .base import all_or_nothing
+from .base_regression import regression
 from .linear import Expected, LinearEstimator
-from .regression_release import regression
+from .validation import Incoming, Measured
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.models import GaussianMean
-from onedraw.models.laws import BallGaussian
+from onedraw.models.distributions import BallGaussian
 from onedraw.models.row_lattice import square_units
 from onedraw.models.target import GibbsTarget
 

@@ -7,7 +7,7 @@ gradient reach, from which every rule for Gibbs posteriors follows. Models with 
 enforced by clamping, or declared by the caller. Importing this room does not load JAX.
 """
 
-from . import laws, likelihoods
+from . import distributions, likelihoods
 from .beta_bernoulli import BetaBernoulli
 from .beta_regression import (
     BinaryRegression,
@@ -32,20 +32,20 @@ from .convex_regression import (
     LogCoshRegression,
     Quantile,
 )
+from .custom_likelihood import OwnDensity, register_density
 from .dirichlet_categorical import DirichletCategorical
+from .distributions import Law
 from .features import schema_features
 from .from_numpyro import NumpyroModel, from_numpyro, register_numpyro
 from .gamma_exponential import GammaExponential
 from .gamma_poisson import GammaPoisson
 from .gaussian_mean import GaussianMean
-from .laws import Law
 from .likelihood_model import LikelihoodModel
 from .model import Bound, ConjugateModel, Model, Summary, model_from_dict
 from .model_choice import ModelChoice
 from .network import Network, Predictor, register_predictor
 from .normal_inverse_gamma import NormalInverseGamma
 from .number_table import NumberTable
-from .own_density import OwnDensity, register_density
 from .priors import Gaussian
 from .row_model import Encoded
 from .scores import ClassifierScores, RegressorScores
@@ -102,8 +102,8 @@ __all__ = [
     "StudentTRegression",
     "Summary",
     "Table",
+    "distributions",
     "from_numpyro",
-    "laws",
     "likelihoods",
     "model_from_dict",
     "register_density",

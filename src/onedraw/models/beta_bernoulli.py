@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
-from .laws import Beta
+from .distributions import Beta
 from .model import Bound, ConjugateModel, Summary, count, number, prior_numbers, register_model, set_fields
 from .summing import STEPS, LatticeSum, summed
 

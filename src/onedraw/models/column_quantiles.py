@@ -16,9 +16,9 @@ from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
+from .batches import batches, is_records
 from .model import Bound, Model, check_column, count, number, register_model, set_fields
 from .place_counts import PlaceCounts, PlaceOf
-from .reading import batches, is_records
 
 LEAST_STEPS = 10_000_000
 """Lattice steps across the range where none is declared, at least."""

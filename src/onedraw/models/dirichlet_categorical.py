@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
-from .laws import Dirichlet
+from .distributions import Dirichlet
 from .model import Bound, ConjugateModel, Summary, count, prior_numbers, register_model, set_fields
 from .summing import Tally, summed
 

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from onedraw.errors import InvalidModel
 from onedraw.privacy.rounding import root_up
 
+from .batches import batches, is_rows, refuse_sparse, row_batches
 from .model import MOST_PARTS, count, number, positive_number
-from .reading import batches, is_rows, refuse_sparse, row_batches
 
 Matrix = NDArray[np.float64]
 Ends = float | tuple[float, ...]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
-from .laws import Gamma
+from .distributions import Gamma
 from .model import (
     Bound,
     ConjugateModel,

@@ -18,7 +18,7 @@ from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import fraction_down, fraction_up
 
-from .laws import Normal
+from .distributions import Normal
 from .model import (
     MOST_PARTS,
     Bound,

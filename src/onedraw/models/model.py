@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
-from .laws import Law
+from .distributions import Law
 
 ModelClass = TypeVar("ModelClass", bound="type[Model]")
 
@@ -180,7 +180,7 @@ class ConjugateModel(Model):
 
 def check_column(model: Any, data: Any) -> tuple[Any, ...]:
     """Refuse data of another shape, or a column of a kind the model is not about; what a schema declares of it."""
-    from .reading import check_shape, schema_columns
+    from .batches import check_shape, schema_columns
 
     columns = schema_columns(data)
     check_shape(data, columns, dim=getattr(model, "dim", 1))

@@ -27,8 +27,8 @@ import numpy as np
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
+from .batches import Batch
 from .model import Bound, number, register_model, set_fields
-from .reading import Batch
 from .tables import Array, Integers, Table, declared_groups, proportional, whole
 
 STEPS = 1 << 30

@@ -19,9 +19,9 @@ from onedraw.data.columns import Wanted, chunks_in
 from onedraw.data.encoding import LevelEncoder
 from onedraw.errors import InvalidModel
 
+from .batches import BATCH_ROWS, batches, refuse_sparse
 from .losses import SIGNS, Interval
 from .model import number
-from .reading import BATCH_ROWS, batches, refuse_sparse
 
 Vector = NDArray[np.float64]
 Label = str | int | float

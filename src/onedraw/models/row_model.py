@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
 
+from .batches import is_records
 from .features import Features, check_rows, check_schema, read_rows, schema_rows
 from .model import Model
-from .reading import is_records
 from .responses import Response, check_values
 
 

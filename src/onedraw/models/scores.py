@@ -26,8 +26,8 @@ from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
+from .batches import Batch
 from .model import Bound, number, register_model, set_fields
-from .reading import Batch
 from .tables import Array, Integers, Table, TableSums, Totals, known_codes, proportional, whole
 
 STEPS = 1 << 30

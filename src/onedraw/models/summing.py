@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from onedraw.data.sums import Blocks, Integers, block_rows, blocked
 
-from .reading import batches, is_records, row_batches
+from .batches import batches, is_records, row_batches
 
 STEPS = 1 << 32
 """Lattice steps across a continuous range."""

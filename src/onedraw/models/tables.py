@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 
+from .batches import Batch, batches, check_shape, is_records
 from .model import Model, count
-from .reading import Batch, batches, check_shape, is_records
 from .summing import real
 
 Array = NDArray[np.float64]

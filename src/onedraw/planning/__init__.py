@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from .column_choice import column_choices
     from .covariance import chosen_columns, covariance_choices, moments_of_schema
     from .evaluations import Scores, scores_of
-    from .expectation import Expectation, expected_error, simulated_error
+    from .expected_error import Expectation, expected_error, simulated_error
     from .intervals import Interval, interval, interval_multiplier
-    from .precision import smallest_epsilon, smallest_n
     from .questions import QUESTIONS, model_for, table_for
     from .regression import KINDS, Regression, Variant
     from .released import release_interval
+    from .sample_size import smallest_epsilon, smallest_n
 
 __all__ = [
     "KINDS",

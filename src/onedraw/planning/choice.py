@@ -30,13 +30,13 @@ from onedraw.mechanisms import (
 from onedraw.privacy import ApproxDP, Promise
 from onedraw.privacy.conversions import total_variation_within
 from onedraw.release.display import shown_as_html
-from onedraw.release.door import accepted_words, promise_of
+from onedraw.release.release import accepted_words, promise_of
 
-from .expectation import Expectation, expected_error
+from .expected_error import Expectation, expected_error
 from .fit_expectation import BEYOND, DesignError, expected_fit_errors
 from .intervals import LEAST_INFORMED, expected_half_width, informed
 from .regression import Regression, Variant
-from .work import estimated_seconds
+from .runtime import estimated_seconds
 
 CANDIDATES = (Direct(), Diffused(), Concentrated())
 

@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from .certificate import Certificate
-from .door import promise_of, release
 from .files import check_writable
 from .predictions import Predictions
+from .release import promise_of, release
 from .released import Release, load
 from .verification import Verification, verify
 

@@ -36,8 +36,8 @@ from onedraw.privacy import Exactness, promise_from_dict
 from onedraw.samplers import OPERATING_SYSTEM, SEEDED, sampler_from_dict
 
 from .certificate import Certificate
-from .door import ACCEPTABLE, _Words, check_unit, promise_of, spend_of
 from .lattice import on_lattice, snap, spacing_for
+from .release import ACCEPTABLE, _Words, check_unit, promise_of, spend_of
 
 # Written by the program that released, not derived from the plan: an edit here changes no promise.
 FREE_FIELDS = {"sampler_choice", "second_opinion", "prepared_at", "software", "ledger", "data"}

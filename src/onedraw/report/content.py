@@ -24,8 +24,8 @@ from .audited import AuditFinding
 from .coefficients import CoefficientTable
 from .correlations import correlations, words_of
 from .evaluated import evaluation_words
+from .formatting import lattice_words, shortened, shown, shown_down, shown_up, small
 from .glossary import WORDS
-from .numerals import lattice_words, shortened, shown, shown_down, shown_up, small
 from .results import kind_of, results_of
 
 STANDING = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from onedraw.models import CategoryTable, NumberTable
 
-from .numerals import whole
+from .formatting import whole
 
 MOST_CELLS = 240
 """More cells than this are a list."""

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from onedraw.planning.evaluations import Curve, is_evaluation, scores_of
 from onedraw.release import Certificate
 
-from .numerals import brief
+from .formatting import brief
 
 
 def evaluation_words(certificate: Certificate, plan: Any) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from onedraw.privacy.attacker import Attacker
 from onedraw.release.files import write_whole
 
 from .content import assumption_words, attacker_words, expected_of
-from .numerals import shown, shown_up, small
+from .formatting import shown, shown_up, small
 from .page import check_place, template
 
 MOST_NAMES = 60

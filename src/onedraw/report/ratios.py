@@ -15,7 +15,7 @@ from onedraw.release import Certificate
 from onedraw.release.predictions import COUNTS
 
 from .coefficients import Row
-from .numerals import brief
+from .formatting import brief
 
 LARGEST_EXPONENT = 20.0
 """Beyond e^20 a factor is no news any more."""

@@ -19,7 +19,7 @@ from onedraw.release.summary import joint_tests
 from . import pictures
 from .coefficients import CoefficientTable, Row, publishes_picks, rows_of
 from .cross import cross_of, sides_of
-from .numerals import brief, percent, points, shown, whole
+from .formatting import brief, percent, points, shown, whole
 from .ratios import Ratios, ratios_of
 
 MANY = 24

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from onedraw.errors import ExactnessRefused, WrongCall
+from onedraw.samplers.coupling_bound import Meetings, late_within, named
 from onedraw.samplers.hamiltonian import HMC, WALK, check_potential
-from onedraw.samplers.meetings import Meetings, late_within, named
 
 LEAST_RESERVE = 1e-4
 """The least total variation estimated without being asked for by number: 50,000 pairs of chains, about an hour."""
@@ -98,8 +98,8 @@ def _simulated_meetings(plan: Any, chain: HMC, *, lag: int, pairs: int, most_ste
     from onedraw.samplers import coupling_chain
     from onedraw.samplers.chacha import seeded_key
     from onedraw.samplers.hamiltonian_chain import Settings
-    from onedraw.samplers.landscape import stacked
-    from onedraw.samplers.mode import laplace_frames
+    from onedraw.samplers.laplace import laplace_frames
+    from onedraw.samplers.potential import stacked
     from onedraw.samplers.simulated import simulated_records
 
     generator, key = np.random.default_rng(PUBLIC_SEED), seeded_key(PUBLIC_SEED)
@@ -162,8 +162,8 @@ def curator_coupling(
     from onedraw.samplers import coupling_chain
     from onedraw.samplers.chacha import secure_key
     from onedraw.samplers.hamiltonian_chain import Settings
-    from onedraw.samplers.landscape import arguments_of
-    from onedraw.samplers.mode import laplace_frame
+    from onedraw.samplers.laplace import laplace_frame
+    from onedraw.samplers.potential import arguments_of
 
     if not isinstance(sampler, HMC) or not sampler.walk > 0.0:
         raise WrongCall("Only HMC with a random walk has a coupling whose chains meet: use HMC.coupled(plan).")

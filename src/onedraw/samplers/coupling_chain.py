@@ -25,7 +25,7 @@ from onedraw.samplers.hamiltonian_chain import (
     log_density_in,
     started,
 )
-from onedraw.samplers.mode import LaplaceFrame
+from onedraw.samplers.laplace import LaplaceFrame
 
 
 @partial(jax.jit, static_argnums=0)

@@ -34,13 +34,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from onedraw import errors, privacy
-from onedraw.models import laws
+from onedraw.models import distributions
 from onedraw.samplers.floating_point import TRIES, check_delta
 from onedraw.samplers.gaussian import ball_gaussian_draws, gaussian_draws
 from onedraw.samplers.sample import Sample
 
 Array = NDArray[np.float64]
-AnyLaw = laws.Law | laws.GaussianLaw
+AnyLaw = distributions.Law | distributions.GaussianLaw
 
 NUMERIC_MODEL = "real-number sampler in double precision"
 
@@ -92,17 +92,17 @@ def _variates(model: Any) -> int:
 
 def _draws(law: AnyLaw, generator: Generator, *, size: int) -> tuple[Array, dict[str, Any]]:
     match law:
-        case laws.Beta(a=a, b=b):
+        case distributions.Beta(a=a, b=b):
             return _on_simplex(_positive(a, b), generator, size=size)[:, 0], {}
-        case laws.Dirichlet(alpha=alpha):
+        case distributions.Dirichlet(alpha=alpha):
             return _on_simplex(_positive(*alpha), generator, size=size), {}
-        case laws.Gamma(shape=shape, rate=rate):
+        case distributions.Gamma(shape=shape, rate=rate):
             return _gamma(_positive(shape), _positive(rate), generator, size=size)[:, 0], {}
-        case laws.Normal(mean=mean, variance=variance):
+        case distributions.Normal(mean=mean, variance=variance):
             return _normal(_finite(*mean), _positive(variance), generator, size=size), {}
-        case laws.Gaussian():
+        case distributions.Gaussian():
             return gaussian_draws(law, generator, size=size), {}
-        case laws.BallGaussian():
+        case distributions.BallGaussian():
             draws, tries = ball_gaussian_draws(law, generator, size=size)
             return draws, {"tries": tries}
     raise errors.WrongCall(

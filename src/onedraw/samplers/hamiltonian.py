@@ -23,7 +23,7 @@ import numpy as np
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.privacy.rounding import text
-from onedraw.samplers.meetings import Meetings
+from onedraw.samplers.coupling_bound import Meetings
 from onedraw.samplers.sample import Sample
 
 if TYPE_CHECKING:

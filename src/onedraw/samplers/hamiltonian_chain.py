@@ -17,8 +17,8 @@ from onedraw.models.compute import jax, jnp
 from onedraw.samplers import blackjax_kernels as kernels
 from onedraw.samplers.ahead import advanced
 from onedraw.samplers.hamiltonian import HMC, NUTS, default_step_size
-from onedraw.samplers.landscape import arguments_of, potential, stacked
-from onedraw.samplers.mode import LaplaceFrame, laplace_frame, laplace_frames
+from onedraw.samplers.laplace import LaplaceFrame, laplace_frame, laplace_frames
+from onedraw.samplers.potential import arguments_of, potential, stacked
 from onedraw.samplers.sample import Sample
 
 AT_ONCE = 2**16

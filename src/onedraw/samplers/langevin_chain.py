@@ -13,7 +13,7 @@ from onedraw.models.compute import jax, jnp
 from onedraw.models.potentials import gradient
 from onedraw.samplers.ahead import AHEAD, advanced
 from onedraw.samplers.columns import arguments_for
-from onedraw.samplers.frame import minimum, plain_frame
+from onedraw.samplers.preconditioner import minimum, plain_frame
 from onedraw.samplers.variates import normal
 
 AT_ONCE = 2**16

@@ -16,7 +16,7 @@ from onedraw.models.compute import jax, jnp
 from onedraw.samplers.ahead import advanced
 from onedraw.samplers.ball import Tilt, best_tilt, into_ball, log_acceptance, peak_on_ball, proposed
 from onedraw.samplers.columns import arguments_for
-from onedraw.samplers.frame import (
+from onedraw.samplers.preconditioner import (
     Frame,
     Surroundings,
     minimum,

@@ -36,8 +36,8 @@ __all__ = sorted(_NAMES)
 
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
-        raise AttributeError(f"module 'onedraw.casebook' has no attribute {name!r}")
-    value = getattr(import_module(f"onedraw.casebook.{_NAMES[name]}"), name)
+        raise AttributeError(f"module 'onedraw.audit.cases' has no attribute {name!r}")
+    value = getattr(import_module(f"onedraw.audit.cases.{_NAMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -7,7 +7,7 @@ import pytest
 
 import onedraw as od
 from onedraw import audit
-from onedraw.casebook import faults, literature
+from onedraw.audit.cases import faults, literature
 
 
 def test_published_output_perturbation_loses_more_than_six_epsilon():

@@ -8,11 +8,11 @@ import pytest
 
 import onedraw as od
 from onedraw import audit, models
-from onedraw.casebook import audit_noise, case_for, examine, replay_fit, smallest_caught_factor
-from onedraw.casebook.case import Pair
-from onedraw.casebook.fit_laws import MatrixNoise, Own, mode, moved, shifted, slope_of
-from onedraw.casebook.fit_laws import Noise as Law
-from onedraw.casebook.fits import STAGES, bare_modes, fit_case, fit_cases, strong_ridge
+from onedraw.audit.cases import audit_noise, case_for, examine, replay_fit, smallest_caught_factor
+from onedraw.audit.cases.case import Pair
+from onedraw.audit.cases.fit_laws import MatrixNoise, Own, mode, moved, shifted, slope_of
+from onedraw.audit.cases.fit_laws import Noise as Law
+from onedraw.audit.cases.fits import STAGES, bare_modes, fit_case, fit_cases, strong_ridge
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models import fit_statistics
 from onedraw.models.fit_target import FitTarget

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from onedraw.casebook import faults
+from onedraw.audit.cases import faults
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")

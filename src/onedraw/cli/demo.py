@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .flags import AsJson
-from .planning import described, figure_of, show_designs
-from .publishing import show_estimates
+from .plan import described, figure_of, show_designs
+from .release import show_estimates
 from .show import number, show_json, show_lines, waiting
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def demo(
     from onedraw.release import release, verify
     from onedraw.report import write_report
 
-    from .publishing import coefficients, intervals
+    from .release import coefficients, intervals
 
     place = prepare(folder)
     schema, budget = Schema.load(place / "schema.yaml"), ApproxDP(EPSILON, DELTA)
@@ -136,7 +136,7 @@ def averages(schema: Any, ledger: Any, place: Path) -> tuple[Any, Any]:
     from onedraw.release import release
     from onedraw.report import write_report
 
-    from .publishing import intervals
+    from .release import intervals
 
     asked, records = ask(schema, AVERAGED, "mean", by=(TARGET,)), read(place / "patients.csv", schema, target=AVERAGED)
     planned = asked.planned(ApproxDP(AVERAGE_EPSILON, DELTA), n=records.n)
@@ -152,9 +152,9 @@ def plan_rows(planned: Planned) -> list[dict[str, Any]]:
 
 def audited(path: Path) -> Any:
     """What `onedraw audit release.json --budget demo` finds."""
-    from onedraw.casebook.investigation import tasks_for
+    from onedraw.audit.cases.investigation import tasks_for
 
-    from .auditing import effort_for, from_release, run
+    from .audit import effort_for, from_release, run
 
     effort, (_, cases, sampler) = effort_for("demo"), from_release(path)
     with waiting("attacking the mechanism"):

@@ -1,4 +1,4 @@
-"""The library's own draws: they follow the casebook's formulas, and attacks on them catch a weight that is too large."""
+"""The library's own draws: they follow the audit's formulas, and attacks on them catch a weight that is too large."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,9 @@ from scipy import integrate
 
 import onedraw as od
 from onedraw import samplers
-from onedraw.casebook import EFFORTS, attack_program, cases, examine, investigate, program_draws, tasks_for
-from onedraw.casebook.investigation import seconds_per_draw
-from onedraw.casebook.program import draws_of, sampler_for
+from onedraw.audit.cases import EFFORTS, attack_program, cases, examine, investigate, program_draws, tasks_for
+from onedraw.audit.cases.investigation import seconds_per_draw
+from onedraw.audit.cases.program import draws_of, sampler_for
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 SURE = 0.999999
@@ -68,7 +68,7 @@ def test_the_program_draws_what_the_formula_says(model, mechanism, low, high, ge
 
 @pytest.mark.parametrize("mechanism", ["diffused", "gibbs gdp"])
 def test_what_is_attacked_is_what_a_release_draws(mechanism):
-    """One seed, once through the door and once through the casebook: the same number."""
+    """One seed, once through the door and once through the audit's case: the same number."""
     case = only("mean", mechanism)
     records = case.pairs[0].second
     drawn = program_draws(case.plan, records, samplers.Exact(), size=1, seed=11)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.casebook import case_for, examine, provoke_moments, replay_moments, smallest_caught_factor
-from onedraw.casebook.moments import covariance_cases, moments_case
+from onedraw.audit.cases import case_for, examine, provoke_moments, replay_moments, smallest_caught_factor
+from onedraw.audit.cases.moments import covariance_cases, moments_case
 from onedraw.mechanisms import Moments
 from onedraw.models import Columns, moment_sums
 from onedraw.samplers import moments as program

@@ -3,7 +3,7 @@
 import pytest
 
 import onedraw as od
-from onedraw.casebook import every_case, examine
+from onedraw.audit.cases import every_case, examine
 
 
 @pytest.fixture(scope="session")

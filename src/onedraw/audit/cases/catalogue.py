@@ -107,7 +107,7 @@ def key(case: Any) -> str:
 
 
 def case_for(plan: Plan) -> Case:
-    """The case of a plan, on the worst pair that is known for it; `WrongCall` where the casebook has none."""
+    """The case of a plan, on the worst pair that is known for it; `WrongCall` where there is none."""
     if isinstance(plan.mechanism, Candidates):
         return finite.candidate_case(plan)
     one = one_draw(plan)

@@ -10,7 +10,7 @@ import typer
 from onedraw.places import shown_place
 
 from .flags import AsJson, Books, Delta, Epsilon, HeldOut, HeldOutDataset, Seed, TableName
-from .publishing import check_places, command_to_resume, said_if_stopped, say_written
+from .release import check_places, command_to_resume, said_if_stopped, say_written
 from .show import show_json, show_lines, show_table, waiting
 
 

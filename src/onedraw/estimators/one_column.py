@@ -39,17 +39,17 @@ from onedraw.models import (
     NumberTable,
     Table,
 )
+from onedraw.models.batches import column_chunks
 from onedraw.models.category_table import condition
-from onedraw.models.reading import column_chunks
 from onedraw.planning import Choices, Interval, column_choices, interval, release_interval
 from onedraw.planning.questions import mean_model, pair
 from onedraw.planning.table_intervals import table_interval
 from onedraw.privacy import Promise
 from onedraw.release.summary import Estimate
 
+from .base import PrivateEstimator, all_or_nothing, cached
 from .classification import declared_classes
-from .fitting import PrivateEstimator, all_or_nothing, cached
-from .incoming import LabelCodes, as_it_came, grouped_columns, one_column
+from .validation import LabelCodes, as_it_came, grouped_columns, one_column
 
 Array = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ import pytest
 
 import onedraw as od
 from onedraw import models
-from onedraw.casebook import case_for, cases, examine, replay_measured, smallest_caught_factor
-from onedraw.casebook.measured import measured_case
+from onedraw.audit.cases import case_for, cases, examine, replay_measured, smallest_caught_factor
+from onedraw.audit.cases.measured import measured_case
 from onedraw.mechanisms import Measured
 from onedraw.models.measured_model import MeasuredTarget
 from onedraw.models.row_model import Encoded

@@ -6,8 +6,8 @@ import pytest
 
 import onedraw as od
 from onedraw import audit, samplers
-from onedraw.casebook.containers import ODD_CELLS, audit_reading, container_makers, container_pairs
-from onedraw.models.reading import batches
+from onedraw.audit.cases.containers import ODD_CELLS, audit_reading, container_makers, container_pairs
+from onedraw.models.batches import batches
 from onedraw.models.responses import Codes
 
 PLAIN = {

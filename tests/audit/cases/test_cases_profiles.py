@@ -5,10 +5,10 @@ import pytest
 
 import onedraw as od
 from onedraw import audit
-from onedraw.casebook import case_for, cases, every_case, examine, smallest_caught_factor
-from onedraw.casebook.case import Pair, _words
-from onedraw.casebook.convex import PlaneCase, PredictorCase, flips
-from onedraw.casebook.examination import epsilon_from_below, gaussian_mu, share
+from onedraw.audit.cases import case_for, cases, every_case, examine, smallest_caught_factor
+from onedraw.audit.cases.case import Pair, _words
+from onedraw.audit.cases.convex import PlaneCase, PredictorCase, flips
+from onedraw.audit.cases.examination import epsilon_from_below, gaussian_mu, share
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 

@@ -11,7 +11,7 @@ from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.privacy import ApproxDP, Promise, PureDP
 
 from .choice import choose
-from .expectation import Expectation
+from .expected_error import Expectation
 from .regression import Regression
 
 FEWEST, START, MOST = 10, 1000.0, 10**9

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import optimize
 
 from onedraw.models.compute import jax, jnp
-from onedraw.samplers.landscape import arguments_of, gradient, potential, prior_picture
+from onedraw.samplers.potential import arguments_of, gradient, potential, prior_picture
 
 MOST_NEWTON = 60
 """Newton steps at most; from the prior's location a dozen is usual."""

@@ -7,10 +7,10 @@ import pytest
 
 import onedraw as od
 from onedraw import audit
-from onedraw.casebook import catalogue, noise
-from onedraw.casebook.examination import examine, smallest_caught_factor
-from onedraw.casebook.program import attack_program
-from onedraw.casebook.replays import replay
+from onedraw.audit.cases import catalogue, noise
+from onedraw.audit.cases.examination import examine, smallest_caught_factor
+from onedraw.audit.cases.program import attack_program
+from onedraw.audit.cases.replays import replay
 from onedraw.mechanisms import AddedNoise
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.release import Certificate

@@ -31,10 +31,10 @@ from onedraw.places import shown_place
 from onedraw.planning import Choices
 from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, PureDP, promise_from_dict
 from onedraw.release import Certificate, Release, release
-from onedraw.release.door import accepted_words
+from onedraw.release.release import accepted_words
 from onedraw.release.summary import Estimate, Joint, Summary, no_interval
 
-from .surroundings import not_covered
+from .sklearn_context import not_covered
 
 Call = ParamSpec("Call")
 Self = TypeVar("Self")

@@ -14,9 +14,9 @@ import pytest
 
 import onedraw as od
 from onedraw import cli, samplers
-from onedraw.casebook import audit_freshness, audit_releases, awkward_pairs, awkward_rows, observe, releasing, replay
-from onedraw.casebook import replays as room
-from onedraw.casebook.replays import DATASET, SIZES
+from onedraw.audit.cases import audit_freshness, audit_releases, awkward_pairs, awkward_rows, observe, releasing, replay
+from onedraw.audit.cases import replays as room
+from onedraw.audit.cases.replays import DATASET, SIZES
 from onedraw.models.model import register_model
 from onedraw.models.summing import LatticeSum, summed
 

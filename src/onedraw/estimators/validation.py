@@ -21,7 +21,7 @@ from sklearn.utils.validation import validate_data
 from onedraw.data import Measure
 from onedraw.data.columns import columns_in, library_of, plain_array
 from onedraw.errors import InvalidModel
-from onedraw.models.reading import batches, cells_of_row, is_rows, refuse_sparse
+from onedraw.models.batches import batches, cells_of_row, is_rows, refuse_sparse
 from onedraw.models.responses import Codes
 
 LARGEST = np.finfo(np.float64).max

@@ -18,12 +18,12 @@ from onedraw.data import Measure, Records
 from onedraw.data.curator import Declared, columns_of
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import Plan
-from onedraw.models.reading import column_chunks
+from onedraw.models.batches import column_chunks
 from onedraw.planning import Choices, Regression, choose
 from onedraw.planning.intervals import why_no_interval
 
-from .fitting import PrivateEstimator, cached
-from .incoming import Incoming, Measured, as_it_came, incoming
+from .base import PrivateEstimator, cached
+from .validation import Incoming, Measured, as_it_came, incoming
 
 LEVEL = 0.95
 

@@ -30,7 +30,7 @@ def audit(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Attack a mechanism on synthetic worst cases; exit code 3 if a promise is broken."""
-    from onedraw.casebook.investigation import tasks_for
+    from onedraw.audit.cases.investigation import tasks_for
     from onedraw.errors import check_extra
     from onedraw.release import check_writable
 
@@ -57,7 +57,7 @@ def audit(
 
 
 def effort_for(name: str) -> Any:
-    from onedraw.casebook.investigation import EFFORTS
+    from onedraw.audit.cases.investigation import EFFORTS
     from onedraw.errors import WrongCall
 
     if name not in EFFORTS:
@@ -69,7 +69,7 @@ def subject_of(
     release_file: Path | None, model: str | None, mechanism: str | None, epsilon: float | None, delta: float
 ) -> tuple[dict[str, Any], list[Any], Any]:
     """What is audited, as words; its cases; and the sampler, where a release names one."""
-    from onedraw.casebook import catalogue
+    from onedraw.audit.cases import catalogue
     from onedraw.errors import WrongCall
     from onedraw.privacy import ApproxDP, PureDP
 
@@ -95,7 +95,7 @@ def subject_of(
 
 def from_release(path: Path) -> tuple[dict[str, Any], list[Any], Any]:
     """The certificate is verified, its plan derived again, and attacked with the sampler it names."""
-    from onedraw.casebook import catalogue
+    from onedraw.audit.cases import catalogue
     from onedraw.release import verify
     from onedraw.release.verification import read_certificate, rebuild_plan
     from onedraw.samplers import sampler_from_dict
@@ -112,7 +112,7 @@ def run(tasks: Any, effort: Any, *, confidence: float, seed: int | None) -> list
     """The examinations, with a bar that moves by cases: their number and the time stated are public."""
     import numpy as np
 
-    from onedraw.casebook.investigation import investigate
+    from onedraw.audit.cases.investigation import investigate
 
     if effort.thorough:
         seconds = sum(task.seconds for task in tasks)
@@ -165,7 +165,7 @@ def show(document: dict[str, Any], found: list[Any], written: list[Path]) -> Non
 
 
 def row(one: Any) -> list[str]:
-    from onedraw.casebook.examination import in_words
+    from onedraw.audit.cases.examination import in_words
 
     return [
         one.case.name, in_words(one.case.promise), number(one.promised_epsilon), number(one.exact_epsilon), number(one.gap),
