@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from onedraw.defaults import DELTA
+
 from .flags import AsJson
 from .plan import described, figure_of, show_designs
 from .release import show_estimates
@@ -34,7 +36,7 @@ columns:
 COLUMNS = {"radius": "mean radius", "texture": "mean texture", "concave_points": "mean concave points"}
 
 TARGET, MODEL = "diagnosis", "logistic"
-EPSILON, DELTA = 1.0, 1e-6
+EPSILON = 1.0
 AVERAGED, AVERAGE_EPSILON = "radius", 0.5
 BOOKS = (3.0, 1e-5)
 

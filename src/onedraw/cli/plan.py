@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from onedraw.defaults import DELTA
+
 from .flags import (
     Accept,
     AsJson,
@@ -60,7 +62,7 @@ def plan(
     rows: Rows,
     target: Target = None,
     columns: ColumnList = None,
-    delta: Delta = 1e-6,
+    delta: Delta = DELTA,
     order: Order = None,
     mechanism: Mechanism = "auto",
     prior: Prior = None,

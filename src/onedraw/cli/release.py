@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from onedraw.defaults import DELTA
 from onedraw.places import shown_place
 
 from .flags import (
@@ -74,7 +75,7 @@ def release(
     columns: ColumnList = None,
     dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset's name in the ledger.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")] = None,
-    delta: Delta = 1e-6,
+    delta: Delta = DELTA,
     order: Order = None,
     mechanism: Mechanism = "auto",
     prior: Prior = None,

@@ -14,6 +14,7 @@ from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
+from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel
 from onedraw.models.responses import class_labels
 from onedraw.planning import Regression
@@ -101,7 +102,7 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         schema: Any = None,
         target: Any = None,
         bounds: Any = None,
@@ -210,7 +211,7 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         schema: Any = None,
         target: Any = None,
         bounds: Any = None,

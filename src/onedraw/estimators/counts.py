@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
+from onedraw.defaults import DELTA
 from onedraw.planning import Regression
 
 from .base import all_or_nothing
@@ -53,7 +54,7 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         schema: Any = None,
         target: Any = None,
         bounds: Any = None,

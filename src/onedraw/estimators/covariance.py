@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onedraw.data import Records, Schema, read
 from onedraw.data.curator import Declared, columns_of
+from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
@@ -57,7 +58,7 @@ class DPCovariance(PrivateEstimator):
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         bounds: Any = None,
         schema: Any = None,
         columns: Any = None,

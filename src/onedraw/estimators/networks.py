@@ -20,6 +20,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from onedraw.data import Measure
+from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.planning import Regression
 from onedraw.release.summary import Estimate
@@ -84,7 +85,7 @@ class DPMLPClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc] 
         epsilon: Any = None,
         *,
         hidden: Any = 10,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         bounds: Any = None,
         data_norm: Any = None,
         classes: Any = None,
@@ -163,7 +164,7 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
         epsilon: Any = None,
         *,
         hidden: Any = 10,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         bounds: Any = None,
         data_norm: Any = None,
         response_bound: Any = None,

@@ -28,6 +28,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from onedraw.data.curator import Declared
+from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.mechanisms import AddedNoise, Plan
 from onedraw.models import (
@@ -237,7 +238,7 @@ class DPProportion(ColumnEstimator):
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         classes: Any = None,
         between: Any = None,
         prior: Any = None,
@@ -329,7 +330,7 @@ class DPHistogram(_OfLevels):
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         levels: Any = None,
         prior: Any = None,
         mechanism: Any = "auto",
@@ -391,7 +392,7 @@ class DPCount(_OfLevels):
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         levels: Any = None,
         level: Any = None,
         between: Any = None,
@@ -476,7 +477,7 @@ class DPMean(_OfNumbers):
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         bounds: Any = None,
         noise: Any = None,
         prior: Any = None,
@@ -543,7 +544,7 @@ class DPSum(_OfNumbers):
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         bounds: Any = None,
         mechanism: Any = "auto",
         by: Any = None,
@@ -588,7 +589,7 @@ class DPVariance(_OfNumbers):
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         bounds: Any = None,
         mechanism: Any = "auto",
         by: Any = None,
@@ -634,7 +635,7 @@ class DPRate(_OfNumbers):
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         bounds: Any = None,
         prior: Any = None,
         mechanism: Any = "auto",

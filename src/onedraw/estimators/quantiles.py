@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import ExponentialQuantiles
 from onedraw.models import ColumnQuantiles
@@ -48,7 +49,7 @@ class DPQuantile(ColumnEstimator):
         epsilon: Any = None,
         *,
         quantiles: Any = (0.5,),
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         bounds: Any = None,
         step: Any = None,
         interval: Any = 0.95,

@@ -17,6 +17,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from onedraw.data import Measure
+from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel
 from onedraw.planning import Regression
 
@@ -92,7 +93,7 @@ class DPLinearRegression(RegressorMixin, NumberEstimator):  # type: ignore[misc]
         self,
         epsilon: Any = None,
         *,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         schema: Any = None,
         target: Any = None,
         bounds: Any = None,
@@ -183,7 +184,7 @@ class DPQuantileRegressor(RegressorMixin, NumberEstimator):  # type: ignore[misc
         epsilon: Any = None,
         *,
         quantile: Any = 0.5,
-        delta: Any = 1e-6,
+        delta: Any = DELTA,
         schema: Any = None,
         target: Any = None,
         bounds: Any = None,

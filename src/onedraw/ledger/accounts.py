@@ -36,14 +36,11 @@ from types import MappingProxyType
 from typing import Any
 
 from onedraw.errors import LedgerError, OnedrawError
-from onedraw.privacy import ApproxDP, Composed, Promise, PureDP, Unit, compose, promise_from_dict
+from onedraw.privacy import Composed, Promise, PureDP, Unit, compose, promise_from_dict
 from onedraw.privacy.filters import NOTHING, Charge, Filter, Spend, Sums, add, chosen_order, filters_of
 from onedraw.privacy.rounding import fraction_down
 
 from .events import EARLIER_FIELDS, FIELDS, FORMAT, START, Event, Kind, Position, broken, canonical
-
-# Where a budget names no δ (zCDP, Gaussian DP, a Rényi pair), ε is quoted at this public one.
-QUOTED_DELTA = 1e-6
 
 
 class History:
@@ -177,10 +174,8 @@ class Account:
 
     @property
     def delta(self) -> float:
-        """The δ at which ε is quoted: the budget's own, 0 for a pure one, 1e-6 where it names none."""
-        if isinstance(self.budget, ApproxDP):
-            return self.budget.stated_delta
-        return 0.0 if isinstance(self.budget, PureDP) else QUOTED_DELTA
+        """The δ at which ε is quoted."""
+        return self.budget.quoted_delta
 
     @property
     def filters(self) -> tuple[Filter, ...]:

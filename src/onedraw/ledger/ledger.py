@@ -54,7 +54,7 @@ class Reservation:
 class Remaining:
     """What is left. A reservation of PureDP(``epsilon``) is accepted as long as nobody else spends first.
 
-    ``spent_epsilon`` is the ε spent at ``delta`` (the budget's own, or 1e-6 where it names none) by the proven filter
+    ``spent_epsilon`` is the ε spent at ``delta`` (`Promise.quoted_delta` of the budget) by the proven filter
     that gives the smallest. ``kept_by`` says whether the budget is kept by a filter ("adaptive: …") or as one list
     ("pre-declared: …"). ``listed_epsilon`` is the total as if every promise had been fixed before the first draw; it
     is computed only where nothing else keeps the budget.

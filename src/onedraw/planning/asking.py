@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from onedraw.data import Schema, read
+from onedraw.defaults import DELTA
 from onedraw.errors import OnedrawError, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.privacy import ApproxDP, Promise, PureDP
@@ -188,7 +189,7 @@ class Asked:
 
 def plan(
     schema: Schema | str | os.PathLike[str] | Mapping[str, Any], target: str | None, model: str, *, n: int,
-    epsilon: float | None = None, delta: float = 1e-6, budget: Promise | None = None, mechanism: str = "auto",
+    epsilon: float | None = None, delta: float = DELTA, budget: Promise | None = None, mechanism: str = "auto",
     draws: int | None = None, accept: Collection[str] | str = (), columns: Sequence[str] | None = None, by: Sequence[str] = (),
     quantiles: Sequence[float] | None = None, level: str | None = None, between: Sequence[float] | None = None,
     options: Mapping[str, Any] | None = None,

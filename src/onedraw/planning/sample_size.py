@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 
+from onedraw.defaults import DELTA
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.privacy import ApproxDP, Promise, PureDP
 
@@ -45,7 +46,7 @@ def smallest_n(question: Regression, budget: Promise, error: float, *, mechanism
 
 
 def smallest_epsilon(
-    question: Regression, error: float, *, n: int, delta: float = 1e-6, mechanism: str = "auto"
+    question: Regression, error: float, *, n: int, delta: float = DELTA, mechanism: str = "auto"
 ) -> float:
     """The smallest ε (with this δ; 0 is pure) for which the expected error per coefficient is at most ``error``."""
     _check_error(error)

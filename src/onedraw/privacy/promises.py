@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
+from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
 from onedraw.privacy.curves import (
@@ -103,6 +104,11 @@ class Promise(abc.ABC):
         """What is kept outside that event: (ε, δ) is no worse than PureDP(ε) there (arXiv:1311.0776)."""
         return self
 
+    @property
+    def quoted_delta(self) -> float:
+        """The δ at which ε is quoted: its own, 0 of a pure promise, the public default where it names none."""
+        return DELTA
+
     def divergence(self, order: float) -> float:
         """The bound on D_λ that is proven to follow at one order; +∞ where none is."""
         return self.renyi.at_order(order) if self.renyi is not None else math.inf
@@ -161,6 +167,10 @@ class PureDP(Promise):
 
     def __init__(self, epsilon: float) -> None:
         object.__setattr__(self, "stated_epsilon", positive("ε", epsilon))
+
+    @property
+    def quoted_delta(self) -> float:
+        return 0.0
 
     @property
     def pure_epsilon(self) -> float:
@@ -432,6 +442,10 @@ class ApproxDP(Promise):
     def __init__(self, epsilon: float, delta: float) -> None:
         object.__setattr__(self, "stated_epsilon", positive("ε", epsilon))
         object.__setattr__(self, "stated_delta", probability("δ", delta))
+
+    @property
+    def quoted_delta(self) -> float:
+        return self.stated_delta
 
     @property
     def pure_epsilon(self) -> float:

@@ -35,7 +35,6 @@ from onedraw.data import Measure, Records, Schema
 from onedraw.data.sums import Local
 from onedraw.errors import CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
-from onedraw.ledger.accounts import QUOTED_DELTA
 from onedraw.mechanisms import Plan
 from onedraw.models import BetaTarget, ColumnQuantiles, ConjugateModel
 from onedraw.models.model_choice import ModelChoice
@@ -53,7 +52,6 @@ from onedraw.privacy import (
     LastIterate,
     Promise,
     Provenance,
-    PureDP,
     WithinTV,
     certify,
     with_total_variation,
@@ -395,10 +393,7 @@ class _Words:
 
     @property
     def delta(self) -> float:
-        budget = self.plan.budget
-        if isinstance(budget, ApproxDP):
-            return budget.stated_delta
-        return 0.0 if isinstance(budget, PureDP) else QUOTED_DELTA
+        return self.plan.budget.quoted_delta
 
     @property
     def epsilon(self) -> float:

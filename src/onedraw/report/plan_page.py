@@ -12,8 +12,7 @@ from typing import Any
 
 from onedraw.data import Schema
 from onedraw.errors import CannotWrite
-from onedraw.ledger.accounts import QUOTED_DELTA
-from onedraw.privacy import ApproxDP, Promise, PureDP
+from onedraw.privacy import Promise
 from onedraw.privacy.attacker import Attacker
 from onedraw.release.files import write_whole
 
@@ -48,8 +47,7 @@ def plan_content(planned: Any) -> dict[str, Any]:
     """Everything `plan.html` needs, by name."""
     plan, schema = planned.plan, planned.asked.schema
     budget: Promise = planned.budget
-    delta = budget.stated_delta if isinstance(budget, ApproxDP) else 0.0 if isinstance(budget, PureDP) else QUOTED_DELTA
-    names = list(plan.model.parameter_names)
+    delta, names = budget.quoted_delta, list(plan.model.parameter_names)
     return {
         "title": planned.asked.title[:1].upper() + planned.asked.title[1:],
         "budget": str(budget),
