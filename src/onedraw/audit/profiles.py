@@ -281,11 +281,6 @@ class Profile:
         both = [self._renyi(strictly_above_one("the order", order), sign) for sign in (1.0, -1.0)]
         return max(one[0] for one in both), max(one[2] for one in both)
 
-    def renyi_directions(self, order: float) -> tuple[float, float]:
-        """D_λ(P‖Q) and D_λ(Q‖P)."""
-        order = strictly_above_one("the order", order)
-        return self._renyi(order, 1.0)[1], self._renyi(order, -1.0)[1]
-
     def _renyi(self, order: float, sign: float) -> tuple[float, float, float]:
         masses = self._masses if sign > 0.0 else self._masses.reversed()
         if self.continuous is None:

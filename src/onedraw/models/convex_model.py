@@ -165,10 +165,6 @@ class LinearModel(ConvexModel):
         """The least and the largest φ'' for |u| ≤ B."""
         return self.kernel.curvatures(self.predictor_bound, self.responses)
 
-    def curvature_weights(self, theta: Any, X: Any, y: Any) -> Any:
-        """φ''(θᵀx_i, y_i), so that the Hessian is Xᵀ diag(·) X."""
-        return self.kernel.curvature(X @ theta, y)
-
     @property
     def gradient_difference(self) -> float:
         reach, norm = self.features.reach, self.features.norm
