@@ -468,9 +468,9 @@ def _with_text_keys(declared: Any, *, depth: int) -> Any:
 
 
 def _explain(model: type[_Declared], error: ValidationError) -> str:
-    """All that is wrong, one sentence each; the declaration's name is put before those about a column."""
+    """All that is wrong, a line each; the declaration's name is put before those about a column."""
     sentences = (_sentence(model, problem) for problem in error.errors(include_url=False))
-    return " ".join(dict.fromkeys(sentence[:1].upper() + sentence[1:] for sentence in sentences))
+    return "\n".join(dict.fromkeys(sentence[:1].upper() + sentence[1:] for sentence in sentences))
 
 
 def _sentence(model: type[_Declared], problem: Any) -> str:
