@@ -34,8 +34,8 @@ from tables import DELTA, EPSILONS, FOLDER, scaled, tables
 import onedraw as od
 from onedraw.models import losses
 from onedraw.planning import Regression, choose
-from onedraw.planning.expected_error import simulated_error
-from onedraw.samplers.fit_many import fit_many
+from onedraw.planning.expected_errors import simulated_error
+from onedraw.samplers.many_fits import fit_many
 
 RESULT = Path(__file__).parent / "results" / "plan_accuracy.md"
 SIMULATED = ("uniform", "skewed", "heavy", "off-centre", "rare 0.05")

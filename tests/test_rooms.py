@@ -1,5 +1,6 @@
 """The rooms of the package: who may see whom, and that opening the door is cheap."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,24 @@ def test_every_public_name_of_the_top_level_resolves():
         "import onedraw as od; print(all(hasattr(od, n) for n in od.__all__), len(od.__all__))",
     )
     assert result.stdout.startswith("True"), result.stdout + result.stderr
+
+
+def test_no_name_is_one_thing_or_another_by_what_was_imported_first():
+    """A file that has the name of a public function next to it takes its place once it is imported; `release` is bound at once."""
+    rooms = [path.parent for path in (ROOT / "src" / "onedraw").glob("*/__init__.py")]
+    twice = [
+        (room.name, name)
+        for room in rooms
+        for name in re.findall(r'^ {4}"([a-z_]+)": "([a-z_]+)",$', (room / "__init__.py").read_text(), re.M)
+        if name[0] == name[1]
+    ]
+    assert twice == []
+
+
+def test_only_the_cases_of_the_audit_see_the_mechanisms():
+    """The rest of the room must not see the cases either, through which it would see everything."""
+    readers = [path.name for path in (ROOT / "src/onedraw/audit").glob("*.py") if ".cases" in path.read_text()]
+    assert readers == []
 
 
 def test_there_is_no_room_without_a_question():

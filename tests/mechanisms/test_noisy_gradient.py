@@ -219,7 +219,7 @@ def lasting(plan):
 
 
 def test_with_few_records_a_path_is_shorter_and_has_a_smaller_expected_error():
-    from onedraw.planning.expected_error import expected_error
+    from onedraw.planning.expected_errors import expected_error
 
     usual = [calibrate(NoisyGradient(relaxations=3.0), SPHERE, BUDGET, n=n) for n in (100, 300, 5000)]
     planned = [calibrate(NoisyGradient(), SPHERE, BUDGET, n=n) for n in (100, 300, 5000)]

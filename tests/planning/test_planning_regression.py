@@ -17,7 +17,7 @@ from onedraw.mechanisms import Measured, PerturbedMode
 from onedraw.mechanisms.plan import plan_from_dict
 from onedraw.planning import Regression, choose, smallest_epsilon, smallest_n
 from onedraw.planning.choice import AS_GOOD, MOST_SECONDS
-from onedraw.planning.expected_error import expected_error, simulated_error
+from onedraw.planning.expected_errors import expected_error, simulated_error
 from onedraw.planning.intervals import why_no_interval
 from onedraw.planning.runtime import estimated_seconds
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 
@@ -14,10 +12,9 @@ from onedraw.mechanisms import NoisyGradient, PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, Softmax
 from onedraw.models.fit_minimum import Objective, minima, minimum
 from onedraw.samplers import fit_many
+from onedraw.samplers import many_fits as module
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
-
-module = importlib.import_module("onedraw.samplers.fit_many")
 
 ROWS = {"features": 2, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
 MODELS = {"two classes": Logistic(**ROWS, loss="exp-linear"), "three": Softmax(**ROWS, classes=[0, 1, 2])}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .column_choice import column_choices
     from .covariance import chosen_columns, covariance_choices, moments_of_schema
     from .evaluations import Scores, scores_of
-    from .expected_error import Expectation, expected_error, simulated_error
+    from .expected_errors import Expectation, expected_error, simulated_error
     from .intervals import Interval, interval, interval_multiplier
     from .questions import QUESTIONS, model_for, table_for
     from .regression import KINDS, Regression, Variant
@@ -53,9 +53,9 @@ __all__ = [
 
 _HOME = {
     **dict.fromkeys(("Choice", "Choices", "choices", "choose"), "choice"),
-    **dict.fromkeys(("Expectation", "expected_error", "simulated_error"), "expectation"),
+    **dict.fromkeys(("Expectation", "expected_error", "simulated_error"), "expected_errors"),
     **dict.fromkeys(("Interval", "interval", "interval_multiplier"), "intervals"),
-    **dict.fromkeys(("smallest_epsilon", "smallest_n"), "precision"),
+    **dict.fromkeys(("smallest_epsilon", "smallest_n"), "sample_size"),
     **dict.fromkeys(("QUESTIONS", "model_for", "table_for"), "questions"),
     **dict.fromkeys(("KINDS", "Regression", "Variant"), "regression"),
     **dict.fromkeys(("chosen_columns", "covariance_choices", "moments_of_schema"), "covariance"),

@@ -21,7 +21,7 @@ from onedraw.models.tables import LAWS
 from onedraw.privacy import Promise
 
 from .choice import CANDIDATES, Choice, Choices, choices
-from .expected_error import Expectation, expected_error
+from .expected_errors import Expectation, expected_error
 
 POSTERIORS = {type(mechanism).__name__.lower(): mechanism for mechanism in CANDIDATES}
 

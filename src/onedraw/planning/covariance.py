@@ -18,7 +18,7 @@ from onedraw.models.features import category_columns, schema_features
 from onedraw.privacy import ApproxDP, Promise
 
 from .choice import Choice, Choices
-from .expected_error import Expectation
+from .expected_errors import Expectation
 
 NAME = "moments"
 

@@ -20,7 +20,7 @@ from onedraw.models.fit_target import FitProblem
 from onedraw.models.noise_law import deviation, matrix_deviation
 
 from .coordinates import Directions
-from .expected_error import Expectation
+from .expected_errors import Expectation
 
 DESIGNS = tuple((filled, correlation) for filled in (1.0, 1.0 / 3.0) for correlation in (0.0, 0.5, 0.9))
 """(share of their declared range that columns fill, correlation of any two of them)."""

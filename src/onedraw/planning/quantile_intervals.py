@@ -15,7 +15,7 @@ from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import Plan
 from onedraw.release import Certificate
 
-from .expected_error import Expectation
+from .expected_errors import Expectation
 from .intervals import Interval, Parts
 
 

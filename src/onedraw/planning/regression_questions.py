@@ -27,7 +27,7 @@ from onedraw.errors import InvalidModel, InvalidSchema
 from onedraw.models.features import category_columns, column_range, schema_features
 
 from .choice import Choice, Choices, why_taken
-from .expected_error import Expectation
+from .expected_errors import Expectation
 from .questions import QUESTIONS
 from .regression import KINDS, UNITS_IN_BOUND, Regression
 

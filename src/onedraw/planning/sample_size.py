@@ -12,7 +12,7 @@ from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.privacy import ApproxDP, Promise, PureDP
 
 from .choice import choose
-from .expected_error import Expectation
+from .expected_errors import Expectation
 from .regression import Regression
 
 FEWEST, START, MOST = 10, 1000.0, 10**9

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .audited import AuditFinding
     from .coefficients import CoefficientTable, coefficient_table
-    from .forest import forest
+    from .forest_plot import forest
     from .page import report_html, write_report
     from .plan_page import plan_html, write_plan
 
@@ -21,7 +21,7 @@ _NAMES = {
     "AuditFinding": "audited",
     "CoefficientTable": "coefficients",
     "coefficient_table": "coefficients",
-    "forest": "forest",
+    "forest": "forest_plot",
     "plan_html": "plan_page",
     "report_html": "page",
     "write_plan": "plan_page",

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from onedraw.samplers.coupling import curator_coupling
     from onedraw.samplers.exact import Exact
     from onedraw.samplers.fit import Fit
-    from onedraw.samplers.fit_many import fit_many
     from onedraw.samplers.hamiltonian import HMC, NUTS
     from onedraw.samplers.langevin import Langevin, LastIterateLangevin
     from onedraw.samplers.loss_selection import LossSelection
     from onedraw.samplers.many_draws import fits
+    from onedraw.samplers.many_fits import fit_many
     from onedraw.samplers.measured_first import MeasuredFirst
     from onedraw.samplers.moments import Measure
     from onedraw.samplers.noisy_sums import NoisySums
@@ -91,7 +91,7 @@ _HOME = {
     "NUTS": "hamiltonian",
     "NoisySums": "noisy_sums",
     "curator_coupling": "coupling",
-    "fit_many": "fit_many",
+    "fit_many": "many_fits",
     "fits": "many_draws",
     "Langevin": "langevin",
     "LastIterateLangevin": "langevin",
