@@ -52,10 +52,9 @@ class PlaceOf:
             places = np.subtract(values, self.lower, dtype=np.float64)
             places /= self.step
         np.rint(places, out=places)
-        lost = np.isnan(places)
-        if lost.any():
-            places[lost] = np.rint((self.missing - self.lower) / self.step)
-        np.clip(places, 0, self.steps, out=places)
+        if not (places.min(initial=0.0) >= 0.0 and places.max(initial=0.0) <= self.steps):  # NaN is neither
+            places[np.isnan(places)] = np.rint((self.missing - self.lower) / self.step)
+            np.clip(places, 0, self.steps, out=places)
         return (places.astype(np.int32 if self.steps < 2**31 else np.int64),)  # half as much to hold
 
 
