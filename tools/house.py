@@ -28,26 +28,13 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from wheel_test import RECORDS, SCHEMA
+
 import onedraw
 
 PACKAGE = Path(onedraw.__file__).resolve().parent
 LONG_FILE, LONG_FUNCTION = 400, 40
 
-RECORDS = """
-import numpy as np
-invented, n = np.random.default_rng(2026), 2000
-age, smoker = invented.integers(18, 91, n), invented.random(n) < 0.3
-stroke = invented.random(n) < 1 / (1 + np.exp(3 - 0.04 * age - 0.7 * smoker))
-rows = np.column_stack([age, np.array(["no", "yes"])[smoker * 1], np.array(["no", "yes"])[stroke * 1]])
-np.savetxt("patients.csv", rows, fmt="%s", delimiter=",", header="age,smoker,stroke", comments="")
-"""
-SCHEMA = """\
-dataset: clinic-2026
-columns:
-  age:    {kind: number, lower: 18, upper: 90, missing: 55}
-  smoker: {kind: binary, levels: [no, yes], missing: no}
-  stroke: {kind: binary, levels: [no, yes], missing: no}
-"""
 INIT = "ledger init books.db --dataset clinic-2026 --epsilon 9 --delta 1e-5"
 RELEASE = (
     "release patients.csv --schema schema.yaml --target stroke --model logistic --epsilon 1 --ledger books.db"

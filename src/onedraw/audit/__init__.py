@@ -12,8 +12,7 @@ Names are loaded when first touched.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from onedraw.on_demand import names_on_demand
 
 # name → the file it lives in
 _NAMES = {
@@ -38,12 +37,7 @@ _NAMES = {
 __all__ = sorted(_NAMES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module 'onedraw.audit' has no attribute {name!r}")
-    value = getattr(import_module(f"onedraw.audit.{_NAMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:

@@ -10,8 +10,9 @@ schemas and files need, are not installed.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from onedraw.data.inference import Inference, infer, infer_schema
@@ -43,9 +44,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module 'onedraw.data' has no attribute {name!r}")
-    value = getattr(import_module(f"onedraw.data.{_NAMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _NAMES)

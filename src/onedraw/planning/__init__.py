@@ -5,8 +5,9 @@ Names are looked up on first use: a question about one column loads nothing that
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from .asking import Planned, plan
@@ -66,12 +67,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

@@ -6,8 +6,9 @@ diagnostics never reach this room. Names are loaded when first touched, so impor
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from .audited import AuditFinding
@@ -40,12 +41,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module 'onedraw.report' has no attribute {name!r}")
-    value = getattr(import_module(f"onedraw.report.{_NAMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:

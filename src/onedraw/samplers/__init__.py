@@ -20,9 +20,9 @@ Names are looked up on first use, so that importing this room loads neither JAX 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from onedraw.on_demand import names_on_demand
 from onedraw.samplers import forks as forks  # watches for forks from now on
 
 if TYPE_CHECKING:
@@ -117,12 +117,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _HOME)
 
 
 def __dir__() -> list[str]:
