@@ -10,7 +10,7 @@ A fault that no profile can show is seen here: rows shortened where weights are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -228,6 +228,13 @@ def _departures(plan: Plan, declared: Declared, recorded: Recorded, published: P
         "information": (lambda: declared.information(published.mode, where), math.sqrt(max(loss.most, loss.information)) * row),
         "variability": (lambda: declared.variability(published.mode, where), loss.steepest * row),
     }  # fmt: skip
+    return departures_of_sums(sums, numbers, recorded, rows) + _departures_of_the_mode(plan, declared, recorded, where)
+
+
+def departures_of_sums(
+    sums: Mapping[str, tuple[Callable[[], Array], float]], numbers: Mapping[str, float], recorded: Recorded, rows: int
+) -> list[str]:
+    """How the recorded sums differ from the declared ones, each given with the largest entry of a row in it."""
     ran = [name for name in sums if numbers[f"{name}_noise"]]
     found = [] if len(ran) == len(recorded.sums) else ["other stages ran than the plan's"]
     for name, (seen, steps, size) in zip(ran, recorded.sums, strict=False):
@@ -237,7 +244,7 @@ def _departures(plan: Plan, declared: Declared, recorded: Recorded, published: P
             found.append(f"the {name} got noise of another size than the plan's")
         if np.abs(seen - compute()).max() > rows * 3.0 * (largest + cell) * cell:
             found.append(f"the {name} is not the sum that the plan declares")
-    return found + _departures_of_the_mode(plan, declared, recorded, where)
+    return found
 
 
 def _departures_of_the_mode(plan: Plan, declared: Declared, recorded: Recorded, where: Coordinates) -> list[str]:

@@ -31,7 +31,7 @@ from .case import Case, Pair
 from .convex import eligible
 from .fit_laws import Law, moved, shifted, slope_of
 from .fit_laws import Noise as Spread
-from .fit_replay import Declared, Recorded, neighbours
+from .fit_replay import Declared, Recorded, departures_of_sums, neighbours
 from .fits import apart
 
 AR1 = "the last iterate of an AR(1) process shows what its path may, where records outweigh the prior; Gaussian sums are shifted"
@@ -186,16 +186,7 @@ def _departures_of_the_sums(plan: Plan, declared: Declared, recorded: Recorded, 
         "mean": (declared.mean, 1.0),
         "moments": (lambda: declared.moments(columns.centre(published.mean)), numbers["moment_radius"]),
     }
-    ran = [name for name in sums if numbers[f"{name}_noise"]]
-    found = [] if len(ran) == len(recorded.sums) else ["other stages ran than the plan's"]
-    for name, (seen, steps, size) in zip(ran, recorded.sums, strict=False):
-        compute, largest = sums[name]
-        cell = 1.0 / steps if name == "mean" else 1.0 / math.sqrt(steps)
-        if size != numbers[f"{name}_noise"]:
-            found.append(f"the {name} got noise of another size than the plan's")
-        if np.abs(seen - compute()).max() > len(declared.rows) * 3.0 * (largest + cell) * cell:
-            found.append(f"the {name} is not the sum that the plan declares")
-    return found
+    return departures_of_sums(sums, numbers, recorded, len(declared.rows))
 
 
 LATTICE = 2.0**-14
