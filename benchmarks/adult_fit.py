@@ -25,8 +25,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import onedraw as od
-from onedraw.models import fit_constants as constant
-from onedraw.models.fit_result import FitResult, least_information
+from onedraw.models.fit import constants as constant
+from onedraw.models.fit.result import FitResult, least_information
 from onedraw.models.row_model import Encoded
 from onedraw.planning import choose
 from onedraw.planning.regression_questions import regression_for

@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 import onedraw as od
-from onedraw.models.beta_target import compiled
+from onedraw.models.likelihood.beta_target import compiled
 from onedraw.samplers import HMC, fits
 
 RELEASE_LIMIT, BATCH_LIMIT = 10.0, 4.0

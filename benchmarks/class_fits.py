@@ -30,10 +30,10 @@ from tables import ABALONE, BOSTON, FOLDER, KIN8NM, WINE, _table, scaled
 import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Encoded, Gaussian, Softmax
-from onedraw.models.fit_classes import ClassLoss, SoftmaxClasses
-from onedraw.models.fit_published import PARTS, Published
-from onedraw.models.fit_result import FitResult
-from onedraw.models.losses import ExpLinearLoss
+from onedraw.models.convex.losses import ExpLinearLoss
+from onedraw.models.fit.classes import ClassLoss, SoftmaxClasses
+from onedraw.models.fit.published import PARTS, Published
+from onedraw.models.fit.result import FitResult
 from onedraw.privacy.perturbed_mode import one_against_rest, ridge_for, volume_cost
 from onedraw.samplers import fit_many
 from onedraw.samplers.fit import Stages

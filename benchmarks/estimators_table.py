@@ -55,7 +55,7 @@ def plan_for(table: Table, epsilon: float, delta: float, n: int):
 
 def private_scores(table: Table, epsilon: float, delta: float, count: int) -> list[float]:
     """For every split the mean score of ``FITS`` fits."""
-    from onedraw.models.fit_result import FitResult
+    from onedraw.models.fit.result import FitResult
     from onedraw.models.row_model import Encoded
     from onedraw.samplers.fit import Stages
     from onedraw.samplers.fit_noise import Noise

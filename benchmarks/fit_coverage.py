@@ -164,7 +164,7 @@ def plan_of(kind, n, epsilon, promise):
 
 
 def one(plan, kind, design, seed):
-    from onedraw.models.fit_result import FitResult
+    from onedraw.models.fit.result import FitResult
     from onedraw.models.row_model import Encoded
     from onedraw.samplers.fit import Stages
     from onedraw.samplers.fit_noise import Noise

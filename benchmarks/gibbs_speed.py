@@ -19,7 +19,7 @@ from dataclasses import fields
 import numpy as np
 
 import onedraw as od
-from onedraw.models.target import GibbsTarget
+from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.samplers.proximal import geometry_of, iterations_of
 from onedraw.samplers.public_numbers import numbers_of_plan
 

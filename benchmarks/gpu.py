@@ -21,9 +21,9 @@ import onedraw as od
 from onedraw.mechanisms import Gibbs, NoisyGradient, PerturbedMode, calibrate
 from onedraw.models import Encoded, Gaussian, Logistic
 from onedraw.models.compute import check_arithmetic, jax
-from onedraw.models.fit_losses import FitLoss
-from onedraw.models.fit_statistics import NewtonSums
-from onedraw.models.moment_sums import SecondMoments
+from onedraw.models.fit.losses import FitLoss
+from onedraw.models.fit.statistics import NewtonSums
+from onedraw.models.moments.sums import SecondMoments
 from onedraw.samplers import Proximal, fit_many, gradient_path, langevin_chain
 from onedraw.samplers.chacha import seeded_key
 from onedraw.samplers.fit import Stages

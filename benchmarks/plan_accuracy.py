@@ -32,7 +32,7 @@ import fit_coverage
 from tables import DELTA, EPSILONS, FOLDER, scaled, tables
 
 import onedraw as od
-from onedraw.models import losses
+from onedraw.models.convex import losses
 from onedraw.planning import Regression, choose
 from onedraw.planning.expected_errors import simulated_error
 from onedraw.samplers.many_fits import fit_many

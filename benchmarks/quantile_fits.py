@@ -21,8 +21,8 @@ from scipy import optimize, special
 import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Gaussian, HuberisedHinge, Quantile
-from onedraw.models.fit_published import PARTS, Published
-from onedraw.models.fit_result import FitResult
+from onedraw.models.fit.published import PARTS, Published
+from onedraw.models.fit.result import FitResult
 from onedraw.samplers import fit_many
 
 RESULT = Path(__file__).parent / "results" / "quantile_fits.md"

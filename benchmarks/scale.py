@@ -111,9 +111,9 @@ def lattice(n: int = 1_000_000, rounds: int = 9) -> None:
     import jax
     import jax.numpy as jnp
 
-    from onedraw.models.exact_sums import Scaled, held
-    from onedraw.models.fit_statistics import Measured, NewtonSums
-    from onedraw.models.measured import Layout
+    from onedraw.models.fit.statistics import Measured, NewtonSums
+    from onedraw.models.moments.measured import Layout
+    from onedraw.models.sums.exact_sums import Scaled, held
 
     found = made(0, n)
     X = np.column_stack([*(found[name] for name in names(COLUMNS)), np.ones(n)])
@@ -151,8 +151,8 @@ def statistics(path: Path, rounds: int = 5) -> None:
     import pyarrow.parquet as pq
 
     from onedraw.mechanisms import AddedNoise, ExponentialQuantiles
-    from onedraw.models.category_table import CategoryTable
-    from onedraw.models.number_table import NumberTable
+    from onedraw.models.tables.category_table import CategoryTable
+    from onedraw.models.tables.number_table import NumberTable
 
     def arrow(column: str) -> Any:
         return pc.sum(pq.read_table(path, columns=[column]).column(column))
@@ -180,7 +180,7 @@ def fit(records: Records) -> str:
 
 
 def mean(n: int) -> str:
-    from onedraw.models.summing import LatticeSum
+    from onedraw.models.sums.clamped_sums import LatticeSum
 
     records = Records(SCHEMA, "x0", n, Made(n, COLUMNS))
     wall, cpu = timed(lambda: records.sum(LatticeSum(-1.0, 1.0, 0.0, ("x0",))))

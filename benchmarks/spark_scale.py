@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 
 from onedraw.data import Schema, read
 from onedraw.models import Gaussian, Logistic, schema_features
-from onedraw.models.exact_sums import Scaled
-from onedraw.models.fit_statistics import Measured, NewtonSums
-from onedraw.models.measured import Layout
+from onedraw.models.fit.statistics import Measured, NewtonSums
+from onedraw.models.moments.measured import Layout
 from onedraw.models.row_model import Rows
+from onedraw.models.sums.exact_sums import Scaled
 
 STREAMED, HELD = 1.3, 1.4
 FILES = 8

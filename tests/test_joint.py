@@ -12,9 +12,9 @@ BELOW = {"data", "privacy", "ledger"}
 EXCEPTIONS = {
     # a chain holds all rows in memory (refused where they are not: release/passes.py)
     "models/row_model.py": "where the rows of a chain are put together",
-    "models/gradient_sums.py": "the rows of a path of noisy gradients that are in memory, on the lattice",
-    "models/target.py": "chains on Gibbs posteriors",
-    "models/beta_target.py": "chains on β-divergence posteriors",
+    "models/sums/gradient_sums.py": "the rows of a path of noisy gradients that are in memory, on the lattice",
+    "models/convex/gibbs_target.py": "chains on Gibbs posteriors",
+    "models/likelihood/beta_target.py": "chains on β-divergence posteriors",
     "samplers/columns.py": "chains on Gibbs posteriors",
     "samplers/preconditioner.py": "the proximal sampler",
     "samplers/potential.py": "Hamiltonian chains",

@@ -76,7 +76,7 @@ import numpy as np
 import onedraw as od
 from onedraw.models import Gaussian, Logistic
 from onedraw.samplers import default_sampler, seeded_key
-import onedraw.models.from_numpyro, onedraw.samplers.hamiltonian, onedraw.samplers.coupling
+import onedraw.models.numpyro.program_model, onedraw.samplers.hamiltonian, onedraw.samplers.coupling
 plan = od.calibrate(od.Gibbs("gdp"), Logistic(2, data_norm=1.0, prior=Gaussian(scale=1.0)), od.ApproxDP(1.0, 1e-6), n=40)
 target = plan.target(plan.model.summarise((np.zeros((40, 2)), np.zeros(40, dtype=int))))
 print(np.isfinite(default_sampler(plan)[0].run(target, seeded_key(1), size=1).draws).all())

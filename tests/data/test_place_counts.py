@@ -12,7 +12,7 @@ import onedraw as od
 from onedraw.data import Schema, read
 from onedraw.mechanisms import ExponentialQuantiles, calibrate
 from onedraw.models import ColumnQuantiles
-from onedraw.models.place_counts import PlaceCounts, spread_below, spread_place
+from onedraw.models.tables.place_counts import PlaceCounts, spread_below, spread_place
 from onedraw.samplers import RankSelection, seeded_generator
 
 LAST = [1, 9, 2**16, 10**7, 2**31 - 1, 2**31, 2**32]

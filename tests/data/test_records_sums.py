@@ -20,12 +20,13 @@ from onedraw.data import Schema, read, sums
 from onedraw.data.sums import BLOCK, USUAL, Blocks, Work, block_rows, blocked, test_block
 from onedraw.errors import FileMismatch, InvalidModel, WrongCall
 from onedraw.mechanisms import PerturbedMode, calibrate
-from onedraw.models import Gaussian, Logistic, exact_sums, schema_features
-from onedraw.models.exact_sums import Scaled
-from onedraw.models.fit_statistics import Measured, NewtonSums
-from onedraw.models.measured import Layout
-from onedraw.models.moment_sums import SecondMoments
+from onedraw.models import Gaussian, Logistic, schema_features
+from onedraw.models.fit.statistics import Measured, NewtonSums
+from onedraw.models.moments.measured import Layout
+from onedraw.models.moments.sums import SecondMoments
 from onedraw.models.row_model import Rows
+from onedraw.models.sums import exact_sums
+from onedraw.models.sums.exact_sums import Scaled
 
 SCHEMA = Schema.from_dict(
     {
@@ -328,9 +329,9 @@ import onedraw as od
 from onedraw.data import Schema, read
 from onedraw.models import Gaussian, Logistic, schema_features
 from onedraw.models.row_model import Rows
-from onedraw.models.exact_sums import Scaled
-from onedraw.models.fit_statistics import Measured, NewtonSums
-from onedraw.models.measured import Layout
+from onedraw.models.sums.exact_sums import Scaled
+from onedraw.models.fit.statistics import Measured, NewtonSums
+from onedraw.models.moments.measured import Layout
 
 path, memory = sys.argv[1:]
 d = 20

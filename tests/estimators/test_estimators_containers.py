@@ -29,8 +29,8 @@ from onedraw.errors import InvalidModel
 from onedraw.estimators import base, evaluating
 from onedraw.models import Columns
 from onedraw.models.batches import batches, row_batches
-from onedraw.models.scores import Judged
-from onedraw.models.tables import Grouped
+from onedraw.models.tables.scores import Judged
+from onedraw.models.tables.table import Grouped
 
 N = 6
 

@@ -12,7 +12,7 @@ import onedraw as od
 from onedraw.errors import BudgetSpent, InvalidBudget, InvalidModel, WrongCall
 from onedraw.estimators.evaluating import score_edges
 from onedraw.mechanisms import AddedNoise, plan_from_dict
-from onedraw.models.scores import ClassifierScores, Judged, RegressorScores
+from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
 from onedraw.planning.evaluations import _area, _slack, possible, scores_of
 from onedraw.report import report_html
 
@@ -118,7 +118,7 @@ def test_auc_at_half_an_epsilon_is_near_and_its_interval_covers():
 
 
 def test_the_nearest_possible_tables_are_those_of_one_at_a_time():
-    from onedraw.models.tables import proportional
+    from onedraw.models.tables.table import proportional
 
     noisy = np.random.default_rng(3).normal(5, 8, size=(20, 12))
     assert possible(noisy, 60) == pytest.approx(np.array([proportional(row, 60.0) for row in noisy]))

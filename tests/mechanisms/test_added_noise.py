@@ -10,8 +10,8 @@ import onedraw as od
 from onedraw import samplers
 from onedraw.mechanisms import AddedNoise, plan_from_dict
 from onedraw.models import CategoryTable, Grouped, NumberTable
-from onedraw.models.category_table import condition
-from onedraw.models.number_table import STEPS
+from onedraw.models.tables.category_table import condition
+from onedraw.models.tables.number_table import STEPS
 from onedraw.samplers import noisy_sums, opendp_noise
 
 PLACES = np.concatenate([np.linspace(0.0, 10.0, 41), np.random.default_rng(3).uniform(0, 10, 40), [1e308, -1e308]])

@@ -34,7 +34,7 @@ from onedraw.models import (
     Softmax,
     StudentTRegression,
 )
-from onedraw.models.custom_likelihood import register_density
+from onedraw.models.likelihood.own_density import register_density
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Provenance, PureDP, RenyiDP
 
 SPHERE = Logistic(3, data_norm=2.0, intercept=False, prior=Gaussian(scale=3.0))

@@ -14,7 +14,15 @@ from scipy import optimize, special
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import beta_rules as rules
 from onedraw.mechanisms.beta_design import mean_information
-from onedraw.models.likelihoods import Bernoulli, Categorical, Gamma, GaussianNoise, NegativeBinomial, Poisson, StudentT
+from onedraw.models.likelihood.densities import (
+    Bernoulli,
+    Categorical,
+    Gamma,
+    GaussianNoise,
+    NegativeBinomial,
+    Poisson,
+    StudentT,
+)
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, PureDP
 
 FLOOR = 0.01

@@ -12,7 +12,7 @@ from onedraw import errors, models
 from onedraw.mechanisms import Gibbs, calibrate, plan_from_dict
 from onedraw.mechanisms.candidate_promise import largest_range, promise_of_rounds
 from onedraw.mechanisms.candidates import Candidates
-from onedraw.models import candidate_scores
+from onedraw.models.candidates import scores as candidate_scores
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, PureDP, RenyiDP
 
 ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0, 200.0)

@@ -11,11 +11,11 @@ from onedraw import errors, models, samplers
 from onedraw.mechanisms import Gibbs, calibrate, plan_from_dict
 from onedraw.mechanisms.beta_divergence import BetaDivergence
 from onedraw.mechanisms.candidates import Candidates
-from onedraw.models import candidate_scores
-from onedraw.models.candidate_scores import BernoulliBeta, LikelihoodBeta, candidate_costs
-from onedraw.models.likelihood_model import BetaKernel
-from onedraw.models.likelihoods import Bernoulli
-from onedraw.models.predictors import Linear
+from onedraw.models.candidates import scores as candidate_scores
+from onedraw.models.candidates.scores import BernoulliBeta, LikelihoodBeta, candidate_costs
+from onedraw.models.likelihood.densities import Bernoulli
+from onedraw.models.likelihood.likelihood_model import BetaKernel
+from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.row_model import Encoded
 from onedraw.privacy import ApproxDP, GaussianDP, PureDP
 from onedraw.samplers import Selection, seeded_generator

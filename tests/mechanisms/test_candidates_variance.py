@@ -13,8 +13,8 @@ from onedraw import models
 from onedraw.mechanisms import beta_rules, calibrate, plan_from_dict
 from onedraw.mechanisms.beta_design import variance_information
 from onedraw.mechanisms.candidates import Candidates
-from onedraw.models import candidate_scores
-from onedraw.models.likelihoods import GaussianNoise, StudentT
+from onedraw.models.candidates import scores as candidate_scores
+from onedraw.models.likelihood.densities import GaussianNoise, StudentT
 from onedraw.privacy import PureDP
 from onedraw.samplers import Selection, seeded_generator
 

@@ -12,11 +12,11 @@ from scipy import special
 import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import Encoded, Gaussian, Softmax
-from onedraw.models.exact_sums import held
-from onedraw.models.fit_classes import SoftmaxClasses
-from onedraw.models.fit_published import symmetric
-from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
-from onedraw.models.measured import Layout
+from onedraw.models.fit.classes import SoftmaxClasses
+from onedraw.models.fit.published import symmetric
+from onedraw.models.fit.statistics import Measured, NewtonSums, Outer
+from onedraw.models.moments.measured import Layout
+from onedraw.models.sums.exact_sums import held
 from onedraw.release import release, verify
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise

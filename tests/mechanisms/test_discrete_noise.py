@@ -14,11 +14,11 @@ from onedraw import mechanisms, models
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import Measured, Moments, NoisyGradient, PerturbedMode, calibrate
 from onedraw.mechanisms.discrete_noise import LARGEST_KAPPA, MARGIN, UNLIKE, Stage, booked, check_lattice
-from onedraw.models.exact_sums import BLOCK
-from onedraw.models.measured import Layout
-from onedraw.models.moment_sums import SecondMoments
-from onedraw.models.moments import SQUARE
-from onedraw.models.sum_lattice import gram_bits, gram_steps
+from onedraw.models.moments.measured import Layout
+from onedraw.models.moments.stage import SQUARE
+from onedraw.models.moments.sums import SecondMoments
+from onedraw.models.sums.exact_sums import BLOCK
+from onedraw.models.sums.sum_lattice import gram_bits, gram_steps
 from onedraw.samplers import Fit
 from onedraw.samplers.moments import MEAN_STEPS
 

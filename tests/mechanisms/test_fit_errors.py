@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from onedraw.models import fit_result
-from onedraw.models.noise_law import deviation, drawn, mixed_variances
+from onedraw.models.fit import result as fit_result
+from onedraw.models.sums.noise_law import deviation, drawn, mixed_variances
 
 
 @pytest.fixture(scope="module")

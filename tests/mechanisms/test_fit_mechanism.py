@@ -20,15 +20,15 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.exact_sums import held
-from onedraw.models.fit_aside import Aside
-from onedraw.models.fit_published import symmetric
-from onedraw.models.fit_result import FitResult
-from onedraw.models.fit_statistics import Measured, NewtonSums, Outer
-from onedraw.models.measured import Layout
-from onedraw.models.moment_sums import ColumnSums, SecondMoments
+from onedraw.models.fit.aside import Aside
+from onedraw.models.fit.published import symmetric
+from onedraw.models.fit.result import FitResult
+from onedraw.models.fit.statistics import Measured, NewtonSums, Outer
+from onedraw.models.moments.measured import Layout
+from onedraw.models.moments.sums import ColumnSums, SecondMoments
 from onedraw.models.row_model import Encoded
-from onedraw.models.sum_lattice import gram_bits
+from onedraw.models.sums.exact_sums import held
+from onedraw.models.sums.sum_lattice import gram_bits
 from onedraw.release import release, verify
 from onedraw.release.verification import read_certificate
 from onedraw.samplers import fit as fitting

@@ -33,8 +33,8 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.distributions import BallGaussian
-from onedraw.models.target import GibbsTarget
+from onedraw.models.conjugate.distributions import BallGaussian
+from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,

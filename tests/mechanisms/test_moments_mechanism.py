@@ -12,18 +12,18 @@ from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, Un
 from onedraw.mechanisms import Moments, calibrate, plan_from_dict
 from onedraw.mechanisms.moments import MomentsNumbers
 from onedraw.models import Columns, Gaussian, Logistic
-from onedraw.models.exact_sums import held
-from onedraw.models.measured import Layout
-from onedraw.models.moment_sums import PowerSums, StandardMoments
-from onedraw.models.moments import SQUARE, MomentColumns
-from onedraw.models.moments_result import (
+from onedraw.models.moments.measured import Layout
+from onedraw.models.moments.result import (
     MomentsResult,
     matrix_quantile,
     nearest_correlation,
     normal_quantile,
     pure_quantile,
 )
-from onedraw.models.noise_law import drawn_matrices, matrix_deviation
+from onedraw.models.moments.stage import SQUARE, MomentColumns
+from onedraw.models.moments.sums import PowerSums, StandardMoments
+from onedraw.models.sums.exact_sums import held
+from onedraw.models.sums.noise_law import drawn_matrices, matrix_deviation
 from onedraw.release import verify
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure_all

@@ -28,9 +28,9 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.convex_model import LinearModel, set_model
+from onedraw.models.convex.linear_model import LinearModel, set_model
+from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss, MarginLoss
 from onedraw.models.features import Features
-from onedraw.models.losses import ExpLinearLoss, LogisticLoss, MarginLoss
 from onedraw.models.responses import Signs
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu

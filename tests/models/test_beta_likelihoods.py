@@ -12,8 +12,7 @@ from scipy import integrate, optimize, special, stats
 
 from onedraw.errors import InvalidModel
 from onedraw.models import likelihoods
-from onedraw.models.custom_likelihood import OwnDensity
-from onedraw.models.likelihoods import (
+from onedraw.models.likelihood.densities import (
     Bernoulli,
     Categorical,
     Exponential,
@@ -24,6 +23,7 @@ from onedraw.models.likelihoods import (
     StudentT,
     likelihood_from_dict,
 )
+from onedraw.models.likelihood.own_density import OwnDensity
 
 BETAS = (1.1, 1.5, 2.4427, 4.0, 11.0)
 

@@ -29,7 +29,7 @@ from onedraw.models import (
     register_density,
     register_predictor,
 )
-from onedraw.models.convex_model import ConvexModel
+from onedraw.models.convex.linear_model import ConvexModel
 
 ALPHA = 1e-6
 

@@ -9,7 +9,8 @@ import pytest
 from beta_cases import CASES, SEED, responses, title
 
 from onedraw.errors import InvalidModel
-from onedraw.models import BetaTarget, BinaryRegression, Gaussian, GaussianRegression, Hinge, beta_target
+from onedraw.models import BetaTarget, BinaryRegression, Gaussian, GaussianRegression, Hinge
+from onedraw.models.likelihood import beta_target
 
 
 @pytest.fixture(autouse=True)

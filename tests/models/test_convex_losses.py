@@ -9,9 +9,10 @@ import pytest
 from convex_cases import MODELS, SEED, by_name
 from scipy import integrate, special
 
-from onedraw.models import BoundedResidualGLM, Gaussian, GibbsTarget, LeastSquares, Logistic, Softmax, losses
+from onedraw.models import BoundedResidualGLM, Gaussian, GibbsTarget, LeastSquares, Logistic, Softmax
 from onedraw.models.compute import jax, jnp
-from onedraw.models.target import gradient, hessian, potential
+from onedraw.models.convex import losses
+from onedraw.models.convex.gibbs_target import gradient, hessian, potential
 
 SMOOTH = [
     losses.LogisticLoss(),
@@ -212,7 +213,7 @@ def test_the_potential_is_the_weighted_loss_and_the_prior(generator):
 
 
 def test_models_that_differ_in_prior_and_bounds_share_a_compilation(generator):
-    from onedraw.models import potentials
+    from onedraw.models.convex import potential as potentials
 
     X, y = np.ones((5, 2)), np.ones(5)
     first = Logistic(1, data_norm=2.0, prior=Gaussian(scale=1.0))

@@ -84,7 +84,7 @@ def test_a_conjugate_model_counts_its_records_too():
 
 
 def test_the_room_is_imported_without_loading_jax():
-    program = "import sys, onedraw.models, onedraw.models.target as t; t.GibbsTarget; print('jax' in sys.modules)"
+    program = "import sys, onedraw.models, onedraw.models.convex.gibbs_target as t; t.GibbsTarget; print('jax' in sys.modules)"
     program += (
         "; onedraw.models.Logistic(2, data_norm=1.0, prior=onedraw.models.Gaussian(scale=1.0, radius=2.0)).bounds"
     )

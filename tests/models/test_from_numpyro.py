@@ -38,7 +38,7 @@ from onedraw.models import (
     likelihoods,
     register_numpyro,
 )
-from onedraw.models.from_numpyro import source_digest
+from onedraw.models.numpyro.program_model import source_digest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "onedraw"
 WIDE = Gaussian(scale=3.0)
@@ -280,7 +280,7 @@ def test_what_would_be_another_model_is_refused_with_the_reason(fn, options, mes
 
 def test_the_promise_does_not_rest_on_the_refusals(monkeypatch):
     """With the checks of data flow and rows off, the law that runs is still free of the other records."""
-    from onedraw.models import numpyro_checks
+    from onedraw.models.numpyro import checks as numpyro_checks
 
     for check in ("_check_data_flow", "_check_prior", "_check_rows"):
         monkeypatch.setattr(numpyro_checks, check, lambda *ignored: None)
@@ -375,4 +375,4 @@ def test_a_numpyro_model_is_released_through_the_door(released):
 def test_one_file_imports_numpyro():
     importing = re.compile(r"^\s*(import numpyro|from numpyro)\b", re.MULTILINE)
     found = [path.name for path in SOURCE.rglob("*.py") if importing.search(path.read_text(encoding="utf-8"))]
-    assert found == ["numpyro_trace.py"]
+    assert found == ["trace.py"]

@@ -11,13 +11,13 @@ import pytest
 from convex_cases import MODELS, SEED, by_name
 
 from onedraw.models import Gaussian, LeastSquares, Logistic
-from onedraw.models.fit_losses import FitLoss
-from onedraw.models.gradient_sums import GradientSums, LatticeRows, squares, steps_of
-from onedraw.models.measured import INSIDE, mallows
-from onedraw.models.measured_model import MeasuredModel, WeightedLoss
-from onedraw.models.row_lattice import SEGMENT, RowLattice, rounding, row_lattice, square_units
+from onedraw.models.fit.losses import FitLoss
+from onedraw.models.moments.measured import INSIDE, mallows
+from onedraw.models.moments.measured_model import MeasuredModel, WeightedLoss
 from onedraw.models.row_model import Encoded
-from onedraw.models.sum_lattice import share_bits
+from onedraw.models.sums.gradient_sums import GradientSums, LatticeRows, squares, steps_of
+from onedraw.models.sums.row_lattice import SEGMENT, RowLattice, rounding, row_lattice, square_units
+from onedraw.models.sums.sum_lattice import share_bits
 
 RECORDS = 192
 MEASURED = MeasuredModel(

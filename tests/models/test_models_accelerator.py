@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from onedraw.errors import InvalidModel
-from onedraw.models import compute, exact_sums
+from onedraw.models import compute
 from onedraw.models.compute import jax
+from onedraw.models.sums import exact_sums
 
 
 def test_products_are_asked_for_at_full_precision() -> None:

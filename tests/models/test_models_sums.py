@@ -17,7 +17,7 @@ from onedraw.data import Schema, read
 from onedraw.errors import InvalidModel
 from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
 from onedraw.models.batches import BATCH_ROWS
-from onedraw.models.summing import RADIUS_STEPS, STEPS, BallSum
+from onedraw.models.sums.clamped_sums import RADIUS_STEPS, STEPS, BallSum
 
 MODELS = [
     BetaBernoulli(),

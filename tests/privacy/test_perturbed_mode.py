@@ -12,8 +12,8 @@ from onedraw.mechanisms import calibrate as plan_for
 from onedraw.mechanisms.fit_numbers import Setting, closing
 from onedraw.mechanisms.perturbed_mode import largest_total
 from onedraw.models import Gaussian, Logistic
-from onedraw.models.fit_constants import CLOSING_MU
-from onedraw.models.measured import Layout
+from onedraw.models.fit.constants import CLOSING_MU
+from onedraw.models.moments.measured import Layout
 from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Provenance, Unit, compose
 from onedraw.privacy.corners import Corner, CornerDP, composed_corners
 from onedraw.privacy.perturbed_mode import (

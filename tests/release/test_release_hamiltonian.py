@@ -11,7 +11,7 @@ from certificate_edits import missed_edits
 
 import onedraw as od
 from onedraw import errors
-from onedraw.models.beta_target import BetaTarget
+from onedraw.models.likelihood.beta_target import BetaTarget
 from onedraw.release.release import published
 from onedraw.samplers import HMC, NUTS, coupling
 

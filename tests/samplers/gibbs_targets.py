@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.models.convex_classification import Logistic
-from onedraw.models.convex_regression import HuberRegression
+from onedraw.models.convex.classification import Logistic
+from onedraw.models.convex.gibbs_target import GibbsTarget
+from onedraw.models.convex.regression import HuberRegression
 from onedraw.models.priors import Gaussian
-from onedraw.models.target import GibbsTarget
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from onedraw.models.distributions import BallGaussian, Gaussian
+from onedraw.models.conjugate.distributions import BallGaussian, Gaussian
 from onedraw.samplers import Exact, seeded_generator
 from onedraw.samplers import gaussian as gaussian_sampler
 from onedraw.samplers.ball import multiplier_of_peak, peak_on_ball

@@ -19,7 +19,7 @@ from scipy.stats import kstest
 
 import onedraw as od
 from onedraw import errors, privacy
-from onedraw.models.distributions import Beta, Dirichlet, Gamma, Law, Normal
+from onedraw.models.conjugate.distributions import Beta, Dirichlet, Gamma, Law, Normal
 from onedraw.samplers import Exact, seeded_generator
 
 ALPHA = 1e-6

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from onedraw.errors import WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import ExponentialChoice, calibrate
-from onedraw.models.model_choice import LOSS_STEPS, Losses, ModelChoice, in_steps
-from onedraw.models.scores import RegressorScores
+from onedraw.models.tables.model_choice import LOSS_STEPS, Losses, ModelChoice, in_steps
+from onedraw.models.tables.scores import RegressorScores
 from onedraw.privacy import Assumption, Provenance
 from onedraw.release import Certificate, Release, release
 

@@ -27,7 +27,7 @@ from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
 from onedraw.models.batches import column_chunks
-from onedraw.models.moments_result import MomentsResult
+from onedraw.models.moments.result import MomentsResult
 from onedraw.planning import chosen_columns, covariance_choices, moments_of_schema
 from onedraw.release.summary import Estimate
 

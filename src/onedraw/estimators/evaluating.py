@@ -30,7 +30,7 @@ from onedraw.ledger import Ledger
 from onedraw.mechanisms import AddedNoise, calibrate
 from onedraw.models.features import schema_rows
 from onedraw.models.responses import Codes
-from onedraw.models.scores import ClassifierScores, Judged, RegressorScores
+from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
 from onedraw.planning.evaluations import Curve, Figure, Scores, scores_of
 from onedraw.privacy import ApproxDP, Assumption, Promise, Provenance, PureDP
 from onedraw.release import Certificate, Release, release

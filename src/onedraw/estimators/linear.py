@@ -24,7 +24,7 @@ from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
 from onedraw.models.features import read_rows
-from onedraw.models.fit_result import FitResult
+from onedraw.models.fit.result import FitResult
 from onedraw.planning import Interval, Regression, interval
 from onedraw.planning.intervals import Parts, remembers_start, why_refused
 from onedraw.planning.regression_questions import regression_for

@@ -41,7 +41,7 @@ from onedraw.models import (
     Table,
 )
 from onedraw.models.batches import column_chunks
-from onedraw.models.category_table import condition
+from onedraw.models.tables.category_table import condition
 from onedraw.planning import Choices, Interval, column_choices, interval, release_interval
 from onedraw.planning.questions import mean_model, pair
 from onedraw.planning.table_intervals import table_interval

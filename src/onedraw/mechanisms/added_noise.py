@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
-from onedraw.models.tables import LAWS, Table, Totals
+from onedraw.models.tables.table import LAWS, Table, Totals
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models.features import Features
-from onedraw.models.likelihoods import (
+from onedraw.models.likelihood.densities import (
     Bernoulli,
     Categorical,
     Gamma,
@@ -31,7 +31,7 @@ from onedraw.models.likelihoods import (
     Poisson,
     StudentT,
 )
-from onedraw.models.predictors import Linear
+from onedraw.models.likelihood.predictors import Linear
 
 from . import beta_rules as rules
 from .reference_design import NOISE, POINTS, PUBLIC_SEED, second_moments

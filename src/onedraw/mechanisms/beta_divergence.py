@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import Bound
-from onedraw.models.likelihoods import LARGEST_BETA, LEAST_BETA, GaussianNoise, check_beta
+from onedraw.models.likelihood.densities import LARGEST_BETA, LEAST_BETA, GaussianNoise, check_beta
 from onedraw.privacy import Assumption, BoundedRange, Guarantee, Neighbours, Promise, Provenance
 from onedraw.privacy.rounding import text
 from onedraw.privacy.validation import positive
@@ -141,7 +141,7 @@ class BetaDivergence(Mechanism):
 
     def target(self, plan: Plan, summary: Any) -> Any:
         """The posterior as a potential."""
-        from onedraw.models.beta_target import BetaTarget
+        from onedraw.models.likelihood.beta_target import BetaTarget
 
         return BetaTarget(plan.model, summary, plan.parameters["weight"], plan.parameters["beta"])
 

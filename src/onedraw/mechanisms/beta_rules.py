@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from onedraw.errors import PromiseRefused
-from onedraw.models.likelihoods import LARGEST_BETA
+from onedraw.models.likelihood.densities import LARGEST_BETA
 from onedraw.privacy import ApproxDP, BoundedRange, Promise, PureDP, compose
 from onedraw.privacy.rounding import fraction_down, fraction_up, text, up
 from onedraw.privacy.validation import positive

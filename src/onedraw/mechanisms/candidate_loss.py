@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models import ConvexModel, Gaussian, NormalInverseGamma
-from onedraw.models.candidate_scores import BernoulliBeta, CandidateLoss, LikelihoodBeta, MarginOnBall
+from onedraw.models.candidates.scores import BernoulliBeta, CandidateLoss, LikelihoodBeta, MarginOnBall
+from onedraw.models.convex.losses import MarginLoss
 from onedraw.models.features import Features
-from onedraw.models.likelihoods import Bernoulli, Categorical, GaussianNoise, StudentT
-from onedraw.models.losses import MarginLoss
-from onedraw.models.predictors import Linear
+from onedraw.models.likelihood.densities import Bernoulli, Categorical, GaussianNoise, StudentT
+from onedraw.models.likelihood.predictors import Linear
 from onedraw.privacy import PureDP
 from onedraw.privacy.rounding import fraction_down, fraction_up
 

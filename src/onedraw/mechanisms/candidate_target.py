@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.models.candidate_scores import CandidateLoss, candidate_costs
+from onedraw.models.candidates.scores import CandidateLoss, candidate_costs
 
 from .candidate_plan import Geometry
 from .candidate_prior import CandidatePrior, log_normal

@@ -23,7 +23,7 @@ import numpy as np
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import NormalInverseGamma
-from onedraw.models.candidate_scores import LARGEST_WIDTH
+from onedraw.models.candidates.scores import LARGEST_WIDTH
 from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance
 from onedraw.privacy.rounding import fraction_up, text
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from onedraw.errors import UnsupportedBudget
 from onedraw.models import GaussianMean, Model
-from onedraw.models.convex_model import ConvexModel
-from onedraw.models.losses import SquaredLoss
+from onedraw.models.convex.linear_model import ConvexModel
+from onedraw.models.convex.losses import SquaredLoss
 from onedraw.privacy import ApproxDP, Assumption, Promise
 from onedraw.privacy.conversions import total_variation_within
 from onedraw.privacy.rounding import fraction_down, fraction_up, text

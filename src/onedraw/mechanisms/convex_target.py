@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from onedraw.models import GaussianMean
-from onedraw.models.distributions import BallGaussian
-from onedraw.models.row_lattice import square_units
-from onedraw.models.target import GibbsTarget
+from onedraw.models.conjugate.distributions import BallGaussian
+from onedraw.models.convex.gibbs_target import GibbsTarget
+from onedraw.models.sums.row_lattice import square_units
 
 from .convex_bounds import has_closed_form
 from .plan import Plan
@@ -24,7 +24,7 @@ def gibbs_law(plan: Plan, summary: Any, *, weight: float, prior_factor: float = 
     target = gibbs_target(plan, summary, weight=weight, prior_factor=prior_factor)
     if not has_closed_form(model):
         return target
-    from onedraw.models.gradient_sums import squares  # which loads JAX
+    from onedraw.models.sums.gradient_sums import squares  # which loads JAX
 
     sums = squares(summary, square_units(model, summary.n))
     precision = weight * sums[:-1, :-1] + np.diag(target.precision)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from onedraw.errors import PromiseRefused
-from onedraw.models.sum_lattice import MEAN_BITS, MOST_RECORDS, share_bits
+from onedraw.models.sums.sum_lattice import MEAN_BITS, MOST_RECORDS, share_bits
 from onedraw.privacy.rounding import fraction_up, up
 
 MARGIN, LARGEST_KAPPA = Fraction(1, 2**40), 2.0**-42

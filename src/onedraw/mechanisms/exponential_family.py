@@ -25,7 +25,7 @@ from onedraw.models import (
     GaussianMean,
     Law,
 )
-from onedraw.models.convex_model import ConvexModel
+from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,

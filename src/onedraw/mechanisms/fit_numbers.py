@@ -13,14 +13,14 @@ from dataclasses import dataclass, fields, replace
 
 from scipy import optimize
 
-from onedraw.models import fit_constants as constant
-from onedraw.models.fit_classes import ClassLoss
-from onedraw.models.fit_losses import FitLoss
-from onedraw.models.fit_published import Measuring
-from onedraw.models.fit_result import least_information
-from onedraw.models.measured import Layout
-from onedraw.models.moments import MomentColumns
-from onedraw.models.noise_law import deviation, matrix_deviation
+from onedraw.models.fit import constants as constant
+from onedraw.models.fit.classes import ClassLoss
+from onedraw.models.fit.losses import FitLoss
+from onedraw.models.fit.published import Measuring
+from onedraw.models.fit.result import least_information
+from onedraw.models.moments.measured import Layout
+from onedraw.models.moments.stage import MomentColumns
+from onedraw.models.sums.noise_law import deviation, matrix_deviation
 
 from .moments_stage import MomentsStage, Spending, stage_before
 

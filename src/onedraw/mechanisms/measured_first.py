@@ -19,11 +19,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.models import fit_constants as constant
-from onedraw.models import sum_lattice
-from onedraw.models.fit_published import Measuring, Published
-from onedraw.models.measured_model import MeasuredProblem, MeasuredTarget
-from onedraw.models.moments import MomentColumns
+from onedraw.models.fit import constants as constant
+from onedraw.models.fit.published import Measuring, Published
+from onedraw.models.moments.measured_model import MeasuredProblem, MeasuredTarget
+from onedraw.models.moments.stage import MomentColumns
+from onedraw.models.sums import sum_lattice
 from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance
 from onedraw.privacy.validation import positive
 

@@ -19,12 +19,12 @@ from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import BinaryRegression, GaussianRegression
-from onedraw.models import fit_constants as constant
-from onedraw.models.fit_losses import FitLoss
-from onedraw.models.likelihoods import Bernoulli, GaussianNoise
-from onedraw.models.measured_model import MeasuredModel
-from onedraw.models.moments import MomentColumns
-from onedraw.models.predictors import Linear
+from onedraw.models.fit import constants as constant
+from onedraw.models.fit.losses import FitLoss
+from onedraw.models.likelihood.densities import Bernoulli, GaussianNoise
+from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.moments.measured_model import MeasuredModel
+from onedraw.models.moments.stage import MomentColumns
 from onedraw.models.priors import Gaussian
 from onedraw.privacy import ApproxDP, GaussianDP, Promise, PureDP
 from onedraw.privacy.rounding import fraction_down, root_up, sum_up

@@ -19,11 +19,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.models import Columns, sum_lattice
-from onedraw.models import moment_constants as constant
-from onedraw.models.measured import Layout
-from onedraw.models.moments import MomentColumns, MomentsProblem, MomentsTarget
-from onedraw.models.moments_result import MomentsResult
+from onedraw.models import Columns
+from onedraw.models.moments import constants as constant
+from onedraw.models.moments.measured import Layout
+from onedraw.models.moments.result import MomentsResult
+from onedraw.models.moments.stage import MomentColumns, MomentsProblem, MomentsTarget
+from onedraw.models.sums import sum_lattice
 from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance, PureDP
 from onedraw.privacy.rounding import root_up, sum_up, up
 

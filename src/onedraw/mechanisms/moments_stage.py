@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from onedraw.models import fit_constants as constant
-from onedraw.models.moments import MomentColumns
-from onedraw.models.noise_law import deviation, matrix_deviation
+from onedraw.models.fit import constants as constant
+from onedraw.models.moments.stage import MomentColumns
+from onedraw.models.sums.noise_law import deviation, matrix_deviation
 from onedraw.privacy.rounding import up
 
 from .discrete_noise import Stage, booked

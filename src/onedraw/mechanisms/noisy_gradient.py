@@ -22,9 +22,9 @@ import numpy as np
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
-from onedraw.models.losses import ResidualLoss
-from onedraw.models.row_lattice import rounding
-from onedraw.models.target import PathTarget
+from onedraw.models.convex.gibbs_target import PathTarget
+from onedraw.models.convex.losses import ResidualLoss
+from onedraw.models.sums.row_lattice import rounding
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,

@@ -18,14 +18,14 @@ from typing import Any, ClassVar, cast
 from scipy import special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.models import fit_constants as constant
-from onedraw.models import noise_law, sum_lattice
-from onedraw.models.fit_classes import ClassLoss
-from onedraw.models.fit_losses import FitLoss, measured_of
-from onedraw.models.fit_published import Published
-from onedraw.models.fit_result import FitResult
-from onedraw.models.fit_target import FitProblem, FitTarget
-from onedraw.models.measured import Layout
+from onedraw.models.fit import constants as constant
+from onedraw.models.fit.classes import ClassLoss
+from onedraw.models.fit.losses import FitLoss, measured_of
+from onedraw.models.fit.published import Published
+from onedraw.models.fit.result import FitResult
+from onedraw.models.fit.target import FitProblem, FitTarget
+from onedraw.models.moments.measured import Layout
+from onedraw.models.sums import noise_law, sum_lattice
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.models.column_quantiles import ColumnQuantiles
-from onedraw.models.place_counts import PlaceCounts, spread_below, spread_place
+from onedraw.models.tables.column_quantiles import ColumnQuantiles
+from onedraw.models.tables.place_counts import PlaceCounts, spread_below, spread_place
 
 from .quantile_tree import UNITS, Node
 from .quantile_widths import NO_END, PENALTY, ladder, shortfall

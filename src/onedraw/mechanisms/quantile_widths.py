@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.models.place_counts import PlaceCounts
+from onedraw.models.tables.place_counts import PlaceCounts
 
 NO_END = -1
 """Where no rank in the records is safe enough: the end is the declared bound, and costs nothing in coverage."""

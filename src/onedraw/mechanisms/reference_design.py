@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.models import fit_constants as constant
-from onedraw.models.convex_classification import SoftmaxLoss
-from onedraw.models.convex_model import ConvexModel
+from onedraw.models.convex.classification import SoftmaxLoss
+from onedraw.models.convex.linear_model import ConvexModel
+from onedraw.models.convex.losses import CanonicalLoss, CappedPoissonLoss, LinearLoss, MarginLoss, ResidualLoss
 from onedraw.models.features import Features
-from onedraw.models.losses import CanonicalLoss, CappedPoissonLoss, LinearLoss, MarginLoss, ResidualLoss
-from onedraw.models.measured_model import WeightedLoss
+from onedraw.models.fit import constants as constant
+from onedraw.models.moments.measured_model import WeightedLoss
 
 Array = NDArray[np.float64]
 

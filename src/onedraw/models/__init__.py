@@ -7,24 +7,18 @@ gradient reach, from which every rule for Gibbs posteriors follows. Models with 
 enforced by clamping, or declared by the caller. Importing this room does not load JAX.
 """
 
-from . import distributions, likelihoods
-from .beta_bernoulli import BetaBernoulli
-from .beta_regression import (
-    BinaryRegression,
-    GammaRegression,
-    GaussianRegression,
-    NegativeBinomialRegression,
-    PoissonRegression,
-    StudentTRegression,
-)
-from .beta_target import BetaTarget
-from .category_table import CategoryTable
-from .column_quantiles import ColumnQuantiles
-from .columns import Columns
-from .convex_classification import Hinge, HuberisedHinge, Logistic, LogitNormalBernoulli, Softmax
-from .convex_loss import ConvexLoss, register_loss
-from .convex_model import ConvexModel, LinearModel
-from .convex_regression import (
+from .conjugate import distributions
+from .conjugate.beta_bernoulli import BetaBernoulli
+from .conjugate.dirichlet_categorical import DirichletCategorical
+from .conjugate.distributions import Law
+from .conjugate.gamma_exponential import GammaExponential
+from .conjugate.gamma_poisson import GammaPoisson
+from .conjugate.gaussian_mean import GaussianMean
+from .convex.classification import Hinge, HuberisedHinge, Logistic, LogitNormalBernoulli, Softmax
+from .convex.gibbs_target import GibbsTarget
+from .convex.linear_model import ConvexModel, LinearModel
+from .convex.own_loss import ConvexLoss, register_loss
+from .convex.regression import (
     BoundedResidualGLM,
     CountRegression,
     HuberRegression,
@@ -32,25 +26,32 @@ from .convex_regression import (
     LogCoshRegression,
     Quantile,
 )
-from .custom_likelihood import OwnDensity, register_density
-from .dirichlet_categorical import DirichletCategorical
-from .distributions import Law
 from .features import schema_features
-from .from_numpyro import NumpyroModel, from_numpyro, register_numpyro
-from .gamma_exponential import GammaExponential
-from .gamma_poisson import GammaPoisson
-from .gaussian_mean import GaussianMean
-from .likelihood_model import LikelihoodModel
+from .likelihood import densities as likelihoods
+from .likelihood.beta_target import BetaTarget
+from .likelihood.likelihood_model import LikelihoodModel
+from .likelihood.network import Network, Predictor, register_predictor
+from .likelihood.normal_inverse_gamma import NormalInverseGamma
+from .likelihood.own_density import OwnDensity, register_density
+from .likelihood.regression import (
+    BinaryRegression,
+    GammaRegression,
+    GaussianRegression,
+    NegativeBinomialRegression,
+    PoissonRegression,
+    StudentTRegression,
+)
 from .model import Bound, ConjugateModel, Model, Summary, model_from_dict
-from .model_choice import ModelChoice
-from .network import Network, Predictor, register_predictor
-from .normal_inverse_gamma import NormalInverseGamma
-from .number_table import NumberTable
+from .moments.columns import Columns
+from .numpyro.program_model import NumpyroModel, from_numpyro, register_numpyro
 from .priors import Gaussian
 from .row_model import Encoded
-from .scores import ClassifierScores, RegressorScores
-from .tables import Grouped, Table
-from .target import GibbsTarget
+from .tables.category_table import CategoryTable
+from .tables.column_quantiles import ColumnQuantiles
+from .tables.model_choice import ModelChoice
+from .tables.number_table import NumberTable
+from .tables.scores import ClassifierScores, RegressorScores
+from .tables.table import Grouped, Table
 
 __all__ = [
     "BetaBernoulli",

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
-from .distributions import Law
+from .conjugate.distributions import Law
 
 ModelClass = TypeVar("ModelClass", bound="type[Model]")
 

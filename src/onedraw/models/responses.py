@@ -20,7 +20,7 @@ from onedraw.data.encoding import LevelEncoder
 from onedraw.errors import InvalidModel
 
 from .batches import BATCH_ROWS, batches, refuse_sparse
-from .losses import SIGNS, Interval
+from .convex.losses import SIGNS, Interval
 from .model import number
 
 Vector = NDArray[np.float64]

@@ -37,7 +37,7 @@ class Encoded:
     @cached_property
     def records(self) -> Any:
         """The same for sums of whole numbers (`onedraw.data.sums`)."""
-        from .exact_sums import held
+        from .sums.exact_sums import held
 
         return held(self.X, self.y)
 

@@ -17,7 +17,7 @@ from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.mechanisms import AddedNoise, calibrate
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import Table
-from onedraw.models.tables import LAWS
+from onedraw.models.tables.table import LAWS
 from onedraw.privacy import Promise
 
 from .choice import CANDIDATES, Choice, Choices, choices

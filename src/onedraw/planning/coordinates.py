@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.models.noise_law import matrix_deviation
+from onedraw.models.sums.noise_law import matrix_deviation
 
 Array = NDArray[np.float64]
 

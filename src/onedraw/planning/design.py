@@ -20,9 +20,9 @@ from scipy import special
 from onedraw.mechanisms import Plan
 from onedraw.mechanisms.reference_design import EFFECT, NOISE
 from onedraw.models import Encoded
+from onedraw.models.convex.losses import ResidualLoss
 from onedraw.models.features import Features
-from onedraw.models.likelihoods import GaussianNoise, StudentT
-from onedraw.models.losses import ResidualLoss
+from onedraw.models.likelihood.densities import GaussianNoise, StudentT
 
 Array = NDArray[np.float64]
 

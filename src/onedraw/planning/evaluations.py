@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import Plan
 from onedraw.mechanisms.added_noise import noise_deviation, noisy_sums
-from onedraw.models.scores import STEPS, ClassifierScores, RegressorScores
+from onedraw.models.tables.scores import STEPS, ClassifierScores, RegressorScores
 from onedraw.release import Certificate, Release
 from onedraw.release.verification import rebuild_plan
 

@@ -14,10 +14,10 @@ import numpy as np
 from scipy import special
 
 from onedraw.mechanisms import PerturbedMode, Plan
-from onedraw.models.fit_classes import ClassLoss
-from onedraw.models.fit_losses import FitLoss
-from onedraw.models.fit_target import FitProblem
-from onedraw.models.noise_law import deviation, matrix_deviation
+from onedraw.models.fit.classes import ClassLoss
+from onedraw.models.fit.losses import FitLoss
+from onedraw.models.fit.target import FitProblem
+from onedraw.models.sums.noise_law import deviation, matrix_deviation
 
 from .coordinates import Directions
 from .expected_errors import Expectation

@@ -34,8 +34,8 @@ from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import Measured, NoisyGradient, PerturbedMode, Plan
 from onedraw.mechanisms.plan import digest_of
 from onedraw.mechanisms.reference_design import residual_information, smallest_curvature
-from onedraw.models.likelihoods import Bernoulli
-from onedraw.models.losses import ExpLinearLoss, LogisticLoss, ResidualLoss
+from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss, ResidualLoss
+from onedraw.models.likelihood.densities import Bernoulli
 from onedraw.models.row_model import RowModel
 
 from .conjugate_intervals import conjugate_interval

@@ -29,10 +29,10 @@ from onedraw.mechanisms.beta_design import ReferenceDesign
 from onedraw.mechanisms.candidate_plan import shares
 from onedraw.mechanisms.reference_design import mean_curvature, second_moments
 from onedraw.models import ConvexModel, Encoded, Gaussian
-from onedraw.models.likelihoods import Bernoulli, GaussianNoise
-from onedraw.models.losses import HuberisedHingeLoss, LogisticLoss, MarginLoss, ResidualLoss, SquaredLoss
-from onedraw.models.measured_model import WeightedLoss
-from onedraw.models.predictors import Linear
+from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss, MarginLoss, ResidualLoss, SquaredLoss
+from onedraw.models.likelihood.densities import Bernoulli, GaussianNoise
+from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.moments.measured_model import WeightedLoss
 
 from .design import Design
 

@@ -36,7 +36,7 @@ from onedraw.models import (
     GaussianMean,
     NumberTable,
 )
-from onedraw.models.category_table import condition
+from onedraw.models.tables.category_table import condition
 from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, RenyiDP
 
 # question → the column kinds it can be asked of

@@ -47,7 +47,7 @@ from onedraw.models import (
     Softmax,
 )
 from onedraw.models.features import LARGEST, Features, declared_features
-from onedraw.models.likelihoods import Categorical
+from onedraw.models.likelihood.densities import Categorical
 
 from .design import UNITS_IN_BOUND as UNITS_IN_BOUND  # known under this name too
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, PerturbedMode
-from onedraw.models.fit_result import FitResult
-from onedraw.models.moments_result import MomentsResult
-from onedraw.models.scores import ClassifierScores, RegressorScores
+from onedraw.models.fit.result import FitResult
+from onedraw.models.moments.result import MomentsResult
+from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.release import Certificate, Release
 from onedraw.release.reading import column_units, fit_of, moments_of
 from onedraw.release.verification import rebuild_plan

@@ -32,7 +32,7 @@ from scipy import optimize, special
 from onedraw.mechanisms import Plan
 from onedraw.mechanisms.added_noise import noisy_sums
 from onedraw.models import CategoryTable, NumberTable
-from onedraw.models.number_table import STEPS
+from onedraw.models.tables.number_table import STEPS
 
 from .noise_laws import NoiseLaw, law_of
 

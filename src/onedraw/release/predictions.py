@@ -19,7 +19,7 @@ from onedraw.data import Number, Schema, read
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models.features import LARGEST, Features, column_range, schema_rows
-from onedraw.models.fit_result import FitResult
+from onedraw.models.fit.result import FitResult
 
 from .certificate import Certificate
 from .reading import average

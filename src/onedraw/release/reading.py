@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import Moments, PerturbedMode, Plan
 from onedraw.mechanisms.candidate_plan import shares
-from onedraw.models.columns import Columns
-from onedraw.models.fit_result import FitResult
-from onedraw.models.moments_result import MomentsResult
+from onedraw.models.fit.result import FitResult
+from onedraw.models.moments.columns import Columns
+from onedraw.models.moments.result import MomentsResult
 from onedraw.models.row_model import RowModel
 
 from .certificate import Certificate

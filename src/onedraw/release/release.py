@@ -37,9 +37,9 @@ from onedraw.errors import CountMismatch, ExactnessRefused, PromiseRefused, Wron
 from onedraw.ledger import Ledger, Reservation
 from onedraw.mechanisms import Plan
 from onedraw.models import BetaTarget, ColumnQuantiles, ConjugateModel
-from onedraw.models.model_choice import ModelChoice
 from onedraw.models.row_model import RowModel
-from onedraw.models.tables import Table
+from onedraw.models.tables.model_choice import ModelChoice
+from onedraw.models.tables.table import Table
 from onedraw.plain_text import acting, texts_in
 from onedraw.privacy import (
     ApproxDP,
@@ -293,7 +293,7 @@ def engine_of(plan: Plan, data: Any) -> EngineStatement | None:
     if known is None and isinstance(plan.model, COUNTED):
         return None
     from onedraw.models.compute import computed_on  # loads JAX, which a count on one machine does without
-    from onedraw.models.exact_sums import arithmetic_digest
+    from onedraw.models.sums.exact_sums import arithmetic_digest
 
     if known is None:
         return EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())

@@ -22,8 +22,8 @@ from onedraw.data import Schema
 from onedraw.errors import CannotWrite, PromiseRefused, WrongCall
 from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models import Gaussian
-from onedraw.models.fit_result import FitResult
-from onedraw.models.moments_result import MomentsResult
+from onedraw.models.fit.result import FitResult
+from onedraw.models.moments.result import MomentsResult
 
 from .certificate import Certificate
 from .display import shown_as_html

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from onedraw.data import Schema
 from onedraw.mechanisms import PerturbedMode, Plan
-from onedraw.models.fit_result import FitResult
+from onedraw.models.fit.result import FitResult
 
 from .certificate import Certificate
 

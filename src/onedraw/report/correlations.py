@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from onedraw.mechanisms import Measured, Moments, PerturbedMode
-from onedraw.models.fit_published import symmetric
-from onedraw.models.moments_result import MomentsResult
-from onedraw.models.noise_law import matrix_deviation
+from onedraw.models.fit.published import symmetric
+from onedraw.models.moments.result import MomentsResult
+from onedraw.models.sums.noise_law import matrix_deviation
 from onedraw.release import Certificate
 from onedraw.release.reading import moments_of
 

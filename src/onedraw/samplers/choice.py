@@ -14,7 +14,7 @@ from collections.abc import Collection
 from typing import Any
 
 from onedraw.errors import ExactnessRefused, check_extra
-from onedraw.models.predictors import Linear
+from onedraw.models.likelihood.predictors import Linear
 from onedraw.samplers.coupling import LEAST_RESERVE
 from onedraw.samplers.exact import Exact
 from onedraw.samplers.fit import Fit

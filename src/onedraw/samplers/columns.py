@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.models.compute import jax, jnp
-from onedraw.models.losses import LinearLoss
+from onedraw.models.convex.losses import LinearLoss
 
 
 @jax.tree_util.register_pytree_node_class

@@ -34,7 +34,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from onedraw import errors, privacy
-from onedraw.models import distributions
+from onedraw.models.conjugate import distributions
 from onedraw.samplers.floating_point import TRIES, check_delta
 from onedraw.samplers.gaussian import ball_gaussian_draws, gaussian_draws
 from onedraw.samplers.sample import Sample

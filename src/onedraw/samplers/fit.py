@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw import privacy
-from onedraw.models.fit_losses import measured_of
-from onedraw.models.fit_published import Coordinates, Published
-from onedraw.models.fit_result import FitResult
-from onedraw.models.fit_target import FitProblem, FitTarget
-from onedraw.models.sum_lattice import gram_steps
+from onedraw.models.fit.losses import measured_of
+from onedraw.models.fit.published import Coordinates, Published
+from onedraw.models.fit.result import FitResult
+from onedraw.models.fit.target import FitProblem, FitTarget
+from onedraw.models.sums.sum_lattice import gram_steps
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure
 from onedraw.samplers.sample import Sample
@@ -53,9 +53,9 @@ class Fit:
 
 def check_sums(problem: FitProblem) -> None:
     """Refuse, before anything is spent, more records than the sums have room for."""
-    from onedraw.models.exact_sums import check_room
-    from onedraw.models.fit_statistics import NewtonSums, Outer
-    from onedraw.models.moment_sums import SecondMoments
+    from onedraw.models.fit.statistics import NewtonSums, Outer
+    from onedraw.models.moments.sums import SecondMoments
+    from onedraw.models.sums.exact_sums import check_room
 
     n, loss = problem.n, problem.loss
     row_bound, radius = problem.numbers["row_bound"], problem.numbers["moment_radius"]
@@ -115,7 +115,7 @@ class Stages:
 
     def _minimum(self, where: Coordinates, records: Any, tilt: Array) -> Array:
         """θ̂ with a certified gradient of at most the tolerance."""
-        from onedraw.models import fit_minimum
+        from onedraw.models.fit import minimum as fit_minimum
 
         minimum = self.minimum or fit_minimum.minimum
         found, passes = minimum(records, self.problem.loss, self._objective(where, tilt))
@@ -123,7 +123,7 @@ class Stages:
         return found
 
     def _objective(self, where: Coordinates, tilt: Array) -> Any:
-        from onedraw.models.fit_minimum import Objective
+        from onedraw.models.fit.minimum import Objective
 
         loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
         bent = loss.curvature_bound * row_bound**2
@@ -141,7 +141,7 @@ class Stages:
     # ── stage three ────────────────────────────────────────────────────────────────────────────────────────
 
     def _outer(self, of: Any, records: Any, mode: Array, noise: float) -> Array:
-        from onedraw.models.fit_statistics import Outer
+        from onedraw.models.fit.statistics import Outer
 
         statistic, row_bound = Outer(self.problem.loss, of, self.problem.pure), self.problem.numbers["row_bound"]
         steps = gram_steps(statistic.largest * row_bound**2, self.problem.n)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.models.noise_law import drawn, drawn_matrices, triangle_scale
+from onedraw.models.sums.noise_law import drawn, drawn_matrices, triangle_scale
 
 Array = NDArray[np.float64]
 

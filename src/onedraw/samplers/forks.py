@@ -19,10 +19,10 @@ import sys
 from typing import Any
 
 from onedraw.errors import WrongCall
-from onedraw.models.column_quantiles import ColumnQuantiles
 from onedraw.models.model import ConjugateModel
-from onedraw.models.model_choice import ModelChoice
-from onedraw.models.tables import Table
+from onedraw.models.tables.column_quantiles import ColumnQuantiles
+from onedraw.models.tables.model_choice import ModelChoice
+from onedraw.models.tables.table import Table
 
 _without_threads = False
 

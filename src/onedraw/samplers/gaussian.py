@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from onedraw.samplers.ball import Tilt, best_tilt, into_ball, log_acceptance, proposed
 
 if TYPE_CHECKING:
-    from onedraw.models.distributions import BallGaussian, Gaussian
+    from onedraw.models.conjugate.distributions import BallGaussian, Gaussian
 
 Array = NDArray[np.float64]
 

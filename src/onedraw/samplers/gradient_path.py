@@ -1,6 +1,6 @@
 """Paths of noisy gradients whose sums over records are whole numbers: T steps, the same whatever the records are.
 
-    θ ← Π(θ − h(w·Σ∇ℓ + Λ(θ − a)) + √(2h) ξ),        Σ∇ℓ in steps of a public lattice (`onedraw.models.row_lattice`)
+    θ ← Π(θ − h(w·Σ∇ℓ + Λ(θ − a)) + √(2h) ξ),        Σ∇ℓ in steps of a public lattice (`onedraw.models.sums.row_lattice`)
 
 Where the records are in memory, all steps are one compiled loop. Otherwise (a cluster, a file that is larger) each step is one
 pass, `records.sum`: the same integers, the same noise, the same arithmetic on them, and so the same path.
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.models.compute import check_arithmetic, jax, jnp
-from onedraw.models.gradient_sums import GradientSums, steps_of
+from onedraw.models.sums.gradient_sums import GradientSums, steps_of
 from onedraw.samplers.ahead import AHEAD
 from onedraw.samplers.langevin_chain import AT_ONCE, noise_ahead, stepped
 

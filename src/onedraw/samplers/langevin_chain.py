@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.models.compute import jax, jnp
-from onedraw.models.potentials import gradient
+from onedraw.models.convex.potential import gradient
 from onedraw.samplers.ahead import AHEAD, advanced
 from onedraw.samplers.columns import arguments_for
 from onedraw.samplers.preconditioner import minimum, plain_frame

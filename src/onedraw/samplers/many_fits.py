@@ -26,10 +26,10 @@ import numpy as np
 from onedraw.data.sums import Integers, block_rows, check_room, weights
 from onedraw.errors import WrongCall
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jnp
-from onedraw.models.exact_sums import Scaled
-from onedraw.models.fit_minimum import Objective, minima
-from onedraw.models.fit_published import PARTS, Published
-from onedraw.models.fit_target import FitTarget
+from onedraw.models.fit.minimum import Objective, minima
+from onedraw.models.fit.published import PARTS, Published
+from onedraw.models.fit.target import FitTarget
+from onedraw.models.sums.exact_sums import Scaled
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused
-from onedraw.models.beta_target import BetaTarget
-from onedraw.models.fit_published import Published
-from onedraw.models.measured_model import MeasuredTarget
+from onedraw.models.fit.published import Published
+from onedraw.models.likelihood.beta_target import BetaTarget
+from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure
 from onedraw.samplers.randomness import KEY_BYTES

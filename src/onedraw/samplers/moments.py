@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw import privacy
-from onedraw.models.moments import SQUARE, MomentColumns, MomentsProblem, MomentsTarget
-from onedraw.models.moments_result import MomentsResult
-from onedraw.models.sum_lattice import MEAN_BITS, gram_steps
+from onedraw.models.moments.result import MomentsResult
+from onedraw.models.moments.stage import SQUARE, MomentColumns, MomentsProblem, MomentsTarget
+from onedraw.models.sums.sum_lattice import MEAN_BITS, gram_steps
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.sample import Sample
 
@@ -44,14 +44,14 @@ def measure(total: Sum, n: int, columns: MomentColumns, numbers: Mapping[str, fl
 
 def published_mean(total: Sum, columns: MomentColumns, deviation: float, noise: Noise) -> Array:
     """Σ x with its noise."""
-    from onedraw.models.moment_sums import ColumnSums
+    from onedraw.models.moments.sums import ColumnSums
 
     return noise.vector(total(ColumnSums(columns.layout, columns.response), MEAN_STEPS), MEAN_STEPS, deviation)
 
 
 def published_moments(total: Sum, n: int, columns: MomentColumns, centre: Any, radius: float, deviation: float, noise: Noise) -> Array:  # fmt: skip
     """Σ x̄x̄ᵀ about the centre with its noise."""
-    from onedraw.models.moment_sums import SecondMoments
+    from onedraw.models.moments.sums import SecondMoments
 
     steps = gram_steps(radius**2, n)
     sums = total(SecondMoments(columns.layout, columns.response), steps, centre, radius)
@@ -82,7 +82,7 @@ class Measure:
 
 def measure_all(total: Sum, problem: MomentsProblem, noise: Noise) -> dict[str, Array]:
     """Means and squares, then products and fourth moments of columns standardised by what was published of them."""
-    from onedraw.models.moment_sums import PowerSums, StandardMoments
+    from onedraw.models.moments.sums import PowerSums, StandardMoments
 
     columns, numbers = problem.columns, problem.numbers
     steps = gram_steps(1.0, problem.n)

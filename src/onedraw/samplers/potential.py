@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import ExactnessRefused
-from onedraw.models.beta_target import BetaTarget
 from onedraw.models.compute import jax, jnp
-from onedraw.models.likelihood_model import BetaKernel, LossKernel
-from onedraw.models.losses import LinearLoss
-from onedraw.models.predictors import Linear
+from onedraw.models.convex.gibbs_target import GibbsTarget
+from onedraw.models.convex.losses import LinearLoss
+from onedraw.models.likelihood.beta_target import BetaTarget
+from onedraw.models.likelihood.likelihood_model import BetaKernel, LossKernel
+from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.priors import Gaussian
-from onedraw.models.target import GibbsTarget
 from onedraw.samplers.columns import Columns
 
 Array = NDArray[np.float64]

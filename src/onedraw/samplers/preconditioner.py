@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onedraw.models.compute import jax, jnp
-from onedraw.models.potentials import gradient, hessian, potential
+from onedraw.models.convex.potential import gradient, hessian, potential
 from onedraw.samplers.ball import peak_on_ball
 from onedraw.samplers.columns import arguments_for
 

@@ -58,7 +58,7 @@ class Selection:
 
     def passes(self, plan: Any) -> int:
         """Over the records, for all draws: one for so many candidates of a round."""
-        from onedraw.models.candidate_scores import passes  # which every plan of this sampler has loaded
+        from onedraw.models.candidates.scores import passes  # which every plan of this sampler has loaded
 
         once = int(plan.parameters["rounds"]) * passes(int(plan.parameters["candidates"]))
         return once if plan.mechanism.publish == "picks" else once * int(plan.draws)

@@ -20,8 +20,16 @@ from scipy import special
 from onedraw.errors import ExactnessRefused
 from onedraw.models import Encoded
 from onedraw.models.features import Features
-from onedraw.models.likelihoods import Bernoulli, Categorical, Gamma, GaussianNoise, NegativeBinomial, Poisson, StudentT
-from onedraw.models.predictors import Linear
+from onedraw.models.likelihood.densities import (
+    Bernoulli,
+    Categorical,
+    Gamma,
+    GaussianNoise,
+    NegativeBinomial,
+    Poisson,
+    StudentT,
+)
+from onedraw.models.likelihood.predictors import Linear
 
 Array = NDArray[np.float64]
 
@@ -48,7 +56,7 @@ def _unknown(model: Any) -> ExactnessRefused:
     return ExactnessRefused(
         f"No data can be simulated for {type(model).__name__} from the public design: its features or its likelihood are "
         "not among those the design knows, so nothing can be estimated before the release. Use a sampler that is taken "
-        'by assumption, NUTS() with accept="assumed", or a model with a likelihood of onedraw.models.likelihoods.'
+        'by assumption, NUTS() with accept="assumed", or a model with a likelihood of onedraw.models.likelihood.densities.'
     )
 
 

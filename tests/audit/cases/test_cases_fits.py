@@ -14,9 +14,9 @@ from onedraw.audit.cases.fit_laws import MatrixNoise, Own, mode, moved, shifted,
 from onedraw.audit.cases.fit_laws import Noise as Law
 from onedraw.audit.cases.fits import STAGES, bare_modes, fit_case, fit_cases, strong_ridge
 from onedraw.mechanisms import PerturbedMode
-from onedraw.models import fit_statistics
-from onedraw.models.fit_target import FitTarget
-from onedraw.models.noise_law import drawn_matrices
+from onedraw.models.fit import statistics as fit_statistics
+from onedraw.models.fit.target import FitTarget
+from onedraw.models.sums.noise_law import drawn_matrices
 from onedraw.privacy.conversions import gaussian_delta
 from onedraw.privacy.corners import CornerDP
 from onedraw.samplers import fit as fitting

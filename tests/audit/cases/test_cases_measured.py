@@ -10,7 +10,7 @@ from onedraw import models
 from onedraw.audit.cases import case_for, cases, examine, replay_measured, smallest_caught_factor
 from onedraw.audit.cases.measured import measured_case
 from onedraw.mechanisms import Measured
-from onedraw.models.measured_model import MeasuredTarget
+from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.models.row_model import Encoded
 from onedraw.samplers import measured_first
 

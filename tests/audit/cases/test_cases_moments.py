@@ -11,7 +11,8 @@ import onedraw as od
 from onedraw.audit.cases import case_for, examine, provoke_moments, replay_moments, smallest_caught_factor
 from onedraw.audit.cases.moments import covariance_cases, moments_case
 from onedraw.mechanisms import Moments
-from onedraw.models import Columns, moment_sums
+from onedraw.models import Columns
+from onedraw.models.moments import sums as moment_sums
 from onedraw.samplers import moments as program
 
 BUDGET = od.ApproxDP(1.0, 1e-5)

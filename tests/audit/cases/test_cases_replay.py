@@ -18,7 +18,7 @@ from onedraw.audit.cases import audit_freshness, audit_releases, awkward_pairs, 
 from onedraw.audit.cases import replays as room
 from onedraw.audit.cases.replays import DATASET, SIZES
 from onedraw.models.model import register_model
-from onedraw.models.summing import LatticeSum, summed
+from onedraw.models.sums.clamped_sums import LatticeSum, summed
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 
@@ -196,7 +196,7 @@ class UnclippedMean(od.models.GaussianMean):
         from fractions import Fraction
 
         from onedraw.models.model import Summary
-        from onedraw.models.summing import RADIUS_STEPS
+        from onedraw.models.sums.clamped_sums import RADIUS_STEPS
 
         wide = 100.0 * self.bound
         rows, steps = summed(data, LatticeSum(-wide, wide, 0.0))

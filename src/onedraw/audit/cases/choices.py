@@ -13,7 +13,7 @@ import numpy as np
 
 from onedraw import audit
 from onedraw.mechanisms import ExponentialChoice, Plan, calibrate
-from onedraw.models.model_choice import LOSS_STEPS, Losses, ModelChoice
+from onedraw.models.tables.model_choice import LOSS_STEPS, Losses, ModelChoice
 from onedraw.privacy import Promise
 
 from .case import Case, LogDensity, Pair

@@ -38,7 +38,7 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.fit_constants import QUANTILE_WIDTH
+from onedraw.models.fit.constants import QUANTILE_WIDTH
 
 from .case import Array
 

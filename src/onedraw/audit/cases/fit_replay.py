@@ -19,7 +19,7 @@ from scipy import special, stats
 
 from onedraw.mechanisms import Plan
 from onedraw.models import CountRegression, HuberRegression, LogCoshRegression, Logistic, Quantile
-from onedraw.models.fit_published import Coordinates, Published
+from onedraw.models.fit.published import Coordinates, Published
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
 

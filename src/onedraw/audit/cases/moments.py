@@ -22,7 +22,7 @@ import numpy as np
 
 from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
-from onedraw.models.fit_published import symmetric
+from onedraw.models.fit.published import symmetric
 from onedraw.privacy import Promise
 from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure_all

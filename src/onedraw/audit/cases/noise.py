@@ -22,7 +22,7 @@ from scipy import special
 from onedraw import audit
 from onedraw.mechanisms import AddedNoise, Plan, calibrate
 from onedraw.models import CategoryTable, Grouped, NumberTable
-from onedraw.models.category_table import LARGEST
+from onedraw.models.tables.category_table import LARGEST
 from onedraw.privacy import ZCDP, Promise
 
 from .case import Array, Case, Pair

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.mechanisms import AddedNoise, Plan, calibrate
-from onedraw.models.scores import ClassifierScores, Judged, RegressorScores
+from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
 from onedraw.privacy import Promise
 
 from .case import Array, Case, Pair

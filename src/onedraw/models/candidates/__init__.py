@@ -1,0 +1,1 @@
+"""Scores of a finite list of parameters, for the mechanism that picks one of them."""

@@ -1,0 +1,349 @@
+"""Classes from a linear predictor: logistic and exp-linear, hinge, softmax, and the log-odds of a proportion.
+
+Constants are those of the losses (see `losses`) times the size of a row; the softmax has its own. Sources:
+Minami et al. (NIPS 2016) §3.3 and supplement, Example 17; the intercept is counted where they forget it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onedraw.errors import InvalidModel
+from onedraw.models.features import Features, declared_features
+from onedraw.models.fit.classes import ClassLoss, SoftmaxClasses
+from onedraw.models.fit.losses import FitLoss
+from onedraw.models.likelihood.densities import Bernoulli, Categorical
+from onedraw.models.likelihood.likelihood_model import WithLikelihood
+from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.model import Bound, number, positive_number, register_model
+from onedraw.models.priors import Gaussian
+from onedraw.models.responses import Codes, Label, Signs, class_labels
+from onedraw.privacy import Provenance
+from onedraw.privacy.rounding import fraction_up, root_up, up
+
+from .linear_model import ConvexModel, LinearModel, enforced_bounds, set_model
+from .losses import ExpLinearLoss, HingeLoss, HuberisedHingeLoss, LinearLoss, LogisticLoss, product_up
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class Logistic(LinearModel, WithLikelihood):
+    """Logistic regression, or its exp-linear companion, for two classes.
+
+    ``loss="logistic"``: log(1 + e^{−m}), m = ±θᵀx. L = r̃, smoothness r̃²/4, Δ = B, κ = cosh²(B/2).
+    ``loss="exp-linear"``: ½e^{−m} for m ≥ 0, ½ − m/2 below; also consistent for the logistic parameter, with
+    the smallest gradient a convex consistent loss can have for its curvature: L = r̃/2, smoothness r̃²/2,
+    Δ = (B + 1 − e^{−B})/2. ``exponent`` c < 1 bends it back towards the logistic loss, L = r̃/2^c, so that it has
+    curvature everywhere (the preconditioned sampler needs some).
+    G = 2L is approached: with an intercept two nearly equal rows with opposite labels can both be far on the
+    wrong side.
+
+    ``classes`` are (negative, positive). Without them the label 1 is positive and every other negative.
+    """
+
+    features: Features
+    loss: str
+    exponent: float
+    classes: tuple[Label, Label] | None
+    prior: Gaussian
+
+    LOSSES: ClassVar[tuple[str, ...]] = ("logistic", "exp-linear")
+
+    def __init__(
+        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, loss: str = "logistic", exponent: float = 1.0, classes: Any = None,
+        feature_names: Any = None, prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        if loss not in self.LOSSES:
+            raise InvalidModel(f"loss must be 'logistic' or 'exp-linear', but {loss!r} came.")
+        power = positive_number("exponent", exponent)
+        if not 0.01 <= power <= 1.0 or (loss == "logistic" and power != 1.0):
+            raise InvalidModel(
+                f"exponent belongs to the exp-linear loss and lies in [0.01, 1], but {power!r} came with loss={loss!r}."
+            )
+        declared = declared_features("Logistic", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(self, features=declared, loss=loss, exponent=power, classes=two_classes(classes), prior=prior)
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return LogisticLoss() if self.loss == "logistic" else ExpLinearLoss(self.exponent)
+
+    @property
+    def fit_loss(self) -> FitLoss:
+        lower, upper = self.kernel.slopes(math.inf, self.responses)
+        return FitLoss(self.kernel, "one-sided", max(-lower, upper), self.kernel.curvatures(math.inf, self.responses)[1], "labels")  # fmt: skip
+
+    @property
+    def response(self) -> Signs:
+        return Signs(self.classes)
+
+    @property
+    def likelihood(self) -> Bernoulli:
+        """For β-divergence posteriors: the logistic model, which either loss estimates."""
+        return Bernoulli()
+
+    @property
+    def predictor_function(self) -> Linear:
+        return Linear()
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class Hinge(LinearModel):
+    """The support vector machine's loss max(0, 1 − m), m = ±θᵀx: L = r̃, not smooth, Δ = min(2B, B + 1).
+
+    The exact-draw rules need no smoothness; gradient samplers do: use `HuberisedHinge`.
+    """
+
+    features: Features
+    classes: tuple[Label, Label] | None
+    prior: Gaussian
+
+    def __init__(
+        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, classes: Any = None, feature_names: Any = None, prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        declared = declared_features("Hinge", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(self, features=declared, classes=two_classes(classes), prior=prior)
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return HingeLoss()
+
+    @property
+    def response(self) -> Signs:
+        return Signs(self.classes)
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class HuberisedHinge(LinearModel):
+    """The hinge with its kink rounded over [1 − width, 1]: L = r̃ as before, smoothness r̃²/width."""
+
+    features: Features
+    width: float
+    classes: tuple[Label, Label] | None
+    prior: Gaussian
+
+    def __init__(
+        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, width: float = 0.5, classes: Any = None, feature_names: Any = None,
+        prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        declared = declared_features("HuberisedHinge", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(
+            self, features=declared, width=positive_number("width", width), classes=two_classes(classes), prior=prior
+        )
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return HuberisedHingeLoss(self.width)
+
+    @property
+    def fit_loss(self) -> FitLoss:
+        return FitLoss(self.kernel, "one-sided", 1.0, self.kernel.curvatures(math.inf, self.responses)[1], "labels")
+
+    @property
+    def response(self) -> Signs:
+        return Signs(self.classes)
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class LogitNormalBernoulli(LinearModel):
+    """A proportion through its log-odds θ, with prior N(mean, variance): Example 17 of the supplement.
+
+    ℓ(θ, x) = log(1 + e^θ) − xθ for x ∈ {0, 1}. Records have no features, so the slopes of two of them are taken
+    at the same θ: ℓ(θ, 1) − ℓ(θ, 0) = −θ, and G = 1, not 2L = 2. Smoothness ¼, m_π = 1/variance.
+    The data are the records' values alone: 1 (or the positive one of ``classes``), and all else.
+    """
+
+    quantity: ClassVar[str] = "log-odds"
+
+    features: Features
+    variance: float
+    classes: tuple[Label, Label] | None
+    prior: Gaussian
+
+    def __init__(self, *, variance: float, mean: float = 0.0, radius: float | None = None, classes: Any = None) -> None:
+        spread = positive_number("variance", variance)
+        prior = Gaussian(scale=math.sqrt(spread), mean=number("mean", mean), radius=radius)
+        alone = Features(0, data_norm=0.0, intercept=True)
+        set_model(self, features=alone, variance=spread, classes=two_classes(classes), prior=prior)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return ("log-odds",)
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return LogisticLoss()
+
+    @property
+    def response(self) -> Signs:
+        return Signs(self.classes)
+
+    @property
+    def gradient_difference(self) -> float:
+        return 1.0
+
+    def _parts(self, data: Any) -> tuple[Any, Any]:
+        return data, data
+
+    def _from_arrays(self, data: Any) -> tuple[Any, Any]:
+        y = self.response.from_values(data)
+        return np.ones((len(y), 1)), y
+
+    def _columns(self, data: Any) -> Any:
+        return (data.target,)
+
+    def to_dict(self) -> dict[str, Any]:
+        classes = None if self.classes is None else list(self.classes)
+        return {
+            "model": type(self).__name__, "variance": self.variance, "mean": self.prior.mean, "radius": self.radius,
+            "classes": classes,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SoftmaxLoss:
+    """log Σ_j e^{u_j} − u_y, u = Wx, with W the parameter as a K × p matrix, row after row."""
+
+    classes: int
+
+    def _scores(self, theta: Any, X: Any) -> Any:
+        return X @ theta.reshape(self.classes, -1).T
+
+    def losses(self, theta: Any, X: Any, y: Any) -> Any:
+        from onedraw.models.compute import jax, jnp
+
+        scores, codes = self._scores(theta, X), jnp.asarray(y).astype(int)
+        return jax.nn.logsumexp(scores, axis=1) - jnp.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
+
+    def total(self, theta: Any, X: Any, y: Any) -> Any:
+        return self.losses(theta, X, y).sum()
+
+    def gradient_total(self, theta: Any, X: Any, y: Any) -> Any:
+        """(P − E)ᵀX, P the class probabilities and E the classes as unit vectors."""
+        from onedraw.models.compute import jax, jnp
+
+        codes = jnp.asarray(y).astype(int)
+        residuals = jax.nn.softmax(self._scores(theta, X), axis=1) - jax.nn.one_hot(codes, self.classes, dtype=X.dtype)
+        return (residuals.T @ X).reshape(-1)
+
+    def hessian_total(self, theta: Any, X: Any, y: Any) -> Any:
+        """Σ (diag p − ppᵀ) ⊗ xxᵀ."""
+        from onedraw.models.compute import jax, jnp
+
+        p = jax.nn.softmax(self._scores(theta, X), axis=1)
+        inner = p[:, :, None] * (jnp.eye(self.classes) - p[:, None, :])
+        blocks = jnp.einsum("nkl,ni,nj->kilj", inner, X, X)
+        return blocks.reshape(theta.size, theta.size)
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class Softmax(ConvexModel, WithLikelihood):
+    """Several classes, one row of coefficients each (the prior makes the redundant one proper).
+
+    ∇ℓ = (p − e_y) xᵀ and ‖p − e_y‖ ≤ √2, so L = √2·r̃ and G = 2L. ∇²ℓ = (diag p − ppᵀ) ⊗ xxᵀ, and the largest
+    eigenvalue of diag p − ppᵀ is at most ½ (half its largest absolute row sum, 2p(1−p) ≤ ½): r̃²/2.
+    On a ball ‖W‖ ≤ R every u_j − u_y lies within ±√2B, B = Rr̃, so ℓ lies between the logarithms in
+    Δ = log[(1 + (K−1)e^{√2B})/(1 + (K−1)e^{−√2B})]. ϱ = min(2Δ, 2RG): the difference is G-Lipschitz there.
+
+    The parameter is flat: class by class, the features and then the intercept.
+    """
+
+    features: Features
+    classes: tuple[Label, ...]
+    prior: Gaussian
+
+    def __init__(
+        self, features: int, *, classes: Any, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        declared = declared_features("Softmax", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(self, features=declared, classes=class_labels("classes", classes), prior=prior)
+
+    @property
+    def kernel(self) -> SoftmaxLoss:
+        return SoftmaxLoss(len(self.classes))
+
+    @property
+    def fit_loss(self) -> ClassLoss:
+        return SoftmaxClasses(len(self.classes))
+
+    @property
+    def dimension(self) -> int:
+        return len(self.classes) * self.features.width
+
+    @property
+    def row_blocks(self) -> int:
+        return len(self.classes)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return tuple(f"{label}: {name}" for label in self.classes for name in self.features.column_names)
+
+    @property
+    def slope_interval(self) -> tuple[float, float]:
+        """Of each class: its probability, less 1 for the record's own."""
+        return -1.0, 1.0
+
+    @property
+    def response(self) -> Codes:
+        return Codes(self.classes)
+
+    @property
+    def likelihood(self) -> Categorical:
+        """For β-divergence posteriors."""
+        return Categorical(len(self.classes))
+
+    @property
+    def predictor_function(self) -> Linear:
+        return Linear(len(self.classes))
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        proved, reach = Provenance.PROVED, self.features.reach
+        squared = self.features.squared_reach
+        lipschitz = root_up(2 * squared)
+        found = {
+            **enforced_bounds(self),
+            "lipschitz": Bound(lipschitz, proved, "L = √2·r̃: ‖p − e_y‖ ≤ √2"),
+            "gradient_difference": Bound(2.0 * lipschitz, proved, "G = 2L"),
+            "smoothness": Bound(fraction_up(squared / 2), proved, "r̃²/2: diag p − ppᵀ ≤ ½"),
+            "strong_convexity": Bound(0.0, proved, "one record's loss is flat across its row"),
+        }
+        if self.radius is None:
+            return found
+        bound = product_up(self.radius, reach)
+        spread = self._spread(bound)
+        largest = min(2.0 * spread, 2.0 * product_up(self.radius, 2.0 * lipschitz))
+        return found | {
+            "predictor_bound": Bound(bound, proved, "B = R·r̃: ‖Wx‖ on the ball"),
+            "sensitivity": Bound(spread, proved, "Δ: every u_j − u_y lies within ±√2·B"),
+            "range": Bound(largest, proved, "ϱ = min(2Δ, 2RG)"),
+        }
+
+    def _spread(self, bound: float) -> float:
+        """log(1 + (K−1)e^a) − log(1 + (K−1)e^{−a}), a = √2·B, without overflow: a + log of a ratio."""
+        a, others = up(math.sqrt(2.0) * bound), len(self.classes) - 1
+        ratio = (math.exp(-a) + others) / (1.0 + others * math.exp(-a))
+        return up(a + math.log(ratio))
+
+
+def two_classes(classes: Any) -> tuple[Label, Label] | None:
+    """(negative, positive), or None for the usual numbers."""
+    if classes is None:
+        return None
+    labels = class_labels("classes", classes)
+    if len(labels) != 2:
+        raise InvalidModel(
+            f"classes must be two labels, the negative one first, but {len(labels)} came. Use Softmax for more."
+        )
+    return labels[0], labels[1]

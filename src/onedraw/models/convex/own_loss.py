@@ -1,0 +1,356 @@
+"""A user's own convex loss, written in JAX, with bounds that the user declares.
+
+Nothing can be proved about a function one is handed, so its constants are marked *declared* and the certificate
+says so. What can be done is to look at public points: the loss, its gradient and pairs of gradients are checked
+where the prior puts its mass and at the corners of the declared features, and a violation is refused with the
+point. Passing the probe proves nothing; failing it proves the declaration wrong.
+
+A certificate stores the function's name and a digest of its source. To derive a plan again elsewhere the same function has
+to be registered there under that name, with `register_loss`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidModel
+from onedraw.models.features import Features, declared_features
+from onedraw.models.model import MOST_PARTS, Bound, count, described, number, positive_number, register_model
+from onedraw.models.priors import Gaussian
+from onedraw.models.responses import Clamped
+from onedraw.privacy import Provenance
+from onedraw.privacy.rounding import text
+
+from .linear_model import ConvexModel, enforced_bounds, set_model
+from .losses import product_up
+
+if TYPE_CHECKING:
+    from onedraw.models.one_row import OneRow
+
+LossFunction = Callable[[Any, Any, Any], Any]
+
+TOLERANCE = 1e-6
+"""Relative; differences below it may be rounding."""
+
+_LOSSES: dict[str, LossFunction] = {}
+
+
+def register_loss(name: str, fn: LossFunction) -> LossFunction:
+    """Make a loss known by name, so that plans and certificates that use it can be derived again."""
+    if _LOSSES.get(name, fn) is not fn:
+        raise InvalidModel(f"Another loss is registered as {name!r} already. Choose another name.")
+    _LOSSES[name] = fn
+    return fn
+
+
+@dataclass(frozen=True)
+class OwnLoss:
+    """fn(theta, x, y) over all records, as it was examined for one of them (`one_row`); derivatives by JAX."""
+
+    row: OneRow
+
+    def losses(self, theta: Any, X: Any, y: Any) -> Any:
+        from onedraw.models.compute import jax
+
+        return jax.vmap(self.row, in_axes=(None, 0, 0))(theta, X, y)
+
+    def total(self, theta: Any, X: Any, y: Any) -> Any:
+        return self.losses(theta, X, y).sum()
+
+    def gradient_total(self, theta: Any, X: Any, y: Any) -> Any:
+        from onedraw.models.compute import jax
+
+        return jax.grad(self.total)(theta, X, y)
+
+    def hessian_total(self, theta: Any, X: Any, y: Any) -> Any:
+        from onedraw.models.compute import jax
+
+        return jax.hessian(self.total)(theta, X, y)
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class ConvexLoss(ConvexModel):
+    """``fn(theta, x, y)``: a pure JAX function, convex in theta (d,) for every row x and response y.
+
+    | argument | declares, for every admissible record and θ (of the ball, if the prior has one) |
+    | --- | --- |
+    | lipschitz | ‖∇fn‖ ≤ L |
+    | gradient_difference | ‖∇fn(θ, z) − ∇fn(θ, z')‖ ≤ G; 2L if left out |
+    | smoothness | largest eigenvalue of ∇²fn; left out: not smooth |
+    | strong_convexity | least eigenvalue of ∇²fn |
+    | sensitivity | fn(θ, z) − fn(θ, z') within ±Δ; left out: not known |
+    | response | (lower, upper), what y is clamped to; left out: the data are X alone and y is 0 |
+    | probes | further public points (theta, x, y) to check, besides the built-in ones |
+
+    With a radius R, ϱ = 2RG: the difference of two losses is G-Lipschitz on a ball of diameter 2R.
+    """
+
+    fn: LossFunction
+    parameters: int
+    features: Features
+    responses: tuple[float, float] | None
+    lipschitz: float | None
+    gradient_difference: float | None
+    smoothness: float | None
+    strong_convexity: float
+    sensitivity: float | None
+    name: str
+    prior: Gaussian
+
+    def __init__(
+        self, fn: Any, dimension: int, *, features: int, data_norm: float | None = None, bounds: Any = None,
+        scaled: bool = False, intercept: bool = False, feature_names: Any = None, response: Any = None,
+        lipschitz: float | None = None, gradient_difference: float | None = None, smoothness: float | None = None,
+        strong_convexity: float = 0.0, sensitivity: float | None = None, name: str | None = None,
+        probes: Iterable[Any] = (), prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        function, called = _function(fn, name)
+        declared = declared_features("ConvexLoss", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(
+            self, fn=function, parameters=count("dimension", dimension, least=1, most=MOST_PARTS), features=declared,
+            responses=_interval(response), lipschitz=_optional("lipschitz", lipschitz),
+            gradient_difference=_optional("gradient_difference", gradient_difference),
+            smoothness=_optional("smoothness", smoothness), strong_convexity=number("strong_convexity", strong_convexity),
+            sensitivity=_optional("sensitivity", sensitivity), name=called, prior=prior,
+        )  # fmt: skip
+        self._check_declarations()
+        probe(self, points=tuple(probes))
+
+    def _check_declarations(self) -> None:
+        if self.lipschitz is None and self.gradient_difference is None:
+            raise InvalidModel(
+                "ConvexLoss needs lipschitz=L, or gradient_difference=G: how far one record's gradient reaches is what "
+                "privacy is made of, and it cannot be read off a function. Derive it for every admissible record and θ."
+            )
+        if self.strong_convexity < 0.0 or (self.smoothness is not None and self.strong_convexity > self.smoothness):
+            raise InvalidModel(
+                "strong_convexity must be at least 0 and at most the smoothness; a negative one is not convex."
+            )
+        if self.strong_convexity > 0.0 and self.lipschitz is not None and self.radius is None:
+            raise InvalidModel(
+                "A strongly convex loss has no Lipschitz constant on all of R^d: its gradient grows without bound. Give the "
+                "prior a radius, declare gradient_difference instead of lipschitz, or strong_convexity=0."
+            )
+
+    @property
+    def kernel(self) -> OwnLoss:
+        return OwnLoss(self.row)
+
+    @property
+    def row(self) -> OneRow:
+        """The function for one record, as it was examined."""
+        from onedraw.models.one_row import one_row
+
+        return one_row(self.fn, self.name, (self.dimension,), (self.features.width,), ())
+
+    @property
+    def own_functions(self) -> tuple[str, ...]:
+        return (described(self.fn, self.name),)
+
+    @property
+    def row_blocks(self) -> int:
+        """None: what the user's function makes of a scaled row is not known."""
+        return 0
+
+    @property
+    def dimension(self) -> int:
+        return self.parameters
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return tuple(f"parameter {index}" for index in range(self.parameters))
+
+    @property
+    def response(self) -> Clamped | None:
+        return None if self.responses is None else Clamped(*self.responses)
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        by_user, why = Provenance.DECLARED, f"declared by the caller for {self.name}"
+        difference = self.gradient_difference
+        if difference is None or (self.lipschitz is not None and difference > 2.0 * self.lipschitz):
+            assert self.lipschitz is not None
+            difference = 2.0 * self.lipschitz
+        found = {
+            **enforced_bounds(self),
+            "gradient_difference": Bound(difference, by_user, why + ", or twice the Lipschitz constant"),
+            "strong_convexity": Bound(self.strong_convexity, by_user, why),
+        }
+        for key, value in (("lipschitz", self.lipschitz), ("smoothness", self.smoothness)):
+            if value is not None:
+                found[key] = Bound(value, by_user, why)
+        if self.radius is None:
+            return found
+        largest = 2.0 * product_up(self.radius, difference)
+        if self.sensitivity is not None:
+            found["sensitivity"] = Bound(self.sensitivity, by_user, why)
+            largest = min(largest, 2.0 * self.sensitivity)
+        return found | {"range": Bound(largest, by_user, "ϱ = min(2RG, 2Δ) of the declared constants")}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The function itself is not stored: it is the user's own, known by name."""
+        return {
+            "model": "ConvexLoss", "fn": {"own function": self.name}, "dimension": self.parameters,
+            **self.features.to_dict(), "response": None if self.responses is None else list(self.responses),
+            "lipschitz": self.lipschitz, "gradient_difference": self.gradient_difference,
+            "smoothness": self.smoothness, "strong_convexity": self.strong_convexity, "sensitivity": self.sensitivity,
+            "name": self.name, "probes": [], "prior": self.prior.to_dict(),
+        }  # fmt: skip
+
+
+# ── the probe ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Point:
+    """A public place to look: a parameter and a record."""
+
+    theta: NDArray[np.float64]
+    x: NDArray[np.float64]
+    y: float
+
+    def __str__(self) -> str:
+        return f"theta = {_shown(self.theta)}, x = {_shown(self.x)}, y = {self.y:.6g}"
+
+
+def probe(model: ConvexLoss, *, points: tuple[Any, ...] = ()) -> None:
+    """Refuse a loss that breaks its declarations at a public point; pairs are points with the same record."""
+    _check_signature(model)
+    first, second = probe_points(model, points)
+    values, gradients = _values_and_gradients(model, first)
+    other_values, other_gradients = _values_and_gradients(model, second)
+    for index, point in enumerate(first):
+        if not (np.isfinite(values[index]) and np.all(np.isfinite(gradients[index]))):
+            raise InvalidModel(f"{model.name} or its gradient is not finite at the public probe point {point}.")
+        _check_gradient(model, point, float(np.linalg.norm(gradients[index])))
+        move = second[index].theta - point.theta
+        change = other_gradients[index] - gradients[index]
+        _check_pair(
+            model, point, second[index], move, change, float(other_values[index] - values[index]), gradients[index]
+        )
+
+
+def _check_gradient(model: ConvexLoss, point: Point, size: float) -> None:
+    if model.lipschitz is not None and size > model.lipschitz * (1.0 + TOLERANCE):
+        raise InvalidModel(
+            f"{model.name} is declared {text(model.lipschitz)}-Lipschitz, but its gradient has norm {size:.6g} at the public "
+            f"probe point {point}. A promise made with the declared constant would be false. Correct lipschitz, or the bounds."
+        )
+
+
+def _check_pair(
+    model: ConvexLoss, point: Point, other: Point, move: Any, change: Any, rise: float, gradient: Any
+) -> None:
+    """Convexity: ∇ is monotone and the loss lies above its tangent. Smoothness: ∇ moves by at most M‖move‖."""
+    length = float(np.linalg.norm(move))
+    along, size = float(change @ move), float(np.linalg.norm(change))
+    slack = TOLERANCE * length * (1.0 + float(np.linalg.norm(gradient)) + size)
+    if along < model.strong_convexity * length**2 - slack or rise < float(gradient @ move) - slack - TOLERANCE * abs(
+        rise
+    ):
+        what = "convex" if model.strong_convexity == 0.0 else f"{text(model.strong_convexity)}-strongly convex"
+        raise InvalidModel(
+            f"{model.name} is not {what}: its gradient turns back between the public probe point {point} and theta = "
+            f"{_shown(other.theta)}. Every rule for convex losses would be void. Use another loss, or a smaller "
+            "strong_convexity."
+        )
+    if model.smoothness is not None and size > (model.smoothness * length) * (1.0 + TOLERANCE) + slack:
+        raise InvalidModel(
+            f"{model.name} is declared {text(model.smoothness)}-smooth, but its gradient moves by {size:.6g} over a distance "
+            f"of {length:.6g} between the public probe point {point} and theta = {_shown(other.theta)}. Correct smoothness."
+        )
+
+
+def probe_points(model: ConvexLoss, given: tuple[Any, ...] = ()) -> tuple[list[Point], list[Point]]:
+    """Pairs of points with one record each: fixed pseudo-random numbers, the prior's scale at several sizes, rows at
+    the corners or on the sphere of the declared features, responses at their ends. Public, and always the same."""
+    generator = np.random.default_rng(20160)
+    dimension, location = model.dimension, model.prior.location(model.dimension)
+    scales = model.prior.precision(dimension) ** -0.5
+    sizes = np.repeat([1e-3, 0.1, 1.0, 10.0], 16)[:, None]
+    thetas = location + sizes * scales * generator.standard_normal((64, dimension))
+    others = thetas + sizes * scales * generator.standard_normal((64, dimension))
+    rows = 1e6 * generator.standard_normal((64, model.features.count))
+    rows[::8] = 0.0
+    rows = model.features.enforce(rows * model.features.norm)
+    low, high = (0.0, 0.0) if model.responses is None else model.responses
+    responses = np.where(np.arange(64) % 2 == 0, low, high)
+    first = [Point(_inside(model, theta), x, float(y)) for theta, x, y in zip(thetas, rows, responses, strict=True)]
+    second = [Point(_inside(model, other), point.x, point.y) for other, point in zip(others, first, strict=True)]
+    for theta, x, y in given:
+        point = Point(_inside(model, np.array(theta, float)), model.features.enforce(np.array([x], float))[0], float(y))
+        first.append(point)
+        second.append(Point(_inside(model, location), point.x, point.y))
+    return first, second
+
+
+def _inside(model: ConvexLoss, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    if model.radius is None:
+        return theta
+    return theta * min(1.0, model.radius / max(float(np.linalg.norm(theta)), 1e-300))
+
+
+def _values_and_gradients(model: ConvexLoss, points: list[Point]) -> tuple[NDArray[Any], NDArray[Any]]:
+    from onedraw.models.compute import jax
+
+    arrays = [np.stack([getattr(point, name) for point in points]) for name in ("theta", "x", "y")]
+    values, gradients = jax.jit(jax.vmap(jax.value_and_grad(model.row)))(*arrays)
+    return np.asarray(values), np.asarray(gradients)
+
+
+def _check_signature(model: ConvexLoss) -> None:
+    from onedraw.models.compute import jax, jnp
+
+    theta, row = jnp.zeros(model.dimension), jnp.zeros(model.features.width)
+    try:
+        result = jax.eval_shape(model.row, theta, row, jnp.zeros(()))
+    except InvalidModel:
+        raise
+    except Exception as error:  # whatever the user's function raises, the call is what is wrong
+        raise InvalidModel(
+            f"{model.name} cannot be called as fn(theta, x, y) with shapes ({model.dimension},), "
+            f"({model.features.width},) and (): {type(error).__name__}. Write it with jax.numpy, for one record."
+        ) from error
+    if getattr(result, "shape", None) != () or result.dtype != np.float64:
+        raise InvalidModel(f"{model.name} must return one real number for one record.")
+
+
+def _function(fn: Any, name: str | None) -> tuple[LossFunction, str]:
+    if isinstance(fn, Mapping) and set(fn) == {"own function"}:
+        fn = fn["own function"]
+    if isinstance(fn, str):
+        if fn not in _LOSSES:
+            raise InvalidModel(
+                f"The loss {fn!r} is a user's own function. Its bounds were declared by that user and it is not known here, "
+                f"so nothing that rests on it can be derived again. Register it with register_loss({fn!r}, fn) first."
+            )
+        return _LOSSES[fn], fn
+    if not callable(fn):
+        raise InvalidModel(f"fn must be a JAX function fn(theta, x, y), but a {type(fn).__name__} came.")
+    return fn, str(name or getattr(fn, "__name__", "the loss"))
+
+
+def _interval(response: Any) -> tuple[float, float] | None:
+    if response is None:
+        return None
+    if not isinstance(response, list | tuple) or len(response) != 2:
+        raise InvalidModel("response must be a pair (lower, upper), what responses are clamped to.")
+    lower, upper = (number("response", end) for end in response)
+    if not lower <= upper:
+        raise InvalidModel("response=(lower, upper) needs lower ≤ upper.")
+    return lower, upper
+
+
+def _optional(name: str, value: Any) -> float | None:
+    return None if value is None else positive_number(name, value)
+
+
+def _shown(vector: NDArray[np.float64]) -> str:
+    entries = ", ".join(f"{value:.6g}" for value in vector[:8])
+    return f"({entries}, …)" if len(vector) > 8 else f"({entries})"

@@ -1,0 +1,342 @@
+"""Numbers from a linear predictor: least squares, Huber, quantiles, and GLMs with a bounded residual.
+
+A response enters through public bounds only. The Huber and pinball losses are linear in u once y is far enough
+away: on a ball, where |u| ≤ B, a response beyond B + τ (Huber) or B + h (quantiles) acts exactly like one at that
+distance, since ℓ changes by a constant in θ. Responses are therefore clamped there without changing the law, and
+one of 1e300 cannot swallow the others in floating-point sums. Without a ball they are clamped at a distance no
+predictor of plausible size comes near (`FAR` prior standard deviations).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onedraw.errors import InvalidModel
+from onedraw.models.features import Features, declared_features
+from onedraw.models.fit.constants import QUANTILE_WIDTH
+from onedraw.models.fit.losses import FitLoss
+from onedraw.models.model import count, number, positive_number, register_model
+from onedraw.models.priors import Gaussian
+from onedraw.models.responses import Clamped
+from onedraw.privacy.perturbed_mode import count_curvature
+from onedraw.privacy.rounding import fraction_down, fraction_up, sum_up, text
+
+from .linear_model import LinearModel, set_model
+from .losses import (
+    BernoulliLoss,
+    CanonicalLoss,
+    CappedPoissonLoss,
+    GaussianLoss,
+    HuberLoss,
+    LinearLoss,
+    LogCoshLoss,
+    PinballLoss,
+    PoissonLoss,
+    SmoothedPinballLoss,
+    SquaredLoss,
+    product_up,
+)
+
+FAR = 2.0**20
+"""Prior standard deviations of the predictor beyond which a response is not told apart from a farther one."""
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class LeastSquares(LinearModel):
+    """½(y − θᵀx)² with |y| ≤ ``response_bound`` Y, on a ball: without one no θ-free bound of anything exists.
+
+    |φ'| = |u − y| ≤ Y + B gives L = (Y + B)r̃. The gradients of two records differ by
+    (xxᵀ − x'x'ᵀ)θ − (yx − y'x'), and ‖xxᵀ − x'x'ᵀ‖ ≤ r̃² for two positive matrices of that size, so
+    G = (B + 2Y)r̃ < 2L. Smoothness r̃². Δ = (Y+B)²/2; ϱ = 4YB if B ≤ Y, (Y+B)² otherwise.
+    """
+
+    features: Features
+    response_bound: float
+    prior: Gaussian
+
+    def __init__(
+        self, features: int, *, response_bound: float, data_norm: float | None = None, bounds: Any = None,
+        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        declared = declared_features("LeastSquares", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(
+            self, features=declared, response_bound=positive_number("response_bound", response_bound), prior=prior
+        )
+        if self.radius is None:
+            raise InvalidModel(
+                "LeastSquares needs a prior restricted to a ball. On all of R^d the gradient and the range of a squared "
+                "residual are unbounded, so no rule gives a promise. Pass prior=Gaussian(scale=…, radius=R), or use "
+                "HuberRegression."
+            )
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return SquaredLoss()
+
+    @property
+    def response(self) -> Clamped:
+        return Clamped(-self.response_bound, self.response_bound)
+
+    @property
+    def gradient_difference(self) -> float:
+        return product_up(sum_up((self.predictor_bound, 2.0 * self.response_bound)), self.features.reach)
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class HuberRegression(LinearModel):
+    """Squared residuals up to ``threshold`` τ, linear beyond: L = τr̃ (min(τ, Y + B)r̃ on a ball), smoothness r̃².
+
+    ``response_bound`` Y is optional; see the head of this file for what responses are clamped to.
+    """
+
+    features: Features
+    threshold: float
+    response_bound: float | None
+    prior: Gaussian
+
+    def __init__(
+        self, features: int, *, threshold: float, response_bound: float | None = None, data_norm: float | None = None,
+        bounds: Any = None, scaled: bool = False, intercept: bool = True, feature_names: Any = None,
+        prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        declared = declared_features("HuberRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        limit = None if response_bound is None else positive_number("response_bound", response_bound)
+        set_model(
+            self,
+            features=declared,
+            threshold=positive_number("threshold", threshold),
+            response_bound=limit,
+            prior=prior,
+        )
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return HuberLoss(self.threshold)
+
+    @property
+    def measured_loss(self) -> FitLoss:
+        """Responses in units of the declared threshold: nothing of them is measured."""
+        return FitLoss(HuberLoss(1.0), "two-sided", 1.0, 1.0, "labels")
+
+    @property
+    def response_scale(self) -> float:
+        return self.threshold
+
+    @property
+    def response(self) -> Clamped:
+        return _clamped_response(self, self.response_bound, margin=self.threshold)
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class LogCoshRegression(LinearModel):
+    """A straight line through numbers by t²·log cosh((y − θᵀx)/t): least squares near it, absolute residuals far from it.
+
+    |y| ≤ ``response_bound`` Y. A fit measures the threshold t; where a fixed one is needed it is Y/4.
+    """
+
+    features: Features
+    response_bound: float
+    prior: Gaussian
+
+    def __init__(
+        self, features: int, *, response_bound: float, data_norm: float | None = None, bounds: Any = None,
+        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        declared = declared_features("LogCoshRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(
+            self, features=declared, response_bound=positive_number("response_bound", response_bound), prior=prior
+        )
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return LogCoshLoss(self.response_bound / 4.0)
+
+    @property
+    def fit_loss(self) -> FitLoss:
+        return FitLoss(LogCoshLoss(1.0), "two-sided", 1.0, 1.0, "measured")
+
+    @property
+    def response_scale(self) -> float:
+        return self.response_bound
+
+    @property
+    def response(self) -> Clamped:
+        return Clamped(-self.response_bound, self.response_bound)
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class Quantile(LinearModel):
+    """The ``level`` q quantile by the pinball loss: L = max(q, 1−q)·r̃, not smooth.
+
+    ``smoothing`` h averages the loss over shifts in [−h, h]: the same L, smoothness r̃²/2h, for gradient samplers.
+    With an intercept G = max(r̃, 2·max(q, 1−q)·r): two records of slopes −q and 1−q differ by at most 1.
+    """
+
+    features: Features
+    level: float
+    smoothing: float | None
+    response_bound: float | None
+    prior: Gaussian
+
+    def __init__(
+        self, features: int, *, level: float = 0.5, smoothing: float | None = None, response_bound: float | None = None,
+        data_norm: float | None = None, bounds: Any = None, scaled: bool = False, intercept: bool = True,
+        feature_names: Any = None, prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        declared = declared_features("Quantile", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        q = number("level", level)
+        if not 0.0 < q < 1.0:
+            raise InvalidModel(f"level must lie strictly between 0 and 1, such as 0.5 for the median, but {q!r} came.")
+        width = None if smoothing is None else positive_number("smoothing", smoothing)
+        limit = None if response_bound is None else positive_number("response_bound", response_bound)
+        set_model(self, features=declared, level=q, smoothing=width, response_bound=limit, prior=prior)
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return PinballLoss(self.level) if self.smoothing is None else SmoothedPinballLoss(self.level, self.smoothing)
+
+    @property
+    def fit_loss(self) -> FitLoss | None:
+        """With a declared range of responses; the kink is rounded over a quarter of the measured residual deviation."""
+        if self.response_bound is None:
+            return None
+        steepest = max(self.level, fraction_up(1 - Fraction(self.level)))
+        loss = SmoothedPinballLoss(self.level, QUANTILE_WIDTH)
+        return FitLoss(loss, "pinball", steepest, loss.curvatures(math.inf, (-1.0, 1.0))[1], "measured", self.level)
+
+    @property
+    def response_scale(self) -> float:
+        return self.response_bound or 1.0
+
+    @property
+    def response(self) -> Clamped:
+        return _clamped_response(self, self.response_bound, margin=self.smoothing or 0.0)
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class CountRegression(LinearModel):
+    """Counts whose rate is e^{θᵀx}, cut at a declared ``largest`` one, Y: consistent, because the mean is cut as well.
+
+    φ' = E min(Poisson(e^u), Y) − min(y, Y), |φ'| ≤ Y; smooth. For fits; see `fit_losses.CappedPoisson`.
+    """
+
+    features: Features
+    largest: int
+    prior: Gaussian
+
+    def __init__(
+        self, features: int, *, largest: int, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
+        intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        declared = declared_features("CountRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(self, features=declared, largest=count("largest", largest, least=1), prior=prior)
+
+    @property
+    def kernel(self) -> LinearLoss:
+        return CappedPoissonLoss(self.largest)
+
+    @property
+    def fit_loss(self) -> FitLoss:
+        return FitLoss(self.kernel, "counts", float(self.largest), count_curvature(self.largest), "counts")
+
+    @property
+    def response(self) -> Clamped:
+        return Clamped(0.0, float(self.largest))
+
+
+@register_model
+@dataclass(frozen=True, init=False, repr=False)
+class BoundedResidualGLM(LinearModel):
+    """A generalised linear model with canonical link whose residual |y − g⁻¹(θᵀx)| is at most ``residual_bound``.
+
+    Geumlek et al., Theorems 16 and 17: ∇ℓ = (g⁻¹(u) − y)x, so L = residual_bound·r̃. They assume the residual's
+    bound; here it is enforced: the mean lies in [g⁻¹(−B), g⁻¹(B)] for |u| ≤ B = Rr̃, and responses are clamped to
+    [g⁻¹(B) − residual_bound, g⁻¹(−B) + residual_bound]. A bound that leaves no response is refused.
+    Smoothness r̃²·sup A'': ¼ (bernoulli), 1 (gaussian), e^B (poisson).
+
+    ``family``: "bernoulli" (responses in [0, 1]; no ball needed for a residual of 1), "poisson", "gaussian".
+    """
+
+    features: Features
+    family: str
+    residual_bound: float
+    prior: Gaussian
+
+    FAMILIES: ClassVar[dict[str, type[CanonicalLoss]]] = {
+        "bernoulli": BernoulliLoss,
+        "poisson": PoissonLoss,
+        "gaussian": GaussianLoss,
+    }
+    SUPPORT: ClassVar[dict[str, tuple[float, float]]] = {
+        "bernoulli": (0.0, 1.0),
+        "poisson": (0.0, math.inf),
+        "gaussian": (-math.inf, math.inf),
+    }
+
+    def __init__(
+        self, family: str, features: int, *, residual_bound: float, data_norm: float | None = None, bounds: Any = None,
+        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+    ) -> None:  # fmt: skip
+        if family not in self.FAMILIES:
+            raise InvalidModel(f"family must be one of {', '.join(self.FAMILIES)}, but {family!r} came.")
+        declared = declared_features("BoundedResidualGLM", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
+        set_model(
+            self,
+            features=declared,
+            family=family,
+            residual_bound=positive_number("residual_bound", residual_bound),
+            prior=prior,
+        )
+        self._check_means()
+
+    def _check_means(self) -> None:
+        reach = self.predictor_bound
+        if self.family != "bernoulli" and not reach <= 500.0:
+            raise InvalidModel(
+                f"The means of a {self.family} model are bounded only if the predictor is: with |θᵀx| ≤ {text(reach)} no "
+                "residual is. Pass prior=Gaussian(scale=…, radius=R), so that R times the row's norm is at most 500."
+            )
+        lower, upper = self._response_range()
+        if not lower < upper:
+            least, largest = self.kernel.means(reach)
+            raise InvalidModel(
+                f"With means between {least:.6g} and {largest:.6g} no response has a residual of at most "
+                f"{text(self.residual_bound)} for every θ. Pass a residual_bound above {(largest - least) / 2:.6g}, or a "
+                "smaller radius."
+            )
+
+    def _response_range(self) -> tuple[float, float]:
+        least, largest = self.kernel.means(self.predictor_bound)
+        support = self.SUPPORT[self.family]
+        lower = max(support[0], fraction_up(Fraction(largest) - Fraction(self.residual_bound)))
+        upper = min(support[1], fraction_down(Fraction(least) + Fraction(self.residual_bound)))
+        return lower, upper
+
+    @property
+    def kernel(self) -> CanonicalLoss:
+        return self.FAMILIES[self.family]()
+
+    @property
+    def response(self) -> Clamped:
+        return Clamped(*self._response_range())
+
+
+def _clamped_response(model: LinearModel, declared: float | None, *, margin: float) -> Clamped:
+    """±min(declared, B + margin), or ±(FAR + margin) where there is no ball."""
+    if model.radius is not None:
+        distance = sum_up((model.predictor_bound, margin))
+    else:
+        spread = float(np.linalg.norm(model.prior.location(model.dimension))) + model.prior.strong_convexity**-0.5
+        distance = margin + FAR * spread * model.features.reach
+    limit = distance if declared is None else min(declared, distance)
+    return Clamped(-limit, limit)

@@ -1,0 +1,109 @@
+"""Losses of a fit: what a perturbed mode needs to know of φ(u, y) (mathematics-3 §2).
+
+A `FitLoss` is a convex loss of one predictor with the constants of its theorem. Responses are in the fit's own unit:
+
+| | classes (exp-linear, logistic, hinge) | numbers (log-cosh) | quantiles | counts |
+| --- | --- | --- | --- | --- |
+| response | ±1 | (y − centre)/t | (y − centre)/t | min(y, Y) |
+| slopes | one-sided in the margin, L | two-sided, L = 1 | −τ … 1−τ | m_Y(e^u) − y, L = Y |
+| curvature M | ½, ¼, 1/h | 1 | 1/2h | sup λ·P(Poisson(λ) ≤ Y−1) |
+
+`information` is the expected curvature given the row where the model gives one (classes, counts), otherwise the
+curvature itself; `variability` likewise the expected square of the slope. Standard errors are made of H = Σ a·information·zzᵀ
+and K = Σ a²·variability·zzᵀ. Neither depends on the response where the model gives it, and a record's share is smaller: of counts
+Var min(N, Y) ≤ M against Y². ``robust`` fits measure the curvature and the squared slope themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from onedraw.models.convex.losses import (
+    CappedPoissonLoss,
+    ExpLinearLoss,
+    HuberisedHingeLoss,
+    LogisticLoss,
+    array_module,
+)
+
+Sides = Literal["one-sided", "two-sided", "pinball", "counts"]
+Of = Literal["information", "curvature", "variability", "squares"]
+
+
+def measured_of(*, robust: bool) -> tuple[Of, Of]:
+    """What H and K are sums of: as the model expects them given the row, or as they are."""
+    return ("curvature", "squares") if robust else ("information", "variability")
+
+
+@dataclass(frozen=True)
+class FitLoss:
+    """A loss with ``slope(u, y)`` and ``curvature(u, y)``, and the constants L, M and shape of its slopes.
+
+    ``unit``: "labels" (±1), "measured" (numbers, divided by a threshold that is measured) or "counts".
+    ``level`` is the τ of a quantile.
+    """
+
+    kernel: Any
+    sides: Sides
+    slope_bound: float
+    curvature_bound: float
+    unit: Literal["labels", "measured", "counts"]
+    level: float | None = None
+
+    blocks: ClassVar[int] = 1
+    """Coefficient vectors in a mode; several classes have more (`fit_classes`)."""
+
+    @property
+    def spends(self) -> str:
+        """Which shares of a budget its stages have (`fit_constants.SHARES`)."""
+        if isinstance(self.kernel, HuberisedHingeLoss):
+            return "hinge"
+        return self.unit if self.level is None else "quantile"
+
+    @property
+    def relief(self) -> tuple[float, float] | None:
+        """(m, s) of a loss that bends only where it is not steep, φ'' = m(1 − ρ)(s + ρ), ρ = |φ'|/L: 1 − ρ² for log-cosh, ρ(1 − ρ) for
+        logistic (perturbed_mode.md, Theorem 4)."""
+        if self.sides == "two-sided":
+            return self.curvature_bound, 1.0
+        return (1.0, 0.0) if isinstance(self.kernel, LogisticLoss) else None
+
+    def slope(self, predictor: Any, response: Any) -> Any:
+        return self.kernel.slope(predictor, response)
+
+    def curvature(self, predictor: Any, response: Any) -> Any:
+        return self.kernel.curvature(predictor, response)
+
+    def information(self, predictor: Any, response: Any) -> Any:
+        """E[φ'' | x] under the model: pq·s for the logistic model by either loss; φ'' itself where none is assumed."""
+        if isinstance(self.kernel, ExpLinearLoss | LogisticLoss):
+            return self._certainty(predictor, power=1)
+        return self.kernel.curvature(predictor, response)
+
+    def variability(self, predictor: Any, response: Any) -> Any:
+        """E[φ'² | x] under the model: pq·s², or Var min(N, Y) of counts; φ'² itself where none is assumed."""
+        if isinstance(self.kernel, ExpLinearLoss | LogisticLoss):
+            return self._certainty(predictor, power=2)
+        if isinstance(self.kernel, CappedPoissonLoss):
+            return self.kernel.variance(predictor)
+        return self.kernel.slope(predictor, response) ** 2
+
+    def _certainty(self, predictor: Any, power: int) -> Any:
+        """pq·s^power, s = ((1 + e^{−|u|})/2)^c the even part of the slope."""
+        xp = array_module(predictor)
+        decay = xp.exp(-abs(predictor))
+        exponent = self.kernel.exponent if isinstance(self.kernel, ExpLinearLoss) else 0.0
+        return decay / (1.0 + decay) ** 2 * (0.5 * (1.0 + decay)) ** (power * exponent)
+
+    def of_record(self, of: Of, predictor: Any, response: Any) -> Any:
+        """What H or K adds up, without weight and row."""
+        return self.slope(predictor, response) ** 2 if of == "squares" else getattr(self, of)(predictor, response)
+
+    def largest(self, of: Of, *, pure: bool) -> float:
+        """The largest of it, and so of a record's matrix for r = 1, by its norm or trace: ¼ for what the logistic model expects, at
+        u = 0; M for that of counts."""
+        if of in ("information", "variability") and isinstance(self.kernel, ExpLinearLoss | LogisticLoss):
+            return 0.25
+        expected = of == "variability" and isinstance(self.kernel, CappedPoissonLoss)
+        return self.curvature_bound if expected or of in ("information", "curvature") else self.slope_bound**2

@@ -1,0 +1,412 @@
+"""What a published fit says: estimate, standard errors, intervals, tests, and a normal posterior. All of it is free.
+
+Given the mode θ̃, the information Ĥ and the variability K̂ at it (mathematics-3 §3), with ridge Λ, noise σ and closing
+noise ω known from the plan:
+
+    estimate      θ̂ = (I + ΛĤ⁻¹)θ̃           the ridge's pull taken back, as far as Ĥ is known
+    covariance    Ĥ⁻¹(K̂ + σ²I + ω²(Ĥ+ΛI)²)Ĥ⁻¹
+
+mapped to the columns by the published coordinates. Multipliers come from simulating this very construction around what
+was published, noise of Ĥ and K̂ included. A coefficient is refused an interval where directions about which the records
+say too little carry more than 5 % of its variance. A declared prior stays: only the ridge is taken back.
+
+Levels of a category whose published count may be 0 are *set aside*: their coefficients stay as the mode has them, or are
+left out if they are not plausible, and the rest is as if they were known. Records that are not there, or a few, say nothing about the other
+coefficients; without this the noise of Ĥ along a level without records would refuse all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.models.priors import Gaussian
+from onedraw.models.sums.noise_law import deviation, drawn_matrices, matrix_deviation, mixed_variances
+
+from . import constants as constant
+from .aside import Aside
+from .published import Coordinates, Published, positive, symmetric
+from .target import FitProblem
+
+Array = NDArray[np.float64]
+
+SIMULATIONS = 300
+"""Informations and variabilities drawn again behind a multiplier. Given each, the rest is normal and is averaged exactly: the
+multiplier's own error is then well below 1 %."""
+
+SEED = 20261115
+"""The simulation is post-processing of public numbers: a fixed seed gives everybody the same interval."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """A fit in encoded coordinates, or in others by a public linear map ``change``, scale and shift (`in_units`)."""
+
+    problem: FitProblem
+    published: Published
+    change: Array
+    shift: Array
+
+    @classmethod
+    def of(cls, problem: FitProblem, published: Published) -> FitResult:
+        """In the coordinates of encoded rows, responses in their declared unit."""
+        where = problem.coordinates(published)
+        found = cls(problem, published, problem.encoded_coefficients(where), problem.encoded_shift(where))
+        return replace(found, shift=found.shift - found._held_back)
+
+    def in_units(self, change: Array, scale: Array, shift: Array) -> FitResult:
+        """The same for scale·(change @ θ) + shift."""
+        full = scale[:, None] * change
+        return FitResult(self.problem, self.published, full @ self.change, full @ self.shift + shift)
+
+    # ── the mode's own coordinates ─────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _where(self) -> Coordinates:
+        return self.problem.coordinates(self.published)
+
+    @property
+    def informed(self) -> bool:
+        """Whether the information was measured; without it there is an estimate and nothing else."""
+        return self.published.information is not None
+
+    @cached_property
+    def _pulls(self) -> tuple[Array, float]:
+        """(prior's precision, ridge) in the mode's coordinates."""
+        Q, _ = self.problem.penalty(self._where)
+        ridge = self.problem.numbers["ridge"]
+        return Q - ridge * np.eye(len(Q)), ridge
+
+    @cached_property
+    def _aside(self) -> Aside:
+        return self.problem.set_aside(self.published)
+
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues and vectors of the published information (and the prior's), without what is set aside."""
+        assert self.published.information is not None
+        return self._aside.spectrum(symmetric(self.published.information, self._width) + self._pulls[0])
+
+    @property
+    def _width(self) -> int:
+        return self.problem.size
+
+    def _deviation(self, name: str) -> float:
+        return deviation(self.problem.numbers[name], self._width, pure=self.problem.pure)
+
+    @cached_property
+    def information_noise(self) -> float:
+        """s_H: the standard deviation of the noise of an entry of the information."""
+        return matrix_deviation(self.problem.numbers["information_noise"], self._width, pure=self.problem.pure)
+
+    @cached_property
+    def trusted(self) -> NDArray[np.bool_]:
+        """Which directions the records say enough about: those whose information stands out of its noise, is still that of the
+        estimate after the ridge's pull was taken back, and does not hang on the estimate's own error (`_reach`)."""
+        return np.asarray((self._margins >= 1.0) & (self._errors * self._reach <= constant.LARGEST_SWING))
+
+    @cached_property
+    def _margins(self) -> Array:
+        """How many times over the information of a direction stands out of its noise and outweighs the ridge's pull."""
+        found, axes = self._spectrum
+        edges = constant.EDGES if self.problem.loss.blocks == 1 else constant.CLASS_EDGES
+        enough = found / (least_information(len(found), edges) * self.information_noise)
+        moved = np.abs(self._back(found) * (self.published.mode @ axes))
+        return np.minimum(enough, constant.LARGEST_PULL / np.maximum(np.maximum(moved, self._common_pull), 1e-300))
+
+    @property
+    def _common_pull(self) -> float:
+        """How far the ridge pulled the scores of all rows alike, which moves the information of every direction."""
+        if self.problem.loss.blocks > 1 or not self.problem.layout.intercept or self.problem.loss.unit == "measured":
+            return 0.0
+        return abs(float((self._mode - self.published.mode)[-1])) * self._where.stretch
+
+    @cached_property
+    def _reach(self) -> Array:
+        """How far the rows reach along a direction from which its information comes.
+
+        In measured coordinates all directions have unit variance. One with less information than the usual has it from few
+        rows, a share of about λ/(λ_usual·r²) if their weights are at work, which reach r·√(λ_usual/λ) along it. Where the
+        estimate's own error moves their scores far, the curvature measured at the estimate is not that at the truth.
+        Directions of several classes are not alike, and are not held against each other.
+        """
+        if self.problem.loss.blocks > 1:
+            return np.zeros(len(self._bounded))
+        usual = np.median(self._bounded)
+        return np.asarray(self.problem.numbers["row_bound"] * np.sqrt(np.maximum(usual / self._bounded, 1.0)))
+
+    @cached_property
+    def _errors(self) -> Array:
+        """Standard errors along the directions, from the information as it was published."""
+        axes = self._spectrum[1]
+        sampling, privacy = self._parts
+        return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", axes, sampling + privacy, axes), 0.0)))
+
+    @cached_property
+    def _bounded(self) -> Array:
+        """Eigenvalues kept away from 0, where noise may have brought them."""
+        return np.maximum(self._spectrum[0], max(self.information_noise, 1e-12))
+
+    def _back(self, found: Array) -> Array:
+        """How much of a mode is added to it along each direction, the ridge's pull taken back: Λ/λ, or Λλ/(λ² + s²) where the
+        noise of λ counts. Weak directions are pulled at most, and coefficients that are given an interval may depend on
+        them a little."""
+        information, noise = np.maximum(found, 0.0), self.information_noise
+        return np.asarray(self._pulls[1] * information / (information**2 + noise**2 + 1e-300))
+
+    def _taken_back(self, modes: Array, axes: Array, found: Array) -> Array:
+        """θ̃ + ΛĤ⁻¹θ̃, as far as Ĥ is known (`_back`)."""
+        return np.asarray(modes + (modes @ axes * self._back(found)) @ axes.T)
+
+    @cached_property
+    def _mode(self) -> Array:
+        """The estimate in the mode's coordinates."""
+        if not self.informed:
+            return self.published.mode
+        return self._taken_back(self.published.mode, self._spectrum[1], self._spectrum[0])
+
+    @cached_property
+    def _mode_noise(self) -> float:
+        return self._deviation("mode_noise")
+
+    @cached_property
+    def _closing_noise(self) -> float:
+        return self._deviation("closing_noise")
+
+    @cached_property
+    def _variability(self) -> Array:
+        """K̂; where it was not measured Ĥ, which is at least as large under the model."""
+        if self.published.variability is None:
+            return np.asarray((self._spectrum[1] * self._bounded) @ self._spectrum[1].T)
+        return positive(symmetric(self.published.variability, self._width))
+
+    @cached_property
+    def _parts(self) -> tuple[Array, Array]:
+        """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up."""
+        inverse = (self._spectrum[1] / self._bounded) @ self._spectrum[1].T
+        sampling = inverse @ self._variability @ inverse
+        curved = (self._spectrum[1] * (self._bounded + self._pulls[1])) @ self._spectrum[1].T
+        privacy = (
+            inverse @ (self._mode_noise**2 * np.eye(self._width) + self._closing_noise**2 * curved @ curved) @ inverse
+        )
+        return sampling, privacy
+
+    def _widening(self, change: Array) -> Array:
+        """How many times as far intervals of these coefficients reach as the simulation says.
+
+        An estimate that errs towards more curvature finds more information: it is given an interval more often, and a shorter
+        one. The simulation knows neither. So intervals reach further along directions whose information comes from few rows,
+        and along those that are barely trusted. Standard errors stay what they are, those of all fits.
+        """
+        axes, swing = self._spectrum[1], self._errors * (self._reach - self._reach.min())
+        room = np.log(np.maximum(self._margins, 1.0)) / math.log(constant.AMPLE_MARGIN)
+        doubt = np.hypot(swing, constant.BARELY_TRUSTED * np.maximum(1.0 - room, 0.0))
+        wider = np.exp(np.minimum(constant.WIDENING[self.problem.loss.unit] * doubt, constant.LARGEST_WIDENING))
+        along = axes.T @ (self._parts[0] + self._parts[1]) @ axes
+        plain, wide = change @ axes, change @ axes * wider
+        before, after = (np.einsum("ij,jk,ik->i", rows, along, rows) for rows in (plain, wide))
+        return np.asarray(np.sqrt(np.maximum(after / np.maximum(before, 1e-300), 1.0)))
+
+    # ── levels about which nothing is known ────────────────────────────────────────────────────────────────
+
+    @property
+    def _held_back(self) -> Array:
+        """What is taken off the encoded coefficients of levels that are set aside: all of one beyond what is plausible, which
+        is the mode's noise divided by next to nothing. Rows of other levels are predicted as before."""
+        return self._aside.implausible(self.change @ self._mode + self.shift, self.problem.largest_coefficient)
+
+    # ── what people read ───────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def estimate(self) -> Array:
+        return np.asarray(self.change @ self._mode + self.shift)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Of the whole estimate; rows of refused coefficients are not to be relied on."""
+        self._check_informed()
+        sampling, privacy = self._parts
+        return np.asarray(self.change @ (sampling + privacy) @ self.change.T)
+
+    @cached_property
+    def standard_errors(self) -> Array:
+        """NaN where none can be given."""
+        return np.where(self.given, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.nan)
+
+    @property
+    def sampling_errors(self) -> Array:
+        """What sampling alone would leave."""
+        return self._root_of(self._parts[0])
+
+    @property
+    def privacy_errors(self) -> Array:
+        return self._root_of(self._parts[1])
+
+    def _root_of(self, part: Array) -> Array:
+        return np.where(
+            self.given, np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", self.change, part, self.change), 0.0)), np.nan
+        )
+
+    @cached_property
+    def given(self) -> NDArray[np.bool_]:
+        """Per coefficient: whether directions with too little information carry at most 5 % of its variance."""
+        if not self.informed:
+            return np.zeros(len(self.change), dtype=bool)
+        found = self.doubtful_shares <= constant.UNINFORMED_SHARE
+        return np.asarray(found & (np.abs(self.change).sum(axis=1) > 0.0) & ~self._aside.touched(self.change))
+
+    @property
+    def doubtful_shares(self) -> Array:
+        """The part of a coefficient's variance along directions that are not trusted."""
+        carried = (self.change @ self._spectrum[1]) ** 2 / self._bounded**2
+        return np.asarray(carried[:, ~self.trusted].sum(axis=1) / np.maximum(carried.sum(axis=1), 1e-300))
+
+    def _check_informed(self) -> None:
+        if not self.informed:
+            raise PromiseRefused(
+                "This fit has an estimate but no standard errors: the information was not measured. Release it with "
+                "intervals=True, with more records or with a larger ε."
+            )
+
+    @cached_property
+    def _pivots(self) -> tuple[Array, Array]:
+        """(means, deviations) of (estimate − truth)/standard error of the coefficients given when this very fit is repeated."""
+        return self._simulated(self.change[self.given])
+
+    def multiplier(self, level: float) -> Array:
+        """How many standard errors an interval of this level reaches, coefficient by coefficient; as many as the normal's for
+        those that are refused one."""
+        found = self._simulated_multiplier(level)
+        return np.where(self.given, found * self._widening(self.change), found)
+
+    def _simulated_multiplier(self, level: float) -> Array:
+        """As the simulation says, and at least as many as the normal's."""
+        if not 0.0 < level < 1.0:
+            raise WrongCall(f"level must lie between 0 and 1, such as 0.95, but {level!r} came.")
+        found = np.full(len(self.change), special.ndtri(0.5 + level / 2.0))
+        if self.given.any():
+            found[self.given] = np.maximum(_covering(*self._pivots, level), found[self.given])
+        return found
+
+    def conf_int(self, level: float = 0.95) -> Array:
+        """(coefficients, 2); NaN where none can be given."""
+        self._check_informed()
+        reach = self.multiplier(level) * self.standard_errors
+        return np.column_stack([self.estimate - reach, self.estimate + reach])
+
+    @cached_property
+    def p_values(self) -> Array:
+        """Two-sided, of "this coefficient is 0": the normal's, with errors as much larger as the 95 % multiplier says."""
+        self._check_informed()
+        inflated = self.standard_errors * self.multiplier(0.95) / special.ndtri(0.975)
+        return np.asarray(2.0 * special.ndtr(-np.abs(self.estimate) / inflated))
+
+    def wald(self, places: Sequence[int]) -> tuple[float, int, float]:
+        """(statistic, degrees of freedom, p) of "all these coefficients are 0": for the levels of one category, say."""
+        chosen = [place for place in places if self.given[place]]
+        if len(chosen) < len(places):
+            return math.nan, len(places), math.nan
+        inflation = float(np.max(self.multiplier(0.95)[chosen]) / special.ndtri(0.975)) ** 2
+        values = self.estimate[chosen]
+        statistic = float(values @ np.linalg.solve(self.covariance[np.ix_(chosen, chosen)], values)) / inflation
+        return statistic, len(chosen), float(special.chdtrc(len(chosen), statistic))
+
+    def reach(self, rows: Array, level: float) -> Array:
+        """How far the intervals of rows @ coefficients reach to each side; NaN for rows that rest on what the records say too
+        little about. As many standard errors as the simulation says of the trusted direction that needs most."""
+        self._check_informed()
+        found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
+        axes = self._spectrum[1].T
+        directions = FitResult(self.problem, self.published, axes, np.zeros(len(axes)))
+        most = directions._simulated_multiplier(level).max() * found._widening(found.change)
+        return np.asarray(most * np.hypot(found.sampling_errors, found.privacy_errors))
+
+    def posterior(self, size: int, rng: np.random.Generator | None = None, *, prior: Gaussian | None = None) -> Array:
+        """(size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior, or under a Gaussian
+        ``prior`` on these coefficients, chosen now. They cost nothing."""
+        self._check_informed()
+        generator = np.random.default_rng() if rng is None else rng
+        centre, covariance = self.estimate, self.covariance
+        if prior is not None:
+            centre, covariance = _with_prior(centre, covariance, prior)
+        values, axes = np.linalg.eigh(covariance)
+        return np.asarray(centre + (generator.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ axes.T)  # fmt: skip
+
+    # ── simulation around what was published ───────────────────────────────────────────────────────────────
+
+    def _simulated(self, change: Array) -> tuple[Array, Array]:
+        """(mean, deviation) of (estimate − truth)/standard error of these coefficients, as if what was published were the
+        truth: one of each for every information and variability drawn again, given which the estimate is normal."""
+        p = self._width
+        generator = np.random.default_rng(SEED)
+        values, axes = self._bounded, self._spectrum[1]
+        information = self._aside.within((axes * values) @ axes.T)
+        truth = self._taken_back(self.published.mode, axes, self._spectrum[0])
+        tilts, closings = (self._mixed(generator, name) for name in ("mode_noise", "closing_noise"))
+        noisy = information + self._drawn_matrices(generator, "information_noise")
+        again = noisy if self.published.variability is None else self._variability + self._drawn_matrices(generator, "variability_noise")  # fmt: skip
+        back, errors = self._repeated(change, noisy, positive(again))
+        shrunk = np.linalg.inv(information + self._pulls[1] * np.eye(p))
+        bias = back @ (shrunk @ information @ truth) - change @ truth
+        answer = back @ shrunk
+        spread = (answer @ _root(self._variability)) ** 2 + tilts * answer**2 + closings * back**2
+        return bias / errors, np.sqrt(spread.sum(axis=-1)) / errors
+
+    def _repeated(self, change: Array, information: Array, variability: Array) -> tuple[Array, Array]:
+        """(simulations, coefficients, mode) and (simulations, coefficients): how coefficients follow a mode, its pull taken
+        back, and their standard errors, by many informations and variabilities."""
+        found, axes = self._aside.spectrum(information)
+        values = np.maximum(found, max(self.information_noise, 1e-12))
+        along = np.einsum("ci,sij->scj", change, axes)
+        back = change + (along * self._back(found)[:, None, :]) @ np.swapaxes(axes, 1, 2)
+        scaled = along / values[:, None, :]
+        inner = np.swapaxes(axes, 1, 2) @ variability @ axes
+        places = range(axes.shape[-1])
+        inner[:, places, places] += self._mode_noise**2 + (self._closing_noise * (values + self._pulls[1])) ** 2
+        return back, np.sqrt(np.maximum(np.einsum("scj,scj->sc", scaled @ inner, scaled), 1e-300))
+
+    def _mixed(self, generator: np.random.Generator, name: str) -> Array:
+        return mixed_variances(generator, self.problem.numbers[name], self._width, SIMULATIONS, pure=self.problem.pure)[:, None, None]  # fmt: skip
+
+    def _drawn_matrices(self, generator: np.random.Generator, name: str) -> Array:
+        return drawn_matrices(generator, self.problem.numbers[name], self._width, SIMULATIONS, pure=self.problem.pure)
+
+
+def least_information(size: int, edges: float) -> float:
+    """How many deviations of its noise the information of a direction must reach in a matrix of this size."""
+    return max(constant.INFORMATIVE, edges * math.sqrt(2.0 * size))
+
+
+def _with_prior(centre: Array, covariance: Array, prior: Gaussian) -> tuple[Array, Array]:
+    """The normal posterior N(centre, covariance) times an independent normal prior, without inverting either: with P the
+    prior's covariance the gain is covariance·(covariance + P)⁻¹."""
+    if not isinstance(prior, Gaussian) or prior.radius is not None:
+        raise WrongCall("prior must be od.Gaussian(scale=…) or od.Gaussian(scales=[…], mean=…), without a radius.")
+    spread = np.diag(1.0 / prior.precision(len(centre)))
+    gain = np.linalg.solve(covariance + spread, covariance).T
+    return centre + gain @ (prior.location(len(centre)) - centre), covariance - gain @ covariance
+
+
+def _covering(means: Array, deviations: Array, level: float) -> Array:
+    """The m with P(|pivot| ≤ m) = level on average over normals of these means and deviations, by halving: between the
+    narrowest's own, and one that is enough for each."""
+    normal = special.ndtri(0.5 + level / 2.0)
+    low, high = normal * deviations.min(axis=0), np.abs(means).max(axis=0) + normal * deviations.max(axis=0)
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        covered = special.ndtr((middle - means) / deviations) - special.ndtr((-middle - means) / deviations)
+        enough = covered.mean(axis=0) >= level
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.asarray(high)
+
+
+def _root(matrix: Array) -> Array:
+    values, axes = np.linalg.eigh(matrix)
+    return np.asarray((axes * np.sqrt(np.maximum(values, 0.0))) @ axes.T)

@@ -1,0 +1,179 @@
+"""What a fit asks of the records in measured coordinates, each a sum of whole numbers (`exact_sums`).
+
+| statistic | a record's share | its norm, in steps |
+| --- | --- | --- |
+| NewtonSums | a·φ'·z finely, a·φ''·zzᵀ coarsely | L·r, M·r² |
+| Outer("information", …) | a·ψ·zzᵀ | ψ_max·r² |
+| Outer("variability", …) | a²·E[φ'² | x]·zzᵀ | at most ψ_max·r² for labels and counts, L²·r² otherwise |
+| Outer("curvature", …), Outer("squares", …) | a·φ''·zzᵀ, a²·φ'²·zzᵀ | M·r², L²·r² |
+
+a‖z‖² and a²‖z‖² are at most r², so the norms follow from the largest ψ, E[φ'² | x], φ'' and φ'² (`FitLoss.largest`).
+
+`Measured` rewrites a record once as z, its weight a(z) and its response, one record a column: sums over records then run along
+memory. Matrices come as their lower triangles. Of several classes z is f ⊗ z, f a pull or a factor of the Hessian in
+contrasts of the classes (`fit_classes`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from onedraw.models.compute import jnp
+from onedraw.models.moments.measured import INSIDE, Layout, mallows
+from onedraw.models.sums.exact_sums import Compiled
+
+from .classes import ClassLoss
+from .losses import FitLoss, Of
+
+LIMB, LIMB_BELOW = 2.0**20, 2.0**50
+"""Steps to one of the two limbs of a gradient: within a block both add up exactly in float64, and n of them in int64."""
+
+
+@dataclass(frozen=True)
+class Measured(Compiled):
+    """(z, a, response) of encoded records: z (width, n), the Mallows weights, and responses as the loss sees them; ``frame`` is
+    (centre, unit)."""
+
+    layout: Layout
+
+    def block(self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, frame: Any) -> Any:
+        z = self.layout.measured(X, mean, root, stretch)
+        return z.T, mallows(z, row_bound), (y - frame[0]) / frame[1]
+
+
+@dataclass(frozen=True)
+class MeasuredRows(Compiled):
+    """(z, y) of encoded records, as a posterior mechanism in measured coordinates has them: with a bound on rows, y is (response, a)."""
+
+    layout: Layout
+
+    def block(self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, *weighted: Any) -> Any:
+        z = self.layout.measured(X, mean, root, stretch)
+        if not weighted:
+            return z, y
+        row_bound, scale, centre, unit = weighted
+        return z, jnp.stack([(y / scale - centre) / unit, mallows(z, row_bound)], axis=1)
+
+
+@dataclass(frozen=True)
+class NewtonSums(Compiled):
+    """Σ a·φ'·z in two limbs, steps of 2⁻²⁰ and of 2⁻⁵⁰ for what those leave, then Σ a·φ''·zzᵀ in steps of 1/coarse²."""
+
+    loss: FitLoss | ClassLoss
+
+    def bound(self, coarse: Any, row_bound: Any, theta: Any) -> float:
+        slopes = max(LIMB * self.loss.slope_bound * row_bound, 2.0 * LIMB_BELOW / LIMB)
+        return float(max(slopes, coarse**2 * self.loss.curvature_bound * row_bound**2))
+
+    def block(self, z: Any, a: Any, y: Any, weight: Any, coarse: Any, row_bound: Any, theta: Any) -> Any:
+        if isinstance(self.loss, ClassLoss):
+            contrasts = (theta.reshape(self.loss.blocks, -1) @ z).T
+            pulls = _times((a[:, None] * self.loss.slopes(contrasts, y)).T, z)
+            factors = self.loss.factors(contrasts, y, "curvature")
+            curved = _blocks_gram(z * (jnp.sqrt(a) * weight), factors, coarse)
+        else:
+            u = theta @ z
+            pulls = z * (a * self.loss.slope(u, y))
+            curved = _gram(z * (jnp.sqrt(a * self.loss.curvature(u, y)) * weight), coarse)
+        high = jnp.trunc(pulls * LIMB)
+        low = jnp.trunc((pulls - high / LIMB) * LIMB_BELOW)
+        return jnp.concatenate([high @ weight, low @ weight, curved])
+
+    def split(self, total: Any, coarse: Any, size: int) -> tuple[Any, Any]:
+        """Gradient and Hessian of the sum, or of many, as floating-point numbers rounded once."""
+        gradient = total[..., :size] / LIMB + total[..., size : 2 * size] / LIMB_BELOW
+        down, across = _triangle(size)
+        hessian = np.empty((*total.shape[:-1], size, size))
+        hessian[..., down, across] = hessian[..., across, down] = total[..., 2 * size :] / coarse**2
+        return gradient, hessian
+
+
+@dataclass(frozen=True)
+class Outer(Compiled):
+    """H or K: Σ a·ψ·zzᵀ ("information": the expected curvature; "curvature": the curvature itself), or Σ a²·E[φ'² | x]·zzᵀ
+    ("variability": the expected square of the slope; "squares": the square itself)."""
+
+    loss: FitLoss | ClassLoss
+    of: Of
+    pure: bool
+    """Whether traces are bounded, for the pure law of matrices, or Frobenius's norms; the same but for several classes."""
+
+    @property
+    def largest(self) -> float:
+        """The largest norm of a record's share for r = 1."""
+        return self.loss.largest(self.of, pure=self.pure)
+
+    @property
+    def _of_curvature(self) -> bool:
+        return self.of in ("information", "curvature")
+
+    def bound(self, steps: Any, row_bound: Any, theta: Any) -> float:
+        return float(steps**2 * self.largest * row_bound**2)
+
+    def block(self, z: Any, a: Any, y: Any, weight: Any, steps: Any, row_bound: Any, theta: Any) -> Any:
+        radius = jnp.sqrt(self.largest) * row_bound
+        if isinstance(self.loss, ClassLoss):
+            return self._of_classes(z, a, y, weight, steps, radius, theta.reshape(self.loss.blocks, -1))
+        weights = a if self._of_curvature else a * a
+        size = jnp.sqrt(weights * self.loss.of_record(self.of, theta @ z, y))
+        return _gram(_cut(z * size, radius) * weight, steps)
+
+    def _of_classes(self, z: Any, a: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any) -> Any:
+        """Several factors a record. Cut onto the lattice they are KKᵀ with ‖KKᵀ‖ ≤ (√‖FFᵀ‖ + e)², e the norm of what the cut
+        takes from F: so √‖FFᵀ‖ is kept below the radius less e, and two shares differ by at most √2 times radius². The trace is the
+        sum of all squares, which a cut towards zero never raises: it is kept below radius²."""
+        assert isinstance(self.loss, ClassLoss)
+        contrasts = (theta @ z).T
+        if not self._of_curvature:
+            pulls = _times((a[:, None] * self.loss.slopes(contrasts, y)).T, z)
+            return _gram(_cut(pulls, radius) * weight, steps)
+        factors = self.loss.factors(contrasts, y, self.of)
+        parts = factors.shape[1]
+        if self.pure:
+            norm, room = (factors**2).sum(axis=(1, 2)), INSIDE * radius
+        else:
+            norm = jnp.sqrt((jnp.einsum("nab,ncb->nac", factors, factors) ** 2).sum(axis=(1, 2)))
+            room = INSIDE * radius - np.sqrt(parts * theta.size) / steps
+        size = jnp.sqrt(norm * a * (z * z).sum(axis=0))
+        rows = z * (jnp.sqrt(a) * jnp.minimum(1.0, room / jnp.maximum(size, 1e-300)) * weight)
+        return sum(_gram(_times(factors[:, part].T, rows), steps) for part in range(parts))
+
+
+@lru_cache(maxsize=32)
+def _triangle(size: int) -> tuple[Any, Any]:
+    return np.tril_indices(size)
+
+
+def _cut(rows: Any, radius: Any) -> Any:
+    """Columns shortened to ``radius``: rounding in a, ψ and z may exceed it by its last digits; this is what enforces it."""
+    size = jnp.sqrt((rows * rows).sum(axis=0))
+    return rows * jnp.where(size > radius, INSIDE * radius / jnp.maximum(size, 1e-300), 1.0)
+
+
+def _gram(rows: Any, steps: Any) -> Any:
+    """The lower triangle of Σ kkᵀ, k the columns cut towards zero onto multiples of 1/steps (`moment_sums`)."""
+    whole = jnp.trunc(rows * steps)
+    down, across = np.tril_indices(rows.shape[0])
+    return (whole @ whole.T)[down, across]
+
+
+def _times(factor: Any, z: Any) -> Any:
+    """f ⊗ z for every record, one a column."""
+    return (factor[:, None, :] * z[None, :, :]).reshape(-1, z.shape[1])
+
+
+def _blocks_gram(rows: Any, factors: Any, steps: Any) -> Any:
+    """The lower triangle of Σ (ffᵀ) ⊗ rrᵀ, exactly added: S_ab·r and r are cut onto the lattice, for every two blocks a ≥ b."""
+    blocks, width = factors.shape[2], rows.shape[0]
+    bends = jnp.einsum("nca,ncb->abn", factors, factors)
+    whole = jnp.trunc(rows * steps)
+    total = jnp.zeros((blocks, width, blocks, width))
+    for a in range(blocks):
+        for b in range(a + 1):
+            total = total.at[a, :, b, :].set(jnp.trunc(rows * (bends[a, b] * steps)) @ whole.T)
+    down, across = np.tril_indices(blocks * width)
+    return total.reshape(blocks * width, -1)[down, across]

@@ -1,0 +1,130 @@
+"""The law a β-divergence posterior is drawn from, as a value: what a mechanism hands to a sampler.
+
+Density ∝ π(θ) exp(−w Σ ℓ_β(θ, z_i)) on R^d, in the model's unconstrained coordinates (on the ball of a Gaussian prior
+with a radius: the potential is infinite outside). It is not log-concave. It holds the encoded records and is as
+private as they are.
+
+Loss and kind of prior are the static argument of what is compiled; records, weight, β and the prior's numbers are
+arguments, so one compilation serves all plans and data sets of a model and size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidModel
+from onedraw.models.model import positive_number
+from onedraw.models.row_model import Encoded
+
+from .densities import check_beta
+from .likelihood_model import LossKernel, WithLikelihood
+
+Array = NDArray[np.float64]
+
+MEMORY = 1 << 26
+"""Bytes of losses computed at once: many θ are scored in blocks that stay below it."""
+
+
+@dataclass(frozen=True, eq=False)
+class BetaTarget:
+    """U(θ) = w Σ ℓ_β(θ, z_i) − log π(θ) for one data set."""
+
+    model: WithLikelihood
+    encoded: Encoded
+    weight: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, WithLikelihood):
+            raise InvalidModel(
+                f"A β-divergence posterior needs a model with a likelihood of bounded density, but a "
+                f"{type(self.model).__name__} came. Logistic, Softmax and the regressions and networks with a likelihood have one."
+            )
+        object.__setattr__(self, "beta", check_beta(self.beta))
+        object.__setattr__(self, "weight", positive_number("weight", self.weight))
+
+    def __repr__(self) -> str:
+        name = type(self.model).__name__
+        return f"BetaTarget({name}, n={self.encoded.n}, weight={self.weight!r}, beta={self.beta!r}, records=<private>)"
+
+    @property
+    def dimension(self) -> int:
+        """Of θ; not always the number of names, since a simplex of K numbers has K − 1 coordinates."""
+        return int(self.model.dimension)  # type: ignore[attr-defined]  # every model with a likelihood has one
+
+    @property
+    def kernel(self) -> LossKernel:
+        """The static argument of compiled functions."""
+        return self.model.beta_kernel
+
+    @cached_property
+    def arguments(self) -> tuple[Any, ...]:
+        """(X, y, weight, beta, *prior) as JAX arrays: what follows theta in the compiled functions."""
+        from onedraw.models.compute import jnp
+
+        data = (self.encoded.X, self.encoded.y, self.weight, self.beta)
+        return tuple(map(jnp.asarray, (*data, *self.model.prior_arguments)))
+
+    def potential(self, theta: Any) -> Any:
+        """U(θ)."""
+        return compiled(self.kernel, "potential")(theta, *self.arguments)
+
+    def gradient(self, theta: Any) -> Any:
+        """∇U(θ)."""
+        return compiled(self.kernel, "gradient")(theta, *self.arguments)
+
+    def hessian(self, theta: Any) -> Any:
+        """∇²U(θ)."""
+        return compiled(self.kernel, "hessian")(theta, *self.arguments)
+
+    def losses(self, thetas: Any, X: Any = None, y: Any = None) -> Array:
+        """ℓ_β(θ_k, z_i), one row for each of ``thetas``, one column for each record (by default all of them).
+
+        Computed in blocks of `blocks`; for a linear predictor each is one matrix product.
+        """
+        rows = self.encoded.X if X is None else X
+        responses = self.encoded.y if y is None else y
+        given = np.atleast_2d(np.asarray(thetas, dtype=np.float64))
+        result = np.empty((len(given), len(rows)))
+        for block in blocks(len(given), len(rows) * self.kernel.likelihood.outputs):
+            result[block] = compiled(self.kernel, "losses")(given[block], rows, responses, self.beta)
+        return result
+
+    def totals(self, thetas: Any) -> Array:
+        """Σ ℓ_β(θ_k, z_i), one number for each of ``thetas``, without holding all records' losses at once."""
+        given = np.atleast_2d(np.asarray(thetas, dtype=np.float64))
+        result = np.empty(len(given))
+        for block in blocks(len(given), self.encoded.n * self.kernel.likelihood.outputs):
+            result[block] = compiled(self.kernel, "losses")(given[block], *self.arguments[:2], self.beta).sum(axis=1)
+        return result
+
+
+def blocks(rows: int, columns: int, memory: int = MEMORY) -> Iterator[slice]:
+    """Slices of the rows of a matrix such that a block of float64 stays below ``memory`` bytes; at least one row."""
+    height = max(1, memory // (8 * max(1, columns)))
+    for start in range(0, rows, height):
+        yield slice(start, min(start + height, rows))
+
+
+@lru_cache(maxsize=512)
+def compiled(kernel: LossKernel, what: str) -> Any:
+    """A compiled function of the kernel: "potential", "gradient" and "hessian" of (theta, X, y, weight, beta, *prior),
+    "losses" of (thetas, X, y, beta)."""
+    from onedraw.models.compute import jax
+
+    def potential(theta: Any, X: Any, y: Any, weight: Any, beta: Any, *prior: Any) -> Any:
+        return weight * kernel.losses(theta, X, y, beta).sum() + kernel.negative_log_prior(theta, *prior)
+
+    functions: dict[str, Any] = {
+        "potential": potential,
+        "gradient": jax.grad(potential),
+        "hessian": jax.hessian(potential),
+        "losses": kernel.losses_of_many,
+    }
+    return jax.jit(functions[what])

@@ -1,0 +1,320 @@
+"""Models with a likelihood: what a β-divergence posterior ∝ π(θ) exp(−w Σ ℓ_β(θ, z_i)) needs to know.
+
+A model here is a likelihood with a bounded density (`likelihoods`), a predictor u = m(x, θ) (`predictors`) and a
+prior. The sensitivity is the likelihood's alone, so features need no bounds, though a declared one is enforced (the
+public reference design, from which β is chosen, is made of it).
+
+The parameter is unconstrained, R^d: the predictor's coefficients and, where the variance is a parameter, its
+coordinate η last, σ² = floor + e^η. `constrain` turns η into σ², the number people want; `log_prior` counts the
+Jacobian e^η. However η is chosen, σ² ≥ floor.
+
+| a record with | is read as |
+| --- | --- |
+| NaN, ±inf, None or a non-number in a feature | 0 there (the nearest value of a declared box) |
+| a huge feature, no bounds declared | ±1e60 |
+| an unknown class | the first class |
+| NaN, ±inf or a non-number as response | 0 (of durations: the shortest) |
+| a negative count, a fraction | 0, rounded down |
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from onedraw.errors import InvalidModel
+from onedraw.models.convex.losses import array_module
+from onedraw.models.features import Features, declared_features
+from onedraw.models.model import Bound, set_fields
+from onedraw.models.priors import Gaussian
+from onedraw.models.row_model import RowModel
+from onedraw.privacy import Provenance
+
+from .densities import LARGEST, Likelihood
+from .normal_inverse_gamma import NormalInverseGamma
+from .predictors import Linear, PredictorFunction
+
+Array = NDArray[np.float64]
+Prior = Gaussian | NormalInverseGamma
+
+
+class LossKernel(abc.ABC):
+    """What a β-divergence posterior is compiled from: the loss of encoded rows and a prior; hashable and free of data."""
+
+    likelihood: Likelihood
+
+    @abc.abstractmethod
+    def predictor(self, theta: Any, X: Any) -> Any:
+        """u, finite whatever a user's function makes of a record."""
+
+    @abc.abstractmethod
+    def losses(self, theta: Any, X: Any, y: Any, beta: Any) -> Any:
+        """ℓ_β(θ, z_i), one number per record."""
+
+    @abc.abstractmethod
+    def losses_of_many(self, thetas: Any, X: Any, y: Any, beta: Any) -> Any:
+        """ℓ_β(θ_k, z_i): one row per parameter, one column per record."""
+
+    @abc.abstractmethod
+    def negative_log_prior(self, theta: Any, *prior: Any) -> Any:
+        """−log π(θ) in the unconstrained coordinates, for one θ or for the rows of an array."""
+
+
+@dataclass(frozen=True)
+class BetaKernel(LossKernel):
+    """Loss and kind of prior, free of data and numbers: the static argument of compiled functions.
+
+    ``prior`` are the arrays of `prior_arguments`: (precision, location, squared radius, constant) for a Gaussian,
+    (scale, shape, rate, constant) for a NormalInverseGamma.
+    """
+
+    likelihood: Likelihood
+    function: PredictorFunction
+    conjugate: bool | None
+    """Of a NormalInverseGamma prior; None for a Gaussian one."""
+
+    def parts(self, theta: Any) -> tuple[Any, Any]:
+        """Coefficients and variance (None if it is no parameter); ``theta`` may have leading axes."""
+        if not self.likelihood.samples_variance:
+            return theta, None
+        xp = array_module(theta)
+        return theta[..., :-1], xp.exp(xp.minimum(self.log_variance(theta), 250.0))
+
+    def log_variance(self, theta: Any) -> Any:
+        """log(floor + e^η)."""
+        return array_module(theta).logaddexp(math.log(cast(Any, self.likelihood).floor), theta[..., -1])
+
+    def predictor(self, theta: Any, X: Any) -> Any:
+        return _finite(self.function(self.parts(theta)[0], X))
+
+    def losses(self, theta: Any, X: Any, y: Any, beta: Any) -> Any:
+        coefficients, variance = self.parts(theta)
+        return self.likelihood.beta_loss(beta, _finite(self.function(coefficients, X)), y, variance)
+
+    def losses_of_many(self, thetas: Any, X: Any, y: Any, beta: Any) -> Any:
+        coefficients, variance = self.parts(thetas)
+        variance = None if variance is None else variance[:, None]
+        return self.likelihood.beta_loss(beta, _finite(self.function.many(coefficients, X)), y, variance)
+
+    def negative_log_prior(self, theta: Any, *prior: Any) -> Any:
+        """Normalised, but for the mass of a Gaussian's ball."""
+        xp = array_module(theta)
+        if self.conjugate is None:
+            precision, location, squared_radius, constant = prior
+            value = 0.5 * xp.sum(precision * (theta - location) ** 2, axis=-1) + constant
+            return xp.where(xp.sum(theta * theta, axis=-1) <= squared_radius, value, xp.inf)
+        scale, shape, rate, constant = prior
+        coefficients, log_variance = theta[..., :-1], self.log_variance(theta)
+        tempered = log_variance if self.conjugate else 0.0 * log_variance
+        spread = 0.5 * xp.sum(coefficients**2, axis=-1) / scale**2 * xp.exp(-tempered)
+        width = coefficients.shape[-1]
+        normal = spread + 0.5 * width * (tempered + 2.0 * xp.log(scale))
+        return normal + (shape + 1.0) * log_variance + rate * xp.exp(-log_variance) - theta[..., -1] + constant
+
+
+class WithLikelihood(abc.ABC):
+    """What a β-divergence posterior needs of a model; the convex models with a likelihood have it too."""
+
+    @property
+    @abc.abstractmethod
+    def likelihood(self) -> Likelihood:
+        """The law of a response given the predictor."""
+
+    @property
+    @abc.abstractmethod
+    def predictor_function(self) -> PredictorFunction:
+        """u = m(x, θ)."""
+
+    @property
+    def beta_kernel(self) -> LossKernel:
+        """Loss and kind of prior, as a static value."""
+        prior = self._prior
+        conjugate = prior.conjugate if isinstance(prior, NormalInverseGamma) else None
+        return BetaKernel(self.likelihood, self.predictor_function, conjugate)
+
+    @property
+    def _prior(self) -> Prior:
+        return cast(Prior, cast(Any, self).prior)
+
+    @property
+    def _size(self) -> int:
+        return int(cast(Any, self).dimension)
+
+    @property
+    def prior_arguments(self) -> tuple[Any, ...]:
+        """The prior's numbers, as `BetaKernel` takes them."""
+        prior, size = self._prior, self._size
+        if isinstance(prior, Gaussian):
+            precision = prior.precision(size)
+            constant = 0.5 * size * math.log(2.0 * math.pi) - 0.5 * float(np.log(precision).sum())
+            squared = math.inf if prior.radius is None else prior.radius**2
+            return precision, prior.location(size), squared, constant
+        floor = cast(Any, self.likelihood).floor
+        inside = float(special.gammainc(prior.shape, prior.rate / floor))
+        inverse_gamma = math.log(inside) + float(special.gammaln(prior.shape)) - prior.shape * math.log(prior.rate)
+        return prior.scale, prior.shape, prior.rate, inverse_gamma + 0.5 * (size - 1) * math.log(2.0 * math.pi)
+
+    def log_prior(self, theta: Any) -> Any:
+        """log π(θ), for one θ or for the rows of an array; normalised, but for the mass of a Gaussian's ball."""
+        given = theta if array_module(theta) is not np else np.asarray(theta, dtype=np.float64)
+        return -self.beta_kernel.negative_log_prior(given, *self.prior_arguments)
+
+    def draw_prior(self, generator: np.random.Generator, size: int) -> Array:
+        """``size`` independent draws from the prior, unconstrained, one per row."""
+        prior, dimension = self._prior, self._size
+        if isinstance(prior, NormalInverseGamma):
+            return self._draw_with_variance(prior, generator, size)
+        kept: list[Array] = []
+        missing = size
+        while missing > 0:  # on a ball: those outside are drawn again
+            noise = generator.standard_normal((missing, dimension))
+            draws = prior.location(dimension) + noise / np.sqrt(prior.precision(dimension))
+            if prior.radius is not None:
+                draws = draws[np.einsum("ij,ij->i", draws, draws) <= prior.radius**2]
+            kept.append(draws)
+            missing -= len(draws)
+        return np.concatenate(kept) if kept else np.zeros((0, dimension))
+
+    def _draw_with_variance(self, prior: NormalInverseGamma, generator: np.random.Generator, size: int) -> Array:
+        floor = cast(Any, self.likelihood).floor
+        inside = special.gammainc(prior.shape, prior.rate / floor)
+        precision = special.gammaincinv(prior.shape, inside * (1.0 - generator.random(size))) / prior.rate
+        variance = 1.0 / np.clip(precision, 1e-60, 1.0 / floor)
+        spread = prior.scale * (np.sqrt(variance) if prior.conjugate else np.ones(size))
+        coefficients = spread[:, None] * generator.standard_normal((size, self._size - 1))
+        return np.column_stack([coefficients, self._coordinate(variance)])
+
+    def predictor(self, theta: Any, X: Any) -> Any:
+        """u = m(x_i, θ) for encoded rows X."""
+        return self.beta_kernel.predictor(theta, X)
+
+    def constrain(self, theta: Any) -> Array:
+        """θ as it is published: the variance in place of its coordinate. For one θ or for the rows of an array."""
+        result = np.array(theta, dtype=np.float64)
+        if self.likelihood.samples_variance:
+            result[..., -1] = np.exp(np.minimum(cast(BetaKernel, self.beta_kernel).log_variance(result), 700.0))
+        return result
+
+    def unconstrain(self, theta: Any) -> Array:
+        """The inverse of `constrain`; a variance at or below the floor has the coordinate −700."""
+        result = np.array(theta, dtype=np.float64)
+        if self.likelihood.samples_variance:
+            result[..., -1] = self._coordinate(result[..., -1])
+        return result
+
+    def _coordinate(self, variance: Array) -> Array:
+        excess: Array = np.maximum(variance - cast(Any, self.likelihood).floor, math.exp(-700.0))
+        return np.log(excess)
+
+
+class LikelihoodModel(RowModel, WithLikelihood):
+    """A likelihood with a bounded density, a predictor and a proper prior.
+
+    **Guarantee.** `summarise` never fails on the value of a record, row i of its result depends on record i alone, and
+    for every θ two rows' β-losses differ by at most ``likelihood.sensitivity(beta)``.
+    """
+
+    quantity: ClassVar[str] = "coefficients"
+
+    features: Features
+    prior: Prior
+
+    @property
+    @abc.abstractmethod
+    def coefficient_names(self) -> tuple[str, ...]:
+        """One name for each parameter of the predictor."""
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return self.coefficient_names + (("variance",) if self.likelihood.samples_variance else ())
+
+    @property
+    def dimension(self) -> int:
+        """How many parameters there are, the variance included if it is one."""
+        return len(self.coefficient_names) + self.likelihood.samples_variance
+
+    @property
+    def own_functions(self) -> tuple[str, ...]:
+        return self.likelihood.own_functions
+
+    @property
+    def response(self) -> Any:
+        return self.likelihood.response
+
+    @property
+    def radius(self) -> float | None:
+        """R of the prior's ball, or None."""
+        return self.prior.radius if isinstance(self.prior, Gaussian) else None
+
+    @property
+    def prior_scale(self) -> float:
+        """With a variance of its own: of the coefficients at its floor, or the floor itself if that is smaller."""
+        if isinstance(self.prior, Gaussian):
+            return self.prior.deviation(self.dimension)
+        floor = float(cast(Any, self.likelihood).floor)
+        return min(self.prior.scale * (math.sqrt(floor) if self.prior.conjugate else 1.0), floor)
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        found = {"density": self.likelihood.density_bound}
+        if self.features.bounded:
+            why = f"rows are {self.features.enforced_by}"
+            found["feature_norm"] = Bound(self.features.reach, Provenance.ENFORCED, why)
+        floor = getattr(self.likelihood, "floor", None)
+        if floor is not None:
+            known = getattr(self.likelihood, "variance", None) is not None
+            why = "the variance is known" if known else "σ² = floor + e^η, whatever η"
+            found["variance_floor"] = Bound(floor, Provenance.ENFORCED, why)
+        return found
+
+
+class LinearPredictorModel(LikelihoodModel):
+    """A likelihood model of u = θᵀx."""
+
+    @property
+    def predictor_function(self) -> PredictorFunction:
+        return Linear()
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        return self.features.column_names
+
+
+def free_features(
+    model: str, features: Any, *, data_norm: Any, bounds: Any, intercept: Any, feature_names: Any, scaled: Any = False
+) -> Features:
+    """Features of a model whose promise needs no bound on them; one may be declared."""
+    return declared_features(
+        model, features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept,
+        feature_names=feature_names, needed=False,
+    )  # fmt: skip
+
+
+def set_likelihood_model(model: LikelihoodModel, *, features: Features, prior: Any, **options: object) -> None:
+    """Store a constructor's checked values, the prior last: it must fit the likelihood and the dimension."""
+    if isinstance(prior, Mapping):
+        stored = NormalInverseGamma if prior.get("prior") == "NormalInverseGamma" else Gaussian
+        prior = stored.from_dict(prior)
+    set_fields(model, features=features, prior=prior, **options)
+    name, sampled = type(model).__name__, model.likelihood.samples_variance
+    expected = NormalInverseGamma if sampled else Gaussian
+    if not isinstance(prior, expected):
+        why = "its variance is a parameter" if sampled else "it has no variance to be estimated"
+        raise InvalidModel(
+            f"{name} needs a {expected.__name__} prior, because {why}, but a {type(prior).__name__} came. Pass "
+            f"prior={expected.__name__}(scale=3.0), say{', or variance=… if the variance is known' if sampled else ''}."
+        )
+    if isinstance(prior, Gaussian):
+        prior.check(model.dimension)
+
+
+def _finite(predictor: Any) -> Any:
+    xp = array_module(predictor)
+    return xp.clip(xp.where(xp.isnan(predictor), 0.0, predictor), -LARGEST, LARGEST)

@@ -1,0 +1,1 @@
+"""A user's NumPyro program as a model with a likelihood."""

@@ -1,0 +1,267 @@
+"""A user's NumPyro model as functions of an unconstrained parameter and rows. The one file that imports NumPyro.
+
+A model is a program of named random choices (Phan, Pradhan, Jankowiak, "Composable effects for flexible and
+accelerated probabilistic programming in NumPyro", arXiv:1912.11554). `Program` runs it under the handlers ``trace`` and
+``substitute``: each latent site gets the value T(θ) of its part of θ ∈ R^d, T the bijection onto the site's support, and
+the prior is Σ log p(site) + log|det T'|. Supports may depend on other sites.
+
+Only two things are ever taken from a run, and both are free of other people's records:
+
+* the **prior**, from a run on a fixed public row and a fixed response;
+* the **predictor** of a record, from a run on that record's row alone, again with a fixed response.
+
+The model's code runs once, on one row without values; the operations it leaves behind are what runs on the records, and
+none of them can see two rows or show one (`examined`, by the rules of `one_row`). Whether the model as written *means*
+this (its prior free of the data, its rows independent) is checked in `numpyro_checks`; the promise does not rest on those
+checks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from onedraw.errors import check_extra
+from onedraw.models.compute import jax, jnp  # double precision first: NumPyro asks JAX for its default
+
+try:
+    from numpyro import distributions as laws
+    from numpyro.handlers import seed, substitute, trace
+    from numpyro.primitives import Messenger
+except ModuleNotFoundError:
+    check_extra("numpyro", "numpyro", "A NumPyro model")
+    raise
+
+from onedraw.models.one_row import OneRow, one_row
+
+from .distributions import Family
+
+ModelFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A latent site: the shape of its value, and that of its part of θ (smaller for a simplex, say)."""
+
+    name: str
+    shape: tuple[int, ...]
+    free_shape: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """ "w" for a number, "w[0]", "w[1]", … or "W[0,0]", … for an array."""
+        if not self.shape:
+            return (self.name,)
+        return tuple(f"{self.name}[{','.join(map(str, index))}]" for index in np.ndindex(*self.shape))
+
+
+@dataclass(frozen=True)
+class Program:
+    """The model with what is known of its sites; hashable, a static argument of compiled functions.
+
+    ``row`` is the public row (and 0 the response) on which the prior is evaluated.
+    """
+
+    fn: ModelFunction
+    sites: tuple[Site, ...]
+    observed: str
+    family: Family
+    row: tuple[float, ...]
+
+    @property
+    def dimension(self) -> int:
+        return sum(math.prod(site.free_shape) for site in self.sites)
+
+    def run(self, theta: Any, X: Any, y: Any, *, fn: ModelFunction | None = None) -> tuple[dict[str, Any], Any]:
+        """All sites at θ, and log|det T'|."""
+        free, determinants = self._parts_of(theta), []
+
+        def value(site: dict[str, Any]) -> Any:
+            if site["type"] != "sample" or site["is_observed"] or site["name"] not in free:
+                return None
+            transform, part = laws.biject_to(site["fn"].support), free[site["name"]]
+            result = transform(part)
+            determinants.append(jnp.sum(transform.log_abs_det_jacobian(part, result)))
+            return result
+
+        found = trace(substitute(fn or self.fn, substitute_fn=value)).get_trace(X, y)
+        return found, sum(determinants, jnp.zeros(()))
+
+    def log_prior(self, theta: Any, X: Any = None, y: Any = None) -> Any:
+        """log π(θ) in the unconstrained coordinates; of the public row, unless a check asks for another."""
+        return self._density(*self.run(theta, self._rows if X is None else X, jnp.zeros(1) if y is None else y))
+
+    def log_prior_without_responses(self, theta: Any, X: Any) -> Any:
+        """log π(θ) of a run in which y is None, so that the observed site is drawn like any other."""
+        return self._density(*self.run(theta, X, None, fn=seed(self.fn, jax.random.key(0))))
+
+    def _density(self, found: dict[str, Any], determinant: Any) -> Any:
+        return sum((jnp.sum(found[s.name]["fn"].log_prob(found[s.name]["value"])) for s in self.sites), determinant)
+
+    def parts(self, theta: Any, X: Any, y: Any = None) -> dict[str, Any]:
+        """Predictor, variance and constants for rows X, as `Family` names them; one entry per row."""
+        found, _ = self.run(theta, X, jnp.zeros(len(X)) if y is None else y)
+        law, rows = innermost(found[self.observed]["fn"]), len(X)
+        result = {}
+        for name, value in self.family.parts(law).items():
+            several = jnp.shape(value)[-1:] if name == "predictor" and self.family.name == "Categorical" else ()
+            result[name] = jnp.broadcast_to(jnp.asarray(value, dtype=float), (rows, *several))
+        return result
+
+    def constrain(self, theta: Any) -> Any:
+        """The sites' values, one after the other."""
+        found, _ = self.run(theta, self._rows, jnp.zeros(1))
+        return _joined(found[site.name]["value"] for site in self.sites)
+
+    def unconstrain(self, values: Any) -> Any:
+        """The inverse of `constrain`."""
+        given, start = {}, 0
+        for site in self.sites:
+            stop = start + math.prod(site.shape)
+            given[site.name], start = values[start:stop].reshape(site.shape), stop
+        return self._freed(trace(substitute(self.fn, data=given)).get_trace(self._rows, jnp.zeros(1)))
+
+    def draw(self, key: Any) -> Any:
+        """One θ from the prior."""
+        return self._freed(trace(seed(self.fn, key)).get_trace(self._rows, jnp.zeros(1)))
+
+    def _freed(self, found: dict[str, Any]) -> Any:
+        return _joined(laws.biject_to(found[s.name]["fn"].support).inv(found[s.name]["value"]) for s in self.sites)
+
+    @property
+    def _rows(self) -> Any:
+        return jnp.asarray(self.row)[None, :]
+
+    def _parts_of(self, theta: Any) -> dict[str, Any]:
+        result, start = {}, 0
+        for site in self.sites:
+            stop = start + math.prod(site.free_shape)
+            result[site.name], start = theta[start:stop].reshape(site.free_shape), stop
+        return result
+
+
+def _joined(values: Any) -> Any:
+    return jnp.concatenate([jnp.ravel(jnp.asarray(value, dtype=float)) for value in values])
+
+
+def innermost(law: Any) -> Any:
+    """The distribution itself, without the wrapper that a plate puts around it."""
+    while isinstance(law, laws.ExpandedDistribution):
+        law = law.base_dist
+    return law
+
+
+def layers(law: Any) -> Iterator[Any]:
+    """A distribution, and those its wrappers (plates, events, masks) hold."""
+    yield law
+    while isinstance(law, laws.ExpandedDistribution | laws.Independent | laws.MaskedDistribution):
+        law = law.base_dist
+        yield law
+
+
+@cache
+def examined(program: Program, what: str) -> OneRow:
+    """ "parts" of (theta, row), "log_prior" and "constrain" of theta: what runs on records and on draws made from them."""
+
+    def parts(theta: Any, row: Any) -> dict[str, Any]:
+        return {name: value[0] for name, value in program.parts(theta, row[None]).items()}
+
+    called, theta, row = getattr(program.fn, "__name__", "the model"), (program.dimension,), (len(program.row),)
+    return one_row(parts, called, theta, row) if what == "parts" else one_row(getattr(program, what), called, theta)
+
+
+@lru_cache(maxsize=256)
+def compiled(program: Program, what: str) -> Any:
+    """ "constrain", "unconstrain" and "log_prior" for the rows of an array, "draw" for several keys."""
+    public = what in ("unconstrain", "draw")  # never called with anything that was computed from a record
+    return jax.jit(jax.vmap(getattr(program, what) if public else examined(program, what)))
+
+
+# ── what a run shows, as plain facts ─────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A site of a run as a check sees it, without its values."""
+
+    name: str
+    kind: str
+    """"latent", "observed", "factor", "plate" (whole or "subsampled plate"), "deterministic", or NumPyro's own word."""
+
+    distribution: str = ""
+    shape: tuple[int, ...] = ()
+    batch_shape: tuple[int, ...] = ()
+    event_shape: tuple[int, ...] = ()
+    free_shape: tuple[int, ...] | None = None
+    """None where the support has no bijection from R^d."""
+
+    discrete: bool = False
+    proper: bool = True
+    weighted: bool = False
+    own: bool = True
+    """Whether the distribution is NumPyro's own; a class of the user's that bears the same name is not."""
+
+
+def choices(fn: ModelFunction, X: Any, y: Any) -> tuple[Choice, ...]:
+    """The sites of a run in their order, on rows and responses whose values the model's Python code cannot see."""
+    found: list[Choice] = []
+
+    def run(X: Any, y: Any) -> None:
+        with _Watch(found):
+            seeded = seed(substitute(fn, substitute_fn=_stand_in), jax.random.key(0))
+            found.extend(map(_choice, trace(seeded).get_trace(X, y).values()))
+
+    jax.eval_shape(run, X, y)
+    return tuple(found)
+
+
+class _Watch(Messenger):  # type: ignore[misc]  # NumPyro has no types
+    """Notes what a trace does not: statements without a name."""
+
+    def __init__(self, found: list[Choice]) -> None:
+        self.found = found
+        super().__init__()
+
+    def process_message(self, msg: dict[str, Any]) -> None:
+        if msg.get("name") is None:
+            self.found.append(Choice("", msg["type"]))
+
+
+def _stand_in(site: dict[str, Any]) -> Any:
+    """A value for a site that cannot be drawn, so that the run goes on and it can be named."""
+    if site["type"] != "sample" or not any(isinstance(law, laws.ImproperUniform) for law in layers(site["fn"])):
+        return None
+    return jnp.zeros(site["fn"].shape())
+
+
+def _choice(site: dict[str, Any]) -> Choice:
+    if site["type"] == "plate":
+        size, subsample = site["args"]
+        return Choice(site["name"], "plate" if subsample in (None, size) else "subsampled plate")
+    if site["type"] != "sample":
+        return Choice(site.get("name") or "", site["type"])
+    law, within = innermost(site["fn"]), tuple(layers(site["fn"]))
+    if isinstance(within[-1], laws.Unit):
+        return Choice(site["name"], "factor")
+    proper = not isinstance(within[-1], laws.ImproperUniform | laws.Delta)
+    shape = tuple(jnp.shape(site["value"]))
+    return Choice(
+        site["name"], "observed" if site["is_observed"] else "latent", type(law).__name__, shape,
+        tuple(site["fn"].batch_shape), tuple(site["fn"].event_shape),
+        None if site["is_observed"] else _free_shape(site["fn"], shape), proper and bool(site["fn"].is_discrete),
+        proper,
+        site["scale"] is not None or any(isinstance(one, laws.MaskedDistribution) for one in within),
+        type(law).__module__.startswith("numpyro.distributions"),
+    )  # fmt: skip
+
+
+def _free_shape(law: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    try:
+        return tuple(laws.biject_to(law.support).inverse_shape(shape))
+    except NotImplementedError:
+        return None

@@ -1,0 +1,97 @@
+"""Sums over records in whole numbers, in compiled code: JAX for the joint of `onedraw.data.sums`.
+
+A statistic or reading that inherits `Compiled` writes `block`, a pure function of a block's arrays, their weight and public
+numbers; it is compiled once for a shape, and the same program runs on every block of every engine, so that what a
+record adds depends on nothing but the record.
+
+    records = held(X, y)                           # arrays that are in memory already
+    total = records.sum(statistic, *public)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from onedraw.data.sums import BLOCK, Blocks, Work, block_rows, blocked, check_room
+from onedraw.models.compute import accelerated, check_arithmetic, jax, jnp
+
+__all__ = ["BLOCK", "Blocks", "Compiled", "Scaled", "arithmetic_digest", "check_room", "held"]
+
+
+TOGETHER, MOST_VALUES = 32, 2**26
+"""Blocks to a call on an accelerator, and numbers in them: half a gigabyte, of which a few copies are made."""
+
+
+class Compiled:
+    """A frozen, hashable value with a `block` in JAX."""
+
+    columns: tuple[str, ...] = ()
+
+    def block(self, *records_weight_and_public: Any) -> Any:
+        raise NotImplementedError
+
+    def at_hand(self, *public: Any) -> tuple[Any, ...]:
+        """Public numbers where the blocks are: sent to an accelerator once a pass and not with every block."""
+        return tuple(jax.tree.map(jnp.asarray, public)) if accelerated() else public
+
+    def of_block(self, *records_weight_and_public: Any) -> Any:
+        check_arithmetic()
+        return _compiled(self, *records_weight_and_public)
+
+    def blocks_a_call(self, values: int) -> int:
+        """How many blocks of so many numbers one call adds up: calling an accelerator takes longer than a block."""
+        return max(1, min(TOGETHER, MOST_VALUES // max(1, values))) if accelerated() else 1
+
+    def of_blocks(self, blocks: Sequence[tuple[Any, ...]], *public: Any) -> Any:
+        """Σ over several blocks, each exact by itself and added as int64."""
+        check_arithmetic()
+        return _added(self, tuple(blocks), *public)
+
+
+@partial(jax.jit, static_argnums=0)
+def _compiled(what: Any, *records_weight_and_public: Any) -> Any:
+    return what.block(*records_weight_and_public)
+
+
+@partial(jax.jit, static_argnums=0)
+def _added(what: Any, blocks: Any, *public: Any) -> Any:
+    stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *blocks)
+    return jax.vmap(lambda block: what.block(*block, *public))(stacked).astype(jnp.int64).sum(axis=0)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """(X, y) → (X, y/scale) as JAX arrays, held where compiled code finds them: an array of NumPy's may be copied at every pass. Here
+    one that is aligned is taken as it is."""
+
+    scale: float = 1.0
+    columns: tuple[str, ...] = ()
+
+    def of_block(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
+        return jax.device_put(X), jax.device_put(y if self.scale == 1.0 else np.asarray(y) / self.scale)
+
+    def placed(self, weight: Any) -> Any:
+        return jnp.asarray(weight)
+
+
+def held(X: Any, y: Any) -> Blocks:
+    """Rows and responses that are in memory, in blocks of one size."""
+    X, y = np.asarray(X), np.asarray(y)
+    return Blocks.holding(len(X), blocked([(X, y)], block_rows(len(X))))
+
+
+def arithmetic_digest() -> str:
+    """Of public numbers through the functions that losses are made of: equal where compiled code computes alike."""
+    return Work((), _Elementary()).digest(next(blocked([[np.linspace(-8.0, 8.0, 1024)]], 1024))).hex()
+
+
+@dataclass(frozen=True)
+class _Elementary(Compiled):
+    def block(self, points: Any, weight: Any) -> Any:
+        functions = (jnp.exp, jnp.tanh, jax.nn.sigmoid, lambda x: jnp.log1p(jnp.exp(x)), lambda x: jnp.sqrt(jnp.abs(x)))
+        return jnp.rint(jnp.concatenate([function(points) for function in functions]) * 2.0**50 / 4096.0)

@@ -1,0 +1,123 @@
+"""Σ ∇ℓ(θ, z_i) and Σ xxᵀ in whole numbers (`row_lattice`): statistics of `onedraw.data.sums`, and what a compiled chain adds up.
+
+    rows = encoded.records.read_as(LatticeRows(lattice))      # k = x/units, cut towards zero, one record a column
+    total = rows.sum(GradientSums(kernel, lattice), theta)     # Σ s·k, s the slopes in whole steps
+    gradient = total * steps_of(lattice)
+
+A coefficient too is rounded before it meets a row, so that the predictor kᵀθ is a whole number of steps: it is the same in any
+layout of the records, and what is left to floating point is φ' of that number, record by record. So the integers do not depend on
+who adds them up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.models.compute import jax, jnp
+from onedraw.models.convex.classification import SoftmaxLoss
+from onedraw.models.moments.measured_model import WeightedLoss
+
+from .exact_sums import Compiled
+from .row_lattice import SEGMENT, RowLattice
+from .sum_lattice import share_bits
+
+
+@dataclass(frozen=True)
+class LatticeRows(Compiled):
+    """(X, y) → (k, y): k (width, n) whole numbers. Of weighted rows a·x is cut, and y is (responses, weights a)."""
+
+    lattice: RowLattice
+    weighted: bool = False
+
+    def block(self, X: Any, y: Any, weight: Any) -> Any:
+        rows, responses = (X * y[:, 1:], y.T) if self.weighted else (X, y)
+        largest = 2.0**self.lattice.row_bits
+        return jnp.clip(jnp.trunc(rows.T / np.array(self.lattice.units)[:, None]), -largest, largest), responses
+
+
+@dataclass(frozen=True)
+class GradientSums(Compiled):
+    """Σ s·k for one θ; s rounded, and held to the interval that slopes never leave."""
+
+    kernel: Any
+    lattice: RowLattice
+
+    def bound(self, theta: Any) -> float:
+        return self.lattice.bound
+
+    def block(self, rows: Any, y: Any, weight: Any, theta: Any) -> Any:
+        return self.of_rows(rows, y, theta, weight)
+
+    def of_rows(self, rows: Any, y: Any, theta: Any, weight: Any = 1.0) -> Any:
+        slopes = self.slopes(rows, y, theta) * weight
+        return (rows @ slopes if slopes.ndim == 1 else slopes @ rows.T).reshape(-1)
+
+    def slopes(self, rows: Any, y: Any, theta: Any) -> Any:
+        """One whole number a record, or one a class and record; what is no number counts as 0."""
+        found = jnp.rint(self._slopes(rows, y, theta) / self.lattice.slope_unit)
+        return jnp.clip(jnp.where(jnp.isnan(found), 0.0, found), *self.lattice.whole_slopes)
+
+    def _slopes(self, rows: Any, y: Any, theta: Any) -> Any:
+        if isinstance(self.kernel, SoftmaxLoss):
+            scores = self._predictors(rows, theta.reshape(self.kernel.classes, -1))
+            return jax.nn.softmax(scores, axis=0) - (jnp.arange(self.kernel.classes)[:, None] == y)
+        if isinstance(self.kernel, WeightedLoss):
+            return self.kernel.of.slope(self._predictors(rows, theta) / y[1], y[0])
+        return self.kernel.slope(self._predictors(rows, theta), y)
+
+    def _predictors(self, rows: Any, theta: Any) -> Any:
+        """θᵀx, exact for the rounded θ: a power of two times a sum of whole numbers below 2⁵³."""
+        steps = theta * np.array(self.lattice.units)
+        _, exponent = jnp.frexp(jnp.maximum(jnp.abs(steps).max(), 2.0**-900))
+        finest = exponent - self.lattice.predictor_bits
+        return (jnp.rint(jnp.ldexp(steps, -finest)) @ rows) * jnp.ldexp(1.0, finest)
+
+
+def steps_of(lattice: RowLattice) -> NDArray[np.float64]:
+    """What one step of each entry of `GradientSums` is worth: a power of two."""
+    return np.tile(np.array(lattice.units) * lattice.slope_unit, lattice.outputs)
+
+
+@dataclass(frozen=True)
+class SquareRows(Compiled):
+    """(X, y) → (x, y)/units, cut towards zero, one record a column."""
+
+    units: tuple[float, ...]
+
+    def block(self, X: Any, y: Any, weight: Any) -> Any:
+        return (jnp.trunc(jnp.concatenate([X, y[:, None]], axis=1).T / np.array(self.units)[:, None]),)
+
+
+@dataclass(frozen=True)
+class SquareSums(Compiled):
+    """The lower triangle of Σ kkᵀ."""
+
+    bits: int
+
+    def bound(self) -> float:
+        return 2.0**self.bits
+
+    def block(self, rows: Any, weight: Any) -> Any:
+        down, across = np.tril_indices(rows.shape[0])
+        return (rows @ (rows * weight).T)[down, across]
+
+
+def squares(encoded: Any, units: tuple[float, ...]) -> NDArray[np.float64]:
+    """Σ (x, y)(x, y)ᵀ of the records cut onto the lattice: exact, then rounded once."""
+    total = encoded.records.read_as(SquareRows(units)).sum(SquareSums(share_bits(encoded.n)))
+    matrix = np.empty((len(units), len(units)))
+    down, across = np.tril_indices(len(units))
+    matrix[down, across] = matrix[across, down] = total
+    return matrix * np.outer(units, units)
+
+
+def segments(rows: Any) -> tuple[tuple[Any, ...], ...]:
+    """Records on the lattice that are held in memory, as few arrays as sums stay exact for: what a compiled chain reads."""
+    blocks = [[array[..., : block.rows] for array in block.arrays] for block in rows]
+    together = max(1, SEGMENT // max((len(y[-1]) if y.ndim > 1 else len(y)) for _, y in blocks))
+    parts = [blocks[start : start + together] for start in range(0, len(blocks), together)]
+    return tuple(tuple(jnp.concatenate(arrays, axis=-1) for arrays in zip(*part, strict=True)) for part in parts)

@@ -1,0 +1,222 @@
+"""The mean, sum or variance of numbers in a public range: of one column, or within groups.
+
+**One group, or groups of public size.** With v ∈ [−1, 1] the place of a record in its range, a record adds v and v². One
+replaced record moves Σv by |v − v'| and Σv² by |v − v'|·|v + v'|, and |v − v'| ≤ 2 − s for s = |v + v'|. So
+
+    |Δ Σv| + ½·|Δ Σv²|       ≤ (2 − s)(1 + s/2)         ≤ 2          (L1)
+    (Δ Σv)² + (3/2·Δ Σv²)²   ≤ (2 − s)²(1 + 9s²/4)      ≤ 4          (L2)
+
+and Σv alone moves by 2: *the second moment, at these weights, costs nothing*. (The first is 2 − s²/2. The second has its one
+local maximum at s = 2/3, where it is 32/9.) A mean therefore comes with a private variance for its interval, for the same
+noise. For a variance the L1 weight is 6/5: |Δ Σv| + w·|Δ Σv²| ≤ (2 − s)(1 + ws) ≤ (1 + 2w)²/4w = 289/120.
+
+**Groups whose members are private.** A record splits one unit over three cells, ((1 − t)², 2t(1 − t), t²) with t its place in
+[0, 1]. The three sum to 1, so a record that leaves one group for another moves the sums by 2 in L1 and √2 in L2, as for a
+count: number of records, mean and variance of every group for the price of a histogram.
+
+Places are whole steps, 2^30 to the range, and squares are rounded to whole steps; the bounds below allow for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onedraw.errors import InvalidModel
+from onedraw.models.batches import Batch
+from onedraw.models.model import Bound, number, register_model, set_fields
+from onedraw.privacy import Provenance
+
+from .table import Array, Integers, Table, declared_groups, proportional, whole
+
+STEPS = 1 << 30
+"""Lattice steps from one end of the range to the other (private groups), or from its middle to an end."""
+
+SHOWN = ("mean", "rate", "sum", "variance")
+
+
+@register_model
+@dataclass(frozen=True)
+class NumberTable(Table):
+    """``show`` is "mean", "rate" (the mean of counts), "sum" or "variance" of numbers in [lower, upper].
+
+    | record | counts as |
+    | --- | --- |
+    | below lower, above upper | lower, upper |
+    | NaN, ±inf, None, not a number | ``missing`` (the middle, unless declared) |
+
+    With private groups the number of records of each is published beside.
+    """
+
+    lower: float
+    upper: float
+    show: str = "mean"
+    missing: float | None = None
+    by: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        lower, upper = number("lower", self.lower), number("upper", self.upper)
+        if not 1e-290 < upper - lower < 1e290:
+            raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] came.")
+        missing = lower + (upper - lower) / 2 if self.missing is None else number("missing", self.missing)
+        if not lower <= missing <= upper:
+            raise InvalidModel(f"missing must lie in [{lower!r}, {upper!r}] like every record, but {missing!r} came.")
+        if self.show not in SHOWN:
+            raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} came.")
+        set_fields(self, lower=lower, upper=upper, missing=missing,
+                   **declared_groups(self.by, self.groups, self.sizes))  # fmt: skip
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return ("number", "count", "binary")
+
+    @property
+    def quantity(self) -> str:  # type: ignore[override]  # of one class here, not of all its values
+        return "rate of counts" if self.show == "rate" else self.show
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        if not self.by:
+            return (self.show,)
+        if not self.moves_between_cells:
+            return tuple(f"{group}: {self.show}" for group in self.group_names)
+        return tuple(f"{group}: {what}" for what in (self.show, "records") for group in self.group_names)
+
+    @property
+    def width(self) -> float:
+        return self.upper - self.lower
+
+    @property
+    def prior_scale(self) -> float:
+        """There is no prior: numbers are published on a lattice some 2^−30 of the range wide, sums on a coarser one."""
+        scale = self.width**2 if self.show == "variance" else self.width
+        if self.moves_between_cells:
+            scale = min(scale, 1.0)  # numbers of records stand beside
+        return max(scale, 1e-250) * (2.0**4 if self.show == "sum" else 2.0**-10)
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        return {
+            "range": Bound((self.lower, self.upper), Provenance.ENFORCED, "records are clamped to it"),
+            "l1": Bound(self.reach("laplace") / STEPS, Provenance.PROVED, "one replaced record, in lattice ranges"),
+        }
+
+    def _check_column(self, column: Any) -> None:
+        ends = (0.0, 1.0) if column.kind == "binary" else (0.0, float(column.cap)) if column.kind == "count" else None
+        low, high = (column.lower, column.upper) if ends is None else ends
+        if not (self.lower <= low and high <= self.upper):
+            raise InvalidModel(
+                f"The target is declared on [{low!r}, {high!r}], the table on [{self.lower!r}, {self.upper!r}]: records "
+                "would be clamped once more. Use the target's range."
+            )
+
+    # ── sums ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def block(self) -> int:
+        return 3 if self.moves_between_cells else 2
+
+    @property
+    def largest(self) -> int:
+        return 6 * STEPS
+
+    def weights(self, law: str) -> tuple[int, ...]:
+        if self.moves_between_cells:
+            return (1, 1, 1)
+        if law == "gaussian":
+            return (2, 3)
+        return (5, 6) if self.show == "variance" else (2, 1)
+
+    def reach(self, law: str) -> int:
+        """In steps; rounding a square moves it by up to half a step, at most one (and a hair) between two records."""
+        if self.moves_between_cells:
+            return 2 * STEPS if law == "laplace" else 2 * STEPS**2
+        if law == "gaussian":  # (4, 0)·STEPS, and at most 3.1 more in the second entry, itself below 4·STEPS
+            return 16 * STEPS**2 + 25 * STEPS + 10
+        return -(-289 * STEPS // 24) + 7 if self.show == "variance" else 4 * STEPS + 2
+
+    def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
+        place = self._places(values)
+        if self.moves_between_cells:
+            square = np.rint(place * (place / STEPS))
+            parts = [STEPS - 2.0 * place + square, 2.0 * (place - square), square]
+        else:
+            place *= 2.0
+            place -= STEPS
+            square = place / STEPS
+            square *= place
+            parts = [place, np.rint(square, out=square)]
+        for column, part in enumerate(parts):
+            if group is None:
+                sums[0, column] += int(part.sum())  # whole numbers below 2^34, at most 2^16 of them: exact in float64
+            else:
+                np.add.at(sums[:, column], group, part.astype(np.int64))
+
+    def _places(self, values: Batch) -> Array:
+        """0, …, STEPS (as floats): the place of each record in the range, itself alone deciding."""
+        assert self.missing is not None
+        scale = STEPS / self.width
+        with np.errstate(all="ignore"):  # infinities are clamped
+            place = np.subtract(values, self.lower, dtype=np.float64)  # an array of its own, changed in place
+            place *= scale
+        np.rint(place, out=place)
+        lost = np.isnan(place)
+        if lost.any():
+            place[lost] = np.rint((self.missing - self.lower) * scale)
+        return np.clip(place, 0.0, STEPS, out=place)
+
+    # ── what is published ──────────────────────────────────────────────────────────────────────────────────
+
+    def estimate(self, noisy: Array, n: int) -> Array:
+        sizes, share, spread = self.moments(noisy, n)
+        values = self.lower + self.width * np.clip(share, 0.0, 1.0)
+        if self.show == "sum" and self.moves_between_cells:
+            ends = np.array([self.lower, self.lower + self.width / 2.0, self.upper])
+            values = np.clip(noisy @ ends / STEPS, n * min(self.lower, 0.0), n * max(self.upper, 0.0))
+        elif self.show == "sum":
+            values = values * sizes
+        elif self.show == "variance":
+            values = self.width**2 * np.clip(spread, 0.0, _unbiased(np.full(len(sizes), 0.25), np.maximum(sizes, 1.0)))
+        return np.concatenate([values, sizes]) if self.moves_between_cells else values
+
+    def noise_error(self, spread: Array, n: int) -> float:
+        """For a mean half way between the middle and an end of the range, in groups of equal size."""
+        records = max(n / self.cells, 1.0)
+        if self.moves_between_cells:  # t = ¼: Σ (t_j − t)·c_j with t_j = 0, ½, 1; and for a variance (t_j − t)² − Var
+            place = float(np.hypot.reduce(spread * np.array([0.25, 0.25, 0.75]))) / (records * STEPS)
+            square = float(np.hypot.reduce(spread * np.array([0.0, 0.2, 0.5]))) / (records * STEPS)
+        else:
+            place = float(spread[0]) / (2.0 * records * STEPS)
+            square = float(np.hypot(spread[1], spread[0])) / (4.0 * records * STEPS)
+        if self.show == "variance":
+            return self.width**2 * square
+        return self.width * place * (records if self.show == "sum" else 1.0)
+
+    def sampling_error(self, n: int) -> float:
+        """For records that spread over half of their range: a standard deviation of a quarter of it."""
+        records = max(n / self.cells, 1.0)
+        if self.show == "sum":
+            return 0.0
+        return (self.width**2 / 16.0 if self.show == "variance" else self.width / 4.0) / float(np.sqrt(records))
+
+    def moments(self, noisy: Array, n: int) -> tuple[Array, Array, Array]:
+        """Of each group: the number of records, and mean and variance of a record's place in [0, 1]; not yet cut off."""
+        known = self.group_sizes(n)
+        if known is not None:
+            sizes, least = known, np.maximum(known, 1.0)
+            mean, square = noisy[:, 0] / (least * STEPS), noisy[:, 1] / (least * STEPS)
+            return sizes, (1.0 + mean) / 2.0, _unbiased((square - mean**2) / 4.0, least)
+        units = noisy / STEPS
+        records = units.sum(axis=1)
+        least = np.maximum(records, 1.0)
+        share, square = (units[:, 1] / 2.0 + units[:, 2]) / least, units[:, 2] / least
+        return whole(proportional(records, float(n)), n), share, _unbiased(square - share**2, least)
+
+
+def _unbiased(spread: Array, records: Array) -> Array:
+    """The variance with n − 1 for n."""
+    return spread * records / np.maximum(records - 1.0, 1.0)

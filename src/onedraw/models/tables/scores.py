@@ -1,0 +1,259 @@
+"""How a fitted model does on held-out records, as sums: tables of class by score, or squared errors.
+
+A record is what the model said of it and what it was; both are brought into public cells or ranges before anything is added up.
+
+**Classes** (`ClassifierScores`). With two classes a record adds 1 to one cell: its class, and the bin its score falls into. From
+such a table follow accuracy, confusion matrix, ROC curve, AUC and calibration. With more classes the cells are true by
+predicted class. Replacing a record moves two cells by 1.
+
+**Numbers** (`RegressorScores`). With v ∈ [−1, 1] the place of the response in its range and u ∈ [0, 1] the squared error over the
+largest one, a record adds v, v² and u. As in `number_table`, |Δv| ≤ 2 − s for s = |v + v'|, so
+
+    2|ΔΣv| + 3|ΔΣv²| + 5|ΔΣu|            ≤ (2 − s)(2 + 3s) + 5 ≤ 16/3 + 5        (L1)
+    (2ΔΣv)² + (3ΔΣv²)² + (4ΔΣu)²         ≤ 16 + 16                               (L2, squared)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onedraw.data.sums import Blocks, block_rows, blocked
+from onedraw.errors import InvalidModel
+from onedraw.models.batches import Batch
+from onedraw.models.model import Bound, number, register_model, set_fields
+from onedraw.privacy import Provenance
+
+from .table import Array, Integers, Table, TableSums, Totals, known_codes, proportional, whole
+
+STEPS = 1 << 30
+MOST_CLASSES = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Held-out records as a table of scores reads them: what each was, and what the model said. As private as they are.
+
+    ``read`` is asked after the charge, for (n, 2) numbers or for records rewritten as such (`onedraw.data.sums`); ``size`` is the
+    public n.
+    """
+
+    size: int
+    read: Callable[[], Any]
+
+    def sum(self, statistic: Any) -> Integers:
+        """Σ over the records, in whole numbers."""
+        found = self.read()
+        if isinstance(found, np.ndarray):
+            pairs = np.asarray(found, dtype=np.float64).reshape(self.size, 2)
+            found = Blocks.holding(self.size, blocked([(pairs,)], block_rows(self.size)))
+        return np.asarray(found.sum(statistic))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"Judged(<{len(self)} private records>)"
+
+
+class _Scores(Table):
+    """What the two share: records are `Judged`, there are no groups."""
+
+    kinds: ClassVar[tuple[str, ...]] = ()
+    by: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]  # no groups: what a release compares is the model
+    groups: ClassVar[tuple[tuple[str, ...], ...]] = ()  # type: ignore[misc]
+    sizes: ClassVar[tuple[int, ...] | None] = None  # type: ignore[misc]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in super().to_dict().items() if name != "groups"}
+
+    def check(self, data: Any) -> None:
+        if not isinstance(data, Judged):
+            raise InvalidModel(
+                f"{type(self).__name__} is about what a model said of held-out records, but a {type(data).__name__} came. Use "
+                "onedraw.evaluate(model, X, y, epsilon=…)."
+            )
+
+    def summarise(self, data: Any) -> Totals:
+        self.check(data)
+        return Totals(len(data), tuple(int(value) for value in data.sum(TableSums(self))))
+
+
+@register_model
+@dataclass(frozen=True)
+class ClassifierScores(_Scores):
+    """Counts of ``classes`` by score: in the bins between ``edges`` of the last class's probability, or by predicted class.
+
+    | record | counts as |
+    | --- | --- |
+    | a class that is not declared | the first class |
+    | a score that is not a number, a prediction that failed | the lowest bin, or the first class |
+    """
+
+    quantity: ClassVar[str] = "records by class and score"
+
+    classes: tuple[str, ...]
+    edges: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        classes = tuple(str(label) for label in self.classes)
+        if not 2 <= len(classes) <= MOST_CLASSES or len(set(classes)) < len(classes):
+            raise InvalidModel(f"classes must be 2 to {MOST_CLASSES} different names, but {len(set(classes))} came.")
+        edges = tuple(number("an edge", edge) for edge in self.edges)
+        rising = all(low < high for low, high in pairwise(edges))
+        if edges and (len(classes) > 2 or not rising or not all(0.0 < edge < 1.0 for edge in edges)):
+            raise InvalidModel("edges rise between 0 and 1, and belong to two classes.")
+        set_fields(self, classes=classes, edges=edges)
+
+    @property
+    def columns(self) -> int:
+        """Bins, or predicted classes."""
+        return len(self.edges) + 1 if self.edges else len(self.classes)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        if not self.edges:
+            return tuple(f"{true}, predicted {said}" for true in self.classes for said in self.classes)
+        ends = ["0", *(f"{edge:.4g}" for edge in self.edges), "1"]
+        bins = [f"{low} to {high}" for low, high in pairwise(ends)]
+        return tuple(f"{true}, score {one}" for true in self.classes for one in bins)
+
+    @property
+    def prior_scale(self) -> float:
+        """There is no prior: counts are whole."""
+        return 2.0**20
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        return {"l1": Bound(2.0, Provenance.PROVED, "a replaced record leaves one cell for another")}
+
+    @property
+    def block(self) -> int:
+        return len(self.classes) * self.columns
+
+    @property
+    def largest(self) -> int:
+        return 1
+
+    def weights(self, law: str) -> tuple[int, ...]:
+        return (1,) * self.block
+
+    def reach(self, law: str) -> int:
+        return 2
+
+    def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
+        """Columns: the class's code, and the score or the predicted class's code."""
+        true = known_codes(values[:, 0], len(self.classes), missing=0)
+        if self.edges:
+            said = np.searchsorted(
+                np.array(self.edges), np.where(np.isnan(values[:, 1]), 0.0, values[:, 1]), side="right"
+            )
+        else:
+            said = known_codes(values[:, 1], len(self.classes), missing=0)
+        sums[0] += np.bincount(true * self.columns + said, minlength=self.block)
+
+    def estimate(self, noisy: Array, n: int) -> Array:
+        """The nearest counts that are whole, not negative and sum to n."""
+        return whole(proportional(noisy.reshape(-1), float(n)), n)
+
+    def noise_error(self, spread: Array, n: int) -> float:
+        return float(spread[0])
+
+    def sampling_error(self, n: int) -> float:
+        return 0.0
+
+
+@register_model
+@dataclass(frozen=True)
+class RegressorScores(_Scores):
+    """Mean, spread and squared error of responses in [``lower``, ``upper``]; errors beyond ``largest_error`` count as it.
+
+    | record | counts as |
+    | --- | --- |
+    | a response or prediction outside the range | the nearest end |
+    | a response that is not a number | the middle of the range |
+    | a prediction that is not a number, or failed | the middle of the range |
+    """
+
+    quantity: ClassVar[str] = "error of predictions"
+
+    lower: float
+    upper: float
+    largest_error: float | None = None
+
+    def __post_init__(self) -> None:
+        lower, upper = number("lower", self.lower), number("upper", self.upper)
+        if not 1e-290 < upper - lower < 1e290:
+            raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] came.")
+        error = upper - lower if self.largest_error is None else number("largest_error", self.largest_error)
+        if not 0.0 < error <= upper - lower:
+            raise InvalidModel(f"largest_error lies between 0 and the width of the range, but {error!r} came.")
+        set_fields(self, lower=lower, upper=upper, largest_error=error)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return ("root mean squared error", "R²", "mean of the responses", "variance of the responses")
+
+    @property
+    def width(self) -> float:
+        return self.upper - self.lower
+
+    @property
+    def prior_scale(self) -> float:
+        return max(min(self.width, 1.0, self.width**2), 1e-250) * 2.0**-10
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        return {
+            "range": Bound(
+                (self.lower, self.upper), Provenance.ENFORCED, "responses and predictions are clamped to it"
+            ),
+            "l1": Bound(self.reach("laplace") / STEPS, Provenance.PROVED, "one replaced record, in lattice ranges"),
+        }
+
+    @property
+    def block(self) -> int:
+        return 3
+
+    @property
+    def largest(self) -> int:
+        return 5 * STEPS
+
+    def weights(self, law: str) -> tuple[int, ...]:
+        return (2, 3, 5) if law == "laplace" else (2, 3, 4)
+
+    def reach(self, law: str) -> int:
+        """In steps; rounding moves a square or an error by at most one step (and a hair) between two records."""
+        if law == "gaussian":
+            return 32 * STEPS**2 + 60 * STEPS + 40
+        return -(-31 * STEPS // 3) + 8
+
+    def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
+        """Columns: response, prediction."""
+        middle = self.lower + self.width / 2.0
+        true, said = (
+            np.clip(np.where(np.isnan(column), middle, column), self.lower, self.upper) for column in values.T
+        )
+        place = np.rint(np.clip(2.0 * (true - self.lower) / self.width - 1.0, -1.0, 1.0) * STEPS)
+        error = np.minimum(np.abs(true - said) / float(self.largest_error or 1.0), 1.0)
+        for column, part in enumerate((place, np.rint(place * (place / STEPS)), np.rint(error**2 * STEPS))):
+            sums[0, column] += part.astype(np.int64).sum()
+
+    def estimate(self, noisy: Array, n: int) -> Array:
+        """Figures inside what they can be."""
+        mean, square, error = np.clip(noisy[0] / (n * STEPS), [-1.0, 0.0, 0.0], 1.0)
+        spread = max(square - mean**2, 0.0) * self.width**2 / 4.0
+        squared = error * float(self.largest_error or 1.0) ** 2
+        fit = float(np.clip(1.0 - squared / spread, -1.0, 1.0)) if spread > 0 else -1.0
+        return np.array([np.sqrt(squared), fit, self.lower + self.width * (1.0 + mean) / 2.0, spread])
+
+    def noise_error(self, spread: Array, n: int) -> float:
+        """Of the mean squared error's root where it is a tenth of the range."""
+        return float(self.largest_error or 1.0) * float(spread[2]) / (n * STEPS) / 0.2
+
+    def sampling_error(self, n: int) -> float:
+        return 0.1 * self.width / float(np.sqrt(2.0 * n))

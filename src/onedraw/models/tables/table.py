@@ -1,0 +1,282 @@
+"""Tables: numbers that follow from sums of whole numbers over the records, one cell for each group.
+
+A record becomes whole numbers in the block of its group, by what is declared alone; blocks are added exactly. Noise on
+such sums is all a plain-noise release consists of (`onedraw.mechanisms.AddedNoise`), so a table states how far one
+replaced record moves them: ``reach("laplace")`` is the L1 distance, ``reach("gaussian")`` the *square* of the L2 distance,
+both of the sums times ``weights``. There is no prior.
+
+**Groups.** Membership is private unless ``sizes`` declares how many records each group has. Where it is private a
+replaced record may leave one cell and enter another, so two cells move, and the numbers of records in the groups are
+published like everything else. Where it is public a replaced record stays in its group, and every group is a data set of
+its own: parallel composition.
+
+`Grouped` holds plain data of such a table: a column and the codes of its groups. Records name the columns.
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.data.sums import Blocks, block_rows, blocked
+from onedraw.errors import InvalidModel
+from onedraw.models.batches import Batch, batches, check_shape, is_records
+from onedraw.models.model import Model, count
+from onedraw.models.sums.clamped_sums import real
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LAWS = ("laplace", "gaussian")
+MOST_CELLS = 10**6
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """A column and, for each grouping, the codes 0, 1, … of the declared groups; any other code is the first group."""
+
+    values: Any
+    codes: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Grouped(<{len(self)} private records>)"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """n and the exact sums of a table. As private as the records: never printed or written."""
+
+    n: int
+    sums: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"Totals(n={self.n}, sums=<private>)"
+
+
+class Table(Model):
+    """What the tables of categories and of numbers share: groups, reading, and adding up."""
+
+    show: str
+    by: tuple[str, ...]
+    groups: tuple[tuple[str, ...], ...]
+    sizes: tuple[int, ...] | None
+
+    # ── what a record becomes ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    @abc.abstractmethod
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of schema column it can be about."""
+
+    @property
+    @abc.abstractmethod
+    def block(self) -> int:
+        """Whole numbers that are kept of each group."""
+
+    @abc.abstractmethod
+    def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
+        """Add a batch's records to ``sums`` (groups, block); ``group`` is None where there is one group only."""
+
+    @abc.abstractmethod
+    def weights(self, law: str) -> tuple[int, ...]:
+        """What each number of a block is multiplied with before noise is added: public, and divided out afterwards."""
+
+    @abc.abstractmethod
+    def reach(self, law: str) -> int:
+        """How far one replaced record moves the weighted sums: L1, or the square of L2; rounded up."""
+
+    @property
+    @abc.abstractmethod
+    def largest(self) -> int:
+        """The largest size of one record's weighted entry."""
+
+    # ── what is published ──────────────────────────────────────────────────────────────────────────────────
+
+    @abc.abstractmethod
+    def estimate(self, noisy: Array, n: int) -> Array:
+        """The published numbers that follow from noisy sums (groups, block), the weights divided out."""
+
+    @abc.abstractmethod
+    def noise_error(self, spread: Array, n: int) -> float:
+        """The standard error of a typical published number where a block's sums have noise of these deviations."""
+
+    @abc.abstractmethod
+    def sampling_error(self, n: int) -> float:
+        """The standard error of a typical published number without any noise, by a public guess; 0 for counts and sums,
+        which are about these records."""
+
+    @property
+    def cells(self) -> int:
+        return math.prod(len(levels) for levels in self.groups)
+
+    @property
+    def moves_between_cells(self) -> bool:
+        """Whether a replaced record may leave one group and enter another."""
+        return self.cells > 1 and self.sizes is None
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """One for each cell, the last grouping fastest: ``sex=F, school=high``; an empty one where there is one cell."""
+        parts = [[f"{name}={level}" for level in levels] for name, levels in zip(self.by, self.groups, strict=True)]
+        return tuple(", ".join(names) for names in itertools.product(*parts))
+
+    def group_sizes(self, n: int) -> Array | None:
+        """The public number of records in each cell; None where it is private."""
+        if self.sizes is not None:
+            return np.array(self.sizes, dtype=np.float64)
+        return np.array([float(n)]) if self.cells == 1 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "groups": [list(levels) for levels in self.groups]}
+
+    # ── reading ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check(self, data: Any) -> None:
+        if is_records(data):
+            self._check_records(data)
+        elif self.groups:
+            if not isinstance(data, Grouped) or len(data.codes) != len(self.groups):
+                raise InvalidModel(
+                    f"The table has {len(self.groups)} grouping(s), so the data must be Grouped(values, codes) with as many "
+                    f"columns of codes, or Records that name them; a {type(data).__name__} came."
+                )
+            for column in (data.values, *data.codes):
+                check_shape(column, None, dim=1)
+                if len(column) != len(data):
+                    raise InvalidModel("The column and the codes of its groups must have one entry per record each.")
+        else:
+            check_shape(data, None, dim=1)
+        if self.sizes is not None and sum(self.sizes) != len(data):
+            raise InvalidModel(
+                f"sizes declares {sum(self.sizes):,} records in all groups together, but the data have {len(data):,}. "
+                "Sizes are public: declare those of this data set."
+            )
+
+    def _check_records(self, data: Any) -> None:
+        if data.target is None:
+            raise InvalidModel("No target was named, so it is not clear which column the table is about. Name one.")
+        column = data.schema.columns[data.target]
+        if column.kind not in self.kinds:
+            raise InvalidModel(
+                f"This table needs a column declared as {' or '.join(self.kinds)}, but {data.target!r} is declared as "
+                f"{column.kind}. Its records would mean something else. Choose another statistic or target."
+            )
+        for name, levels in zip(self.by, self.groups, strict=True):
+            declared = data.schema.column(name)
+            if declared.kind not in ("category", "binary") or tuple(declared.labels) != levels:
+                raise InvalidModel(
+                    f"The table is by {name!r} with the groups {', '.join(levels)}, but the schema declares another column. "
+                    "Groups are the declared levels of a category or binary column."
+                )
+        self._check_column(column)
+
+    def _check_column(self, column: Any) -> None:
+        """Further public checks of a column of the right kind."""
+
+    def count(self, data: Any) -> int:
+        return len(data)
+
+    def summarise(self, data: Any) -> Totals:
+        """n and the exact sums; no record can make it fail."""
+        self.check(data)
+        if is_records(data):
+            sums = data.sum(TableSums(self, (data.target, *self.by)))
+        else:
+            n = len(data)
+            sums = Blocks(n, lambda: blocked(self._batches(data), block_rows(n)), held=False).sum(TableSums(self))
+        return Totals(len(data), tuple(int(value) for value in sums))
+
+    def _batches(self, data: Any) -> Iterator[list[Batch]]:
+        """The column, and the codes of its groups, of plain data."""
+        if isinstance(data, Grouped):
+            yield [np.concatenate([np.zeros(0), *batches(column)]) for column in (data.values, *data.codes)]
+        else:
+            yield from ([batch] for batch in batches(data))
+
+    def cell(self, codes: Sequence[Batch]) -> Integers:
+        """The cell of each record: a code that is not declared is the first group."""
+        place: Any = 0
+        for levels, column in zip(self.groups, codes, strict=True):
+            place = place * len(levels) + known_codes(column, len(levels), missing=0)
+        return np.asarray(place, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class TableSums:
+    """What a record adds to the sums of a table: a statistic of `onedraw.data.sums`."""
+
+    table: Table
+    columns: tuple[str, ...] = ()
+
+    def bound(self) -> float:
+        return float(self.table.largest)
+
+    def of_block(self, *columns_and_weight: Batch) -> Integers:
+        *columns, weight = columns_and_weight
+        values, *codes = (real(column, weight) for column in columns)
+        sums = np.zeros((self.table.cells, self.table.block), dtype=np.int64)
+        self.table.add(sums, self.table.cell(codes) if codes else None, values)
+        return sums.reshape(-1)
+
+
+def known_codes(values: Batch, size: int, *, missing: int) -> Integers:
+    """Codes 0, …, size − 1; whatever else a record holds is ``missing``."""
+    if values.dtype.kind in "iu" and len(values) and values.min() >= 0 and values.max() < size:
+        return values.astype(np.int64, copy=False)
+    with np.errstate(invalid="ignore"):
+        known = (values >= 0) & (values < size)
+        if values.dtype.kind == "f":
+            known &= values == np.floor(values)
+    return np.where(known, values, missing).astype(np.int64)
+
+
+def declared_groups(by: Any, groups: Any, sizes: Any) -> dict[str, Any]:
+    """The three fields of a table's groups, checked and made plain."""
+    names = tuple(str(name) for name in by)
+    levels = tuple(tuple(str(level) for level in one) for one in groups)
+    if len(names) != len(levels) or len(names) > 2 or len(set(names)) < len(names):
+        raise InvalidModel(
+            f"by names one or two columns, each once, and groups lists their levels; {len(names)} name(s) and {len(levels)} "
+            "list(s) came."
+        )
+    for name, one in zip(names, levels, strict=True):
+        if not one or len(set(one)) < len(one):
+            raise InvalidModel(f"The groups of {name!r} must be declared, each once; {len(one)} came.")
+    cells = math.prod(len(one) for one in levels)
+    if cells > MOST_CELLS:
+        raise InvalidModel(f"A table has at most {MOST_CELLS:,} groups, but {cells:,} came. Group by less.")
+    if sizes is None:
+        return {"by": names, "groups": levels, "sizes": None}
+    counted = tuple(count("a size", size) for size in sizes)
+    if not names or len(counted) != cells:
+        raise InvalidModel(
+            f"sizes has the public number of records of each of the {cells} group(s), but {len(counted)} came."
+        )
+    return {"by": names, "groups": levels, "sizes": counted}
+
+
+def proportional(values: Array, total: float) -> Array:
+    """The nearest point (least squares) with no negative entry and this sum: the simplex projection of Duchi et al. (ICML 2008)."""
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(values) + 1)
+    kept = int(np.nonzero(ordered > excess)[0][-1]) if total > 0 else 0
+    return np.maximum(values - excess[kept], 0.0) if total > 0 else np.zeros(len(values))
+
+
+def whole(values: Array, total: int) -> Array:
+    """Whole numbers of this sum, nearest to non-negative values of the same sum: the largest remainders are rounded up."""
+    floors = np.floor(values)
+    missing = round(total - float(floors.sum()))
+    order = np.argsort(floors - values, kind="stable")
+    floors[order[:missing]] += 1.0
+    return floors
