@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from postgresql_server import postgresql  # noqa: F401  (a fixture)
+from tests.postgresql_server import postgresql  # noqa: F401  (a fixture)
 
 os.environ["ONEDRAW_CACHE"] = str(Path(__file__).resolve().parents[1] / "build" / "cache" / "tests")
 

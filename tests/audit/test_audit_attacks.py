@@ -6,7 +6,6 @@ import os
 
 import numpy as np
 import pytest
-from audit_mechanisms import KNOWN, beta_posterior, gaussian, laplace
 from scipy import special
 
 import onedraw as od
@@ -19,6 +18,7 @@ from onedraw.audit import (
     membership_score,
 )
 from onedraw.errors import TooFewRounds, WrongCall
+from tests.audit.audit_mechanisms import KNOWN, beta_posterior, gaussian, laplace
 
 SEED = int(os.environ.get("ONEDRAW_TEST_SEED", "20261115"))
 

@@ -4,9 +4,9 @@ import json
 import sys
 
 import pytest
-from cli_patients import FEATURES, TARGETS, write_patients
 
 from onedraw import cli
+from tests.cli.cli_patients import FEATURES, TARGETS, write_patients
 
 
 @pytest.fixture

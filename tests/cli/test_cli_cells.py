@@ -12,7 +12,7 @@ import pytest
 
 import onedraw as od
 from onedraw.audit.cases.replays import differing
-from source_cases import CSV_CELLS, PARQUET_COLUMNS
+from tests.source_cases import CSV_CELLS, PARQUET_COLUMNS
 
 SCHEMA = """\
 dataset: patients

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from cli_patients import write_patients
+
+from tests.cli.cli_patients import write_patients
 
 SCHEMA = ("--schema", "cost.yaml", "--model", "covariance", "--epsilon", 2)
 BOOKS = ("--ledger", "books.db", "--out", "release.json")

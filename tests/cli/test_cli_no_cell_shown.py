@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 
 import onedraw as od
-from source_cases import MALFORMED_SCHEMA as SCHEMA
-from source_cases import RECORD, SECRET, malformed_parquet
+from tests.source_cases import MALFORMED_SCHEMA as SCHEMA
+from tests.source_cases import RECORD, SECRET, malformed_parquet
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from cli_patients import TRUTH, write_patients
 
 import onedraw as od
 from onedraw.release.verification import read_certificate, rebuild_plan
 from onedraw.report.coefficients import rows_of
+from tests.cli.cli_patients import TRUTH, write_patients
 
 QUICK = [  # (target, model, mechanism): one exact or quickly compiled mechanism for each model
     ("ill", "logistic", "candidates"),

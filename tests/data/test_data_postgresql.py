@@ -16,7 +16,7 @@ import onedraw as od
 from onedraw.data import Schema, database_tables, read
 from onedraw.data.database_tables import PostgreSQLTable
 from onedraw.errors import FileMismatch, MissingExtra
-from source_cases import COLUMNS, encoded, schema_of
+from tests.source_cases import COLUMNS, encoded, schema_of
 
 pytestmark = pytest.mark.postgresql
 

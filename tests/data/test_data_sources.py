@@ -19,7 +19,7 @@ from onedraw.data import Schema, read, tables
 from onedraw.data import arrow_tables as arrow_adapter
 from onedraw.data.cells import number_of
 from onedraw.errors import FileMismatch, InvalidSchema
-from source_cases import ARROW, COLUMNS, TYPED, encoded, schema_of
+from tests.source_cases import ARROW, COLUMNS, TYPED, encoded, schema_of
 
 patient = settings(deadline=None, print_blob=True)  # timing is not what is tested here
 

@@ -9,7 +9,7 @@ import pytest
 import onedraw as od
 from onedraw.data import Schema, database_tables, read
 from onedraw.errors import FileMismatch
-from source_cases import COLUMNS, encoded, schema_of
+from tests.source_cases import COLUMNS, encoded, schema_of
 
 SECRET = "s3cr3t"
 

@@ -18,7 +18,7 @@ import onedraw as od
 from onedraw.data import Schema, database_tables, read
 from onedraw.data.database_tables import PostgreSQLTable, SQLiteTable
 from onedraw.errors import FileMismatch, InvalidSchema
-from source_cases import ARROW, COLUMNS, CSV_CELLS, PARQUET_COLUMNS, RECORD, SECRET, TYPED, encoded, schema_of
+from tests.source_cases import ARROW, COLUMNS, CSV_CELLS, PARQUET_COLUMNS, RECORD, SECRET, TYPED, encoded, schema_of
 
 
 def odd_cells():

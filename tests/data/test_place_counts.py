@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from parted_records import Parted
 
 import onedraw as od
 from onedraw.data import Schema, read
@@ -14,6 +13,7 @@ from onedraw.mechanisms import ExponentialQuantiles, calibrate
 from onedraw.models import ColumnQuantiles
 from onedraw.models.tables.place_counts import PlaceCounts, spread_below, spread_place
 from onedraw.samplers import RankSelection, seeded_generator
+from tests.data.parted_records import Parted
 
 LAST = [1, 9, 2**16, 10**7, 2**31 - 1, 2**31, 2**32]
 

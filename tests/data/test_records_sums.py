@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parted_records import Parted
 
 import onedraw as od
 from onedraw.data import Schema, read, sums
@@ -27,6 +26,7 @@ from onedraw.models.moments.sums import SecondMoments
 from onedraw.models.row_model import Rows
 from onedraw.models.sums import exact_sums
 from onedraw.models.sums.exact_sums import Scaled
+from tests.data.parted_records import Parted
 
 SCHEMA = Schema.from_dict(
     {

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_docs_words import jargon_in, plain
 
 from onedraw import cli
+from tests.docs.test_docs_words import jargon_in, plain
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "questions.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.+?) \| `onedraw (.+?)` \|$", PAGE, flags=re.MULTILINE)

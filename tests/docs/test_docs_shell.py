@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_docs_code import run_page
 
 import onedraw as od
+from tests.docs.test_docs_code import run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)

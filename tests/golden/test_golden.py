@@ -5,11 +5,11 @@ import json
 import sys
 
 import pytest
-from golden_cases import CASES, HELD_OUT, differences, made, write_clinic
 
 from onedraw.mechanisms.plan import _MECHANISMS
 from onedraw.planning.questions import QUESTIONS
 from onedraw.planning.regression import KINDS
+from tests.golden.golden_cases import CASES, HELD_OUT, differences, made, write_clinic
 
 pytestmark = pytest.mark.golden
 

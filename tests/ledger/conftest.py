@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from onedraw.ledger import Ledger
-from postgresql_server import PostgreSQLServer
+from tests.postgresql_server import PostgreSQLServer
 
 BACKENDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
 

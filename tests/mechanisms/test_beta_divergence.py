@@ -8,7 +8,6 @@ import math
 
 import numpy as np
 import pytest
-from gibbs_profiles import Pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
@@ -36,6 +35,7 @@ from onedraw.models import (
 )
 from onedraw.models.likelihood.own_density import register_density
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Provenance, PureDP, RenyiDP
+from tests.mechanisms.gibbs_profiles import Pair
 
 SPHERE = Logistic(3, data_norm=2.0, intercept=False, prior=Gaussian(scale=3.0))
 BOX = Logistic(2, bounds=(-1.0, 1.0), prior=Gaussian(scale=3.0))

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from candidate_enumeration import adjacent, hockey_stick, log_laws, renyi_divergence
 
 import onedraw as od
 from onedraw import errors, models
@@ -14,6 +13,7 @@ from onedraw.mechanisms.candidate_promise import largest_range, promise_of_round
 from onedraw.mechanisms.candidates import Candidates
 from onedraw.models.candidates import scores as candidate_scores
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, PureDP, RenyiDP
+from tests.mechanisms.candidate_enumeration import adjacent, hockey_stick, log_laws, renyi_divergence
 
 ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0, 200.0)
 

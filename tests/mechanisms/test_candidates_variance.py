@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from candidate_enumeration import largest_loss, log_laws
 from scipy import integrate, special, stats
 
 import onedraw as od
@@ -17,6 +16,7 @@ from onedraw.models.candidates import scores as candidate_scores
 from onedraw.models.likelihood.densities import GaussianNoise, StudentT
 from onedraw.privacy import PureDP
 from onedraw.samplers import Selection, seeded_generator
+from tests.mechanisms.candidate_enumeration import largest_loss, log_laws
 
 FLOOR = 0.2
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gibbs_profiles import gibbs_pair, logistic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +45,7 @@ from onedraw.privacy import (
     compose,
     with_total_variation,
 )
+from tests.mechanisms.gibbs_profiles import gibbs_pair, logistic
 
 WIDE, BALL = Gaussian(scale=2.0), Gaussian(scale=1.0, radius=2.0)
 BUDGET = ApproxDP(1.0, 1e-5)

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from gibbs_profiles import gibbs_pair, hinge, huber, linear, logistic, squares
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from onedraw.mechanisms import gibbs_rules as rules
 from onedraw.mechanisms.gibbs_rules import Curvature
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, RenyiDP
 from onedraw.privacy.conversions import gaussian_delta, gaussian_mu
+from tests.mechanisms.gibbs_profiles import gibbs_pair, hinge, huber, linear, logistic, squares
 
 UNIT = Curvature(2.0, 1.0)
 

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from beta_cases import ATTAINED, CASES, OTHERS, SEED, largest_difference, title
 from scipy import integrate, optimize, special, stats
 
 from onedraw.errors import InvalidModel
@@ -24,6 +23,7 @@ from onedraw.models.likelihood.densities import (
     likelihood_from_dict,
 )
 from onedraw.models.likelihood.own_density import OwnDensity
+from tests.models.beta_cases import ATTAINED, CASES, OTHERS, SEED, largest_difference, title
 
 BETAS = (1.1, 1.5, 2.4427, 4.0, 11.0)
 

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from beta_cases import CASES, SEED, WIDE, responses, title, wave
 from scipy import special, stats
 
 from onedraw.errors import InvalidModel
@@ -30,6 +29,7 @@ from onedraw.models import (
     register_predictor,
 )
 from onedraw.models.convex.linear_model import ConvexModel
+from tests.models.beta_cases import CASES, SEED, WIDE, responses, title, wave
 
 ALPHA = 1e-6
 

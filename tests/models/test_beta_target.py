@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from beta_cases import CASES, SEED, responses, title
 
 from onedraw.errors import InvalidModel
 from onedraw.models import BetaTarget, BinaryRegression, Gaussian, GaussianRegression, Hinge
 from onedraw.models.likelihood import beta_target
+from tests.models.beta_cases import CASES, SEED, responses, title
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,21 @@ import math
 
 import numpy as np
 import pytest
-from convex_cases import (
+
+from onedraw.models import (
+    ConvexModel,
+    Gaussian,
+    GaussianMean,
+    Hinge,
+    HuberRegression,
+    LeastSquares,
+    Logistic,
+    LogitNormalBernoulli,
+    Quantile,
+    Softmax,
+)
+from onedraw.privacy import Provenance
+from tests.models.convex_cases import (
     BALL,
     CASES,
     LINEAR,
@@ -23,20 +37,6 @@ from convex_cases import (
     least_curvature,
     loss_gap,
 )
-
-from onedraw.models import (
-    ConvexModel,
-    Gaussian,
-    GaussianMean,
-    Hinge,
-    HuberRegression,
-    LeastSquares,
-    Logistic,
-    LogitNormalBernoulli,
-    Quantile,
-    Softmax,
-)
-from onedraw.privacy import Provenance
 
 ROUNDING = 1.0 + 1e-9
 """The search's own arithmetic."""

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from convex_cases import MODELS, SEED, by_name
 from scipy import integrate, special
 
 from onedraw.models import BoundedResidualGLM, Gaussian, GibbsTarget, LeastSquares, Logistic, Softmax
 from onedraw.models.compute import jax, jnp
 from onedraw.models.convex import losses
 from onedraw.models.convex.gibbs_target import gradient, hessian, potential
+from tests.models.convex_cases import MODELS, SEED, by_name
 
 SMOOTH = [
     losses.LogisticLoss(),

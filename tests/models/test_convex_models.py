@@ -11,7 +11,6 @@ import sys
 
 import numpy as np
 import pytest
-from convex_cases import MODELS, by_name
 
 from onedraw.errors import InvalidModel
 from onedraw.models import (
@@ -35,6 +34,7 @@ from onedraw.models import (
 )
 from onedraw.models.compute import jnp
 from onedraw.privacy import Provenance
+from tests.models.convex_cases import MODELS, by_name
 
 PRIOR = Gaussian(scale=1.0)
 BALL = Gaussian(scale=1.0, radius=2.0)

@@ -12,11 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-import numpyro_cases as cases
 import pytest
-from beta_cases import SEED, largest_difference, responses
 from numpyro.infer.util import potential_energy
-from numpyro_cases import FLOOR, PRIORS, REFUSED, SEARCHED, searched, with_observations
 from scipy import stats
 
 import onedraw as od
@@ -39,6 +36,9 @@ from onedraw.models import (
     register_numpyro,
 )
 from onedraw.models.numpyro.program_model import source_digest
+from tests.models import numpyro_cases as cases
+from tests.models.beta_cases import SEED, largest_difference, responses
+from tests.models.numpyro_cases import FLOOR, PRIORS, REFUSED, SEARCHED, searched, with_observations
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "onedraw"
 WIDE = Gaussian(scale=3.0)

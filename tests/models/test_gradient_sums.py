@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from convex_cases import MODELS, SEED, by_name
 
 from onedraw.models import Gaussian, LeastSquares, Logistic
 from onedraw.models.fit.losses import FitLoss
@@ -18,6 +17,7 @@ from onedraw.models.row_model import Encoded
 from onedraw.models.sums.gradient_sums import GradientSums, LatticeRows, squares, steps_of
 from onedraw.models.sums.row_lattice import SEGMENT, RowLattice, rounding, row_lattice, square_units
 from onedraw.models.sums.sum_lattice import share_bits
+from tests.models.convex_cases import MODELS, SEED, by_name
 
 RECORDS = 192
 MEASURED = MeasuredModel(

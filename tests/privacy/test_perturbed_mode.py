@@ -5,7 +5,6 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from perturbed_pairs import counts, exp_linear, gaussian_profile, huber, huberised_hinge, log_cosh, logistic, quantile
 
 from onedraw.mechanisms import PerturbedMode
 from onedraw.mechanisms import calibrate as plan_for
@@ -28,6 +27,16 @@ from onedraw.privacy.perturbed_mode import (
     softmax_ridge_for,
     softmax_volume_cost,
     volume_cost,
+)
+from tests.privacy.perturbed_pairs import (
+    counts,
+    exp_linear,
+    gaussian_profile,
+    huber,
+    huberised_hinge,
+    log_cosh,
+    logistic,
+    quantile,
 )
 
 RNG = np.random.default_rng(20261115)

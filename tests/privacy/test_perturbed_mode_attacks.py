@@ -12,7 +12,20 @@ from itertools import product
 
 import numpy as np
 import pytest
-from perturbed_pairs import (
+
+from onedraw.privacy import CornerDP, GaussianDP
+from onedraw.privacy.corners import composed_corners, profile
+from onedraw.privacy.perturbed_mode import (
+    count_curvature,
+    count_slopes,
+    relieved_base,
+    relieved_slopes,
+    slopes,
+    softmax,
+    softmax_volume_cost,
+    volume_cost,
+)
+from tests.privacy.perturbed_pairs import (
     Record,
     class_profiles,
     counts,
@@ -27,19 +40,6 @@ from perturbed_pairs import (
     quantile,
     softmax_pull,
     worst,
-)
-
-from onedraw.privacy import CornerDP, GaussianDP
-from onedraw.privacy.corners import composed_corners, profile
-from onedraw.privacy.perturbed_mode import (
-    count_curvature,
-    count_slopes,
-    relieved_base,
-    relieved_slopes,
-    slopes,
-    softmax,
-    softmax_volume_cost,
-    volume_cost,
 )
 
 EXACT = 5e-3

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from perturbed_pairs import gaussian_profile
-from test_privacy_properties import singles, weaker_than
 
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import (
@@ -26,6 +24,8 @@ from onedraw.privacy import (
     promise_from_dict,
 )
 from onedraw.privacy.corners import MOST_TERMS, composed_corners, profile, shifted_delta
+from tests.privacy.perturbed_pairs import gaussian_profile
+from tests.privacy.test_privacy_properties import singles, weaker_than
 
 many = settings(deadline=None, print_blob=True, max_examples=50)
 few = settings(deadline=None, print_blob=True, max_examples=12)

@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from certificate_edits import edited, mutations, torn
 
 import onedraw as od
 from onedraw import errors
 from onedraw.release.certificate import Certificate
+from tests.release.certificate_edits import edited, mutations, torn
 
 SCHEMA = {
     "dataset": "p",

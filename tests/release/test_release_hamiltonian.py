@@ -7,13 +7,13 @@ import sys
 
 import numpy as np
 import pytest
-from certificate_edits import missed_edits
 
 import onedraw as od
 from onedraw import errors
 from onedraw.models.likelihood.beta_target import BetaTarget
 from onedraw.release.release import published
 from onedraw.samplers import HMC, NUTS, coupling
+from tests.release.certificate_edits import missed_edits
 
 N = 60
 

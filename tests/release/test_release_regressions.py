@@ -6,12 +6,12 @@ from importlib.metadata import version
 import jax
 import numpy as np
 import pytest
-from certificate_edits import missed_edits
 
 import onedraw as od
 from onedraw import errors
 from onedraw.models.compute import computed_on
 from onedraw.release.certificate import Certificate
+from tests.release.certificate_edits import missed_edits
 
 N, D = 60, 2
 BUDGET = od.ApproxDP(1.0, 1e-5)

@@ -6,11 +6,11 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from certificate_edits import FREE, edited, edits, missed_edits, paths
 
 import onedraw as od
 from onedraw import errors
 from onedraw.release.certificate import Certificate, round_up
+from tests.release.certificate_edits import FREE, edited, edits, missed_edits, paths
 
 SCHEMA = Path(od.__file__).parent / "release" / "certificate.schema.json"
 

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from report_pages import Page, outside_loads
 
 import onedraw as od
 from onedraw import errors
@@ -17,6 +16,7 @@ from onedraw.planning import choices
 from onedraw.privacy import Assumption, Provenance
 from onedraw.release import Certificate, Release
 from onedraw.report import AuditFinding, CoefficientTable, coefficient_table, report_html
+from tests.report.report_pages import Page, outside_loads
 
 NASTY = """<script>alert("x")</script> & 'age'"""
 

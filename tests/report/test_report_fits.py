@@ -4,8 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from report_pages import Page, outside_loads
-from test_report_contrast import SCHEMES, colours, contrast
 
 import onedraw as od
 from onedraw.planning import Regression, choose
@@ -13,6 +11,8 @@ from onedraw.release.verification import rebuild_plan
 from onedraw.report import coefficient_table, report_html
 from onedraw.report.correlations import Correlations, correlations, quotients, words_of
 from onedraw.report.pictures import STRONGEST, heat_strips
+from tests.report.report_pages import Page, outside_loads
+from tests.report.test_report_contrast import SCHEMES, colours, contrast
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,10 @@
 """The plan as a page to sign: all of it public, none of it loaded from anywhere."""
 
 import pytest
-from report_pages import Page, outside_loads
 
 import onedraw as od
 from onedraw.errors import CannotWrite
+from tests.report.report_pages import Page, outside_loads
 
 
 def test_a_plan_is_a_page_to_sign_that_loads_nothing(planned, tmp_path):

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from report_pages import Page
 
 import onedraw as od
 from onedraw.models import CategoryTable
 from onedraw.report import coefficient_table, report_html
 from onedraw.report.cross import cross_of
+from tests.report.report_pages import Page
 
 COLUMN = np.array([0, 1, 2, 1] * 100)
 TWO = {"by": {"sex": ["F", "M"]}}

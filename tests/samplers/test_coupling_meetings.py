@@ -8,8 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from gibbs_oracles import ALPHA
-from hamiltonian_targets import logistic_target
 from scipy.stats import binom, ks_2samp, norm
 
 import onedraw as od
@@ -23,6 +21,8 @@ from onedraw.samplers.hamiltonian_chain import Settings, drawn, hamiltonian_step
 from onedraw.samplers.laplace import laplace_frame
 from onedraw.samplers.potential import arguments_of
 from onedraw.samplers.simulated import simulated_records
+from tests.samplers.gibbs_oracles import ALPHA
+from tests.samplers.hamiltonian_targets import logistic_target
 
 SETTINGS = Settings(0.55, 3, 0.15)
 PAIRS, STEPS = 800, 4

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from gibbs_oracles import ALPHA
 from scipy.stats import binom, kstest, norm
 
 import onedraw as od
@@ -14,6 +13,7 @@ from onedraw.errors import ExactnessRefused, PromiseRefused
 from onedraw.models.compute import jax
 from onedraw.samplers import LastIterateLangevin, Proximal, seeded_key
 from onedraw.samplers import langevin_chain as chain
+from tests.samplers.gibbs_oracles import ALPHA
 
 LOGISTIC = od.models.Logistic(1, data_norm=1.0, intercept=False, prior=od.Gaussian(scale=1.0))
 

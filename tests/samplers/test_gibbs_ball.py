@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gibbs_oracles import ALPHA, Array, cdf_of_coordinate, cdf_of_norm, cdf_on_line, follows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -13,6 +12,7 @@ from onedraw.models.conjugate.distributions import BallGaussian, Gaussian
 from onedraw.samplers import Exact, seeded_generator
 from onedraw.samplers import gaussian as gaussian_sampler
 from onedraw.samplers.ball import multiplier_of_peak, peak_on_ball
+from tests.samplers.gibbs_oracles import ALPHA, Array, cdf_of_coordinate, cdf_of_norm, cdf_on_line, follows
 
 DRAWS = 40_000
 

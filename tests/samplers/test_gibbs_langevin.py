@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gibbs_oracles import Array, follows
-from gibbs_targets import huber, logistic
 from scipy.stats import norm
 
 from onedraw import errors, privacy
@@ -27,6 +25,8 @@ from onedraw.samplers import (
     seeded_key,
 )
 from onedraw.samplers.langevin import proposition_13
+from tests.samplers.gibbs_oracles import Array, follows
+from tests.samplers.gibbs_targets import huber, logistic
 
 DRAWS = 20_000
 QUADRATIC = huber(2, weight=0.4, threshold=1e6)

@@ -9,8 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from gibbs_oracles import Array, cdf_of_coordinate, cdf_of_norm, cdf_on_line, follows
-from gibbs_targets import Case, huber, logistic
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
@@ -27,6 +25,8 @@ from onedraw.samplers.proximal import (
     iterations_for,
 )
 from onedraw.samplers.public_numbers import PublicNumbers, numbers_of_target
+from tests.samplers.gibbs_oracles import Array, cdf_of_coordinate, cdf_of_norm, cdf_on_line, follows
+from tests.samplers.gibbs_targets import Case, huber, logistic
 
 DRAWS = {1: 24_576, 2: 12_288}
 """By dimension: the fault moves a distribution function by 0.038 on a line, 0.05 in the plane, 0.11 on a disc, five

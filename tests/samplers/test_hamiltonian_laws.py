@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gibbs_oracles import ALPHA, cdf_of_coordinate, cdf_of_norm, follows
-from gibbs_targets import logistic
-from hamiltonian_targets import BETA, logistic_potential, logistic_target, network_target, predictions
 from scipy.stats import ks_2samp
 
 from onedraw.models.compute import jax
 from onedraw.samplers import HMC, NUTS, fits, seeded_key
 from onedraw.samplers.laplace import hessian, laplace_frame
 from onedraw.samplers.potential import arguments_of
+from tests.samplers.gibbs_oracles import ALPHA, cdf_of_coordinate, cdf_of_norm, follows
+from tests.samplers.gibbs_targets import logistic
+from tests.samplers.hamiltonian_targets import BETA, logistic_potential, logistic_target, network_target, predictions
 
 pytestmark = pytest.mark.statistical
 

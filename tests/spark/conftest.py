@@ -80,7 +80,7 @@ def _started(folder: Path) -> Any:
         "spark.executor.extraJavaOptions": JAVA,
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.executorEnv.PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}",
+        "spark.executorEnv.PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE.parents[1]}",
         "spark.executorEnv.ONEDRAW_WORKER": "1",  # by which the tests' statistics know where they are
         "spark.executorEnv.XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
         "spark.executorEnv.ONEDRAW_CACHE": os.environ["ONEDRAW_CACHE"] + "-spark",

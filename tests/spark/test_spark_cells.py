@@ -23,7 +23,7 @@ from onedraw.data import Schema, read
 from onedraw.data.shards import File, RowGroups
 from onedraw.data.spark_tables import SparkTable
 from onedraw.errors import FileMismatch, InvalidSchema
-from source_cases import (
+from tests.source_cases import (
     ARROW,
     COLUMNS,
     CSV_CELLS,

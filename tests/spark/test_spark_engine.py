@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark_statistics import KillsItsExecutor, OtherArithmetic, RunsTwice, Totals
 
 import onedraw as od
 from onedraw.data import Schema, read
@@ -23,6 +22,7 @@ from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, schema_features
+from tests.spark.spark_statistics import KillsItsExecutor, OtherArithmetic, RunsTwice, Totals
 
 N = 70_000  # two blocks, so two parts
 ODD_CELL = "Zzyzx-4711-ß"
