@@ -2,13 +2,15 @@
 
     python tools/house.py            # both tables
     python tools/house.py counts     # the files alone, in a second
+    python tools/house.py models     # what a release enters in one room, function by function
     PYTHONPATH=/older/src python tools/house.py   # of another tree, by the same measure
 
 One `onedraw release` of a logistic fit, with its report, is run under a profiler. *Entered* is a file or function of the package
-of which a call was seen (imports are not calls; a lambda or comprehension counts by itself). A *crossing* is a pair of
+of which a call was seen. What happens while a module is imported is no call (class bodies, registrations), and a lambda or a
+comprehension belongs to the function that holds it, as it does for Python from 3.12 on. A *crossing* is a pair of
 functions, one calling the other, in different rooms; *upward* those into a room that lies above by the layers of pyproject.toml, which
-an import could not do: somebody handed the function down. The same inside `release()` alone. The review of commit da2a7c6 counted 126
-files, 1,243 functions and 134 changes of room inside `release()` by a script of its own; this one finds 125, 1,236 and 122 there.
+an import could not do: somebody handed the function down. The same inside `release()` alone. A review counted 126 files and 1,243
+functions at commit da2a7c6, imports and comprehensions included.
 """
 
 from __future__ import annotations
@@ -75,16 +77,24 @@ def layers() -> dict[str, int]:
 
 
 def owner(code: CodeType, known: dict[CodeType, tuple[str, str] | None]) -> tuple[str, str] | None:
-    """(file, function) of the package that a code object belongs to, or None."""
+    """(file, function) of the package that a code object belongs to, or None; a module's body is the function "<module>"."""
     if code not in known:
         path, name = code.co_filename, code.co_qualname
-        inside = path.startswith(f"{PACKAGE}{os.sep}")
-        known[code] = (
-            (path.removeprefix(f"{PACKAGE}{os.sep}"), f"{name}:{code.co_firstlineno}")
-            if inside and name != "<module>"
-            else None
-        )
+        while name.endswith(">") and name != "<module>":  # a lambda or comprehension: whoever holds it
+            name = name.rpartition(".")[0].removesuffix(".<locals>") or "<module>"
+        inside = path.startswith(f"{PACKAGE}{os.sep}") and path.endswith(".py")
+        known[code] = (path.removeprefix(f"{PACKAGE}{os.sep}"), name) if inside else None
     return known[code]
+
+
+def importing(frame: FrameType | None, known: dict[CodeType, tuple[str, str] | None]) -> bool:
+    """Whether a module of the package is being imported: what runs for that is no step of a release."""
+    while frame is not None:
+        here = owner(frame.f_code, known)
+        if here is not None and here[1] == "<module>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def walked() -> tuple[Walk, Walk]:
@@ -97,9 +107,9 @@ def walked() -> tuple[Walk, Walk]:
         if event not in ("call", "return"):
             return
         here = owner(frame.f_code, known)
-        if here is None:
+        if here is None or importing(frame, known):
             return
-        if here[1].partition(":")[0] == "release" and here[0].startswith("release"):
+        if frame.f_code.co_qualname == "release" and here[0].startswith("release"):
             depth["inside"] += 1 if event == "call" else -1
         if event == "return":
             return
@@ -145,18 +155,29 @@ def show_walk() -> None:
     row("functions entered", *(len(walk.calls) for walk in walks))
     row("calls in the package", *(walk.calls.total() for walk in walks))
     row("crossings: pairs of functions in different rooms", *(len(walk.crossings) for walk in walks))
-    row("… of which upward", *(sum(heights[to] > heights[came] for came, to, _ in walk.crossings) for walk in walks))
+    row(
+        "… of which upward", *(sum(heights[to] > heights[source] for source, to, _ in walk.crossings) for walk in walks)
+    )
     row("pairs of rooms", *(len({one[:2] for one in walk.crossings}) for walk in walks))
     row("changes of room: calls from one into another", *(sum(one[2] for one in walk.crossings) for walk in walks))
     for name in ("rebuild_plan", "plan_from_dict"):
         row(
             f"`{name}`: plans made from JSON again",
-            *(sum(n for (_, one), n in walk.calls.items() if one.partition(":")[0] == name) for walk in walks),
+            *(sum(n for (_, one), n in walk.calls.items() if one == name) for walk in walks),
         )
-    upward = Counter(f"{came} → {to}" for came, to, _ in walks[0].crossings if heights[to] > heights[came])
+    upward = Counter(f"{source} → {to}" for source, to, _ in walks[0].crossings if heights[to] > heights[source])
     print("\nUpward: " + (", ".join(f"{pair} {count}" for pair, count in upward.most_common()) or "none"))
     entered = Counter(room(file) for file in walks[0].files)
     print("Files by room: " + ", ".join(f"{name} {count}" for name, count in entered.most_common()))
+
+
+def show_room(name: str) -> None:
+    """What a release enters in one room: functions by file, with how often each was called."""
+    entered = {key: count for key, count in walked()[0].calls.items() if room(key[0]) == name}
+    for file in sorted({file for file, _ in entered}):
+        functions = sorted((function, count) for (own, function), count in entered.items() if own == file)
+        print(f"{file}: " + ", ".join(f"{function} {count}" for function, count in functions))
+    print(f"{len({file for file, _ in entered})} files, {len(entered)} functions of {name}")
 
 
 # ── files and functions, counted ─────────────────────────────────────────────────────────────────────────────────
@@ -218,6 +239,10 @@ def show_counts() -> None:
 
 
 if __name__ == "__main__":
-    show_counts()
-    if sys.argv[1:] != ["counts"]:
-        show_walk()
+    wanted = sys.argv[1] if sys.argv[1:] else ""
+    if wanted and wanted != "counts":
+        show_room(wanted)
+    else:
+        show_counts()
+        if not wanted:
+            show_walk()
