@@ -69,7 +69,7 @@ The same auditor on published procedures, each written down as a test double ([e
 TAIL = """\
 ## Faults of a program
 
-A theorem is about a density; a release is made by a program. The replay audit (`onedraw.audit.cases.replay`) runs it with the
+A theorem is about a density; a release is made by a program. The replay audit (`experiments/program_audit`) runs it with the
 same randomness on neighbouring data sets, of 1, 2, 3 and 10 records, with records that are NaN, infinite, enormous or no
 numbers at all, and compares everything that can be seen from outside: plan, certificate but for the draw, printed lines,
 warnings, error messages, exit codes, ledger events. Planted and caught, each in a test: a clip removed, a bound read from the

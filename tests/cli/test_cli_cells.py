@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from experiments.program_audit.replays import differing
 
 import onedraw as od
-from onedraw.audit.cases.replays import differing
 from tests.source_cases import CSV_CELLS, PARQUET_COLUMNS
 
 SCHEMA = """\

@@ -4,7 +4,7 @@
 mechanisms, written down again from the papers · ``catalogue`` all of them by model, and the case of any plan ·
 ``program`` the draws the library really makes, attacked · ``examination`` promise and exact profile, and the smallest fault
 caught · ``investigation`` a whole audit, with its effort stated beforehand ·
-``replays``, ``containers``, ``releases`` audits of the program around the draw · ``fits``, ``fit_laws`` fits in stages and
+``fits``, ``fit_laws`` fits in stages and
 ``fit_replay`` the program that makes them, stage by stage · ``measured`` draws in measured coordinates · ``moments`` released moments · ``literature`` published faults, shown.
 
 The room `audit` knows none of this: it sees densities, probability vectors and draws. Proof and audit share no formula.
@@ -21,12 +21,9 @@ _NAMES = {
     **dict.fromkeys(("Examination", "examine", "smallest_caught_factor"), "examination"),
     **dict.fromkeys(("EFFORTS", "Effort", "investigate", "tasks_for"), "investigation"),
     **dict.fromkeys(("attack_program", "program_draws"), "program"),
-    **dict.fromkeys(("audit_freshness", "awkward_pairs", "awkward_rows", "observe", "releasing", "replay"), "replays"),
-    **dict.fromkeys(("audit_reading", "container_pairs"), "containers"),
     **dict.fromkeys(("audit_noise", "replay_fit"), "fit_replay"),
     **dict.fromkeys(("replay_measured",), "measured"),
     **dict.fromkeys(("provoke_moments", "replay_moments"), "moments"),
-    **dict.fromkeys(("Finding", "audit_releases"), "releases"),
     **dict.fromkeys(("Fault", "faults"), "literature"),
 }
 

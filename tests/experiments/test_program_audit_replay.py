@@ -11,12 +11,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.program_audit.releases import audit_releases
+from experiments.program_audit.replays import (
+    DATASET,
+    SIZES,
+    audit_freshness,
+    awkward_pairs,
+    awkward_rows,
+    differing,
+    observe,
+    releasing,
+    replay,
+)
 
 import onedraw as od
 from onedraw import cli, samplers
-from onedraw.audit.cases import audit_freshness, audit_releases, awkward_pairs, awkward_rows, observe, releasing, replay
-from onedraw.audit.cases import replays as room
-from onedraw.audit.cases.replays import DATASET, SIZES
 from onedraw.models.model import register_model
 from onedraw.models.sums.clamped_sums import LatticeSum, summed
 
@@ -392,4 +401,4 @@ def test_a_certificate_charged_for_another_plan_is_caught(plan, mean_model, book
 def test_differing_finds_every_kind_of_difference():
     one = {"a": [1, 2], "b": {"c": 1.0}, "d": 1, "e": True}
     other = {"a": [1, 3, 4], "b": {"c": 1}, "d": 1, "f": True}
-    assert sorted(room.differing(one, other)) == ["a (how many)", "a.1", "b.c", "e", "f"]
+    assert sorted(differing(one, other)) == ["a (how many)", "a.1", "b.c", "e", "f"]

@@ -17,8 +17,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-
-from .replays import Difference
+from experiments.program_audit.replays import Difference
 
 Encode = Callable[[Any], Any]
 """The program's reading of a column or table: one row for each record."""

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from experiments.program_audit.containers import ODD_CELLS, audit_reading, container_makers, container_pairs
 
 import onedraw as od
 from onedraw import audit, samplers
-from onedraw.audit.cases.containers import ODD_CELLS, audit_reading, container_makers, container_pairs
 from onedraw.models.batches import batches
 from onedraw.models.responses import Codes
 
