@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LARGE = 20.0  # MB
-MOST = 1024.0  # MiB of the base package: 1.0 GiB
+MOST = 1000.0  # MB of the base package
 RUNS = 5
 LIMITS = {"import onedraw": 0.1, "onedraw --help": 0.5, "the first estimator": 2.0}  # seconds
 STEPS = {
@@ -197,8 +197,8 @@ def main() -> None:
         if before:
             line += f" {before[1][step][1]:.2f} | {processor / before[1][step][1]:.2f} |"
         print(line)
-    if not asked.extras and size > MOST * 1.048576:
-        sys.exit(f"The base package weighs {size:,.0f} MB, more than {MOST:,.0f} MiB. What does not everybody need?")
+    if not asked.extras and size > MOST:
+        sys.exit(f"The base package weighs {size:,.0f} MB, more than {MOST:,.0f} MB. What does not everybody need?")
     if before:
         print(f"\nMB: {size:,.0f}, before {before[0]:,.0f}, ratio {size / before[0]:.2f}")
 
