@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.ledger import Ledger
-from onedraw.mechanisms import Plan
+from onedraw.plans import Plan
 from onedraw.privacy import ApproxDP
 from onedraw.release import Certificate, Release, release
 

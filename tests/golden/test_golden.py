@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from onedraw.mechanisms.plan import _MECHANISMS
+from onedraw.mechanisms.stored_plans import _MECHANISMS
 from onedraw.planning.questions import QUESTIONS
 from onedraw.planning.regression import KINDS
 from tests.golden.golden_cases import CASES, HELD_OUT, differences, made, write_clinic

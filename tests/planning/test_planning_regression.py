@@ -13,8 +13,7 @@ import pytest
 
 import onedraw as od
 from onedraw import errors
-from onedraw.mechanisms import Measured, PerturbedMode
-from onedraw.mechanisms.plan import plan_from_dict
+from onedraw.mechanisms import Measured, PerturbedMode, plan_from_dict
 from onedraw.planning import Regression, choose, smallest_epsilon, smallest_n
 from onedraw.planning.choice import AS_GOOD, MOST_SECONDS
 from onedraw.planning.expected_errors import expected_error, simulated_error

@@ -12,7 +12,7 @@ from onedraw.data.spark_tables import Spark
 from onedraw.data.sums import Local
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import ExponentialChoice, Moments, PerturbedMode, calibrate
-from onedraw.mechanisms.plan import _MECHANISMS
+from onedraw.mechanisms.stored_plans import _MECHANISMS
 from onedraw.models import (
     CategoryTable,
     ColumnQuantiles,

@@ -1,9 +1,10 @@
 """Which theorem makes a draw private. `calibrate` turns a model, a budget and n into a plan, without data."""
 
+from onedraw.plans import Mechanism, Plan, Request, calibrate
+
 from .added_noise import AddedNoise
 from .asymptotics import draw_covariance, draw_deviation
 from .beta_divergence import BetaDivergence
-from .calibration import calibrate
 from .candidates import Candidates
 from .exponential_choice import ExponentialChoice
 from .exponential_family import Concentrated, Diffused, Direct, Scaling, posterior_promise
@@ -14,7 +15,7 @@ from .moments import Moments
 from .noisy_gradient import NoisyGradient
 from .pac_bayes import HingePacBayes
 from .perturbed_mode import PerturbedMode
-from .plan import Mechanism, Plan, Request, plan_from_dict
+from .stored_plans import plan_from_dict
 
 __all__ = [
     "AddedNoise",

@@ -22,6 +22,7 @@ import numpy as np
 
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.models.tables.table import LAWS, Table, Totals
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -36,7 +37,7 @@ from onedraw.privacy import (
 from onedraw.privacy.rounding import fraction_up, root_up, up
 
 from .discrete_noise import FINE, TABLE_MARGIN, booked
-from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
+from .stored_plans import register_mechanism
 
 LARGEST_SUM = 2**61
 """What sums and noise must stay below, to fit into 64 bits with room."""

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import Bound
 from onedraw.models.likelihood.densities import LARGEST_BETA, LEAST_BETA, GaussianNoise, check_beta
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, BoundedRange, Guarantee, Neighbours, Promise, Provenance
 from onedraw.privacy.rounding import text
 from onedraw.privacy.validation import positive
@@ -27,8 +28,8 @@ from onedraw.privacy.validation import positive
 from . import beta_rules as rules
 from .beta_design import ReferenceDesign
 from .noisy_gradient import LARGEST_EFFECT
-from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
 from .reference_design import EFFECT
+from .stored_plans import register_mechanism
 
 RULES = ("optimal", "jewson")
 

@@ -1,14 +1,8 @@
-"""From a budget to a plan, without data: the one entry point, and the search all mechanisms share."""
+"""The search all mechanisms share: the most weight on the records that a budget allows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from onedraw.errors import WrongCall
-from onedraw.models import Model
-from onedraw.privacy import Promise
-
-from .plan import Mechanism, Plan, Request
 
 SMALLEST = 2.0**-60
 """Below this weight the records would not matter in floating-point arithmetic."""
@@ -18,43 +12,6 @@ PRECISION = 2.0**-40
 
 MARGIN = 2.0**-38
 """Taken off the value found, so that another machine, with other last digits, accepts it too."""
-
-
-def calibrate(
-    mechanism: Mechanism,
-    model: Model,
-    budget: Promise,
-    *,
-    n: int,
-    draws: int = 1,
-    gamma: float | None = None,
-    records_per_person: int = 1,
-) -> Plan:
-    """The plan that gives the records the most weight under ``budget``. There is no data argument.
-
-    **Guarantee.** ``plan.guarantee.promise`` holds for all ``draws`` together, for a person with up to
-    ``records_per_person`` records, and implies ``budget`` with the reserve ``gamma`` taken off its δ.
-
-    | argument | meaning |
-    | --- | --- |
-    | budget | a promise; which kinds are possible depends on mechanism and model |
-    | n | the public number of records, at least 1 |
-    | gamma | total variation kept back for a sampler that is not exact; None: what the mechanism needs for its own |
-    """
-    if not isinstance(mechanism, Mechanism):
-        raise WrongCall(
-            f"calibrate needs a mechanism such as Diffused(), but {_named(mechanism)} came. The mechanism is "
-            "the theorem that makes the draw private."
-        )
-    request = Request(
-        model,
-        budget,
-        n=n,
-        draws=draws,
-        gamma=mechanism.default_gamma(model, budget) if gamma is None else gamma,
-        records_per_person=records_per_person,
-    )
-    return mechanism.calibrate(request)
 
 
 def largest(keeps: Callable[[float], bool]) -> float | None:
@@ -73,7 +30,3 @@ def largest(keeps: Callable[[float], bool]) -> float | None:
         middle = low + (high - low) / 2
         low, high = (middle, high) if keeps(middle) else (low, middle)
     return low * (1.0 - MARGIN)
-
-
-def _named(value: object) -> str:
-    return f"the class {value.__name__} (without brackets)" if isinstance(value, type) else f"a {type(value).__name__}"

@@ -22,6 +22,7 @@ from onedraw.models.convex.losses import MarginLoss
 from onedraw.models.features import Features
 from onedraw.models.likelihood.densities import Bernoulli, Categorical, GaussianNoise, StudentT
 from onedraw.models.likelihood.predictors import Linear
+from onedraw.plans import Request
 from onedraw.privacy import PureDP
 from onedraw.privacy.rounding import fraction_down, fraction_up
 
@@ -29,7 +30,6 @@ from .beta_design import ReferenceDesign, reference_scale, variance_information
 from .beta_divergence import BetaDivergence
 from .candidate_plan import CHAINS
 from .candidate_promise import counts_epsilons
-from .plan import Request
 from .reference_design import EFFECT, mean_curvature, second_moments
 
 Array = NDArray[np.float64]

@@ -24,6 +24,7 @@ import numpy as np
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import NormalInverseGamma
 from onedraw.models.candidates.scores import LARGEST_WIDTH
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance
 from onedraw.privacy.rounding import fraction_up, text
 
@@ -34,7 +35,7 @@ from .candidate_prior import candidate_prior
 from .candidate_promise import check_budget, counts_epsilons, largest_range, promise_of_rounds
 from .candidate_target import CandidateTarget
 from .gibbs import Gibbs
-from .plan import Mechanism, Plan, Request, fixed_in_advance, mechanism_from_dict, register_mechanism
+from .stored_plans import mechanism_from_dict, register_mechanism
 
 PUBLISHED = {
     "mean": "the weighted mean of the picks",

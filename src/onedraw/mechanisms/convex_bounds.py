@@ -17,12 +17,12 @@ from onedraw.errors import UnsupportedBudget
 from onedraw.models import GaussianMean, Model
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.convex.losses import SquaredLoss
+from onedraw.plans import Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, Promise
 from onedraw.privacy.conversions import total_variation_within
 from onedraw.privacy.rounding import fraction_down, fraction_up, text
 
 from .gibbs_rules import Curvature
-from .plan import Request, fixed_in_advance
 
 SHARE = 0.01
 """Of δ, kept back for a sampler that is not exact."""

@@ -11,9 +11,9 @@ from onedraw.models import GaussianMean
 from onedraw.models.conjugate.distributions import BallGaussian
 from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.sums.row_lattice import square_units
+from onedraw.plans import Plan
 
 from .convex_bounds import has_closed_form
-from .plan import Plan
 
 
 def gibbs_law(plan: Plan, summary: Any, *, weight: float, prior_factor: float = 1.0) -> Any:

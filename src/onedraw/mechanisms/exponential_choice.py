@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.models.tables.model_choice import LOSS_STEPS, LossSums, ModelChoice
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -34,7 +35,7 @@ from onedraw.privacy import (
 )
 from onedraw.privacy.rounding import fraction_up, text
 
-from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
+from .stored_plans import register_mechanism
 
 BITS = 40
 LARGEST_COST = 2**61

@@ -26,6 +26,7 @@ from onedraw.models import (
     Law,
 )
 from onedraw.models.convex.linear_model import ConvexModel
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -53,7 +54,7 @@ from . import convex_bounds
 from .calibration import SMALLEST, largest
 from .convex_target import gibbs_law
 from .gibbs_rules import Curvature, gdp_promise
-from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
+from .stored_plans import register_mechanism
 
 PAPER = "Geumlek, Song, Chaudhuri (NIPS 2017)"
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.models import ColumnQuantiles
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -37,10 +38,10 @@ from onedraw.privacy import (
 from onedraw.privacy.curves import add_curves
 from onedraw.privacy.rounding import fraction_up, text
 
-from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
 from .quantile_target import BITS, QuantileTarget
 from .quantile_tree import UNITS, Node, depth_of, quantile_tree, rank_variances
 from .quantile_widths import NO_END, end_ranks, misses
+from .stored_plans import register_mechanism
 
 LARGEST_WIDTH = 2**40
 LARGEST, SMALLEST = 2.0**10, 2.0**-60

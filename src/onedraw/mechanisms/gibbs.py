@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
+from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -38,7 +39,7 @@ from . import gibbs_rules as rules
 from .calibration import MARGIN
 from .convex_bounds import SHARE, ConvexBounds, assumptions, bounds_of, has_closed_form, reserve
 from .convex_target import gibbs_law
-from .plan import Mechanism, Plan, Request, register_mechanism
+from .stored_plans import register_mechanism
 
 THEOREMS = {
     "gdp": "GaussianDP(wG/√m) of strongly log-concave posteriors whose potentials differ by a G-Lipschitz function "

@@ -24,6 +24,7 @@ from onedraw.models.fit.published import Measuring, Published
 from onedraw.models.moments.measured_model import MeasuredProblem, MeasuredTarget
 from onedraw.models.moments.stage import MomentColumns
 from onedraw.models.sums import sum_lattice
+from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance
 from onedraw.privacy.validation import positive
 
@@ -31,7 +32,7 @@ from .discrete_noise import check_lattice
 from .measured_inner import Kind, kind_of
 from .moments_stage import MomentsStage, Spending, stage_before
 from .noisy_gradient import NoisyGradient
-from .plan import Mechanism, Plan, Request, mechanism_from_dict, register_mechanism
+from .stored_plans import mechanism_from_dict, register_mechanism
 
 NOTHING = MomentsStage(0.0, 0.0, 0.0)
 """The columns are taken as declared."""

@@ -26,6 +26,7 @@ from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.moments.measured_model import MeasuredModel
 from onedraw.models.moments.stage import MomentColumns
 from onedraw.models.priors import Gaussian
+from onedraw.plans import Request
 from onedraw.privacy import ApproxDP, GaussianDP, Promise, PureDP
 from onedraw.privacy.rounding import fraction_down, root_up, sum_up
 
@@ -36,7 +37,6 @@ from .gibbs import Gibbs
 from .gibbs_rules import gdp_mu
 from .noisy_gradient import NoisyGradient
 from .perturbed_mode import MARGIN, layout_of
-from .plan import Request
 
 Categories = tuple[tuple[int, int], ...]
 

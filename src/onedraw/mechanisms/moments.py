@@ -25,6 +25,7 @@ from onedraw.models.moments.measured import Layout
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.moments.stage import MomentColumns, MomentsProblem, MomentsTarget
 from onedraw.models.sums import sum_lattice
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance, PureDP
 from onedraw.privacy.rounding import root_up, sum_up, up
 
@@ -32,7 +33,7 @@ from .discrete_noise import MARGIN as WHOLE_MARGIN
 from .discrete_noise import Stage, booked, check_lattice
 from .moments_stage import Spending, apart
 from .perturbed_mode import MARGIN, largest_total
-from .plan import Mechanism, Plan, Request, fixed_in_advance, register_mechanism
+from .stored_plans import register_mechanism
 
 
 @dataclass(frozen=True)

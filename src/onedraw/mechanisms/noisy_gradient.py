@@ -25,6 +25,7 @@ from onedraw.models import GaussianMean
 from onedraw.models.convex.gibbs_target import PathTarget
 from onedraw.models.convex.losses import ResidualLoss
 from onedraw.models.sums.row_lattice import rounding
+from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -44,8 +45,8 @@ from .convex_bounds import ConvexBounds, assumptions, bounds_of
 from .convex_target import gibbs_target
 from .gibbs import pure_offer
 from .gibbs_rules import gdp_mu
-from .plan import Mechanism, Plan, Request, register_mechanism
 from .reference_design import EFFECT, NOISE, residual_information, smallest_curvature, usual_length
+from .stored_plans import register_mechanism
 
 RELAXATIONS = 3.0
 """c = nwλτ, at most: e^{−c} of the starting point is left. Chosen among 3, 6 and 10 (mathematics-2, B)."""

@@ -26,6 +26,7 @@ from onedraw.models.fit.result import FitResult
 from onedraw.models.fit.target import FitProblem, FitTarget
 from onedraw.models.moments.measured import Layout
 from onedraw.models.sums import noise_law, sum_lattice
+from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -67,7 +68,7 @@ from .fit_numbers import (
     worth_measuring,
 )
 from .moments_stage import MomentsStage, Spending, apart
-from .plan import Mechanism, Plan, Request, register_mechanism
+from .stored_plans import register_mechanism
 
 MANY = 2**25
 """Records beyond which a ridge of next to no cost in κ is looked at too: it makes what rounding leaves of a gradient matter less."""

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from onedraw.errors import PromiseRefused
-from onedraw.mechanisms import Plan
 from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
+from onedraw.plans import Plan
 
 from .table_intervals import binomial
 

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.mechanisms import Plan
 from onedraw.mechanisms.reference_design import EFFECT, NOISE
 from onedraw.models import Encoded
 from onedraw.models.convex.losses import ResidualLoss
 from onedraw.models.features import Features
 from onedraw.models.likelihood.densities import GaussianNoise, StudentT
+from onedraw.plans import Plan
 
 Array = NDArray[np.float64]
 

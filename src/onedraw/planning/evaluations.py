@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import Plan
 from onedraw.mechanisms.added_noise import noise_deviation, noisy_sums
 from onedraw.models.tables.scores import STEPS, ClassifierScores, RegressorScores
+from onedraw.plans import Plan
 from onedraw.release import Certificate, Release
 from onedraw.release.verification import rebuild_plan
 

@@ -32,11 +32,11 @@ from scipy import special
 
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import Measured, NoisyGradient, PerturbedMode, Plan
-from onedraw.mechanisms.plan import digest_of
 from onedraw.mechanisms.reference_design import residual_information, smallest_curvature
 from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss, ResidualLoss
 from onedraw.models.likelihood.densities import Bernoulli
 from onedraw.models.row_model import RowModel
+from onedraw.plans import digest_of
 
 from .conjugate_intervals import conjugate_interval
 from .design import Design, design_of

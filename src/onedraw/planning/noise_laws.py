@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from onedraw.mechanisms import Plan
 from onedraw.mechanisms.added_noise import noise_deviation
+from onedraw.plans import Plan
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onedraw.errors import PromiseRefused
-from onedraw.mechanisms import Plan
+from onedraw.plans import Plan
 from onedraw.release import Certificate
 
 from .expected_errors import Expectation

@@ -25,7 +25,6 @@ from typing import Any
 
 from onedraw.data import Schema
 from onedraw.errors import InvalidModel, InvalidSchema
-from onedraw.mechanisms.plan import record_count
 from onedraw.models import (
     BetaBernoulli,
     CategoryTable,
@@ -37,6 +36,7 @@ from onedraw.models import (
     NumberTable,
 )
 from onedraw.models.tables.category_table import condition
+from onedraw.plans import record_count
 from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, RenyiDP
 
 # question → the column kinds it can be asked of

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from onedraw.mechanisms import Plan
 from onedraw.models.likelihood.densities import CountLikelihood
+from onedraw.plans import Plan
 from onedraw.samplers.proximal import geometry_of, iterations_of
 from onedraw.samplers.public_numbers import numbers_of_plan
 

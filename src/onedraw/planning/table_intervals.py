@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from onedraw.mechanisms import Plan
 from onedraw.mechanisms.added_noise import noisy_sums
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.models.tables.number_table import STEPS
+from onedraw.plans import Plan
 
 from .noise_laws import NoiseLaw, law_of
 

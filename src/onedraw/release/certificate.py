@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from onedraw.mechanisms.plan import digest_of
+from onedraw.plans import digest_of
 from onedraw.privacy import ApproxDP, Attacker, Exactness, Promise, PureDP
 
 from .display import shown_as_html

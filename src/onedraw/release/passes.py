@@ -14,7 +14,7 @@ from typing import Any
 
 from onedraw.data import Records
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import Plan
+from onedraw.plans import Plan
 
 MOST_HELD = 2**31
 """Bytes of encoded rows that a chain holds in memory, with a copy or two beside; of a source that is not in memory already."""

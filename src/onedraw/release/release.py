@@ -35,12 +35,12 @@ from onedraw.data import Measure, Records, Schema
 from onedraw.data.sums import Local
 from onedraw.errors import CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
-from onedraw.mechanisms import Plan
 from onedraw.models import BetaTarget, ColumnQuantiles, ConjugateModel
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.model_choice import ModelChoice
 from onedraw.models.tables.table import Table
 from onedraw.plain_text import acting, texts_in
+from onedraw.plans import Plan
 from onedraw.privacy import (
     ApproxDP,
     AsRun,

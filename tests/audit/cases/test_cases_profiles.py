@@ -33,7 +33,7 @@ def test_no_promise_is_broken(examined):
 def test_every_mechanism_and_rule_has_a_case(examined):
     from onedraw.mechanisms.beta_divergence import RULES
     from onedraw.mechanisms.gibbs import THEOREMS
-    from onedraw.mechanisms.plan import _MECHANISMS
+    from onedraw.mechanisms.stored_plans import _MECHANISMS
 
     known = {one.case.mechanism for one in examined.values()}
     for name in _MECHANISMS:

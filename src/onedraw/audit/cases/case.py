@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw import audit
-from onedraw.mechanisms import Plan
+from onedraw.plans import Plan
 from onedraw.privacy import Promise
 
 Array = NDArray[np.float64]

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from onedraw.mechanisms import Plan
 from onedraw.models import CountRegression, HuberRegression, LogCoshRegression, Logistic, Quantile
 from onedraw.models.fit.published import Coordinates, Published
+from onedraw.plans import Plan
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.fit_noise import Noise
 

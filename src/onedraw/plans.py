@@ -2,9 +2,8 @@
 
 `calibrate` takes no data, so nothing can be tuned on the records by accident, and a plan can be published
 first. A plan is a frozen value. It says which law will be drawn from (`target`), what that promises
-(`guarantee`) and how exact the sampler has to be (`requires`); its numbers are in `parameters`. Written out
-and read back it is derived again from its calibrated numbers, without a search, and refused where the stated
-figures do not follow.
+(`guarantee`) and how exact the sampler has to be (`requires`); its numbers are in `parameters`. The theorems
+are in `mechanisms`, which also reads a stored plan back (`plan_from_dict`) for whoever checks a certificate.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol
 
-from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused
-from onedraw.models import ConjugateModel, Model, model_from_dict
+from onedraw.errors import CountMismatch, InvalidBudget, InvalidModel, PromiseRefused, WrongCall
+from onedraw.models import ConjugateModel, Model
 from onedraw.privacy import (
     ZCDP,
     ApproxDP,
@@ -32,16 +31,10 @@ from onedraw.privacy import (
     PureDP,
     RenyiDP,
     Unit,
-    promise_from_dict,
 )
 from onedraw.privacy.conversions import total_variation_delta
 from onedraw.privacy.rounding import text
 from onedraw.privacy.validation import positive_integer, probability
-
-MechanismClass = TypeVar("MechanismClass", bound="type[Mechanism]")
-
-_MECHANISMS: dict[str, type[Mechanism]] = {}
-
 
 MOST_RECORDS, MOST_DRAWS = 10**15, 10**4
 """Beyond these a float64 no longer counts, and draws of one budget say nothing."""
@@ -151,6 +144,31 @@ def fixed_in_advance(request: Request, what: str) -> tuple[Assumption, ...]:
     )
 
 
+class Target(Protocol):
+    """What a plan draws from, given the records, and as private as they are: a law in closed form, a potential, or the
+    problem that the plan's own algorithm solves. Its ``repr`` shows no record."""
+
+
+class Potential(Target, Protocol):
+    """A target whose density is ∝ exp(−U(θ)), for chains: U(θ) = a compiled function of (θ, *arguments)."""
+
+    @property
+    def model(self) -> Any: ...
+    @property
+    def encoded(self) -> Any: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def kernel(self) -> Any:
+        """The static argument of compiled functions: the loss alone."""
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What follows θ in the compiled functions, as JAX arrays."""
+
+
 EXACT_SUMS = ("candidates", "perturbed-mode", "added-noise", "ranks", "losses", "moments")
 """What a mechanism may require whose records enter by sums of whole numbers alone, whatever the model."""
 
@@ -174,7 +192,7 @@ class Mechanism(abc.ABC):
 
     @abc.abstractmethod
     def target(self, plan: Plan, summary: Any) -> Any:
-        """The law to draw from, given the records' summary."""
+        """The `Target` to draw from, given the records' summary."""
 
     @property
     def proven(self) -> bool:
@@ -276,7 +294,7 @@ class Plan:
         return MappingProxyType(dict(self.numbers))
 
     def target(self, summary: Any) -> Any:
-        """The law the theorem is about, for these records. As private as they are."""
+        """The `Target` the theorem is about, for these records. As private as they are."""
         found = getattr(summary, "n", self.n)
         if found != self.n:
             raise CountMismatch(
@@ -314,59 +332,42 @@ def digest_of(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def register_mechanism(mechanism_class: MechanismClass) -> MechanismClass:
-    """Class decorator: makes a mechanism known to `plan_from_dict`."""
-    _MECHANISMS[mechanism_class.__name__] = mechanism_class
-    return mechanism_class
+def calibrate(
+    mechanism: Mechanism,
+    model: Model,
+    budget: Promise,
+    *,
+    n: int,
+    draws: int = 1,
+    gamma: float | None = None,
+    records_per_person: int = 1,
+) -> Plan:
+    """The plan that gives the records the most weight under ``budget``. There is no data argument.
 
+    **Guarantee.** ``plan.guarantee.promise`` holds for all ``draws`` together, for a person with up to
+    ``records_per_person`` records, and implies ``budget`` with the reserve ``gamma`` taken off its δ.
 
-def plan_from_dict(stored: Mapping[str, Any]) -> Plan:
-    """Derive a plan again from its calibrated numbers; every stated figure must be the one that follows."""
-    names = {
-        "mechanism",
-        "model",
-        "budget",
-        "n",
-        "draws",
-        "gamma",
-        "records_per_person",
-        "parameters",
-        "requires",
-        "guarantee",
-    }
-    if not isinstance(stored, Mapping) or set(stored) != names:
-        raise CertificateRejected(f"A plan has exactly the fields {', '.join(sorted(names))}.")
-    request = Request(
-        model_from_dict(stored["model"]),
-        promise_from_dict(stored["budget"]),
-        n=stored["n"],
-        draws=stored["draws"],
-        gamma=stored["gamma"],
-        records_per_person=stored["records_per_person"],
-    )
-    plan = mechanism_from_dict(stored["mechanism"]).plan(request, _numbers(stored["parameters"]))
-    for name, derived in plan.to_dict().items():
-        if stored[name] != derived:
-            raise CertificateRejected(
-                f"The plan's {name} is not what follows from its mechanism, model and calibrated numbers. It "
-                "was edited or damaged; do not rely on it."
-            )
-    return plan
-
-
-def mechanism_from_dict(stored: Any) -> Mechanism:
-    name = stored.get("name") if isinstance(stored, Mapping) else None
-    if not isinstance(name, str) or name not in _MECHANISMS:
-        raise CertificateRejected(
-            f"No mechanism is called {name!r}; the known ones are {', '.join(sorted(_MECHANISMS))}."
+    | argument | meaning |
+    | --- | --- |
+    | budget | a promise; which kinds are possible depends on mechanism and model |
+    | n | the public number of records, at least 1 |
+    | gamma | total variation kept back for a sampler that is not exact; None: what the mechanism needs for its own |
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise WrongCall(
+            f"calibrate needs a mechanism such as Diffused(), but {_named(mechanism)} was given. The mechanism is "
+            "the theorem that makes the draw private."
         )
-    try:
-        return _MECHANISMS[name](**{option: value for option, value in stored.items() if option != "name"})
-    except TypeError:
-        raise CertificateRejected(f"The options stated for {name} are not those it has.") from None
+    request = Request(
+        model,
+        budget,
+        n=n,
+        draws=draws,
+        gamma=mechanism.default_gamma(model, budget) if gamma is None else gamma,
+        records_per_person=records_per_person,
+    )
+    return mechanism.calibrate(request)
 
 
-def _numbers(stored: Any) -> dict[str, float]:
-    if not isinstance(stored, Mapping) or not all(type(value) is float for value in stored.values()):
-        raise CertificateRejected("A plan's parameters are floating-point numbers by name.")
-    return dict(stored)
+def _named(value: object) -> str:
+    return f"the class {value.__name__} (without brackets)" if isinstance(value, type) else f"a {type(value).__name__}"
