@@ -24,7 +24,7 @@ from onedraw.mechanisms import AddedNoise
 from onedraw.mechanisms.added_noise import noisy_sums
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.tables.table import Totals
-from onedraw.planning.table_intervals import table_interval
+from onedraw.release.intervals.tables import table_interval
 from onedraw.samplers import seeded_generator
 from onedraw.samplers.noisy_sums import NoisySums
 

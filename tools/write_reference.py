@@ -44,7 +44,7 @@ ROOMS = {
         ),
     ),
     "mechanisms": ("Mechanisms", "Which theorem makes a draw private; `calibrate` takes no data.", ()),
-    "release": ("Releasing and verifying", "The one door through which a draw leaves.", ()),
+    "release": ("Releasing and verifying", "The one door through which a draw leaves.", ("interval",)),
     "ledger": ("The ledger", "What has been spent on a data set.", ()),
     "privacy": ("Promises", "What is promised; how promises convert and compose.", ("Attacker",)),
     "samplers": (
@@ -55,7 +55,7 @@ ROOMS = {
     "planning": (
         "Planning",
         "What to expect, from public numbers only: `onedraw.planning.…`.",
-        ("Regression", "choose", "expected_error", "smallest_n", "smallest_epsilon", "interval"),
+        ("Regression", "choose", "expected_error", "smallest_n", "smallest_epsilon"),
     ),
     "report": ("The report", "One HTML page per release: `od.report.…`.", ("write_report", "coefficient_table")),
     "audit": (

@@ -12,11 +12,18 @@ from scipy import stats
 import onedraw as od
 from onedraw import errors
 from onedraw.mechanisms import calibrate
-from onedraw.planning import Regression, choices, choose, interval, interval_multiplier
-from onedraw.planning import intervals as module
-from onedraw.planning.design import design_of
-from onedraw.planning.intervals import largest_ratio, left_of_start, student, why_no_interval
-from onedraw.planning.moments import OfRecords
+from onedraw.planning import Regression, choices, choose
+from onedraw.release.intervals import replicated as module
+from onedraw.release.intervals.design import design_of
+from onedraw.release.intervals.moments import OfRecords
+from onedraw.release.intervals.replicated import (
+    interval,
+    interval_multiplier,
+    largest_ratio,
+    left_of_start,
+    student,
+    why_no_interval,
+)
 
 BUDGET = od.ApproxDP(1.0, 1e-6)
 LINEAR = Regression("linear", 3, bounds=((0, 10, -1), (1, 30, 1)), response_bound=4.0)

@@ -17,8 +17,8 @@ from onedraw.mechanisms import Measured, PerturbedMode, plan_from_dict
 from onedraw.planning import Regression, choose, smallest_epsilon, smallest_n
 from onedraw.planning.choice import AS_GOOD, MOST_SECONDS
 from onedraw.planning.expected_errors import expected_error, simulated_error
-from onedraw.planning.intervals import why_no_interval
 from onedraw.planning.runtime import estimated_seconds
+from onedraw.release.intervals.replicated import why_no_interval
 
 BUDGET = od.ApproxDP(1.0, 1e-6)
 LOGISTIC = Regression("logistic", 3, bounds=(0, 1), classes=[0, 1])

@@ -14,8 +14,8 @@ from onedraw.mechanisms import AddedNoise
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.planning import column_choices, table_for
-from onedraw.planning.noise_laws import law_of
-from onedraw.planning.table_intervals import _alone, _share, binomial, table_interval
+from onedraw.release.intervals.noise_law import law_of
+from onedraw.release.intervals.tables import _alone, _share, binomial, table_interval
 from onedraw.samplers import seeded_generator
 from onedraw.samplers.noisy_sums import NoisySums
 
@@ -200,9 +200,9 @@ def test_a_choice_is_made_from_public_numbers_and_names_what_it_took():
 def test_a_question_about_one_column_loads_nothing_heavy():
     code = (
         "import sys, onedraw as od\n"
-        "from onedraw.planning import column_choices, release_interval, table_for\n"
+        "from onedraw.planning import column_choices, table_for\n"
         "plan = column_choices(od.models.CategoryTable(('n', 'y'), only='y'), None, od.PureDP(1.0), n=3).best\n"
-        "release_interval(od.release(plan, [0, 1, 1]))\n"
+        "od.release(plan, [0, 1, 1]).conf_int()\n"
         "print([m for m in ('jax', 'scipy.stats', 'sklearn', 'pandas', 'numpyro', 'matplotlib') if m in sys.modules])\n"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)

@@ -195,15 +195,15 @@ def test_a_release_gives_its_own_intervals_in_the_units_of_the_column(kind, rele
 
 def test_intervals_of_coefficients_are_those_of_the_columns(releases, monkeypatch):
     """The functionals handed to planning map the draws as drawn to the numbers that are shown."""
-    import onedraw.planning.released
-    from onedraw.planning.intervals import Interval, Parts
+    import onedraw.release.intervals.released
+    from onedraw.release.intervals.replicated import Interval, Parts
 
     def draws_only(draws, plan, level, *, functional):
         shown = draws @ functional.T
         ones = np.ones(shown.shape[1])
         return Interval(shown.mean(0), shown.min(0), shown.max(0), Parts(ones, ones, ones))
 
-    monkeypatch.setattr(onedraw.planning.released, "interval", draws_only)
+    monkeypatch.setattr(onedraw.release.intervals.released, "interval", draws_only)
     release = releases["logistic"]
     table = coefficient_table(release)
     assert np.allclose(table.centre[:2], release.draws.mean(axis=0)[:2] / (50.0, 0.5))

@@ -272,7 +272,7 @@ def coefficients(result: Any, table: Any) -> list[dict[str, Any]]:
 def spread_words(certificate: Any) -> list[str]:
     """The inter-quartile range, where both quartiles were released."""
     from onedraw.mechanisms import ExponentialQuantiles
-    from onedraw.planning.quantile_intervals import inter_quartile_range
+    from onedraw.release.intervals.quantiles import inter_quartile_range
     from onedraw.release.verification import rebuild_plan
 
     plan = rebuild_plan(certificate)
@@ -327,7 +327,7 @@ def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
 
 
 def between(row: dict[str, Any]) -> str:
-    from onedraw.planning.quantile_intervals import readable
+    from onedraw.release.intervals.quantiles import readable
 
     return "–" if row["low"] is None or row["high"] is None else f"{readable(row['low'])} to {readable(row['high'])}"
 

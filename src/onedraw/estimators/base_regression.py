@@ -19,8 +19,8 @@ from onedraw.data.curator import Declared, columns_of
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.models.batches import column_chunks
 from onedraw.planning import Choices, Regression, choose
-from onedraw.planning.intervals import why_no_interval
 from onedraw.plans import Plan
+from onedraw.release.intervals.replicated import why_no_interval
 
 from .base import PrivateEstimator, cached
 from .validation import Incoming, Measured, as_it_came, incoming

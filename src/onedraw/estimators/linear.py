@@ -25,10 +25,10 @@ from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
 from onedraw.models.features import read_rows
 from onedraw.models.fit.result import FitResult
-from onedraw.planning import Interval, Regression, interval
-from onedraw.planning.intervals import Parts, remembers_start, why_refused
+from onedraw.planning import Regression
 from onedraw.planning.regression_questions import regression_for
-from onedraw.planning.released import fit_interval
+from onedraw.release.intervals.released import fit_interval
+from onedraw.release.intervals.replicated import Interval, Parts, interval, remembers_start, why_refused
 from onedraw.release.predictions import check_gives_intervals, expected_between, new_rows, responses, why_not
 from onedraw.release.reading import column_units, readable_draws
 from onedraw.release.summary import Estimate, Joint, joint_tests, terms_of

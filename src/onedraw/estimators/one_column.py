@@ -42,10 +42,12 @@ from onedraw.models import (
 )
 from onedraw.models.batches import column_chunks
 from onedraw.models.tables.category_table import condition
-from onedraw.planning import Choices, Interval, column_choices, interval, release_interval
+from onedraw.planning import Choices, column_choices
 from onedraw.planning.questions import mean_model, pair
-from onedraw.planning.table_intervals import table_interval
 from onedraw.privacy import Promise
+from onedraw.release.intervals.released import release_interval
+from onedraw.release.intervals.replicated import Interval, interval
+from onedraw.release.intervals.tables import table_interval
 from onedraw.release.summary import Estimate
 
 from .base import PrivateEstimator, all_or_nothing, cached
@@ -177,7 +179,7 @@ class ColumnEstimator(PrivateEstimator):
 
     def _interval(self, level: float) -> Interval:
         if isinstance(self.choice_.best.mechanism, AddedNoise):
-            return release_interval(self.release_, level)
+            return release_interval(self.certificate_, level)
         return interval(self.release_.draws, self.choice_.best, level)
 
     def _estimates(self, level: float) -> tuple[list[Estimate], str]:
@@ -519,7 +521,7 @@ class DPMean(_OfNumbers):
 
     def _interval(self, level: float) -> Interval:
         if isinstance(self.choice_.best.mechanism, AddedNoise):
-            return release_interval(self.release_, level, noise=self.noise)
+            return release_interval(self.certificate_, level, noise=self.noise)
         return interval(self.release_.draws, self.choice_.best, level, noise=self.noise)
 
     def _keep(self, centre: Array) -> None:

@@ -14,9 +14,12 @@ from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import ExponentialQuantiles
 from onedraw.models import ColumnQuantiles
-from onedraw.planning import Choices, Interval, choices, release_interval
-from onedraw.planning.quantile_intervals import inter_quartile_range, why_no_ends, why_selected
+from onedraw.planning import Choices, choices
+from onedraw.planning.expected_errors import why_selected
 from onedraw.privacy import Promise
+from onedraw.release.intervals.quantiles import inter_quartile_range, why_no_ends
+from onedraw.release.intervals.released import release_interval
+from onedraw.release.intervals.replicated import Interval
 
 from .base import cached
 from .one_column import ColumnEstimator, declared_range
@@ -100,7 +103,7 @@ class DPQuantile(ColumnEstimator):
     def _interval(self, level: Any) -> Interval:
         if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0.0 < float(level) < 1.0:
             raise WrongCall(f"level is a probability such as 0.95, but {level!r} came.")
-        return release_interval(self.release_, float(level))
+        return release_interval(self.certificate_, float(level))
 
     def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
         return "quantile", names

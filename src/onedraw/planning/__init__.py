@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from .covariance import chosen_columns, covariance_choices, moments_of_schema
     from .evaluations import Scores, scores_of
     from .expected_errors import Expectation, expected_error, simulated_error
-    from .intervals import Interval, interval, interval_multiplier
     from .questions import QUESTIONS, model_for, table_for
     from .regression import KINDS, Regression, Variant
-    from .released import release_interval
     from .sample_size import smallest_epsilon, smallest_n
 
 __all__ = [
@@ -28,7 +26,6 @@ __all__ = [
     "Choice",
     "Choices",
     "Expectation",
-    "Interval",
     "Planned",
     "Regression",
     "Scores",
@@ -39,12 +36,9 @@ __all__ = [
     "column_choices",
     "covariance_choices",
     "expected_error",
-    "interval",
-    "interval_multiplier",
     "model_for",
     "moments_of_schema",
     "plan",
-    "release_interval",
     "scores_of",
     "simulated_error",
     "smallest_epsilon",
@@ -55,7 +49,6 @@ __all__ = [
 _HOME = {
     **dict.fromkeys(("Choice", "Choices", "choices", "choose"), "choice"),
     **dict.fromkeys(("Expectation", "expected_error", "simulated_error"), "expected_errors"),
-    **dict.fromkeys(("Interval", "interval", "interval_multiplier"), "intervals"),
     **dict.fromkeys(("smallest_epsilon", "smallest_n"), "sample_size"),
     **dict.fromkeys(("QUESTIONS", "model_for", "table_for"), "questions"),
     **dict.fromkeys(("KINDS", "Regression", "Variant"), "regression"),
@@ -63,7 +56,6 @@ _HOME = {
     **dict.fromkeys(("Planned", "plan"), "asking"),
     **dict.fromkeys(("Scores", "scores_of"), "evaluations"),
     "column_choices": "column_choice",
-    "release_interval": "released",
 }
 
 

@@ -117,7 +117,7 @@ class Asked:
         """Quantiles, by the one mechanism there is for them."""
         from onedraw import planning
         from onedraw.mechanisms import ExponentialQuantiles
-        from onedraw.planning.quantile_intervals import why_selected
+        from onedraw.planning.expected_errors import why_selected
 
         if mechanism not in ("auto", "exponentialquantiles"):
             raise WrongCall(f"No mechanism is called {mechanism!r}. Choose one of: exponentialquantiles, auto.")
@@ -165,8 +165,8 @@ class Asked:
                 mechanism=mechanism, compare=compare,
             )  # fmt: skip
             return Planned(found, count)
-        from onedraw.planning.intervals import why_no_interval
         from onedraw.planning.regression_questions import in_response_units
+        from onedraw.release.intervals.replicated import why_no_interval
 
         options: dict[str, Any] = {"n": n, "records_per_person": people, "mechanism": mechanism, "accept": accept}
         question, count = self.regression, draws or 1

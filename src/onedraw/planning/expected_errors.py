@@ -35,10 +35,10 @@ from onedraw.models import (
 )
 from onedraw.models.features import Features
 from onedraw.models.row_model import RowModel
+from onedraw.release.intervals.design import Design, design_of
+from onedraw.release.intervals.moments import estimands, moments_of
 
 from .coordinates import Directions
-from .design import Design, design_of
-from .moments import estimands, moments_of
 
 SIMULATIONS = 400
 PUBLIC_SEED = 20170704  # a simulation of public numbers: the seed protects nothing and makes plans reproducible
@@ -69,8 +69,6 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
     None: those the mechanism declares, or the usual ones.
     """
     if isinstance(plan.mechanism, ExponentialQuantiles):
-        from .quantile_intervals import expected_quantile_error  # which builds on this file
-
         return expected_quantile_error(plan)
     if isinstance(plan.mechanism, AddedNoise):
         noise, sampling = expected_noise(plan), plan.model.sampling_error(plan.n)
@@ -222,3 +220,26 @@ def _(model: GammaExponential, n: int, generator: np.random.Generator) -> Simula
     total = n * mean + math.sqrt(n * max(square - mean**2, 0.0)) * generator.standard_normal(1)
     total = np.clip(total, 1e-12 * model.cap, n * model.cap)
     return np.atleast_1d(truth), total, n / total
+
+
+# ── quantiles, selected by rank ──────────────────────────────────────────────────────────────────────────────
+
+
+def why_selected(plan: Plan) -> str:
+    """What to expect, in a sentence, from public numbers."""
+    levels, selecting = plan.model.levels, plan.mechanism.rank_errors(plan)  # type: ignore[attr-defined]
+    level, error = max(zip(levels, selecting, strict=True), key=lambda pair: pair[1])
+    sampling = (level * (1.0 - level) / plan.n) ** 0.5
+    return (
+        f"selection by rank. Expected error of the rank of the {level:g}-quantile: {100 * error:.2g} % of the records from the "
+        f"selection, {100 * sampling:.2g} % from sampling. Decided from public numbers, before any record was read."
+    )
+
+
+def expected_quantile_error(plan: Plan) -> Expectation:
+    """Root mean squared error of the released ranks, as a share of the records: sampling and selection together, and the
+    first alone."""
+    selecting = np.array(plan.mechanism.rank_errors(plan))  # type: ignore[attr-defined]
+    levels = np.array(plan.model.levels)
+    sampling = levels * (1.0 - levels) / plan.n
+    return Expectation(float(np.sqrt(np.mean(selecting**2 + sampling))), float(np.sqrt(np.mean(sampling))), 0.0)

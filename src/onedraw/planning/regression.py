@@ -48,8 +48,7 @@ from onedraw.models import (
 )
 from onedraw.models.features import LARGEST, Features, declared_features
 from onedraw.models.likelihood.densities import Categorical
-
-from .design import UNITS_IN_BOUND as UNITS_IN_BOUND  # known under this name too
+from onedraw.release.intervals.design import PREDICTOR_DEVIATION, UNITS_IN_BOUND
 
 KINDS = (
     "logistic", "softmax", "svc", "linear", "huber", "quantile", "poisson", "negative-binomial", "network-classifier",
@@ -57,7 +56,6 @@ KINDS = (
 )  # fmt: skip
 RESIDUALS = ("linear", "huber", "quantile", "network-regressor")
 
-PREDICTOR_DEVIATION = 2.0
 BEYOND = 2.0
 """The ball reaches this many prior deviations beyond the typical norm √d."""
 

@@ -25,11 +25,12 @@ from typing import Any
 from onedraw.data import Measure, Schema
 from onedraw.errors import InvalidModel, InvalidSchema
 from onedraw.models.features import category_columns, column_range, schema_features
+from onedraw.release.intervals.design import UNITS_IN_BOUND
 
 from .choice import Choice, Choices, why_taken
 from .expected_errors import Expectation
 from .questions import QUESTIONS
-from .regression import KINDS, UNITS_IN_BOUND, Regression
+from .regression import KINDS, Regression
 
 ALIASES = {"multiclass": "softmax", "multinomial": "softmax", "ridge": "linear"}
 

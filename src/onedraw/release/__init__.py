@@ -15,6 +15,7 @@ from typing import Any
 
 from .certificate import Certificate
 from .files import check_writable
+from .intervals.replicated import interval
 from .predictions import Predictions
 from .release import promise_of, release
 from .released import Release, load
@@ -26,6 +27,7 @@ __all__ = [
     "Release",
     "Verification",
     "check_writable",
+    "interval",
     "load",
     "promise_of",
     "release",

@@ -84,8 +84,9 @@ class Release:
 
         `PromiseRefused` with the reason where none can be vouched for, as for a single draw of a regression.
         """
-        # Their calibration simulates mechanisms, which is planning's business: looked up by name, for this room is below it.
-        found = import_module("onedraw.planning").release_interval(self, level)
+        from .intervals.released import release_interval
+
+        found = release_interval(self.certificate, level)
         return np.column_stack([found.low, found.high])
 
     @property

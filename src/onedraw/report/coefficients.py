@@ -92,9 +92,8 @@ def coefficient_table(release: Release | Certificate, level: float = 0.95) -> Co
 
     `PromiseRefused` says why where there are none; hand its text to the report instead.
     """
-    from onedraw.planning import release_interval
-    from onedraw.planning.intervals import why_refused
-    from onedraw.planning.released import fit_interval, moments_interval
+    from onedraw.release.intervals.released import fit_interval, moments_interval, release_interval
+    from onedraw.release.intervals.replicated import why_refused
 
     certificate = release.certificate if isinstance(release, Release) else release
     names, plan = certificate.draw.names, rebuild_plan(certificate)

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from onedraw.mechanisms import Moments, PerturbedMode
 from onedraw.models import CategoryTable, NumberTable
-from onedraw.planning.quantile_intervals import inter_quartile_range
 from onedraw.release import Certificate
+from onedraw.release.intervals.quantiles import inter_quartile_range
 from onedraw.release.reading import fit_of
 from onedraw.release.summary import joint_tests
 

@@ -34,7 +34,7 @@ from onedraw.models import CategoryTable, NumberTable
 from onedraw.models.tables.number_table import STEPS
 from onedraw.plans import Plan
 
-from .noise_laws import NoiseLaw, law_of
+from .noise_law import NoiseLaw, law_of
 
 Array = NDArray[np.float64]
 Ends = tuple[float, float, float, float]

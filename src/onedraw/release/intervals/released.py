@@ -13,19 +13,18 @@ from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, Pertur
 from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
-from onedraw.release import Certificate, Release
+from onedraw.release.certificate import Certificate
 from onedraw.release.reading import column_units, fit_of, moments_of
 from onedraw.release.verification import rebuild_plan
 
-from .intervals import Interval, Parts, interval
-from .quantile_intervals import quantile_interval
-from .table_intervals import table_interval
+from .quantiles import quantile_interval
+from .replicated import Interval, Parts, interval
+from .tables import table_interval
 
 
-def release_interval(release: Release | Certificate, level: float = 0.95, *, noise: float | None = None) -> Interval:
+def release_interval(certificate: Certificate, level: float = 0.95, *, noise: float | None = None) -> Interval:
     """One entry for each released number; `PromiseRefused` says why where no interval can be vouched for. ``noise`` is the
     records' standard deviation, for means released with plain noise, where it is publicly known."""
-    certificate = release.certificate if isinstance(release, Release) else release
     plan = rebuild_plan(certificate)
     if isinstance(plan.mechanism, ExponentialQuantiles):
         return quantile_interval(certificate, plan, level)

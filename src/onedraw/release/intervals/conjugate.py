@@ -26,7 +26,7 @@ from onedraw.errors import PromiseRefused
 from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
 from onedraw.plans import Plan
 
-from .table_intervals import binomial
+from .tables import binomial
 
 Array = NDArray[np.float64]
 Found = tuple[Array, Array, Array, Array, Array]

@@ -38,10 +38,9 @@ from onedraw.models.likelihood.densities import Bernoulli
 from onedraw.models.row_model import RowModel
 from onedraw.plans import digest_of
 
-from .conjugate_intervals import conjugate_interval
-from .design import Design, design_of
+from .conjugate import conjugate_interval
+from .design import PREDICTOR_DEVIATION, Design, design_of
 from .moments import Moments, moments_of
-from .regression import PREDICTOR_DEVIATION
 
 Array = NDArray[np.float64]
 

@@ -26,6 +26,9 @@ from onedraw.plans import Plan
 
 Array = NDArray[np.float64]
 
+PREDICTOR_DEVIATION = 2.0
+"""Under the usual prior a linear predictor at the farthest row has this standard deviation, in units of the response."""
+
 UNITS_IN_BOUND = 4.0
 """A declared bound on the response is taken to be four standard deviations of its noise."""
 

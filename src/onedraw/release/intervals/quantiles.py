@@ -1,4 +1,4 @@
-"""Of released quantiles: the interval that was released with them, the inter-quartile range, and the error to expect.
+"""Of released quantiles: the interval that was released with them, and the inter-quartile range.
 
 How wide the interval of a quantile is, is released within the same spend or not at all: nothing about the column's density
 follows from one number. What is known beforehand is the error of the *rank*, as a share of the records: 0.01 means
@@ -13,10 +13,9 @@ import numpy as np
 
 from onedraw.errors import PromiseRefused
 from onedraw.plans import Plan
-from onedraw.release import Certificate
+from onedraw.release.certificate import Certificate
 
-from .expected_errors import Expectation
-from .intervals import Interval, Parts
+from .replicated import Interval, Parts
 
 
 def quantile_interval(certificate: Certificate, plan: Plan, level: float) -> Interval:
@@ -84,23 +83,3 @@ def why_no_ends(plan: Plan) -> str:
         f"with n = {plan.n:,} and this budget the ends of an interval would lie outside the records, so all of the budget went "
         "to the quantiles. Ask for fewer quantiles, or spend more."
     )
-
-
-def why_selected(plan: Plan) -> str:
-    """What to expect, in a sentence, from public numbers."""
-    levels, selecting = plan.model.levels, plan.mechanism.rank_errors(plan)  # type: ignore[attr-defined]
-    level, error = max(zip(levels, selecting, strict=True), key=lambda pair: pair[1])
-    sampling = (level * (1.0 - level) / plan.n) ** 0.5
-    return (
-        f"selection by rank. Expected error of the rank of the {level:g}-quantile: {100 * error:.2g} % of the records from the "
-        f"selection, {100 * sampling:.2g} % from sampling. Decided from public numbers, before any record was read."
-    )
-
-
-def expected_quantile_error(plan: Plan) -> Expectation:
-    """Root mean squared error of the released ranks, as a share of the records: sampling and selection together, and the
-    first alone."""
-    selecting = np.array(plan.mechanism.rank_errors(plan))  # type: ignore[attr-defined]
-    levels = np.array(plan.model.levels)
-    sampling = levels * (1.0 - levels) / plan.n
-    return Expectation(float(np.sqrt(np.mean(selecting**2 + sampling))), float(np.sqrt(np.mean(sampling))), 0.0)
