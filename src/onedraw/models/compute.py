@@ -1,8 +1,9 @@
 """JAX as this library uses it: double precision throughout, compiled programs kept on disk. The one adapter.
 
-    from onedraw.models.compute import jax, jnp
+    from onedraw.models.compute import jax, jit, jnp
 
-Importing this file makes float64 JAX's default for the whole process: the promises are worked out for double
+JAX is imported when something of it is first asked for, which takes a second: a file with compiled code in it (`jit`) is read
+without. From then on float64 is JAX's default for the whole process: the promises are worked out for double
 precision, and a chain run in single precision by accident would not follow its law. Compiled programs are kept
 in ``$ONEDRAW_CACHE`` or ``~/.cache/onedraw/jax``, so that only the first release of a kind waits for the
 compiler. A program holds shapes (n is public) and options of a model, never a record: records are arguments.
@@ -18,17 +19,65 @@ import ctypes
 import os
 import sys
 import tempfile
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from onedraw.errors import InvalidModel
 
-__all__ = ["accelerated", "check_arithmetic", "computed_on", "jax", "jnp"]
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+
+__all__ = ["accelerated", "check_arithmetic", "computed_on", "double_precision", "jax", "jit", "jnp"]
+
+Compiled = TypeVar("Compiled", bound=Callable[..., Any])
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # as in malloc.h
+
+
+@cache
+def double_precision() -> Any:
+    """JAX, imported and set up once; for whoever reads JAX's default before anything is computed."""
+    import jax
+
+    config: Any = jax.config
+    config.update("jax_enable_x64", True)
+    config.update("jax_default_matmul_precision", "highest")
+    folder = _cache_folder()
+    if config.jax_compilation_cache_dir is None and folder is not None:
+        config.update("jax_compilation_cache_dir", str(folder))
+        config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    _keep_freed_memory()
+    return jax
+
+
+class _OnFirstUse:
+    """JAX, or its NumPy, by their names."""
+
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self._find = find
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._find(), name)
+
+
+if not TYPE_CHECKING:
+    jax, jnp = _OnFirstUse(double_precision), _OnFirstUse(lambda: double_precision().numpy)
+
+
+def jit(*static: int) -> Callable[[Compiled], Compiled]:
+    """`jax.jit` at the first call; ``static`` are the places of arguments that a program is compiled for."""
+
+    def decorated(function: Compiled) -> Compiled:
+        compiled = cache(lambda: jax.jit(function, static_argnums=static))
+        return wraps(function)(lambda *arguments: compiled()(*arguments))  # type: ignore[return-value]
+
+    return decorated
 
 
 def _cache_folder() -> Path | None:
@@ -43,17 +92,6 @@ def _cache_folder() -> Path | None:
         return None
 
 
-def _configure() -> None:
-    config: Any = jax.config
-    config.update("jax_enable_x64", True)
-    config.update("jax_default_matmul_precision", "highest")
-    folder = _cache_folder()
-    if config.jax_compilation_cache_dir is None and folder is not None:
-        config.update("jax_compilation_cache_dir", str(folder))
-        config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
 def _keep_freed_memory() -> None:
     """Of glibc: up to 64 MB that a block of records needed wait for the next block. Given back and fetched again page by page, as
     is usual for arrays of megabytes, they took half of a fit's time. Whoever has tuned the allocator is left alone."""
@@ -62,12 +100,6 @@ def _keep_freed_memory() -> None:
     if mallopt is not None:
         for parameter, value in ((M_MMAP_THRESHOLD, 2**25), (M_TRIM_THRESHOLD, 2**26)):
             mallopt(parameter, value)
-
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # as in malloc.h
-
-_configure()
-_keep_freed_memory()
 
 
 def accelerated() -> bool:

@@ -7,10 +7,9 @@ pass the kernel.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from onedraw.models.compute import jax
+from onedraw.models.compute import jax, jit
 
 
 def potential(model: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
@@ -32,17 +31,17 @@ def _kernel(model: Any) -> Any:
     return getattr(model, "kernel", model)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(0)
 def _potential(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
     away = theta - location
     return weight * kernel.total(theta, X, y) + 0.5 * (precision * away) @ away
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(0)
 def _gradient(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
     return weight * kernel.gradient_total(theta, X, y) + precision * (theta - location)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(0)
 def _hessian(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
     return weight * kernel.hessian_total(theta, X, y) + jax.numpy.diag(precision)

@@ -27,8 +27,12 @@ from typing import Any
 import numpy as np
 
 from onedraw.errors import check_extra
-from onedraw.models.compute import jax, jnp  # double precision first: NumPyro asks JAX for its default
+from onedraw.models.compute import double_precision, jax, jnp
+from onedraw.models.one_row import OneRow, one_row
 
+from .distributions import Family
+
+double_precision()  # first: NumPyro asks JAX for its default
 try:
     from numpyro import distributions as laws
     from numpyro.handlers import seed, substitute, trace
@@ -36,10 +40,6 @@ try:
 except ModuleNotFoundError:
     check_extra("numpyro", "numpyro", "A NumPyro model")
     raise
-
-from onedraw.models.one_row import OneRow, one_row
-
-from .distributions import Family
 
 ModelFunction = Callable[..., Any]
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from onedraw.data.sums import BLOCK, Blocks, Work, block_rows, blocked, check_room
-from onedraw.models.compute import accelerated, check_arithmetic, jax, jnp
+from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 
 __all__ = ["BLOCK", "Blocks", "Compiled", "Scaled", "arithmetic_digest", "check_room", "held"]
 
@@ -53,12 +52,12 @@ class Compiled:
         return _added(self, tuple(blocks), *public)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(0)
 def _compiled(what: Any, *records_weight_and_public: Any) -> Any:
     return what.block(*records_weight_and_public)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(0)
 def _added(what: Any, blocks: Any, *public: Any) -> Any:
     stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *blocks)
     return jax.vmap(lambda block: what.block(*block, *public))(stacked).astype(jnp.int64).sum(axis=0)
