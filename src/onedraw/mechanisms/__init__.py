@@ -3,7 +3,6 @@
 from onedraw.plans import Mechanism, Plan, Request, calibrate
 
 from .added_noise import AddedNoise
-from .asymptotics import draw_covariance, draw_deviation
 from .beta_divergence import BetaDivergence
 from .candidates import Candidates
 from .exponential_choice import ExponentialChoice
@@ -13,7 +12,6 @@ from .gibbs import Gibbs
 from .measured_first import Measured
 from .moments import Moments
 from .noisy_gradient import NoisyGradient
-from .pac_bayes import HingePacBayes
 from .perturbed_mode import PerturbedMode
 from .stored_plans import plan_from_dict
 
@@ -27,7 +25,6 @@ __all__ = [
     "ExponentialChoice",
     "ExponentialQuantiles",
     "Gibbs",
-    "HingePacBayes",
     "Measured",
     "Mechanism",
     "Moments",
@@ -37,8 +34,6 @@ __all__ = [
     "Request",
     "Scaling",
     "calibrate",
-    "draw_covariance",
-    "draw_deviation",
     "plan_from_dict",
     "posterior_promise",
 ]

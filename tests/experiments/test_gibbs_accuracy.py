@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from experiments.gibbs_accuracy.asymptotics import draw_covariance, draw_deviation
+from experiments.gibbs_accuracy.pac_bayes import HingePacBayes
 
 from onedraw.errors import InvalidBudget, InvalidModel
-from onedraw.mechanisms import HingePacBayes, draw_covariance, draw_deviation
 from onedraw.privacy import ApproxDP
 
 SMALL = HingePacBayes(n=20, features=1, data_norm=1.0, regularisation=0.05)
