@@ -376,7 +376,7 @@ def test_the_reference_files_membership_attack(epsilon, accuracy, largest):
         (od.ApproxDP(1.0, 0.12693673751), od.ApproxDP(1.0, 0.1269)),
         (od.compose(od.GaussianDP(0.6), od.GaussianDP(0.8)), od.compose(od.GaussianDP(0.6), od.GaussianDP(0.79))),
     ],
-    ids=lambda promise: promise.kind,
+    ids=lambda promise: promise.tag,
 )
 def test_a_gaussian_shift_keeps_its_promises_and_breaks_those_one_percent_smaller(gaussian_profile, promise, smaller):
     assert gaussian_profile.breaks(promise) is None

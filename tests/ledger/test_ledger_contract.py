@@ -15,18 +15,7 @@ import pytest
 
 from onedraw.errors import BudgetSpent, InvalidBudget, LedgerError
 from onedraw.ledger import Event, Kind, Ledger, Reservation
-from onedraw.privacy import (
-    ZCDP,
-    ApproxDP,
-    BoundedRange,
-    GaussianDP,
-    Promise,
-    PureDP,
-    RenyiDP,
-    Unit,
-    compose,
-    promise_from_dict,
-)
+from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP, Unit, compose
 
 BUDGETS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(0.5), ZCDP(0.5), RenyiDP.at(8.0, 1.0)]
 PAYLOAD_OF_A_RESERVATION = {"library", "time", "promise", "gamma", "part", "seeded", "label", "plan"}
@@ -57,7 +46,7 @@ def test_an_event_tells_what_was_promised_and_nothing_else(ledger: Ledger) -> No
     ledger.reserve("patients", promise, gamma=1e-9, seeded=True, label="try", plan_digest="ab")
     payload = ledger.events("patients")[-1].payload
     assert payload.keys() == PAYLOAD_OF_A_RESERVATION
-    assert promise_from_dict(payload["promise"]) == promise
+    assert Promise.from_dict(payload["promise"]) == promise
     assert (payload["gamma"], payload["seeded"], payload["part"]) == (1e-9, True, None)
     assert payload["time"].endswith("Z")
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from onedraw.errors import InvalidBudget
-from onedraw.privacy import curve_from_dict
+from onedraw.privacy import Curve
 from onedraw.privacy.log_gamma import RELATIVE_ERROR, log_gamma_excess
 from onedraw.privacy.posterior_curves import (
     DirichletPosterior,
@@ -409,12 +409,12 @@ CURVES = [
 ]
 
 
-@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.family)
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.tag)
 def test_a_curve_survives_json(curve):
-    assert curve_from_dict(json.loads(json.dumps(curve.to_dict()))) == curve
+    assert Curve.from_dict(json.loads(json.dumps(curve.to_dict()))) == curve
 
 
-@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.family)
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.tag)
 def test_a_curve_never_decreases_and_is_never_nan(curve):
     orders = np.concatenate([1 + np.geomspace(2.0**-52, curve.below - 1, 400), [curve.below, 1e6, 1e300]])
     values = curve(np.sort(orders))
@@ -424,7 +424,7 @@ def test_a_curve_never_decreases_and_is_never_nan(curve):
     assert values[-3:].tolist() == [math.inf] * 3
 
 
-@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.family)
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.tag)
 def test_one_order_and_many_orders_give_the_same_values(curve):
     orders = 1 + (curve.below - 1) * np.linspace(0.01, 0.999, 50)
     assert curve(orders) == pytest.approx([curve(float(order)) for order in orders], rel=1e-14)
@@ -467,7 +467,7 @@ def test_curves_of_other_data_are_not_comparable():
         lambda: DirichletPosterior((1.0, 1.0), 10, prior_factor=0.0),
         lambda: GammaPoissonPosterior(1.0, -1.0),
         lambda: GammaExponentialPosterior(1.0, math.inf, 1.0, 10),
-        lambda: curve_from_dict({"family": "gamma-poisson-posterior", "shape": 1.0, "cap": 1.0}),
+        lambda: Curve.from_dict({"family": "gamma-poisson-posterior", "shape": 1.0, "cap": 1.0}),
     ],
 )
 def test_impossible_parameters_are_refused(build):

@@ -18,11 +18,11 @@ from onedraw.privacy import (
     Composed,
     GaussianDP,
     LinearCurve,
+    Promise,
     PureDP,
     RenyiDP,
     compose,
     pld,
-    promise_from_dict,
 )
 from onedraw.privacy.pairs import randomised_response
 
@@ -238,7 +238,7 @@ def test_equal_parts_are_stored_once():
     spent = compose(*[PureDP(2.0**-7)] * 400, GaussianDP(0.5))
     stored = json.loads(json.dumps(spent.to_dict()))
     assert len(stored["parts"]) == 2
-    assert promise_from_dict(stored) == spent
+    assert Promise.from_dict(stored) == spent
 
 
 def test_parts_must_be_single_promises():

@@ -17,11 +17,11 @@ from onedraw.privacy import (
     CornerCurve,
     CornerDP,
     GaussianDP,
+    Promise,
     PureDP,
     RenyiDP,
     certify,
     compose,
-    promise_from_dict,
 )
 from onedraw.privacy.corners import MOST_TERMS, composed_corners, profile, shifted_delta
 from tests.privacy.perturbed_pairs import gaussian_profile
@@ -59,12 +59,12 @@ def plainly(terms, epsilon):
 @many
 @given(promises)
 def test_a_corner_polynomial_survives_json_and_pickle_and_is_hashable(promise):
-    assert promise_from_dict(json.loads(json.dumps(promise.to_dict(), allow_nan=False))) == promise
+    assert Promise.from_dict(json.loads(json.dumps(promise.to_dict(), allow_nan=False))) == promise
     assert pickle.loads(pickle.dumps(promise)) == promise
-    assert hash(promise_from_dict(promise.to_dict())) == hash(promise)
+    assert hash(Promise.from_dict(promise.to_dict())) == hash(promise)
     curve = promise.renyi
-    assert promise_from_dict(json.loads(json.dumps(curve.to_dict(), allow_nan=False))) == curve
-    assert promise_from_dict(compose(promise, promise).to_dict()) == compose(promise, promise)
+    assert Promise.from_dict(json.loads(json.dumps(curve.to_dict(), allow_nan=False))) == curve
+    assert Promise.from_dict(compose(promise, promise).to_dict()) == compose(promise, promise)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_corner_that_no_promise_can_be_made_of_is_refused(terms):
 @pytest.mark.parametrize("stored", [None, [{"times": 1, "square": 1.0}], [[1, 1.0]], ["abc"], [7]])
 def test_stored_terms_of_another_shape_are_refused(stored):
     with pytest.raises(InvalidBudget):
-        promise_from_dict({"kind": "CornerDP", "terms": stored})
+        Promise.from_dict({"kind": "CornerDP", "terms": stored})
 
 
 def test_equal_corners_in_any_order_are_one_promise():

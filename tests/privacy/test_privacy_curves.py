@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -19,8 +18,6 @@ from onedraw.privacy import (
     RepeatedCurve,
     SumCurve,
     add_curves,
-    curve_from_dict,
-    register_curve,
 )
 from onedraw.privacy.curves import curve_at_most
 
@@ -76,7 +73,7 @@ def test_a_curve_stays_within_its_limit_and_its_slope(curve):
 
 @pytest.mark.parametrize("curve", CURVES, ids=str)
 def test_a_curve_survives_json(curve):
-    assert curve_from_dict(json.loads(json.dumps(curve.to_dict(), allow_nan=False))) == curve
+    assert Curve.from_dict(json.loads(json.dumps(curve.to_dict(), allow_nan=False))) == curve
 
 
 @pytest.mark.parametrize("order", [1.0, 0.5, -2.0, math.nan])
@@ -164,26 +161,20 @@ def test_an_empty_sum_and_a_count_of_zero_are_refused():
 @pytest.mark.parametrize("stored", [{"family": "unheard-of"}, {}, [], None, {"family": "linear"}])
 def test_an_unknown_family_or_a_missing_parameter_is_refused(stored):
     with pytest.raises(InvalidBudget):
-        curve_from_dict(stored)
+        Curve.from_dict(stored)
 
 
 def test_two_families_cannot_share_a_name():
-    @dataclass(frozen=True)
-    class Impostor(Curve):
-        family: ClassVar[str] = "linear"
-
-        def values(self, orders):
-            return orders
-
     with pytest.raises(InvalidBudget, match="rename"):
-        register_curve(Impostor)
+
+        class Impostor(Curve, tag="linear"):
+            def values(self, orders):
+                return orders
 
 
 def test_a_family_that_goes_wrong_fails_closed():
     @dataclass(frozen=True)
     class Broken(Curve):
-        family: ClassVar[str] = "broken"
-
         def values(self, orders):
             return np.full(orders.shape, math.nan)
 

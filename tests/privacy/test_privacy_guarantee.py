@@ -92,7 +92,7 @@ def test_exactness_reads_as_words_and_survives_json(exactness, words):
     assert exactness.sentence == words
     stored = json.loads(json.dumps(exactness.to_dict()))
     assert Exactness.from_dict(stored) == exactness
-    assert stored["kind"] == exactness.kind
+    assert stored["kind"] == exactness.tag
     with pytest.raises(InvalidBudget):
         Exactness.from_dict(stored | {"extra": 1})
 

@@ -14,13 +14,13 @@ from onedraw.privacy import (
     BoundedRangeCurve,
     GaussianDP,
     LinearCurve,
+    Promise,
     PureCurve,
     PureDP,
     RenyiDP,
     RepeatedCurve,
     SumCurve,
     compose,
-    promise_from_dict,
 )
 
 many = settings(deadline=None, print_blob=True, max_examples=80)
@@ -66,7 +66,7 @@ promises = st.one_of(singles, composed)
 @many
 @given(promises)
 def test_promises_round_trip_through_json(promise):
-    assert promise_from_dict(json.loads(json.dumps(promise.to_dict(), allow_nan=False))) == promise
+    assert Promise.from_dict(json.loads(json.dumps(promise.to_dict(), allow_nan=False))) == promise
 
 
 @many

@@ -270,7 +270,7 @@ def test_promises_that_are_none_are_refused_where_they_are_read():
         {"family": "sum", "curves": [{"family": []}]},
     ):
         with pytest.raises(errors.InvalidBudget):
-            od.privacy.promise_from_dict({"kind": "RenyiDP", "below": None, "curve": curve})
+            od.privacy.Promise.from_dict({"kind": "RenyiDP", "below": None, "curve": curve})
 
 
 @pytest.fixture(scope="module")

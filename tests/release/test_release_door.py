@@ -167,7 +167,7 @@ def test_an_estimated_draw_is_quoted_and_booked_like_one_within_a_proven_distanc
     sampler = Sampler(privacy.Estimated(gamma, "couplings"))
     release = od.release(plan, records, sampler=sampler, accept="estimated", ledger=ledger, dataset="estimates")
     paid = (1 + math.e) * 2 * gamma
-    stated = privacy.promise_from_dict(release.certificate.promise.native)
+    stated = privacy.Promise.from_dict(release.certificate.promise.native)
     assert paid <= stated.delta(1.0) <= 0.1
     assert stated == promise_of(plan, privacy.WithinTV(gamma))
     assert stated.pure_epsilon == math.inf

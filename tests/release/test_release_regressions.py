@@ -74,7 +74,7 @@ def test_the_first_word_says_how_exact_the_draw_is(releases, name):
 def test_every_promise_keeps_its_budget_and_verifies(releases, name):
     certificate = releases[name].certificate
     assert od.verify(certificate).answer == "consistent"
-    assert od.privacy.promise_from_dict(certificate.promise.native).implies(PLANS[name][2])
+    assert od.privacy.Promise.from_dict(certificate.promise.native).implies(PLANS[name][2])
 
 
 @pytest.mark.parametrize("name", PLANS)

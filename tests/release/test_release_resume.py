@@ -260,7 +260,7 @@ def test_what_was_promised_is_about_one_draw_alone(release, ledger, interrupted)
     certificate = release(resume=interrupted).certificate
     spent = ledger.spent("patients").epsilon(1e-6)
     assert spent <= certificate.promise.epsilon
-    assert privacy.promise_from_dict(certificate.promise.native).epsilon(1e-6) == pytest.approx(spent)
+    assert privacy.Promise.from_dict(certificate.promise.native).epsilon(1e-6) == pytest.approx(spent)
 
 
 def test_somebodys_own_file_of_that_name_is_left_alone(release, ledger, tmp_path):

@@ -98,13 +98,13 @@ def declare(
 def _promises(path: Path) -> list[tuple[Any, float]]:
     """Each promise of the file with its γ, as often as it says."""
     from onedraw.errors import WrongCall
-    from onedraw.privacy import promise_from_dict
+    from onedraw.privacy import Promise
 
     try:
         listed = json.loads(path.read_text(encoding="utf-8"))
         items = [item if "promise" in item else {"promise": item} for item in listed]
         found = [
-            (promise_from_dict(item["promise"]), float(item.get("gamma", 0.0)))
+            (Promise.from_dict(item["promise"]), float(item.get("gamma", 0.0)))
             for item in items
             for _ in range(int(item.get("times", 1)))
         ]
@@ -316,11 +316,11 @@ def _event(event: Any, delta: float) -> dict[str, Any]:
 
 
 def _describe(kind: str, payload: dict[str, Any], delta: float) -> str:
-    from onedraw.privacy import promise_from_dict
+    from onedraw.privacy import Promise
 
     match kind:
         case "dataset-opened" | "top-up":
-            return f"budget {promise_from_dict(payload['budget'])}"
+            return f"budget {Promise.from_dict(payload['budget'])}"
         case "reserved":
             marks = [payload["label"], f"part {payload['part']}" if payload["part"] else "",
                      "SEEDED, not private" if payload["seeded"] else ""]  # fmt: skip
@@ -340,9 +340,9 @@ def _describe(kind: str, payload: dict[str, Any], delta: float) -> str:
 
 @lru_cache(maxsize=4096)
 def _alone(promise: str, delta: float) -> float:
-    from onedraw.privacy import promise_from_dict
+    from onedraw.privacy import Promise
 
-    return promise_from_dict(json.loads(promise)).epsilon(delta)
+    return Promise.from_dict(json.loads(promise)).epsilon(delta)
 
 
 def _shown(book: str) -> str:

@@ -29,7 +29,7 @@ from onedraw.ledger import Ledger
 from onedraw.mechanisms import Moments, Plan
 from onedraw.places import shown_place
 from onedraw.planning import Choices
-from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, PureDP, promise_from_dict
+from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, PureDP
 from onedraw.release import Certificate, Release, release
 from onedraw.release.release import accepted_words
 from onedraw.release.summary import Estimate, Joint, Summary, no_interval
@@ -163,7 +163,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
             plan, data, ledger=self._books(), dataset=self.dataset, accept=self._accepted(), random_state=self._seed(),
             label=type(self).__name__, notes=words,
         )  # fmt: skip
-        promise = promise_from_dict(found.certificate.promise.native)
+        promise = Promise.from_dict(found.certificate.promise.native)
         self.choice_, self.release_, self.certificate_ = choice, Release(found.certificate), found.certificate
         self.guarantee_ = replace(plan.guarantee, promise=promise)
         self.notes_ = notes

@@ -36,7 +36,7 @@ from types import MappingProxyType
 from typing import Any
 
 from onedraw.errors import LedgerError, OnedrawError
-from onedraw.privacy import Composed, Promise, PureDP, Unit, compose, promise_from_dict
+from onedraw.privacy import Composed, Promise, PureDP, Unit, compose
 from onedraw.privacy.filters import NOTHING, Charge, Filter, Spend, Sums, add, chosen_order, filters_of
 from onedraw.privacy.rounding import fraction_down
 
@@ -436,7 +436,7 @@ def stored_promise(stored: Any) -> Promise:
 
 @lru_cache(maxsize=4096)
 def _read_promise(text: str) -> Promise:
-    return promise_from_dict(json.loads(text))
+    return Promise.from_dict(json.loads(text))
 
 
 def _string(value: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from onedraw.errors import InvalidBudget, LedgerError
 from onedraw.plain_text import acting
-from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP, promise_from_dict
+from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP
 from onedraw.privacy.filters import filters_of
 
 from .accounts import Account, Book
@@ -75,7 +75,7 @@ def checked_budget(budget: Promise) -> Promise:
 def checked_promise(promise: Promise) -> Promise:
     if not isinstance(promise, Promise):
         raise InvalidBudget(f"What is spent is a promise such as PureDP(0.5), but a {type(promise).__name__} came.")
-    if promise_from_dict(promise.to_dict()) != promise:
+    if Promise.from_dict(promise.to_dict()) != promise:
         raise InvalidBudget(
             f"The promise {promise!r} does not survive being written down, so the ledger could not be read "
             "again. Give it a curve that is registered with its parameters."

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from onedraw.errors import CertificateRejected
 from onedraw.models import model_from_dict
 from onedraw.plans import Mechanism, Plan, Request
-from onedraw.privacy import promise_from_dict
+from onedraw.privacy import Promise
 
 MechanismClass = TypeVar("MechanismClass", bound="type[Mechanism]")
 
@@ -39,7 +39,7 @@ def plan_from_dict(stored: Mapping[str, Any]) -> Plan:
         raise CertificateRejected(f"A plan has exactly the fields {', '.join(sorted(names))}.")
     request = Request(
         model_from_dict(stored["model"]),
-        promise_from_dict(stored["budget"]),
+        Promise.from_dict(stored["budget"]),
         n=stored["n"],
         draws=stored["draws"],
         gamma=stored["gamma"],

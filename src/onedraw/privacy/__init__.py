@@ -22,8 +22,6 @@ from onedraw.privacy.curves import (
     RepeatedCurve,
     SumCurve,
     add_curves,
-    curve_from_dict,
-    register_curve,
 )
 from onedraw.privacy.exactness import AsRun, Assumed, Estimated, Exact, Exactness, LastIterate, WithinTV
 from onedraw.privacy.groups import group, ungroup
@@ -41,9 +39,9 @@ from onedraw.privacy.promises import (
     Promise,
     PureDP,
     RenyiDP,
-    promise_from_dict,
 )
 from onedraw.privacy.second_opinion import certify, pld_optimistic_epsilon
+from onedraw.privacy.stored import Stored
 from onedraw.privacy.total_variation import with_total_variation
 
 __all__ = [
@@ -78,17 +76,15 @@ __all__ = [
     "PureDP",
     "RenyiDP",
     "RepeatedCurve",
+    "Stored",
     "SumCurve",
     "Unit",
     "WithinTV",
     "add_curves",
     "certify",
     "compose",
-    "curve_from_dict",
     "group",
     "pld_optimistic_epsilon",
-    "promise_from_dict",
-    "register_curve",
     "ungroup",
     "with_total_variation",
 ]

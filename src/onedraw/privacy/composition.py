@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -34,17 +34,9 @@ from onedraw.privacy import conversions
 from onedraw.privacy.corners import composed_corners
 from onedraw.privacy.curves import add_curves
 from onedraw.privacy.pairs import GaussianPair, Pair, dominating_pair
-from onedraw.privacy.promises import (
-    ApproxDP,
-    GaussianDP,
-    Promise,
-    PureDP,
-    RenyiDP,
-    exactly,
-    promise_from_dict,
-    register_promise,
-)
+from onedraw.privacy.promises import ApproxDP, GaussianDP, Promise, PureDP, RenyiDP
 from onedraw.privacy.rounding import down, sum_up, text, up, weighted_sum_up
+from onedraw.privacy.stored import check_names
 from onedraw.privacy.validation import positive_integer, probability
 
 Counted = tuple[tuple[Promise, int], ...]
@@ -70,7 +62,6 @@ def compose(*promises: Promise, gammas: Iterable[float] = ()) -> Composed:
     return Composed(tuple(sorted(parts.elements(), key=_place)), gamma)
 
 
-@register_promise
 @dataclass(frozen=True)
 class Composed(Promise):
     """All of ``parts``, on the same records, the whole within total variation ``gamma`` of keeping them.
@@ -82,19 +73,18 @@ class Composed(Promise):
     | a part with δ > 0 | no promise of δ = 0 is implied |
     """
 
-    kind: ClassVar[str] = "Composed"
     parts: tuple[Promise, ...]
     gamma: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.parts))
+        self._set(parts=tuple(self.parts))
         for part in self.parts:
             if not isinstance(part, Promise) or isinstance(part, Composed):
                 raise InvalidBudget(
                     f"a composition is made of single promises, but a {type(part).__name__} came. "
                     "Use compose(…), which flattens compositions."
                 )
-        object.__setattr__(self, "gamma", probability("γ", self.gamma))
+        self._set(gamma=probability("γ", self.gamma))
 
     @cached_property
     def counted(self) -> Counted:
@@ -241,16 +231,15 @@ class Composed(Promise):
     def to_dict(self) -> dict[str, Any]:
         runs = [(part, len(list(equal))) for part, equal in groupby(self.parts)]
         parts = [{"promise": part.to_dict(), "times": times} for part, times in runs]
-        return {"kind": self.kind, "parts": parts, "gamma": self.gamma}
+        return super().to_dict() | {"parts": parts}
 
     @classmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> Composed:
-        stored, gamma = exactly(parameters, ("parts", "gamma"), cls.kind)
+    def _from_values(cls, values: dict[str, Any]) -> Composed:
         parts: list[Promise] = []
-        for run in stored:
-            promise, times = exactly(run, ("promise", "times"), "a part of a composition")
-            parts.extend([promise_from_dict(promise)] * positive_integer("times", times))
-        return cls(tuple(parts), gamma)
+        for run in values.get("parts", ()):
+            check_names(run, ("promise", "times"), of="part of a composition", refuses=InvalidBudget)
+            parts.extend([Promise.from_dict(run["promise"])] * positive_integer("times", run["times"]))
+        return super()._from_values(values | {"parts": parts} if "parts" in values else values)
 
     def __str__(self) -> str:
         pieces = [f"{times} × [{part}]" if times > 1 else f"[{part}]" for part, times in self.counted]
@@ -363,4 +352,4 @@ def _smallest(delta_at: Callable[[float], float], *, up_to: float) -> float:
 
 
 def _place(promise: Promise) -> tuple[str, str]:
-    return promise.kind, repr(promise)
+    return promise.tag, repr(promise)

@@ -17,16 +17,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
-from onedraw.privacy.curves import Curve, register_curve
-from onedraw.privacy.promises import GaussianDP, Promise, RenyiDP, exactly, register_promise
+from onedraw.privacy.curves import Curve
+from onedraw.privacy.promises import GaussianDP, Promise, RenyiDP
 from onedraw.privacy.rounding import SLACK, fraction_up, root_up, sum_up, text, up
+from onedraw.privacy.stored import check_names
 from onedraw.privacy.validation import positive_integer, real
 
 Array = NDArray[np.float64]
@@ -53,7 +54,6 @@ class Corner(NamedTuple):
     shift: float
 
 
-@register_promise
 @dataclass(frozen=True)
 class CornerDP(Promise):
     """δ(ε) ≤ Σ times·δ_G(√square; ε − shift) for every real ε, in both directions.
@@ -64,11 +64,10 @@ class CornerDP(Promise):
     | a square above 0 | no ε at δ = 0 |
     """
 
-    kind: ClassVar[str] = "CornerDP"
     terms: tuple[Corner, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", _ordered(_corners(self.terms)))
+        self._set(terms=_ordered(_corners(self.terms)))
 
     @property
     def pure_epsilon(self) -> float:
@@ -107,28 +106,18 @@ class CornerDP(Promise):
     def _follows_from(self, stronger: Promise) -> bool:
         return any(dominated(_rounded(given), self.terms) for given in polynomials(stronger))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "terms": [term._asdict() for term in self.terms]}
-
-    @classmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> CornerDP:
-        (stored,) = exactly(parameters, ("terms",), cls.kind)
-        return cls(stored)
-
     def __str__(self) -> str:
         return f"δ(ε) ≤ {_words(self.terms)}"
 
 
-@register_curve
 @dataclass(frozen=True)
-class CornerCurve(Curve):
+class CornerCurve(Curve, tag="corners"):
     """D_α ≤ log Σ times·exp((α−1)(shift + α·square/2)) / (α−1), or the same at any larger order: D_α never decreases."""
 
-    family: ClassVar[str] = "corners"
     terms: tuple[Corner, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", _ordered(_corners(self.terms)))
+        self._set(terms=_ordered(_corners(self.terms)))
 
     @property
     def limit(self) -> float:
@@ -335,7 +324,8 @@ def _corners(stored: Any) -> tuple[Corner, ...]:
 
 def _corner(term: Any) -> Corner:
     if isinstance(term, Mapping):
-        return Corner(*exactly(term, Corner._fields, "a corner"))
+        check_names(term, Corner._fields, of="corner", refuses=InvalidBudget)
+        return Corner(**term)
     if isinstance(term, list | tuple) and len(term) == 3:
         return Corner(*term)
     raise InvalidBudget(f"a corner is made of {list(Corner._fields)}, but {term!r} came")

@@ -12,13 +12,12 @@ log-ratio as α → ∞.
 from __future__ import annotations
 
 import abc
-import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, TypeVar, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +25,16 @@ from numpy.typing import NDArray
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
 from onedraw.privacy.rounding import SLACK, text, weighted_sum_up
+from onedraw.privacy.stored import Stored
 from onedraw.privacy.validation import positive, positive_integer, strictly_above_one
 
 Array = NDArray[np.float64]
-CurveClass = TypeVar("CurveClass", bound="type[Curve]")
-
-_FAMILIES: dict[str, type[Curve]] = {}
 
 
-class Curve(abc.ABC):
+class Curve(Stored, key="family", noun="curve", refuses=InvalidBudget):
     """An upper bound on D_α for every order α > 1, as a value.
 
-    A family is a frozen dataclass whose fields are its parameters; it says its name in ``family``, its bounds
-    in ``values``, and is entered in the registry with ``@register_curve``.
+    A family is a frozen dataclass whose fields are its parameters, named by its tag; its bounds are in ``values``.
 
     **Guarantee.** ``curve(α)`` ≥ D_α(M(D) ‖ M(D')) for all neighbours, floating-point error included.
 
@@ -48,8 +44,6 @@ class Curve(abc.ABC):
     | in (1, below) | finite or +∞, never NaN |
     | ≥ below, or ∞ | +∞ (see ``limit`` for α → ∞) |
     """
-
-    family: ClassVar[str]
 
     @property
     def below(self) -> float:
@@ -97,53 +91,15 @@ class Curve(abc.ABC):
         """
         return self == other
 
-    def to_dict(self) -> dict[str, Any]:
-        """``{"family": name, parameter: value, …}``, ready for JSON."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]  # every family is a dataclass
-        return {"family": self.family} | {field.name: _plain(getattr(self, field.name)) for field in fields}
 
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Curve:
-        """Build a member of this family; the names must be exactly those of ``to_dict``."""
-        expected = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-        if set(parameters) != expected:
-            raise InvalidBudget(
-                f"the curve family {cls.family!r} has the parameters {sorted(expected)}, but "
-                f"{sorted(map(str, parameters))} came. Nothing is guessed about a promise: give exactly these."
-            )
-        return cls(**parameters)
-
-
-def register_curve(curve_class: CurveClass) -> CurveClass:
-    """Class decorator: makes a family known to ``curve_from_dict`` under its ``family`` name."""
-    known = _FAMILIES.setdefault(curve_class.family, curve_class)
-    if known is not curve_class:
-        raise InvalidBudget(f"two curve families are both called {curve_class.family!r}; rename one of them")
-    return curve_class
-
-
-def curve_from_dict(stored: Mapping[str, Any]) -> Curve:
-    """The inverse of ``Curve.to_dict``; an unknown family or parameter is an error."""
-    family = stored.get("family") if isinstance(stored, Mapping) else None
-    if not isinstance(family, str) or family not in _FAMILIES:
-        raise InvalidBudget(
-            f"unknown curve family {family!r}; the known ones are {sorted(_FAMILIES)}. "
-            "A promise whose curve cannot be evaluated promises nothing."
-        )
-    parameters = {name: value for name, value in stored.items() if name != "family"}
-    return _FAMILIES[family].from_parameters(parameters)
-
-
-@register_curve
 @dataclass(frozen=True)
-class LinearCurve(Curve):
+class LinearCurve(Curve, tag="linear"):
     """D_α ≤ ρα: zero-concentrated DP as a curve (arXiv:1605.02065)."""
 
-    family: ClassVar[str] = "linear"
     rho: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", positive("ρ", self.rho))
+        self._set(rho=positive("ρ", self.rho))
 
     @property
     def slope(self) -> float:
@@ -156,18 +112,15 @@ class LinearCurve(Curve):
         return f"D_α ≤ {text(self.rho)}·α"
 
 
-@register_curve
 @dataclass(frozen=True)
-class AtOrderCurve(Curve):
+class AtOrderCurve(Curve, tag="at-order"):
     """One pair (λ, ε): D_α ≤ ε at every order up to λ, because D_α never decreases, and nothing above λ."""
 
-    family: ClassVar[str] = "at-order"
     order: float
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "order", strictly_above_one("the order λ", self.order))
-        object.__setattr__(self, "epsilon", positive("ε", self.epsilon))
+        self._set(order=strictly_above_one("the order λ", self.order), epsilon=positive("ε", self.epsilon))
 
     @property
     def below(self) -> float:
@@ -183,17 +136,15 @@ class AtOrderCurve(Curve):
         return f"D_{text(self.order)} ≤ {text(self.epsilon)}"
 
 
-@register_curve
 @dataclass(frozen=True)
-class PureCurve(Curve):
+class PureCurve(Curve, tag="pure"):
     """The largest D_α that PureDP(ε) allows: randomised response's, of which every other is a post-processing
     (Kairouz, Oh, Viswanath, arXiv:1311.0776)."""
 
-    family: ClassVar[str] = "pure"
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive("ε", self.epsilon))
+        self._set(epsilon=positive("ε", self.epsilon))
 
     @property
     def limit(self) -> float:
@@ -213,16 +164,14 @@ class PureCurve(Curve):
         return f"randomised response at ε = {text(self.epsilon)}"
 
 
-@register_curve
 @dataclass(frozen=True)
-class BoundedRangeCurve(Curve):
+class BoundedRangeCurve(Curve, tag="bounded-range"):
     """The largest D_α that BoundedRange(ε) allows: that of the worst generalised randomised response."""
 
-    family: ClassVar[str] = "bounded-range"
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive("ε", self.epsilon))
+        self._set(epsilon=positive("ε", self.epsilon))
 
     @property
     def limit(self) -> float:
@@ -243,18 +192,16 @@ class BoundedRangeCurve(Curve):
         return f"bounded range ε = {text(self.epsilon)}"
 
 
-@register_curve
 @dataclass(frozen=True)
-class RepeatedCurve(Curve):
+class RepeatedCurve(Curve, tag="repeated"):
     """The same curve ``times`` over."""
 
-    family: ClassVar[str] = "repeated"
     curve: Curve
     times: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "curve", _curve(self.curve))
-        object.__setattr__(self, "times", positive_integer("times", self.times))
+        _check_curves([self.curve])
+        self._set(times=positive_integer("times", self.times))
 
     @property
     def below(self) -> float:
@@ -275,18 +222,17 @@ class RepeatedCurve(Curve):
         return f"{self.times} × [{self.curve}]"
 
 
-@register_curve
 @dataclass(frozen=True)
-class SumCurve(Curve):
+class SumCurve(Curve, tag="sum"):
     """The sum of several curves: what a composition promises."""
 
-    family: ClassVar[str] = "sum"
     curves: tuple[Curve, ...]
 
     def __post_init__(self) -> None:
         if not isinstance(self.curves, list | tuple) or not self.curves:
             raise InvalidBudget("a sum of no curves promises nothing; give at least one curve")
-        object.__setattr__(self, "curves", tuple(_curve(curve) for curve in self.curves))
+        _check_curves(self.curves)
+        self._set(curves=tuple(self.curves))
 
     @property
     def below(self) -> float:
@@ -377,13 +323,6 @@ def _up(values: Array, *, relative: float = SLACK) -> Array:
     return np.asarray(np.nextafter(values * (1.0 + relative), math.inf))
 
 
-def _curve(value: Any) -> Curve:
-    return value if isinstance(value, Curve) else curve_from_dict(value)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Curve):
-        return value.to_dict()
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
+def _check_curves(curves: Sequence[object]) -> None:
+    if not all(isinstance(curve, Curve) for curve in curves):
+        raise InvalidBudget("a curve is made of curves; see onedraw.privacy for the named ones")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from onedraw.errors import InvalidBudget
-from onedraw.privacy.promises import Promise, exactly, promise_from_dict
+from onedraw.privacy.promises import Promise
+from onedraw.privacy.stored import Stored
 from onedraw.privacy.validation import positive_integer
 
 
@@ -29,14 +29,14 @@ class Provenance(StrEnum):
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(Stored, noun="unit", refuses=InvalidBudget):
     """Who is protected: a person, who contributes at most ``records_per_person`` records."""
 
     records_per_person: int = 1
 
     def __post_init__(self) -> None:
         count = positive_integer("records_per_person", self.records_per_person)
-        object.__setattr__(self, "records_per_person", count)
+        self._set(records_per_person=count)
 
     @property
     def sentence(self) -> str:
@@ -44,38 +44,24 @@ class Unit:
             return "one person, who contributes one record"
         return f"one person, who contributes at most {self.records_per_person} records"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"records_per_person": self.records_per_person}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Unit:
-        return cls(*exactly(stored, ("records_per_person",), "a unit"))
-
 
 @dataclass(frozen=True)
-class Assumption:
+class Assumption(Stored, noun="assumption", refuses=InvalidBudget):
     """A statement the theorem needs, and who answers for it."""
 
     statement: str
     provenance: Provenance
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "statement", _words("an assumption's statement", self.statement))
-        object.__setattr__(self, "provenance", _member(Provenance, self.provenance))
+        self._set(statement=_words("an assumption's statement", self.statement))
+        self._set(provenance=_member(Provenance, self.provenance))
 
     def __str__(self) -> str:
         return f"{self.statement} ({self.provenance})"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"statement": self.statement, "provenance": self.provenance.value}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Assumption:
-        return cls(*exactly(stored, ("statement", "provenance"), "an assumption"))
-
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Stored, noun="guarantee", refuses=InvalidBudget):
     """What is promised, between whom, about whom, by which theorem, on which assumptions."""
 
     promise: Promise
@@ -87,35 +73,14 @@ class Guarantee:
     def __post_init__(self) -> None:
         if not isinstance(self.promise, Promise) or not isinstance(self.unit, Unit):
             raise InvalidBudget("a guarantee is made of a promise and a unit; see onedraw.privacy")
-        object.__setattr__(self, "neighbours", _member(Neighbours, self.neighbours))
-        object.__setattr__(self, "theorem", _words("the theorem of a guarantee", self.theorem))
-        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+        self._set(neighbours=_member(Neighbours, self.neighbours))
+        self._set(theorem=_words("the theorem of a guarantee", self.theorem))
+        self._set(assumptions=tuple(self.assumptions))
         if not all(isinstance(assumption, Assumption) for assumption in self.assumptions):
             raise InvalidBudget("every assumption of a guarantee is an Assumption(statement, provenance)")
 
     def __str__(self) -> str:
         return f"{self.promise}; neighbours: {self.neighbours}; unit: {self.unit.sentence}; by {self.theorem}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "promise": self.promise.to_dict(),
-            "neighbours": self.neighbours.value,
-            "unit": self.unit.to_dict(),
-            "theorem": self.theorem,
-            "assumptions": [assumption.to_dict() for assumption in self.assumptions],
-        }
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Guarantee:
-        names = ("promise", "neighbours", "unit", "theorem", "assumptions")
-        promise, neighbours, unit, theorem, assumptions = exactly(stored, names, "a guarantee")
-        return cls(
-            promise_from_dict(promise),
-            neighbours,
-            Unit.from_dict(unit),
-            theorem,
-            tuple(Assumption.from_dict(assumption) for assumption in assumptions),
-        )
 
 
 def _words(name: str, value: Any) -> str:

@@ -25,16 +25,16 @@ mechanisms/exponential_family.md and searched for exceptions in the tests. ``wei
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidBudget
-from onedraw.privacy.curves import Curve, register_curve
+from onedraw.privacy.curves import Curve
 from onedraw.privacy.log_gamma import RELATIVE_ERROR, excess, log_gamma_excess
 from onedraw.privacy.rounding import TINY, fraction_down, text
 from onedraw.privacy.validation import positive, positive_integer
@@ -54,9 +54,9 @@ class _Posterior(Curve):
         base, step = self._nearest()
         return fraction_down(1 + base / step)
 
+    @abc.abstractmethod
     def _nearest(self) -> tuple[Fraction, Fraction]:
         """The exact parameter nearest to the edge of normalizability, and how far one record moves it."""
-        raise NotImplementedError
 
     def at_most(self, other: Curve) -> bool:
         """The divergence increases in r and in m (exponential_family.md), all else equal."""
@@ -68,12 +68,10 @@ class _Posterior(Curve):
         return smaller and mine == theirs
 
 
-@register_curve
 @dataclass(frozen=True)
-class DirichletPosterior(_Posterior):
+class DirichletPosterior(_Posterior, tag="dirichlet-posterior"):
     """Dirichlet prior, categorical records; with two parameters also any statistic in [0, 1]."""
 
-    family: ClassVar[str] = "dirichlet-posterior"
     prior: tuple[float, ...]
     n: int
     weight: float = 1.0
@@ -83,7 +81,7 @@ class DirichletPosterior(_Posterior):
         if not isinstance(self.prior, list | tuple) or len(self.prior) < 2:
             raise InvalidBudget(f"a Dirichlet prior has two parameters or more, but {self.prior!r} came")
         prior = tuple(_moderate("a prior parameter α", value) for value in self.prior)
-        _freeze(self, prior=prior, n=_records(self.n), **_scaling(self.weight, self.prior_factor))
+        self._set(prior=prior, n=_records(self.n), **_scaling(self.weight, self.prior_factor))
 
     def _nearest(self) -> tuple[Fraction, Fraction]:
         return Fraction(min(self.prior)) / Fraction(self.prior_factor), Fraction(self.weight)
@@ -100,23 +98,20 @@ class DirichletPosterior(_Posterior):
         return f"Dirichlet posterior draw, {_words(self)}"
 
 
-@register_curve
 @dataclass(frozen=True)
-class GammaPoissonPosterior(_Posterior):
+class GammaPoissonPosterior(_Posterior, tag="gamma-poisson-posterior"):
     """Gamma prior, counts clipped to [0, cap]: a record moves the shape, and the rate's terms are linear.
 
     Free of n and of the rate: the worst pair has every other record at 0.
     """
 
-    family: ClassVar[str] = "gamma-poisson-posterior"
     shape: float
     cap: float
     weight: float = 1.0
     prior_factor: float = 1.0
 
     def __post_init__(self) -> None:
-        _freeze(
-            self,
+        self._set(
             shape=_moderate("the prior's shape", self.shape),
             cap=_moderate("the cap", self.cap),
             **_scaling(self.weight, self.prior_factor),
@@ -132,12 +127,10 @@ class GammaPoissonPosterior(_Posterior):
         return f"Gamma–Poisson posterior draw, {_words(self)}"
 
 
-@register_curve
 @dataclass(frozen=True)
-class GammaExponentialPosterior(_Posterior):
+class GammaExponentialPosterior(_Posterior, tag="gamma-exponential-posterior"):
     """Gamma prior, durations clipped to [0, cap]: a record moves the rate, and the shape is a/m + rn."""
 
-    family: ClassVar[str] = "gamma-exponential-posterior"
     shape: float
     rate: float
     cap: float
@@ -146,8 +139,7 @@ class GammaExponentialPosterior(_Posterior):
     prior_factor: float = 1.0
 
     def __post_init__(self) -> None:
-        _freeze(
-            self,
+        self._set(
             shape=_moderate("the prior's shape", self.shape),
             rate=_moderate("the prior's rate", self.rate),
             cap=_moderate("the cap", self.cap),
@@ -227,11 +219,6 @@ def _records(n: int) -> int:
     if records > 2**100:
         raise InvalidBudget(f"n must be a number of records that can exist, but one of {len(str(records))} digits came")
     return records
-
-
-def _freeze(curve: Curve, **values: object) -> None:
-    for name, value in values.items():
-        object.__setattr__(curve, name, value)
 
 
 def _words(curve: DirichletPosterior | GammaPoissonPosterior | GammaExponentialPosterior) -> str:

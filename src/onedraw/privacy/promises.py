@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, TypeVar
 
 from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget
@@ -28,24 +26,18 @@ from onedraw.privacy.curves import (
     LinearCurve,
     PureCurve,
     curve_at_most,
-    curve_from_dict,
 )
 from onedraw.privacy.rounding import down, text, up
+from onedraw.privacy.stored import Stored, stored_as
 from onedraw.privacy.validation import epsilon_argument, positive, probability, real
 
-PromiseClass = TypeVar("PromiseClass", bound="type[Promise]")
 
-_KINDS: dict[str, type[Promise]] = {}
-
-
-class Promise(abc.ABC):
+class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
     """A statement about every pair of neighbouring data sets.
 
     **Guarantee.** ``epsilon`` and ``delta`` are never below the true value for a mechanism that keeps the
     promise; ``implies`` is True only when a proof is known, so False means "not proven", not "false".
     """
-
-    kind: ClassVar[str]
 
     def epsilon(self, delta: float) -> float:
         """The smallest ε at this δ, rounded up; ``math.inf`` if there is none."""
@@ -60,14 +52,6 @@ class Promise(abc.ABC):
 
     @abc.abstractmethod
     def _delta(self, epsilon: float) -> float: ...
-
-    @abc.abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """``{"kind": …, parameter: value, …}``, ready for JSON; ``promise_from_dict`` reads it back."""
-
-    @classmethod
-    @abc.abstractmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> Promise: ...
 
     @property
     def pure_epsilon(self) -> float:
@@ -127,46 +111,19 @@ class Promise(abc.ABC):
         return self._delta(epsilon) <= delta or self._epsilon(delta) <= epsilon
 
 
-def register_promise(promise_class: PromiseClass) -> PromiseClass:
-    """Class decorator: makes a kind of promise known to ``promise_from_dict``."""
-    _KINDS[promise_class.kind] = promise_class
-    return promise_class
-
-
-def promise_from_dict(stored: Mapping[str, Any]) -> Promise:
-    """The inverse of ``Promise.to_dict``; an unknown kind or parameter is an error."""
-    kind = stored.get("kind") if isinstance(stored, Mapping) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise InvalidBudget(f"unknown kind of promise {kind!r}; the known ones are {sorted(_KINDS)}")
-    parameters = {name: value for name, value in stored.items() if name != "kind"}
-    return _KINDS[kind]._from_parameters(parameters)
-
-
-def exactly(parameters: Mapping[str, Any], names: tuple[str, ...], kind: str) -> list[Any]:
-    """The parameters in order, refused unless their names are exactly ``names``."""
-    if set(parameters) != set(names):
-        raise InvalidBudget(
-            f"{kind} is made of {list(names)}, but {sorted(map(str, parameters))} came. "
-            "Nothing is guessed about a promise: give exactly these."
-        )
-    return [parameters[name] for name in names]
-
-
 def _at_most(slope: float, order: float, epsilon: float) -> bool:
     """slope·order ≤ epsilon, decided without rounding."""
     return slope < math.inf and Fraction(slope) * Fraction(order) <= Fraction(epsilon)
 
 
-@register_promise
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class PureDP(Promise):
     """The log-ratio of densities is at most ε."""
 
-    kind: ClassVar[str] = "PureDP"
-    stated_epsilon: float
+    stated_epsilon: float = stored_as("epsilon")
 
     def __init__(self, epsilon: float) -> None:
-        object.__setattr__(self, "stated_epsilon", positive("ε", epsilon))
+        self._set(stated_epsilon=positive("ε", epsilon))
 
     @property
     def quoted_delta(self) -> float:
@@ -192,30 +149,18 @@ class PureDP(Promise):
     def _follows_from(self, stronger: Promise) -> bool:
         return stronger.pure_epsilon <= self.stated_epsilon
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "epsilon": self.stated_epsilon}
-
-    @classmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> PureDP:
-        return cls(*exactly(parameters, ("epsilon",), cls.kind))
-
-    def __repr__(self) -> str:
-        return f"PureDP(epsilon={self.stated_epsilon!r})"
-
     def __str__(self) -> str:
         return f"ε = {text(self.stated_epsilon)}"
 
 
-@register_promise
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class BoundedRange(Promise):
     """The largest minus the smallest log-ratio is at most ε: every exponential mechanism's promise."""
 
-    kind: ClassVar[str] = "BoundedRange"
-    stated_epsilon: float
+    stated_epsilon: float = stored_as("epsilon")
 
     def __init__(self, epsilon: float) -> None:
-        object.__setattr__(self, "stated_epsilon", positive("ε", epsilon))
+        self._set(stated_epsilon=positive("ε", epsilon))
 
     @property
     def pure_epsilon(self) -> float:
@@ -238,30 +183,18 @@ class BoundedRange(Promise):
     def _follows_from(self, stronger: Promise) -> bool:
         return stronger.range_epsilon <= self.stated_epsilon
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "epsilon": self.stated_epsilon}
-
-    @classmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> BoundedRange:
-        return cls(*exactly(parameters, ("epsilon",), cls.kind))
-
-    def __repr__(self) -> str:
-        return f"BoundedRange(epsilon={self.stated_epsilon!r})"
-
     def __str__(self) -> str:
         return f"bounded range ε = {text(self.stated_epsilon)}"
 
 
-@register_promise
 @dataclass(frozen=True)
 class ZCDP(Promise):
     """D_α ≤ ρα for every order α > 1."""
 
-    kind: ClassVar[str] = "ZCDP"
     rho: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", positive("ρ", self.rho))
+        self._set(rho=positive("ρ", self.rho))
 
     @property
     def renyi(self) -> RenyiDP:
@@ -276,27 +209,18 @@ class ZCDP(Promise):
     def _follows_from(self, stronger: Promise) -> bool:
         return stronger.zcdp_rho <= self.rho
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "rho": self.rho}
-
-    @classmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> ZCDP:
-        return cls(*exactly(parameters, ("rho",), cls.kind))
-
     def __str__(self) -> str:
         return f"zCDP with ρ = {text(self.rho)}"
 
 
-@register_promise
 @dataclass(frozen=True)
 class GaussianDP(Promise):
     """Neighbours are no easier to tell apart than N(0, 1) from N(μ, 1)."""
 
-    kind: ClassVar[str] = "GaussianDP"
     mu: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", positive("μ", self.mu))
+        self._set(mu=positive("μ", self.mu))
 
     @classmethod
     def from_epsilon_delta(cls, epsilon: float, delta: float) -> GaussianDP:
@@ -327,23 +251,14 @@ class GaussianDP(Promise):
     def _follows_from(self, stronger: Promise) -> bool:
         return stronger.gaussian_mu <= self.mu
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "mu": self.mu}
-
-    @classmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> GaussianDP:
-        return cls(*exactly(parameters, ("mu",), cls.kind))
-
     def __str__(self) -> str:
         return f"Gaussian DP with μ = {text(self.mu)}"
 
 
-@register_promise
 @dataclass(frozen=True)
 class RenyiDP(Promise):
     """D_α ≤ curve(α) at every order α below both ``below`` and the curve's own limit."""
 
-    kind: ClassVar[str] = "RenyiDP"
     curve: Curve
     below: float = math.inf
 
@@ -356,7 +271,7 @@ class RenyiDP(Promise):
         below = real("below", self.below)
         if not below > 1.0:
             raise InvalidBudget(f"below must be above 1, but {below!r} came: no order would be left")
-        object.__setattr__(self, "below", below)
+        self._set(below=below)
 
     @classmethod
     def at(cls, order: float, epsilon: float) -> RenyiDP:
@@ -414,15 +329,6 @@ class RenyiDP(Promise):
                 return stronger.range_epsilon <= epsilon
         return False
 
-    def to_dict(self) -> dict[str, Any]:
-        below = None if self.below == math.inf else self.below
-        return {"kind": self.kind, "curve": self.curve.to_dict(), "below": below}
-
-    @classmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> RenyiDP:
-        curve, below = exactly(parameters, ("curve", "below"), cls.kind)
-        return cls(curve_from_dict(curve), math.inf if below is None else below)
-
     def __str__(self) -> str:
         if isinstance(self.curve, AtOrderCurve) and self.below == math.inf:
             return f"(λ = {text(self.curve.order)}, ε = {text(self.curve.epsilon)}) Rényi DP"
@@ -430,18 +336,15 @@ class RenyiDP(Promise):
         return f"Rényi DP, {self.curve}{end}"
 
 
-@register_promise
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class ApproxDP(Promise):
     """(ε, δ): the log-ratio is at most ε except on events of probability δ."""
 
-    kind: ClassVar[str] = "ApproxDP"
-    stated_epsilon: float
-    stated_delta: float
+    stated_epsilon: float = stored_as("epsilon")
+    stated_delta: float = stored_as("delta")
 
     def __init__(self, epsilon: float, delta: float) -> None:
-        object.__setattr__(self, "stated_epsilon", positive("ε", epsilon))
-        object.__setattr__(self, "stated_delta", probability("δ", delta))
+        self._set(stated_epsilon=positive("ε", epsilon), stated_delta=probability("δ", delta))
 
     @property
     def quoted_delta(self) -> float:
@@ -478,16 +381,6 @@ class ApproxDP(Promise):
 
     def _follows_from(self, stronger: Promise) -> bool:
         return stronger._keeps(self.stated_epsilon, self.stated_delta)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "epsilon": self.stated_epsilon, "delta": self.stated_delta}
-
-    @classmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> ApproxDP:
-        return cls(*exactly(parameters, ("epsilon", "delta"), cls.kind))
-
-    def __repr__(self) -> str:
-        return f"ApproxDP(epsilon={self.stated_epsilon!r}, delta={self.stated_delta!r})"
 
     def __str__(self) -> str:
         return f"(ε = {text(self.stated_epsilon)}, δ = {text(self.stated_delta)})"

@@ -240,9 +240,9 @@ def write_sentence(
     return (
         (NEVER_PRIVATE if seeded else "")
         + ("" if proven else NOT_PROVEN)
-        + f"{LEADING_WORD[exactness.kind]}: {what} ({figures})-differentially private when {who} among n = {n:,} "
+        + f"{LEADING_WORD[exactness.tag]}: {what} ({figures})-differentially private when {who} among n = {n:,} "
         f"{'is' if unit == 1 else 'are'} replaced (n is public), by {mechanism}{native}."
-        + ("" if seeded else meaning(promise, delta, unit=unit, certain=proven and exactness.kind not in UNPROVEN))
+        + ("" if seeded else meaning(promise, delta, unit=unit, certain=proven and exactness.tag not in UNPROVEN))
         + ("" if recorded else NOT_RECORDED)
         + "".join(f" {warning[:1].upper()}{warning[1:]}." for warning in warnings)
     )

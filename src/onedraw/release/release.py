@@ -108,10 +108,10 @@ def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | st
     """
     accepted = accepted_words(accept)
     promise = plan.guarantee.promise
-    if isinstance(exactness, Estimated | Assumed) and exactness.kind not in accepted:
+    if isinstance(exactness, Estimated | Assumed) and exactness.tag not in accepted:
         raise ExactnessRefused(
             f"This sampler's draw is not proven to follow the law of the theorem: {exactness.sentence}. "
-            f'Nothing was drawn. Use a proven sampler, or take the risk by name with accept="{exactness.kind}".'
+            f'Nothing was drawn. Use a proven sampler, or take the risk by name with accept="{exactness.tag}".'
         )
     match exactness:
         case Exact() | Assumed():

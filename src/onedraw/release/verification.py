@@ -32,7 +32,7 @@ from onedraw.ledger.events import Kind
 from onedraw.mechanisms import Plan, plan_from_dict
 from onedraw.models.row_model import RowModel
 from onedraw.plain_text import acting, escaped, texts_in
-from onedraw.privacy import Exactness, promise_from_dict
+from onedraw.privacy import Exactness, Promise
 from onedraw.samplers import OPERATING_SYSTEM, SEEDED, sampler_from_dict
 
 from .certificate import Certificate
@@ -157,7 +157,7 @@ def rebuild_plan(certificate: Certificate) -> Plan:
 
 def check_promise(certificate: Certificate, plan: Plan) -> None:
     stated = certificate.promise
-    native, budget = promise_from_dict(stated.native), promise_from_dict(stated.budget)
+    native, budget = Promise.from_dict(stated.native), Promise.from_dict(stated.budget)
     exactness = sampler_from_dict(certificate.sampler).exactness(plan)
     derived = promise_of(plan, exactness, accept=ACCEPTABLE)
     if exactness != Exactness.from_dict(certificate.exactness):
@@ -181,7 +181,7 @@ def check_words(certificate: Certificate, plan: Plan) -> None:
         certificate.sampler,
         certificate.sampler_choice,
         Exactness.from_dict(certificate.exactness),
-        promise_from_dict(certificate.promise.native),
+        Promise.from_dict(certificate.promise.native),
         certificate.lattice,
         seeded=certificate.randomness == SEEDED,
         data=certificate.data,
@@ -272,7 +272,7 @@ def check_ledger(certificate: Certificate, plan: Plan, ledger: Ledger) -> None:
         raise reject(f"the ledger's entry {entry.entry} does not hold this certificate's digest")
     with rejecting("what was spent for it cannot be told"):
         promise, gamma = spend_of(
-            plan, Exactness.from_dict(certificate.exactness), promise_from_dict(certificate.promise.native)
+            plan, Exactness.from_dict(certificate.exactness), Promise.from_dict(certificate.promise.native)
         )
     expected = {
         "promise": promise.to_dict(),

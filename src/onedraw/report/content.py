@@ -13,7 +13,7 @@ from typing import Any
 
 from onedraw.errors import CertificateRejected
 from onedraw.ledger import Ledger
-from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP, promise_from_dict
+from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP
 from onedraw.privacy.attacker import COMMON
 from onedraw.release import Certificate, verify
 from onedraw.release.verification import rebuild_plan
@@ -63,7 +63,7 @@ def content(
 ) -> dict[str, Any]:  # fmt: skip
     """Everything `page.html` needs, by name."""
     plan = rebuild_plan(certificate)
-    promise = promise_from_dict(certificate.promise.native)
+    promise = Promise.from_dict(certificate.promise.native)
     finding = None if audit is None else AuditFinding.read(audit)
     table = None if interval is None or isinstance(interval, str) else CoefficientTable.read(interval)
     reason = interval if isinstance(interval, str) else ""
