@@ -28,9 +28,10 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.convex.linear_model import LinearModel, set_model
+from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss, MarginLoss
 from onedraw.models.features import Features
+from onedraw.models.model import set_fields
 from onedraw.models.responses import Signs
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu
@@ -61,11 +62,8 @@ class Tilt(MarginLoss):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Tilted(LinearModel):
-    features: Features
-    prior: Gaussian
-
     def __init__(self, norm, scale):
-        set_model(self, features=Features(1, data_norm=norm, intercept=False), prior=Gaussian(scale=scale))
+        set_fields(self, features=Features(1, data_norm=norm, intercept=False), prior=Gaussian(scale=scale))
 
     @property
     def kernel(self):

@@ -180,8 +180,8 @@ BAD = [
     (lambda: Logistic(2, bounds=3.0, prior=PRIOR), "pair"),
     (lambda: Logistic(2, bounds=(0, 0), prior=PRIOR), "above 0"),
     (lambda: Logistic(0, data_norm=1.0, prior=PRIOR), "at least 1"),
-    (lambda: Logistic(2, data_norm=1.0), "needs a Gaussian prior, but none came.*m_π = 0"),
-    (lambda: Logistic(2, data_norm=1.0, prior=1.0), "needs a Gaussian prior, but a float came"),
+    (lambda: Logistic(2, data_norm=1.0), "needs a Gaussian prior, but none was given.*m_π = 0"),
+    (lambda: Logistic(2, data_norm=1.0, prior=1.0), "needs a Gaussian prior, but a float was given"),
     (lambda: Logistic(2, data_norm=1.0, prior=Gaussian(scales=[1.0, 1.0])), "3 parameters"),
     (lambda: Logistic(2, data_norm=1.0, prior=Gaussian(scale=1.0, mean=[1.0, 0.0])), "3 parameters"),
     (

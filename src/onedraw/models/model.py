@@ -4,8 +4,11 @@ A model is a frozen value: loss or likelihood, prior, and the public bounds of o
 (`summarise`) and states what is known of every one of them (`bounds`). Which promise a draw from its posterior
 has is not its business: see `onedraw.mechanisms`.
 
-`Model` is what the door and the mechanisms need of any model. `ConjugateModel` adds exact sums and closed-form
-posteriors; models with a convex loss are in `convex_model`. A model that can be used is final.
+It answers for itself: what its numbers are called, mean and are measured in (`title`, `meaning`, `unit`, `column_units`),
+how they are drawn (`form`, `public_range`), and what it predicts. Nobody else switches on the name of a model.
+
+`Model` is what releases and mechanisms need of any model. `ConjugateModel` adds exact sums and closed-form posteriors;
+`row_model` is about records with features. A model that can be used is final.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import dataclasses
 import hashlib
 import inspect
 import math
+import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,14 +26,21 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 
 from .conjugate.distributions import Law
 
+Array = NDArray[np.float64]
 ModelClass = TypeVar("ModelClass", bound="type[Model]")
 
 _MODELS: dict[str, type[Model]] = {}
+
+ODDS, RATES = ("Odds", "the odds are"), ("Rate", "the expected count is")
+"""What the exponential of a coefficient multiplies: the head of a report's column, and the words of its note."""
 
 LATER = {"scaled"}
 """Written where it is used only, so that older certificates keep their digests."""
@@ -81,6 +92,59 @@ class Model(abc.ABC):
     """
 
     quantity: ClassVar[str]
+
+    # What people are told about its numbers: plain attributes where they are the same for all values of a class
+
+    @property
+    def kind(self) -> str:
+        """The word of ``--model`` that asks for it; empty where there is none."""
+        return ""
+
+    @property
+    def title(self) -> str:
+        """What a report calls it."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__)
+
+    @property
+    def meaning(self) -> str:
+        """What one of its numbers is, in a sentence."""
+        return "The released numbers, by name."
+
+    @property
+    def form(self) -> str:
+        """How several numbers are laid out: "coefficients", "shares", "bars", "groups", "quantiles", or "folded" away."""
+        return "coefficients"
+
+    def unit(self, name: str) -> str:
+        """Of the number called so: "share" of a whole, number of "records", or empty, in the units of the columns."""
+        return ""
+
+    @property
+    def public_range(self) -> tuple[float, float] | None:
+        """Where a single released number lies whatever the records are; None where nothing is declared of it."""
+        return None
+
+    def column_units(self, centre: float = 0.0, scale: float = 1.0) -> tuple[Array, Array, Array]:
+        """(change, scale, shift) with ``scale·(change @ draw) + shift`` the draw as people read it, in the columns' own
+        units; responses were measured from ``centre`` in units of ``scale``."""
+        size = len(self.parameter_names)
+        return np.eye(size), np.ones(size), np.zeros(size)
+
+    def interval_meaning(self, level: str, *, crossed: bool) -> str:
+        """What intervals of these numbers cover, where that is their own matter; ``crossed``: they stand in a cross table."""
+        return ""
+
+    @property
+    def predicts(self) -> str:
+        """What it says of a new record: "probabilities" of classes, a "margin", a "number", a "count", or nothing."""
+        return ""
+
+    @property
+    def factor(self) -> tuple[str, str] | None:
+        """What the exponential of a coefficient multiplies: `ODDS`, `RATES`, or nothing."""
+        return None
+
+    # What every promise rests on
 
     @property
     @abc.abstractmethod
@@ -134,6 +198,9 @@ class ConjugateModel(Model):
 
     kinds: ClassVar[tuple[str, ...]]
     """The kinds of schema column this model can be asked about."""
+
+    error_is_telling: ClassVar[bool] = False
+    """Whether an error averaged over the prior says something: of rates, truths beyond the declared cap would outweigh all."""
 
     public_records: int
 
@@ -216,6 +283,14 @@ def model_from_dict(stored: Mapping[str, Any]) -> Model:
     return _MODELS[name](**values)
 
 
+def check_fields(model: Any) -> None:
+    """Put every field through the check in its metadata (`POSITIVE`, …); None stays where it is the default."""
+    for field in dataclasses.fields(model):
+        value = getattr(model, field.name)
+        if "check" in field.metadata and not (value is None and field.default is None):
+            object.__setattr__(model, field.name, field.metadata["check"](field.name, value))
+
+
 def set_fields(model: Model, **values: object) -> None:
     """Store validated values on a frozen model, from its ``__post_init__``."""
     for name, value in values.items():
@@ -241,6 +316,17 @@ def positive_number(name: str, value: Any) -> float:
     if not 1e-290 < result < 1e290:
         raise InvalidModel(f"{name} must lie between 1e-290 and 1e290, but {result!r} came. Choose a positive number.")
     return result
+
+
+POSITIVE = {"check": positive_number}
+"""Metadata of a field that is a positive number; see `check_fields`."""
+
+
+def shown(value: float, digits: int = 4) -> str:
+    """A number for people: few digits, below a million without an exponent, thousands apart: 1,830, not 1.83e+03."""
+    rounded = float(f"{value:.{digits}g}")
+    written = f"{rounded:,.0f}" if 10.0**digits <= abs(rounded) < 1e6 else f"{value:.{digits}g}"
+    return written.replace("-", "−")
 
 
 def prior_numbers(family: str, values: Any, *, length: int | None = None) -> tuple[float, ...]:

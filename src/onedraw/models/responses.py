@@ -178,6 +178,23 @@ def class_labels(name: str, classes: Any) -> tuple[Label, ...]:
     return labels
 
 
+def two_classes(classes: Any) -> tuple[Label, Label] | None:
+    """(negative, positive), or None for the usual numbers."""
+    if classes is None:
+        return None
+    labels = class_labels("classes", classes)
+    if len(labels) != 2:
+        raise InvalidModel(
+            f"classes must be two labels, the negative one first, but {len(labels)} were given. Use Softmax for more."
+        )
+    return labels[0], labels[1]
+
+
+def log_odds(classes: Sequence[Label] | None) -> str:
+    """What a coefficient changes where one of two classes is explained."""
+    return f"the log-odds of {f'“{classes[1]}”' if classes else 'the positive class'}"
+
+
 def _check_different(name: str, labels: Sequence[Label]) -> None:
     """Refuse labels that no record can have, and two that are read as one cell."""
     read = [label_of(label) for label in labels]

@@ -1,15 +1,16 @@
-"""Models of rows and responses: how records become arrays, each on its own, by public numbers only.
+"""Models of rows and responses: what is declared of them, and how records become arrays by it, each on its own.
 
-Everything that reads a record is here; what is then computed from a row differs by kind: `convex_model` for Gibbs
-posteriors, `likelihood_model` for β-divergence posteriors.
+Everything that reads a record is here; what is then computed from a row differs by kind: `convex` for Gibbs posteriors,
+`likelihood` for β-divergence posteriors. A model is a dataclass: its own options are its fields, each with its check, and
+what all of them declare of features and prior is inherited.
 """
 
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass, fields
+from dataclasses import InitVar, dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 from onedraw.errors import InvalidModel
 
 from .batches import is_records
-from .features import Features, check_rows, check_schema, read_rows, schema_rows
-from .model import Model
+from .features import Features, check_rows, check_schema, declared_features, read_rows, schema_rows
+from .model import Array, Model, check_fields, set_fields
 from .responses import Response, check_values
 
 
@@ -123,11 +124,36 @@ class RowModel(Model):
         """How a record's response is read; None for a model of features alone."""
 
     @property
+    def changes(self) -> str:
+        """What one unit more of a column changes by its coefficient, in words; empty where that is not known."""
+        return ""
+
+    @property
+    def besides(self) -> str:
+        """What the sentence about a coefficient says besides."""
+        return ""
+
+    @property
+    def meaning(self) -> str:
+        if not self.changes:
+            return super().meaning
+        change = f"A coefficient is the change of {self.changes} for one unit more of the column{self.besides}."
+        return f"{change} Figures are in the units of the columns."
+
+    @property
     def row_blocks(self) -> int:
         """How many times the parameter begins with coefficients for the entries of a row: classes, hidden units."""
         return 1
 
-    def in_column_units(self, draws: Any) -> NDArray[np.float64]:
+    def column_units(self, centre: float = 0.0, scale: float = 1.0) -> tuple[Array, Array, Array]:
+        names = self.parameter_names
+        change = self.in_column_units(np.eye(len(names))).T
+        if self.quantity != "coefficients":  # a network's weights are not in anybody's units
+            return change, np.ones(len(names)), np.zeros(len(names))
+        scales = np.array([scale**2 if name == "variance" else scale for name in names])
+        return change, scales, np.array([centre if name == "intercept" else 0.0 for name in names])
+
+    def in_column_units(self, draws: Any) -> Array:
         """Draws as people read them: coefficients of the original columns where the features were scaled."""
         result = np.array(draws, dtype=np.float64)
         for start in range(0, self.row_blocks * self.features.width, self.features.width):
@@ -228,3 +254,36 @@ class RowModel(Model):
             f"{name}={value!r}" for name, value in shown.items() if name != "model" and value is not None
         )
         return f"{type(self).__name__}({arguments})"
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class DeclaredModel(RowModel):
+    """A row model as people write it down: ``features`` is how many there are, and what is declared of them with it is held
+    as `Features`. Subclasses add their options as fields, each with its check."""
+
+    needs_bounds: ClassVar[bool] = True
+    """Whether its promise rests on a public bound of the features."""
+
+    features: Any = field(kw_only=False)
+    data_norm: InitVar[float | None] = None
+    bounds: InitVar[Any] = None  # an argument only: see below the class
+    scaled: InitVar[bool] = False
+    intercept: InitVar[bool] = True
+    feature_names: InitVar[Any] = None
+    prior: Any = None
+
+    def __post_init__(self, data_norm: Any, bounds: Any, scaled: Any, intercept: Any, feature_names: Any) -> None:
+        check_fields(self)
+        declared = declared_features(
+            type(self).__name__, self.features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept,
+            feature_names=feature_names, needed=self.needs_bounds,
+        )  # fmt: skip
+        set_fields(self, features=declared)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse, or complete, what fields have to do with one another and with the prior."""
+
+
+for _name in ("data_norm", "bounds", "scaled", "intercept", "feature_names"):
+    delattr(DeclaredModel, _name)  # the defaults of arguments, which `features` keeps: `bounds` is what any model knows

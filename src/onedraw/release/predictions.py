@@ -18,6 +18,7 @@ from scipy import special
 from onedraw.data import Number, Schema, read
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import PerturbedMode, Plan
+from onedraw.models import Network
 from onedraw.models.features import LARGEST, Features, column_range, schema_rows
 from onedraw.models.fit.result import FitResult
 
@@ -26,21 +27,8 @@ from .reading import average
 
 Array = NDArray[np.float64]
 
-PROBABILITIES = ("Logistic", "Softmax", "BinaryRegression")
-MARGINS = ("Hinge", "HuberisedHinge")
-NUMBERS = (
-    "LogCoshRegression",
-    "LeastSquares",
-    "HuberRegression",
-    "Quantile",
-    "GaussianRegression",
-    "StudentTRegression",
-)
-
 LARGEST_LOG = 700.0
 """Of a predicted count: beyond, e^u is no number any more."""
-
-COUNTS = ("CountRegression", "PoissonRegression", "NegativeBinomialRegression")
 
 MOST_NAMED = 6
 """Coefficients named in a sentence, at most."""
@@ -91,29 +79,24 @@ def predict(
         check_gives_intervals(certificate, plan)
     rows = new_rows(certificate, model.features, source, schema)
     values = responses(certificate, model, scores_of(certificate, plan, rows))
-    name, target = type(model).__name__, certificate.data.target
-    classes = class_names(certificate, model) if name in MARGINS or is_classification(model) else ()
-    if is_classification(model):
-        columns = tuple(f"P({label})" for label in classes)
-    else:
-        columns = ("margin" if classes else target or ("count" if name in COUNTS else "value"),)
+    classes = class_names(certificate, model) if model.predicts in ("probabilities", "margin") else ()
+    named = {"probabilities": tuple(f"P({label})" for label in classes), "margin": ("margin",)}
+    columns = named.get(model.predicts) or (
+        certificate.data.target or ("count" if model.predicts == "count" else "value"),
+    )
     if level is None:
         return Predictions(columns, values, classes)
     low, high = expected_between(certificate, plan, rows, level)
     return Predictions(columns, values, classes, low, high, level, why_not(low, certificate, plan))
 
 
-def is_classification(model: Any) -> bool:
-    return type(model).__name__ in PROBABILITIES or getattr(model, "task", "") == "classification"
-
-
 def responses(certificate: Certificate, model: Any, scores: Array) -> Array:
     """(n, outputs): what the model expects at linear predictors (draws, n, outputs), draws averaged."""
-    if type(model).__name__ in COUNTS:
+    if model.predicts == "count":
         return expected_counts(scores[0])
-    if type(model).__name__ in MARGINS:
+    if model.predicts == "margin":
         return np.asarray(scores[0])
-    if not is_classification(model):
+    if model.predicts == "number":
         return response_values(certificate, model, scores)
     if scores.shape[2] == 1:
         positive = special.expit(scores[:, :, 0]).mean(axis=0)
@@ -187,10 +170,9 @@ def expected_counts(predictors: Array) -> Array:
 
 def check_predicts(certificate: Certificate, model: Any) -> None:
     """Refuse a release that says nothing about new records, before any file is opened."""
-    name = type(model).__name__
-    if name not in (*PROBABILITIES, *MARGINS, *NUMBERS, *COUNTS, "Network"):
+    if not model.predicts:
         raise WrongCall(
-            f"This release is of {name} ({certificate.draw.quantity}), which predicts nothing about a new record. "
+            f"This release is of {type(model).__name__} ({certificate.draw.quantity}), which predicts nothing about a new record. "
             "Predictions need a regression or a classification, released with --model logistic, linear or svc, say."
         )
     data = certificate.data
@@ -204,7 +186,7 @@ def check_predicts(certificate: Certificate, model: Any) -> None:
 def scores_of(certificate: Certificate, plan: Plan, rows: Array) -> Array:
     """(draws, n, outputs): the linear predictors of the mean draw (one), or each draw's output of a network."""
     model, draws = plan.model, np.array(certificate.draw.values, dtype=np.float64)
-    if type(model).__name__ == "Network":
+    if isinstance(model, Network):
         outputs = np.stack([np.asarray(model.predictor(draw, rows)) for draw in draws])
         return outputs.reshape(len(draws), len(rows), -1)
     width = model.features.width
@@ -217,7 +199,7 @@ def response_values(certificate: Certificate, model: Any, scores: Array) -> Arra
     """Predictors as responses, centre and unit given back; a network's stay in the declared range of the target."""
     data = certificate.data
     values = scores if data.measure is None else data.measure.centre + data.measure.unit * scores
-    if type(model).__name__ == "Network" and data.declared is not None and data.target is not None:
+    if isinstance(model, Network) and data.declared is not None and data.target is not None:
         values = np.clip(values, *column_range(Schema.from_dict(data.declared).column(data.target)))
     means: Array = values.mean(axis=0)
     return means

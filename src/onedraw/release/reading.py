@@ -6,44 +6,28 @@ own centre and unit.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import Moments, PerturbedMode, Plan
 from onedraw.mechanisms.candidate_plan import shares
+from onedraw.models import Model
 from onedraw.models.fit.result import FitResult
-from onedraw.models.moments.columns import Columns
 from onedraw.models.moments.result import MomentsResult
-from onedraw.models.row_model import RowModel
 
 from .certificate import Certificate
 
 Array = NDArray[np.float64]
 
 
-def column_units(certificate: Certificate, model: Any) -> tuple[Array, Array, Array]:
+def column_units(certificate: Certificate, model: Model) -> tuple[Array, Array, Array]:
     """(change, scale, shift) with ``scale·(change @ draw) + shift`` the draw as people read it."""
-    size = len(certificate.draw.names)
-    change, scale, shift = np.eye(size), np.ones(size), np.zeros(size)
-    if type(model).__name__ == "BetaBernoulli":  # a share of the range lower … upper
-        return change, scale * (model.upper - model.lower), shift + model.lower
-    if isinstance(model, Columns):
-        return change, *model.column_units()
-    if not isinstance(model, RowModel):
-        return change, scale, shift
-    change = model.in_column_units(change).T
     measure = certificate.data.measure
-    if measure is not None and model.quantity == "coefficients":  # a network's weights are not in anybody's units
-        names = certificate.draw.names
-        scale = np.array([measure.unit**2 if name == "variance" else measure.unit for name in names])
-        shift = np.array([measure.centre if name == "intercept" else 0.0 for name in names])
-    return change, scale, shift
+    return model.column_units() if measure is None else model.column_units(measure.centre, measure.unit)
 
 
-def readable_draws(certificate: Certificate, model: Any) -> Array:
+def readable_draws(certificate: Certificate, model: Model) -> Array:
     """All draws, one row each, in the units of the columns."""
     change, scale, shift = column_units(certificate, model)
     return scale * (np.array(certificate.draw.values, dtype=np.float64) @ change.T) + shift

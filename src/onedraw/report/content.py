@@ -13,6 +13,7 @@ from typing import Any
 
 from onedraw.errors import CertificateRejected
 from onedraw.ledger import Ledger
+from onedraw.models import Model, Table
 from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP
 from onedraw.privacy.attacker import COMMON
 from onedraw.release import Certificate, verify
@@ -26,7 +27,7 @@ from .correlations import correlations, words_of
 from .evaluated import evaluation_words
 from .formatting import lattice_words, shortened, shown, shown_down, shown_up, small
 from .glossary import WORDS
-from .results import kind_of, results_of
+from .results import results_of
 
 STANDING = {
     "exact": "Exact",
@@ -72,7 +73,7 @@ def content(
     proven = plan.mechanism.proven and certificate.exactness["kind"] not in UNPROVEN
     return {
         "certificate": certificate,
-        "kind": kind_of(plan.model),
+        "kind": plan.model.title,
         "title": title_of(certificate, plan.model),
         "warnings": warnings_of(certificate, plan, finding=finding, promise=promise, unverified=unverified),
         "seeded": certificate.randomness == SEEDED,
@@ -152,10 +153,10 @@ def warnings_of(
     return found
 
 
-def title_of(certificate: Certificate, model: Any) -> str:
-    target = certificate.data.target
-    by = f" by {' and '.join(model.by)}" if getattr(model, "by", ()) else ""
-    return f"{kind_of(model)} of {target}{by}" if target else f"{kind_of(model)}{by}"
+def title_of(certificate: Certificate, model: Model) -> str:
+    target, by = certificate.data.target, model.by if isinstance(model, Table) else ()
+    grouped = f" by {' and '.join(by)}" if by else ""
+    return f"{model.title} of {target}{grouped}" if target else f"{model.title}{grouped}"
 
 
 # ── the attacker ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,13 +7,13 @@ totals: sums of the cells that are shown, which together are the public n.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from onedraw.models import CategoryTable, NumberTable
+from onedraw.models import Model, Table
+from onedraw.models.tables.table import Side
 
 from .formatting import whole
 
@@ -24,24 +24,16 @@ TONES = 5
 """Classes of the style sheet, from the faintest to the strongest colour."""
 
 
-def sides_of(model: Any, target: str | None) -> tuple[tuple[str, tuple[str, ...]], tuple[str, tuple[str, ...]]] | None:
+def sides_of(model: Model, target: str | None) -> tuple[Side, Side] | None:
     """What runs down and what runs across, each with its name; None where the numbers make no cross table."""
-    if not isinstance(model, CategoryTable | NumberTable) or not model.by:
+    sides = model.sides(target) if isinstance(model, Table) else None
+    if sides is None:
         return None
-    if isinstance(model, NumberTable) or model.only is not None:
-        if len(model.by) < 2:
-            return None
-        first, second = ((name, levels) for name, levels in zip(model.by, model.groups, strict=True))
-    else:
-        first = " and ".join(model.by), tuple(", ".join(names) for names in itertools.product(*model.groups))
-        second = target or "level", model.levels
-    cells = len(first[1]) * len(second[1])
-    if min(len(first[1]), len(second[1])) < 2 or cells > MOST_CELLS:
-        return None
-    return first, second
+    rows, columns = (len(levels) for _, levels in sides)
+    return sides if min(rows, columns) >= 2 and rows * columns <= MOST_CELLS else None
 
 
-def cross_of(model: Any, target: str | None, values: Sequence[float], words: Sequence[dict[str, Any]]) -> Any:
+def cross_of(model: Table, target: str | None, values: Sequence[float], words: Sequence[dict[str, Any]]) -> Any:
     """For the page; ``values`` and ``words`` are those of the cells, the last side fastest."""
     sides = sides_of(model, target)
     if sides is None:
@@ -52,8 +44,8 @@ def cross_of(model: Any, target: str | None, values: Sequence[float], words: Seq
     cells = np.array(words[: numbers.size], dtype=object).reshape(shape)
     if len(columns) > len(rows):
         down, rows, across, columns, numbers, cells = across, columns, down, rows, numbers.T, cells.T
-    tones = tones_of(numbers, from_zero=isinstance(model, CategoryTable))
-    total = isinstance(model, CategoryTable) and model.show == "counts" and model.only is None
+    tones = tones_of(numbers, from_zero=model.form != "groups")
+    total = model.show == "counts" and bool(model.each_level)
     return {
         "down": down,
         "across": across,

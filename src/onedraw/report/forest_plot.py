@@ -9,11 +9,12 @@ import math
 from typing import Any
 
 from onedraw.errors import check_extra
+from onedraw.models.row_model import RowModel
 from onedraw.release import Certificate, Release
 from onedraw.release.verification import rebuild_plan
 
 from .coefficients import CoefficientTable, Row, rows_of
-from .results import is_intercept, kind_of, on_one_axis
+from .results import is_intercept, on_one_axis
 
 INK, SAMPLING, PRIVACY = "#17212c", "#0072B2", "#7fb2d6"
 ROW_INCHES = 0.32
@@ -31,12 +32,12 @@ def forest(release: Release | Certificate, table: CoefficientTable | None, *, ax
         _draw(axes, row, place)
     axes.set_yticks(range(len(drawn)), [row.name for row in reversed(drawn)])
     axes.set_ylim(-0.6, len(drawn) - 0.4)
-    if hasattr(plan.model, "features"):
+    if isinstance(plan.model, RowModel):
         axes.axvline(0.0, color=INK, linewidth=0.8)
         axes.set_xlabel("effect across the declared range" if across else "coefficient, per unit of the column")
     level = "" if table is None else f", {100 * table.level:g} % intervals"
     target = f" of {certificate.data.target}" if certificate.data.target else ""
-    axes.set_title(f"{kind_of(plan.model)}{target}{level}", loc="left", fontsize=10)
+    axes.set_title(f"{plan.model.title}{target}{level}", loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 

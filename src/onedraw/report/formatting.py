@@ -6,6 +6,7 @@ import math
 import re
 from typing import Any
 
+from onedraw.models import model
 from onedraw.release.certificate import round_up
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -17,24 +18,17 @@ def shown(value: Any) -> str:
         return str(value)
     if not math.isfinite(value):
         return "none"
-    return _plain(value, 4)
+    return model.shown(value)
 
 
 def brief(value: float) -> str:
     """Three digits: a released number is noisy in the third already."""
-    return _plain(value, 3) if math.isfinite(value) else "none"
+    return model.shown(value, 3) if math.isfinite(value) else "none"
 
 
 def whole(value: float) -> str:
     """A count: every digit of it."""
     return f"{value:,.0f}".replace("-", "−") if math.isfinite(value) else "none"
-
-
-def _plain(value: float, digits: int) -> str:
-    """Numbers below a million without an exponent, thousands apart: 1,830 rather than 1.83e+03."""
-    rounded = float(f"{value:.{digits}g}")
-    written = f"{rounded:,.0f}" if 10.0**digits <= abs(rounded) < 1e6 else f"{value:.{digits}g}"
-    return written.replace("-", "−")
 
 
 def shown_up(value: float, digits: int = 4) -> str:

@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from onedraw.models import Model
 from onedraw.release import Certificate
-from onedraw.release.predictions import COUNTS
 
 from .coefficients import Row
 from .formatting import brief
@@ -43,12 +43,12 @@ class Ratios:
         return f"× {factor(step * row.value)}", ", ".join(filter(None, (ends, per)))
 
 
-def ratios_of(certificate: Certificate, model: Any) -> Ratios | None:
+def ratios_of(certificate: Certificate, model: Model) -> Ratios | None:
     """None for a model whose coefficients multiply nothing."""
-    kind = type(model).__name__
-    if kind in ("Logistic", "BinaryRegression"):
-        return Ratios("Odds", "the odds are", steps_of(certificate, model))
-    return Ratios("Rate", "the expected count is", steps_of(certificate, model)) if kind in COUNTS else None
+    if model.factor is None:
+        return None
+    name, what = model.factor
+    return Ratios(name, what, steps_of(certificate, model))
 
 
 def steps_of(certificate: Certificate, model: Any) -> dict[str, float]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from onedraw.errors import InvalidModel
 from onedraw.models.model import (
+    Array,
     Bound,
     ConjugateModel,
     Summary,
@@ -21,6 +22,7 @@ from onedraw.models.model import (
     prior_numbers,
     register_model,
     set_fields,
+    shown,
 )
 from onedraw.models.sums.clamped_sums import STEPS, LatticeSum, summed
 from onedraw.privacy import Provenance
@@ -41,6 +43,7 @@ class BetaBernoulli(ConjugateModel):
 
     quantity: ClassVar[str] = "proportion"
     kinds: ClassVar[tuple[str, ...]] = ("binary", "number")
+    error_is_telling = True
 
     prior: tuple[float, float] = (1.0, 1.0)
     lower: float = 0.0
@@ -58,6 +61,28 @@ class BetaBernoulli(ConjugateModel):
         prior = prior_numbers("Beta", self.prior, length=2)
         set_fields(self, prior=prior, lower=lower, upper=upper, missing=missing,
                    public_records=count("public_records", self.public_records))  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        return "Proportion" if (self.lower, self.upper) == (0.0, 1.0) else "Average"
+
+    @property
+    def meaning(self) -> str:
+        if self.title == "Proportion":
+            return "The share of records with the positive value."
+        return f"The average of the column, declared to lie between {shown(self.lower)} and {shown(self.upper)}."
+
+    def unit(self, name: str) -> str:
+        return "share" if self.title == "Proportion" else ""
+
+    @property
+    def public_range(self) -> tuple[float, float]:
+        return self.lower, self.upper
+
+    def column_units(self, centre: float = 0.0, scale: float = 1.0) -> tuple[Array, Array, Array]:
+        """A share of the range lower … upper."""
+        change, ones, zeros = super().column_units()
+        return change, ones * (self.upper - self.lower), zeros + self.lower
 
     @property
     def prior_law(self) -> Beta:

@@ -27,6 +27,9 @@ class DirichletCategorical(ConjugateModel):
     """
 
     quantity: ClassVar[str] = "category probabilities"
+    title, form = "Histogram", "shares"
+    meaning = "The share of each level; together they make up the whole."
+    error_is_telling = True
     kinds: ClassVar[tuple[str, ...]] = ("category", "binary")
 
     prior: tuple[float, ...]
@@ -51,6 +54,9 @@ class DirichletCategorical(ConjugateModel):
             raise InvalidModel(f"missing must be one of the codes 0 to {len(prior) - 1}, but {missing} came.")
         set_fields(self, prior=prior, levels=levels, missing=missing,
                    public_records=count("public_records", self.public_records))  # fmt: skip
+
+    def unit(self, name: str) -> str:
+        return "share"
 
     @property
     def prior_law(self) -> Dirichlet:

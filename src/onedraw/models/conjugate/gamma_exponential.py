@@ -41,6 +41,8 @@ class GammaExponential(ConjugateModel):
     """
 
     quantity: ClassVar[str] = "rate of durations"
+    title = "Rate of durations"
+    meaning = "Events per unit of time; its inverse is the mean duration."
     kinds: ClassVar[tuple[str, ...]] = ("number", "count")
 
     prior: tuple[float, float]

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from onedraw.errors import InvalidModel
-from onedraw.models.model import Bound, ConjugateModel, Summary, count, prior_numbers, register_model, set_fields
+from onedraw.models.model import Bound, ConjugateModel, Summary, count, prior_numbers, register_model, set_fields, shown
 from onedraw.models.sums.clamped_sums import STEPS, CountSum, summed
 from onedraw.privacy import Provenance
 
@@ -27,6 +27,7 @@ class GammaPoisson(ConjugateModel):
     """
 
     quantity: ClassVar[str] = "rate of counts"
+    title = "Rate of counts"
     kinds: ClassVar[tuple[str, ...]] = ("count", "binary")
 
     prior: tuple[float, float]
@@ -43,6 +44,14 @@ class GammaPoisson(ConjugateModel):
         prior = prior_numbers("Gamma", self.prior, length=2)
         set_fields(self, prior=prior, cap=cap, missing=missing,
                    public_records=count("public_records", self.public_records))  # fmt: skip
+
+    @property
+    def meaning(self) -> str:
+        return f"The expected count of a record; counts above {shown(self.cap)} were read as {shown(self.cap)}."
+
+    @property
+    def public_range(self) -> tuple[float, float]:
+        return 0.0, float(self.cap)
 
     @property
     def prior_law(self) -> Gamma:

@@ -25,6 +25,7 @@ from onedraw.models.model import (
     positive_number,
     register_model,
     set_fields,
+    shown,
 )
 from onedraw.models.sums.clamped_sums import RADIUS_STEPS, BallSum, LatticeSum, summed
 from onedraw.privacy import Provenance
@@ -48,6 +49,8 @@ class GaussianMean(ConjugateModel):
     """
 
     quantity: ClassVar[str] = "mean"
+    title = "Mean"
+    error_is_telling = True
     kinds: ClassVar[tuple[str, ...]] = ("number", "count", "binary")
 
     bound: float
@@ -77,6 +80,18 @@ class GaussianMean(ConjugateModel):
         )
         if dim == 1 and not math.isfinite(2 * self.bound + abs(self._centres[0])):
             raise InvalidModel("The range centre ± bound is too large for floating-point numbers.")
+
+    @property
+    def meaning(self) -> str:
+        if self.public_range is None:
+            return super().meaning
+        low, high = map(shown, self.public_range)
+        return f"The mean of the column, declared to lie between {low} and {high}."
+
+    @property
+    def public_range(self) -> tuple[float, float] | None:
+        (centre, *others), bound = self._centres, self.bound
+        return None if others else (centre - bound, centre + bound)
 
     @property
     def prior_law(self) -> Normal:

@@ -7,31 +7,46 @@ Minami et al. (NIPS 2016) §3.3 and supplement, Example 17; the intercept is cou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from onedraw.errors import InvalidModel
-from onedraw.models.features import Features, declared_features
+from onedraw.models.features import Features
 from onedraw.models.fit.classes import ClassLoss, SoftmaxClasses
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.likelihood.densities import Bernoulli, Categorical
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
-from onedraw.models.model import Bound, number, positive_number, register_model
+from onedraw.models.model import ODDS, POSITIVE, Bound, number, positive_number, register_model, set_fields
 from onedraw.models.priors import Gaussian
-from onedraw.models.responses import Codes, Label, Signs, class_labels
+from onedraw.models.responses import Codes, Label, Signs, class_labels, log_odds, two_classes
+from onedraw.models.row_model import DeclaredModel
 from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import fraction_up, root_up, up
 
-from .linear_model import ConvexModel, LinearModel, enforced_bounds, set_model
+from .linear_model import ConvexModel, LinearModel, enforced_bounds
 from .losses import ExpLinearLoss, HingeLoss, HuberisedHingeLoss, LinearLoss, LogisticLoss, product_up
 
 
+class TwoClasses(LinearModel):
+    """``classes`` are (negative, positive). Without them the label 1 is positive and every other negative."""
+
+    classes: tuple[Label, Label] | None
+
+    def _check(self) -> None:
+        super()._check()
+        set_fields(self, classes=two_classes(self.classes))
+
+    @property
+    def response(self) -> Signs:
+        return Signs(self.classes)
+
+
 @register_model
-@dataclass(frozen=True, init=False, repr=False)
-class Logistic(LinearModel, WithLikelihood):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Logistic(TwoClasses, WithLikelihood):
     """Logistic regression, or its exp-linear companion, for two classes.
 
     ``loss="logistic"``: log(1 + e^{−m}), m = ±θᵀx. L = r̃, smoothness r̃²/4, Δ = B, κ = cosh²(B/2).
@@ -41,32 +56,30 @@ class Logistic(LinearModel, WithLikelihood):
     curvature everywhere (the preconditioned sampler needs some).
     G = 2L is approached: with an intercept two nearly equal rows with opposite labels can both be far on the
     wrong side.
-
-    ``classes`` are (negative, positive). Without them the label 1 is positive and every other negative.
     """
 
-    features: Features
-    loss: str
-    exponent: float
-    classes: tuple[Label, Label] | None
-    prior: Gaussian
+    kind, title, predicts = "logistic", "Logistic regression", "probabilities"
+    factor = ODDS
+
+    loss: str = "logistic"
+    exponent: float = field(default=1.0, metadata=POSITIVE)
+    classes: Any = None
 
     LOSSES: ClassVar[tuple[str, ...]] = ("logistic", "exp-linear")
 
-    def __init__(
-        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
-        intercept: bool = True, loss: str = "logistic", exponent: float = 1.0, classes: Any = None,
-        feature_names: Any = None, prior: Gaussian | None = None,
-    ) -> None:  # fmt: skip
-        if loss not in self.LOSSES:
-            raise InvalidModel(f"loss must be 'logistic' or 'exp-linear', but {loss!r} came.")
-        power = positive_number("exponent", exponent)
-        if not 0.01 <= power <= 1.0 or (loss == "logistic" and power != 1.0):
+    def _check(self) -> None:
+        super()._check()
+        if self.loss not in self.LOSSES:
+            raise InvalidModel(f"loss must be 'logistic' or 'exp-linear', but {self.loss!r} was given.")
+        if not 0.01 <= self.exponent <= 1.0 or (self.loss == "logistic" and self.exponent != 1.0):
             raise InvalidModel(
-                f"exponent belongs to the exp-linear loss and lies in [0.01, 1], but {power!r} came with loss={loss!r}."
+                f"exponent belongs to the exp-linear loss and lies in [0.01, 1], but {self.exponent!r} was given with "
+                f"loss={self.loss!r}."
             )
-        declared = declared_features("Logistic", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(self, features=declared, loss=loss, exponent=power, classes=two_classes(classes), prior=prior)
+
+    @property
+    def changes(self) -> str:
+        return log_odds(self.classes)
 
     @property
     def kernel(self) -> LinearLoss:
@@ -76,10 +89,6 @@ class Logistic(LinearModel, WithLikelihood):
     def fit_loss(self) -> FitLoss:
         lower, upper = self.kernel.slopes(math.inf, self.responses)
         return FitLoss(self.kernel, "one-sided", max(-lower, upper), self.kernel.curvatures(math.inf, self.responses)[1], "labels")  # fmt: skip
-
-    @property
-    def response(self) -> Signs:
-        return Signs(self.classes)
 
     @property
     def likelihood(self) -> Bernoulli:
@@ -92,52 +101,32 @@ class Logistic(LinearModel, WithLikelihood):
 
 
 @register_model
-@dataclass(frozen=True, init=False, repr=False)
-class Hinge(LinearModel):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Hinge(TwoClasses):
     """The support vector machine's loss max(0, 1 − m), m = ±θᵀx: L = r̃, not smooth, Δ = min(2B, B + 1).
 
     The exact-draw rules need no smoothness; gradient samplers do: use `HuberisedHinge`.
     """
 
-    features: Features
-    classes: tuple[Label, Label] | None
-    prior: Gaussian
+    kind, title, predicts = "svc", "Linear support vector classifier", "margin"
+    changes = "the score, whose sign is the predicted class,"
 
-    def __init__(
-        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
-        intercept: bool = True, classes: Any = None, feature_names: Any = None, prior: Gaussian | None = None,
-    ) -> None:  # fmt: skip
-        declared = declared_features("Hinge", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(self, features=declared, classes=two_classes(classes), prior=prior)
+    classes: Any = None
 
     @property
     def kernel(self) -> LinearLoss:
         return HingeLoss()
 
-    @property
-    def response(self) -> Signs:
-        return Signs(self.classes)
-
 
 @register_model
-@dataclass(frozen=True, init=False, repr=False)
-class HuberisedHinge(LinearModel):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class HuberisedHinge(TwoClasses):
     """The hinge with its kink rounded over [1 − width, 1]: L = r̃ as before, smoothness r̃²/width."""
 
-    features: Features
-    width: float
-    classes: tuple[Label, Label] | None
-    prior: Gaussian
+    kind, title, predicts, changes = Hinge.kind, Hinge.title, Hinge.predicts, Hinge.changes
 
-    def __init__(
-        self, features: int, *, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
-        intercept: bool = True, width: float = 0.5, classes: Any = None, feature_names: Any = None,
-        prior: Gaussian | None = None,
-    ) -> None:  # fmt: skip
-        declared = declared_features("HuberisedHinge", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(
-            self, features=declared, width=positive_number("width", width), classes=two_classes(classes), prior=prior
-        )
+    width: float = field(default=0.5, metadata=POSITIVE)
+    classes: Any = None
 
     @property
     def kernel(self) -> LinearLoss:
@@ -147,14 +136,10 @@ class HuberisedHinge(LinearModel):
     def fit_loss(self) -> FitLoss:
         return FitLoss(self.kernel, "one-sided", 1.0, self.kernel.curvatures(math.inf, self.responses)[1], "labels")
 
-    @property
-    def response(self) -> Signs:
-        return Signs(self.classes)
-
 
 @register_model
 @dataclass(frozen=True, init=False, repr=False)
-class LogitNormalBernoulli(LinearModel):
+class LogitNormalBernoulli(TwoClasses):
     """A proportion through its log-odds θ, with prior N(mean, variance): Example 17 of the supplement.
 
     ℓ(θ, x) = log(1 + e^θ) − xθ for x ∈ {0, 1}. Records have no features, so the slopes of two of them are taken
@@ -163,17 +148,17 @@ class LogitNormalBernoulli(LinearModel):
     """
 
     quantity: ClassVar[str] = "log-odds"
+    title = "Log-odds"
 
-    features: Features
     variance: float
-    classes: tuple[Label, Label] | None
-    prior: Gaussian
+    classes: Any = None
 
     def __init__(self, *, variance: float, mean: float = 0.0, radius: float | None = None, classes: Any = None) -> None:
         spread = positive_number("variance", variance)
         prior = Gaussian(scale=math.sqrt(spread), mean=number("mean", mean), radius=radius)
         alone = Features(0, data_norm=0.0, intercept=True)
-        set_model(self, features=alone, variance=spread, classes=two_classes(classes), prior=prior)
+        set_fields(self, features=alone, variance=spread, classes=classes, prior=prior)
+        self._check()
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -182,10 +167,6 @@ class LogitNormalBernoulli(LinearModel):
     @property
     def kernel(self) -> LinearLoss:
         return LogisticLoss()
-
-    @property
-    def response(self) -> Signs:
-        return Signs(self.classes)
 
     @property
     def gradient_difference(self) -> float:
@@ -246,8 +227,8 @@ class SoftmaxLoss:
 
 
 @register_model
-@dataclass(frozen=True, init=False, repr=False)
-class Softmax(ConvexModel, WithLikelihood):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Softmax(ConvexModel, DeclaredModel, WithLikelihood):
     """Several classes, one row of coefficients each (the prior makes the redundant one proper).
 
     ∇ℓ = (p − e_y) xᵀ and ‖p − e_y‖ ≤ √2, so L = √2·r̃ and G = 2L. ∇²ℓ = (diag p − ppᵀ) ⊗ xxᵀ, and the largest
@@ -258,16 +239,10 @@ class Softmax(ConvexModel, WithLikelihood):
     The parameter is flat: class by class, the features and then the intercept.
     """
 
-    features: Features
-    classes: tuple[Label, ...]
-    prior: Gaussian
+    kind, title, predicts = "softmax", "Multiclass logistic regression", "probabilities"
+    changes, besides = "a class's score", "; only differences between classes matter"
 
-    def __init__(
-        self, features: int, *, classes: Any, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
-        intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
-    ) -> None:  # fmt: skip
-        declared = declared_features("Softmax", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(self, features=declared, classes=class_labels("classes", classes), prior=prior)
+    classes: tuple[Label, ...] = field(metadata={"check": class_labels})
 
     @property
     def kernel(self) -> SoftmaxLoss:
@@ -279,7 +254,7 @@ class Softmax(ConvexModel, WithLikelihood):
 
     @property
     def dimension(self) -> int:
-        return len(self.classes) * self.features.width
+        return int(len(self.classes) * self.features.width)
 
     @property
     def row_blocks(self) -> int:
@@ -335,15 +310,3 @@ class Softmax(ConvexModel, WithLikelihood):
         a, others = up(math.sqrt(2.0) * bound), len(self.classes) - 1
         ratio = (math.exp(-a) + others) / (1.0 + others * math.exp(-a))
         return up(a + math.log(ratio))
-
-
-def two_classes(classes: Any) -> tuple[Label, Label] | None:
-    """(negative, positive), or None for the usual numbers."""
-    if classes is None:
-        return None
-    labels = class_labels("classes", classes)
-    if len(labels) != 2:
-        raise InvalidModel(
-            f"classes must be two labels, the negative one first, but {len(labels)} came. Use Softmax for more."
-        )
-    return labels[0], labels[1]

@@ -24,17 +24,17 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from onedraw.errors import InvalidModel
-from onedraw.models.features import Features
 from onedraw.models.fit.classes import ClassLoss
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.model import Bound, set_fields
 from onedraw.models.priors import FLAT, Gaussian
+from onedraw.models.row_model import DeclaredModel, RowModel
 from onedraw.models.row_model import Encoded as Encoded  # known under this name too
-from onedraw.models.row_model import RowModel
 from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import fraction_up
 
@@ -51,6 +51,18 @@ class ConvexModel(RowModel):
     quantity: ClassVar[str] = "coefficients"
 
     prior: Gaussian
+
+    def _check(self) -> None:
+        """The prior, last: it must fit the dimension that the other fields give."""
+        given: Any = self.prior
+        prior = Gaussian.from_dict(given) if isinstance(given, Mapping) else given
+        if not isinstance(prior, Gaussian):
+            got = "none was given" if prior is None else f"a {type(prior).__name__} was given"
+            raise InvalidModel(
+                f"{type(self).__name__} needs a Gaussian prior, but {got}. {FLAT} Pass prior=Gaussian(scale=1.0), say."
+            )
+        set_fields(self, prior=prior)
+        prior.check(self.dimension)
 
     @property
     @abc.abstractmethod
@@ -124,7 +136,8 @@ class ConvexModel(RowModel):
         return self.kernel.hessian_total(theta, X, y)
 
 
-class LinearModel(ConvexModel):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class LinearModel(ConvexModel, DeclaredModel):
     """A convex model whose loss depends on θ through one linear predictor u = θᵀx.
 
     L = c·r̃ with c = sup|φ'|, because ∇ℓ = φ'x. G: the gradients of two records differ by s·x − s'·x' with
@@ -135,11 +148,12 @@ class LinearModel(ConvexModel):
 
     @property
     def dimension(self) -> int:
-        return self.features.width
+        return len(self.parameter_names)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        return self.features.column_names
+        names: tuple[str, ...] = self.features.column_names
+        return names
 
     @property
     @abc.abstractmethod
@@ -224,16 +238,3 @@ def enforced_bounds(model: ConvexModel) -> dict[str, Bound]:
             model.response.interval, Provenance.ENFORCED, "responses are mapped or clamped into this"
         )
     return found
-
-
-def set_model(model: ConvexModel, *, features: Features, prior: Any, **options: object) -> None:
-    """Store a constructor's checked values, the prior last: it must fit the dimension they give."""
-    if isinstance(prior, Mapping):
-        prior = Gaussian.from_dict(prior)
-    if not isinstance(prior, Gaussian):
-        came = "none came" if prior is None else f"a {type(prior).__name__} came"
-        raise InvalidModel(
-            f"{type(model).__name__} needs a Gaussian prior, but {came}. {FLAT} Pass prior=Gaussian(scale=1.0), say."
-        )
-    set_fields(model, features=features, prior=prior, **options)
-    prior.check(model.dimension)

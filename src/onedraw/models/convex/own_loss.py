@@ -12,21 +12,21 @@ to be registered there under that name, with `register_loss`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
-from onedraw.models.features import Features, declared_features
-from onedraw.models.model import MOST_PARTS, Bound, count, described, number, positive_number, register_model
+from onedraw.models.model import MOST_PARTS, POSITIVE, Bound, count, described, number, register_model, set_fields
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
+from onedraw.models.row_model import DeclaredModel
 from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import text
 
-from .linear_model import ConvexModel, enforced_bounds, set_model
+from .linear_model import ConvexModel, enforced_bounds
 from .losses import product_up
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class OwnLoss:
 
 @register_model
 @dataclass(frozen=True, init=False, repr=False)
-class ConvexLoss(ConvexModel):
+class ConvexLoss(ConvexModel, DeclaredModel):
     """``fn(theta, x, y)``: a pure JAX function, convex in theta (d,) for every row x and response y.
 
     | argument | declares, for every admissible record and θ (of the ball, if the prior has one) |
@@ -91,17 +91,17 @@ class ConvexLoss(ConvexModel):
     With a radius R, ϱ = 2RG: the difference of two losses is G-Lipschitz on a ball of diameter 2R.
     """
 
+    title = "Minimiser of a convex loss"
+
     fn: LossFunction
     parameters: int
-    features: Features
     responses: tuple[float, float] | None
-    lipschitz: float | None
-    gradient_difference: float | None
-    smoothness: float | None
-    strong_convexity: float
-    sensitivity: float | None
-    name: str
-    prior: Gaussian
+    lipschitz: float | None = field(default=None, metadata=POSITIVE)
+    gradient_difference: float | None = field(default=None, metadata=POSITIVE)
+    smoothness: float | None = field(default=None, metadata=POSITIVE)
+    strong_convexity: float = 0.0
+    sensitivity: float | None = field(default=None, metadata=POSITIVE)
+    name: str = ""
 
     def __init__(
         self, fn: Any, dimension: int, *, features: int, data_norm: float | None = None, bounds: Any = None,
@@ -111,18 +111,17 @@ class ConvexLoss(ConvexModel):
         probes: Iterable[Any] = (), prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
         function, called = _function(fn, name)
-        declared = declared_features("ConvexLoss", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(
-            self, fn=function, parameters=count("dimension", dimension, least=1, most=MOST_PARTS), features=declared,
-            responses=_interval(response), lipschitz=_optional("lipschitz", lipschitz),
-            gradient_difference=_optional("gradient_difference", gradient_difference),
-            smoothness=_optional("smoothness", smoothness), strong_convexity=number("strong_convexity", strong_convexity),
-            sensitivity=_optional("sensitivity", sensitivity), name=called, prior=prior,
+        set_fields(
+            self, fn=function, parameters=count("dimension", dimension, least=1, most=MOST_PARTS), features=features,
+            responses=_interval(response), lipschitz=lipschitz, gradient_difference=gradient_difference,
+            smoothness=smoothness, strong_convexity=number("strong_convexity", strong_convexity),
+            sensitivity=sensitivity, name=called, prior=prior,
         )  # fmt: skip
-        self._check_declarations()
+        self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
         probe(self, points=tuple(probes))
 
-    def _check_declarations(self) -> None:
+    def _check(self) -> None:
+        super()._check()
         if self.lipschitz is None and self.gradient_difference is None:
             raise InvalidModel(
                 "ConvexLoss needs lipschitz=L, or gradient_difference=G: how far one record's gradient reaches is what "
@@ -345,10 +344,6 @@ def _interval(response: Any) -> tuple[float, float] | None:
     if not lower <= upper:
         raise InvalidModel("response=(lower, upper) needs lower ≤ upper.")
     return lower, upper
-
-
-def _optional(name: str, value: Any) -> float | None:
-    return None if value is None else positive_number(name, value)
 
 
 def _shown(vector: NDArray[np.float64]) -> str:

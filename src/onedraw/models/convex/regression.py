@@ -10,23 +10,23 @@ predictor of plausible size comes near (`FAR` prior standard deviations).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from onedraw.errors import InvalidModel
-from onedraw.models.features import Features, declared_features
 from onedraw.models.fit.constants import QUANTILE_WIDTH
 from onedraw.models.fit.losses import FitLoss
-from onedraw.models.model import count, number, positive_number, register_model
+from onedraw.models.model import POSITIVE, RATES, count, number, register_model, set_fields
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
 from onedraw.privacy.perturbed_mode import count_curvature
 from onedraw.privacy.rounding import fraction_down, fraction_up, sum_up, text
 
-from .linear_model import LinearModel, set_model
+from .linear_model import LinearModel
 from .losses import (
     BernoulliLoss,
     CanonicalLoss,
@@ -46,8 +46,16 @@ FAR = 2.0**20
 """Prior standard deviations of the predictor beyond which a response is not told apart from a farther one."""
 
 
+def between_0_and_1(name: str, value: Any) -> float:
+    """A level of a quantile."""
+    level = number(name, value)
+    if not 0.0 < level < 1.0:
+        raise InvalidModel(f"{name} must lie strictly between 0 and 1, such as 0.5 for the median, not {level!r}.")
+    return level
+
+
 @register_model
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class LeastSquares(LinearModel):
     """½(y − θᵀx)² with |y| ≤ ``response_bound`` Y, on a ball: without one no θ-free bound of anything exists.
 
@@ -56,23 +64,17 @@ class LeastSquares(LinearModel):
     G = (B + 2Y)r̃ < 2L. Smoothness r̃². Δ = (Y+B)²/2; ϱ = 4YB if B ≤ Y, (Y+B)² otherwise.
     """
 
-    features: Features
-    response_bound: float
-    prior: Gaussian
+    kind, title, predicts = "linear", "Linear regression", "number"
+    changes = "the expected response"
 
-    def __init__(
-        self, features: int, *, response_bound: float, data_norm: float | None = None, bounds: Any = None,
-        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
-    ) -> None:  # fmt: skip
-        declared = declared_features("LeastSquares", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(
-            self, features=declared, response_bound=positive_number("response_bound", response_bound), prior=prior
-        )
+    response_bound: float = field(metadata=POSITIVE)
+
+    def _check(self) -> None:
+        super()._check()
         if self.radius is None:
             raise InvalidModel(
-                "LeastSquares needs a prior restricted to a ball. On all of R^d the gradient and the range of a squared "
-                "residual are unbounded, so no rule gives a promise. Pass prior=Gaussian(scale=…, radius=R), or use "
-                "HuberRegression."
+                "LeastSquares needs a prior restricted to a ball: on all of R^d a squared residual has no bound, and no rule "
+                "gives a promise. Pass prior=Gaussian(scale=…, radius=R), or use HuberRegression."
             )
 
     @property
@@ -89,32 +91,18 @@ class LeastSquares(LinearModel):
 
 
 @register_model
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class HuberRegression(LinearModel):
     """Squared residuals up to ``threshold`` τ, linear beyond: L = τr̃ (min(τ, Y + B)r̃ on a ball), smoothness r̃².
 
     ``response_bound`` Y is optional; see the head of this file for what responses are clamped to.
     """
 
-    features: Features
-    threshold: float
-    response_bound: float | None
-    prior: Gaussian
+    kind, title, predicts = "huber", "Linear regression (Huber)", "number"
+    changes = "the expected response"
 
-    def __init__(
-        self, features: int, *, threshold: float, response_bound: float | None = None, data_norm: float | None = None,
-        bounds: Any = None, scaled: bool = False, intercept: bool = True, feature_names: Any = None,
-        prior: Gaussian | None = None,
-    ) -> None:  # fmt: skip
-        declared = declared_features("HuberRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        limit = None if response_bound is None else positive_number("response_bound", response_bound)
-        set_model(
-            self,
-            features=declared,
-            threshold=positive_number("threshold", threshold),
-            response_bound=limit,
-            prior=prior,
-        )
+    threshold: float = field(metadata=POSITIVE)
+    response_bound: float | None = field(default=None, metadata=POSITIVE)
 
     @property
     def kernel(self) -> LinearLoss:
@@ -135,25 +123,18 @@ class HuberRegression(LinearModel):
 
 
 @register_model
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class LogCoshRegression(LinearModel):
     """A straight line through numbers by t²·log cosh((y − θᵀx)/t): least squares near it, absolute residuals far from it.
 
     |y| ≤ ``response_bound`` Y. A fit measures the threshold t; where a fixed one is needed it is Y/4.
     """
 
-    features: Features
-    response_bound: float
-    prior: Gaussian
+    kind, title, predicts = "linear", "Linear regression (robust)", "number"
+    changes = "the response's centre"
+    besides = "; far responses count less than in least squares"
 
-    def __init__(
-        self, features: int, *, response_bound: float, data_norm: float | None = None, bounds: Any = None,
-        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
-    ) -> None:  # fmt: skip
-        declared = declared_features("LogCoshRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(
-            self, features=declared, response_bound=positive_number("response_bound", response_bound), prior=prior
-        )
+    response_bound: float = field(metadata=POSITIVE)
 
     @property
     def kernel(self) -> LinearLoss:
@@ -173,7 +154,7 @@ class LogCoshRegression(LinearModel):
 
 
 @register_model
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Quantile(LinearModel):
     """The ``level`` q quantile by the pinball loss: L = max(q, 1−q)·r̃, not smooth.
 
@@ -181,24 +162,12 @@ class Quantile(LinearModel):
     With an intercept G = max(r̃, 2·max(q, 1−q)·r): two records of slopes −q and 1−q differ by at most 1.
     """
 
-    features: Features
-    level: float
-    smoothing: float | None
-    response_bound: float | None
-    prior: Gaussian
+    kind, title, predicts = "quantile", "Quantile regression", "number"
+    changes = "the response's quantile"
 
-    def __init__(
-        self, features: int, *, level: float = 0.5, smoothing: float | None = None, response_bound: float | None = None,
-        data_norm: float | None = None, bounds: Any = None, scaled: bool = False, intercept: bool = True,
-        feature_names: Any = None, prior: Gaussian | None = None,
-    ) -> None:  # fmt: skip
-        declared = declared_features("Quantile", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        q = number("level", level)
-        if not 0.0 < q < 1.0:
-            raise InvalidModel(f"level must lie strictly between 0 and 1, such as 0.5 for the median, but {q!r} came.")
-        width = None if smoothing is None else positive_number("smoothing", smoothing)
-        limit = None if response_bound is None else positive_number("response_bound", response_bound)
-        set_model(self, features=declared, level=q, smoothing=width, response_bound=limit, prior=prior)
+    level: float = field(default=0.5, metadata={"check": between_0_and_1})
+    smoothing: float | None = field(default=None, metadata=POSITIVE)
+    response_bound: float | None = field(default=None, metadata=POSITIVE)
 
     @property
     def kernel(self) -> LinearLoss:
@@ -223,23 +192,22 @@ class Quantile(LinearModel):
 
 
 @register_model
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class CountRegression(LinearModel):
     """Counts whose rate is e^{θᵀx}, cut at a declared ``largest`` one, Y: consistent, because the mean is cut as well.
 
     φ' = E min(Poisson(e^u), Y) − min(y, Y), |φ'| ≤ Y; smooth. For fits; see `fit_losses.CappedPoisson`.
     """
 
-    features: Features
-    largest: int
-    prior: Gaussian
+    kind, title, predicts = "poisson", "Regression of counts", "count"
+    factor = RATES
+    changes = "the logarithm of the expected count"
 
-    def __init__(
-        self, features: int, *, largest: int, data_norm: float | None = None, bounds: Any = None, scaled: bool = False,
-        intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
-    ) -> None:  # fmt: skip
-        declared = declared_features("CountRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(self, features=declared, largest=count("largest", largest, least=1), prior=prior)
+    largest: int = field(metadata={"check": partial(count, least=1)})
+
+    @property
+    def besides(self) -> str:
+        return f". Counts above {self.largest:,} were read as {self.largest:,}, which is allowed for"
 
     @property
     def kernel(self) -> LinearLoss:
@@ -267,10 +235,10 @@ class BoundedResidualGLM(LinearModel):
     ``family``: "bernoulli" (responses in [0, 1]; no ball needed for a residual of 1), "poisson", "gaussian".
     """
 
-    features: Features
+    title = "Generalised linear model"
+
     family: str
-    residual_bound: float
-    prior: Gaussian
+    residual_bound: float = field(metadata=POSITIVE)
 
     FAMILIES: ClassVar[dict[str, type[CanonicalLoss]]] = {
         "bernoulli": BernoulliLoss,
@@ -288,18 +256,12 @@ class BoundedResidualGLM(LinearModel):
         scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
         if family not in self.FAMILIES:
-            raise InvalidModel(f"family must be one of {', '.join(self.FAMILIES)}, but {family!r} came.")
-        declared = declared_features("BoundedResidualGLM", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        set_model(
-            self,
-            features=declared,
-            family=family,
-            residual_bound=positive_number("residual_bound", residual_bound),
-            prior=prior,
-        )
-        self._check_means()
+            raise InvalidModel(f"family must be one of {', '.join(self.FAMILIES)}, but {family!r} was given.")
+        set_fields(self, family=family, features=features, residual_bound=residual_bound, prior=prior)
+        self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
 
-    def _check_means(self) -> None:
+    def _check(self) -> None:
+        super()._check()
         reach = self.predictor_bound
         if self.family != "bernoulli" and not reach <= 500.0:
             raise InvalidModel(

@@ -53,6 +53,8 @@ class Network(LikelihoodModel):
     """
 
     quantity: ClassVar[str] = "network weights"
+    title, form = "Neural network", "folded"
+    meaning = "Single weights of a network mean nothing by themselves: use the release to predict (onedraw predict)."
     TASKS: ClassVar[tuple[str, ...]] = ("classification", "regression")
 
     features: Features
@@ -94,6 +96,14 @@ class Network(LikelihoodModel):
         if floor is not None or variance is not None:
             raise InvalidModel("variance and variance_floor belong to task='regression'; leave them out.")
         return None, None, None if classes is None else class_labels("classes", classes)
+
+    @property
+    def kind(self) -> str:
+        return "network-classifier" if self.task == "classification" else "network-regressor"
+
+    @property
+    def predicts(self) -> str:
+        return "probabilities" if self.task == "classification" else "number"
 
     @property
     def likelihood(self) -> Likelihood:
@@ -142,6 +152,7 @@ class Predictor(LikelihoodModel):
     """
 
     quantity: ClassVar[str] = "parameters"
+    title = "Regression with a predictor of one's own"
 
     fn: Function
     parameters: int

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from onedraw.models.convex.classification import two_classes
 from onedraw.models.features import Features
-from onedraw.models.model import register_model
+from onedraw.models.model import ODDS, RATES, register_model
 from onedraw.models.priors import Gaussian
-from onedraw.models.responses import Label, Signs
+from onedraw.models.responses import Label, Signs, log_odds, two_classes
 
 from .densities import Bernoulli, Gamma, GaussianNoise, NegativeBinomial, Poisson, StudentT
 from .densities import floor_and_variance as checked_floor
@@ -30,6 +29,9 @@ class BinaryRegression(LinearPredictorModel):
     ``classes`` are (negative, positive). Without them the label 1 is positive and every other negative.
     """
 
+    kind, title, predicts = "logistic", "Logistic regression", "probabilities"
+    factor = ODDS
+
     features: Features
     classes: tuple[Label, Label] | None
     prior: Prior
@@ -40,6 +42,10 @@ class BinaryRegression(LinearPredictorModel):
     ) -> None:  # fmt: skip
         declared = free_features("BinaryRegression", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
         set_likelihood_model(self, features=declared, classes=two_classes(classes), prior=_coefficients(prior))
+
+    @property
+    def changes(self) -> str:
+        return log_odds(self.classes)
 
     @property
     def likelihood(self) -> Bernoulli:
@@ -54,6 +60,9 @@ class BinaryRegression(LinearPredictorModel):
 @dataclass(frozen=True, init=False, repr=False)
 class GaussianRegression(LinearPredictorModel):
     """y ~ N(θᵀx, σ²), σ² ≥ ``variance_floor`` a parameter, or known as ``variance``. Δ = (2π·floor)^{−(β−1)/2}/(β−1)."""
+
+    kind, title, predicts = "linear", "Linear regression", "number"
+    changes = "the expected response"
 
     features: Features
     variance_floor: float | None
@@ -79,6 +88,8 @@ class GaussianRegression(LinearPredictorModel):
 @dataclass(frozen=True, init=False, repr=False)
 class StudentTRegression(LinearPredictorModel):
     """(y − θᵀx)/σ ~ t with ``df`` degrees of freedom; ``variance`` and its floor are those of σ², the squared scale."""
+
+    kind, title, predicts = "linear", "Linear regression (Student t)", "number"
 
     features: Features
     df: float
@@ -107,6 +118,10 @@ class StudentTRegression(LinearPredictorModel):
 class PoissonRegression(LinearPredictorModel):
     """Counts with mean e^{θᵀx}. Δ = 1/(β−1), without a cap on the counts."""
 
+    kind, title, predicts = "poisson", "Poisson regression", "count"
+    factor = RATES
+    changes = "the logarithm of the expected count"
+
     features: Features
     prior: Prior
 
@@ -126,6 +141,10 @@ class PoissonRegression(LinearPredictorModel):
 @dataclass(frozen=True, init=False, repr=False)
 class NegativeBinomialRegression(LinearPredictorModel):
     """Counts with mean m = e^{θᵀx} and variance m + m²/``dispersion``, which is known. Δ = 1/(β−1)."""
+
+    kind, title, predicts = "negative-binomial", "Negative binomial regression", "count"
+    factor = RATES
+    changes = "the logarithm of the expected count"
 
     features: Features
     dispersion: float
@@ -149,6 +168,8 @@ class NegativeBinomialRegression(LinearPredictorModel):
 class GammaRegression(LinearPredictorModel):
     """Durations of known ``shape`` k ≥ 1 (1: exponential) with mean k/``rate_cap`` + e^{θᵀx}: the rate never exceeds
     the cap, which bounds the density. Δ = (rate_cap·(k−1)^{k−1}e^{1−k}/Γ(k))^{β−1}/(β−1)."""
+
+    title = "Gamma regression"
 
     features: Features
     rate_cap: float

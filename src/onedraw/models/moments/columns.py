@@ -35,6 +35,11 @@ class Columns(RowModel):
     prior: None
 
     quantity: ClassVar[str] = "moments"
+    kind, title, form = "covariance", "Means and correlations", "folded"
+    meaning = (
+        "The mean and the standard deviation of each column, its values clamped to the declared range, in the column's own "
+        "units; a level of a category counts as 0 or 1."
+    )
 
     def __init__(self, features: Any, *, bounds: Any = None, feature_names: Any = None) -> None:
         count("features", features, least=1, most=MOST_COLUMNS)
@@ -78,14 +83,15 @@ class Columns(RowModel):
         half = (upper - lower) / 2.0
         return half, lower + half
 
-    def column_units(self) -> tuple[Array, Array]:
-        """(scale, shift) of the released numbers: means and deviations in the columns' own units, correlations as they are."""
+    def column_units(self, centre: float = 0.0, scale: float = 1.0) -> tuple[Array, Array, Array]:
+        """Means and deviations in the columns' own units, correlations as they are."""
         half, middle = self.range_units()
         pairs = len(half) * (len(half) - 1) // 2
-        return np.concatenate([half, half, np.ones(pairs)]), np.concatenate([middle, np.zeros(len(half) + pairs)])
+        scales = np.concatenate([half, half, np.ones(pairs)])
+        return np.eye(len(scales)), scales, np.concatenate([middle, np.zeros(len(half) + pairs)])
 
     def in_column_units(self, draws: Any) -> Array:
-        scale, shift = self.column_units()
+        _, scale, shift = self.column_units()
         return scale * np.asarray(draws, dtype=np.float64) + shift
 
     def to_dict(self) -> dict[str, Any]:

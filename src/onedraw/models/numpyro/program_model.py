@@ -26,12 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
-from onedraw.models.convex.classification import two_classes
 from onedraw.models.features import Features
 from onedraw.models.likelihood.densities import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
 from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel, free_features
 from onedraw.models.model import Bound, described, register_model, set_fields, source_digest
-from onedraw.models.responses import Codes, Label, Signs, class_labels
+from onedraw.models.responses import Codes, Label, Signs, class_labels, two_classes
 from onedraw.privacy import Provenance
 
 if TYPE_CHECKING:

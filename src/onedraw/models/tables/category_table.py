@@ -88,6 +88,42 @@ class CategoryTable(Table):
         return tuple(f"{group}: {level}" for group in self.group_names for level in self.levels)
 
     @property
+    def title(self) -> str:
+        names = ("Histogram", "Proportion") if self.show == "shares" else ("Counts", "Count")
+        return names[self.only is not None]
+
+    @property
+    def form(self) -> str:
+        return "shares" if self.show == "shares" else "bars"
+
+    @property
+    def meaning(self) -> str:
+        within, sizes = self.of_groups
+        level = "with each level" if self.only is None else f"with the level “{self.only}”"
+        if self.between is not None:
+            level = str(self.only)
+        if self.show == "shares":
+            return f"The share of records {level}{within}.{sizes}"
+        total = " All counts together are n, the public number of records." if self.only is None else ""
+        return f"The number of these records {level}{within}.{total}"
+
+    def unit(self, name: str) -> str:
+        return "share" if self.show == "shares" else "records"
+
+    @property
+    def public_range(self) -> tuple[float, float] | None:
+        return (0.0, 1.0) if self.show == "shares" else None
+
+    @property
+    def each_level(self) -> tuple[str, ...]:
+        return self.levels if self.only is None else ()
+
+    @property
+    def interval_method(self) -> str:
+        quotient = "for each group as a quotient of two noisy counts"
+        return quotient if self.moves_between_cells else "by exact inversion of both laws"
+
+    @property
     def prior_scale(self) -> float:
         """There is no prior: the lattice of counts has spacing 1, that of shares 2^−30."""
         return 2.0**20 if self.show == "counts" else 2.0**-10

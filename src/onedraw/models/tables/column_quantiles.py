@@ -15,7 +15,7 @@ import numpy as np
 from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import batches, is_records
-from onedraw.models.model import Bound, Model, check_column, count, number, register_model, set_fields
+from onedraw.models.model import Bound, Model, check_column, count, number, register_model, set_fields, shown
 from onedraw.privacy import Provenance
 
 from .place_counts import PlaceCounts, PlaceOf
@@ -45,6 +45,7 @@ class ColumnQuantiles(Model):
     """
 
     quantity: ClassVar[str] = "quantiles"
+    title, form = "Quantiles", "quantiles"
     kinds: ClassVar[tuple[str, ...]] = ("number", "count")
 
     levels: tuple[float, ...]
@@ -69,6 +70,19 @@ class ColumnQuantiles(Model):
             raise InvalidModel(f"missing must lie in the range {lower!r} to {upper!r}, but {missing!r} came.")
         set_fields(self, levels=_levels(self.levels), lower=lower, upper=upper, step=step, missing=missing,
                    interval=_interval(self.interval))  # fmt: skip
+
+    @property
+    def meaning(self) -> str:
+        between = f"{shown(self.lower)} and {shown(self.upper)}"
+        return (
+            f"Quantiles of the column, declared to lie between {between}: the share of records below each is its level."
+        )
+
+    def interval_meaning(self, level: str, *, crossed: bool) -> str:
+        return (
+            f"Bars are {level} intervals for the quantile of the population the records were drawn from, sampling and noise for "
+            "privacy together, whatever the column is like; how wide they are was released with the quantiles, within the same spend."
+        )
 
     @property
     def steps(self) -> int:

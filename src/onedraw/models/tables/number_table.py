@@ -26,7 +26,7 @@ import numpy as np
 
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
-from onedraw.models.model import Bound, number, register_model, set_fields
+from onedraw.models.model import Bound, number, register_model, set_fields, shown
 from onedraw.privacy import Provenance
 
 from .table import Array, Integers, Table, declared_groups, proportional, whole
@@ -85,6 +85,29 @@ class NumberTable(Table):
         if not self.moves_between_cells:
             return tuple(f"{group}: {self.show}" for group in self.group_names)
         return tuple(f"{group}: {what}" for what in (self.show, "records") for group in self.group_names)
+
+    form = "groups"
+    interval_method = "with spreads that were released within the same spend"
+
+    @property
+    def title(self) -> str:
+        return "Rate of counts" if self.show == "rate" else self.show.capitalize()
+
+    @property
+    def meaning(self) -> str:
+        within, sizes = self.of_groups
+        what = "mean count" if self.show == "rate" else self.show
+        return (
+            f"The {what} of the column{within}, declared to lie between {shown(self.lower)} and {shown(self.upper)}; values "
+            f"outside were read as the nearest end.{sizes}"
+        )
+
+    def unit(self, name: str) -> str:
+        return "records" if name.endswith(": records") else ""
+
+    @property
+    def public_range(self) -> tuple[float, float] | None:
+        return (self.lower, self.upper) if self.show in ("mean", "rate") else None
 
     @property
     def width(self) -> float:

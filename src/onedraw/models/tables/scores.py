@@ -25,7 +25,7 @@ import numpy as np
 from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
-from onedraw.models.model import Bound, number, register_model, set_fields
+from onedraw.models.model import Bound, number, register_model, set_fields, shown
 from onedraw.privacy import Provenance
 
 from .table import Array, Integers, Table, TableSums, Totals, known_codes, proportional, whole
@@ -68,6 +68,8 @@ class _Scores(Table):
     groups: ClassVar[tuple[tuple[str, ...], ...]] = ()  # type: ignore[misc]
     sizes: ClassVar[tuple[int, ...] | None] = None  # type: ignore[misc]
 
+    form = "folded"
+
     def to_dict(self) -> dict[str, Any]:
         return {name: value for name, value in super().to_dict().items() if name != "groups"}
 
@@ -95,6 +97,8 @@ class ClassifierScores(_Scores):
     """
 
     quantity: ClassVar[str] = "records by class and score"
+    title = "Evaluation of a classifier"
+    meaning = "How a fitted model does on held-out records: they were counted by class and score, and noise was added to the counts."
 
     classes: tuple[str, ...]
     edges: tuple[float, ...] = ()
@@ -180,6 +184,7 @@ class RegressorScores(_Scores):
     """
 
     quantity: ClassVar[str] = "error of predictions"
+    title = "Evaluation of a regressor"
 
     lower: float
     upper: float
@@ -193,6 +198,11 @@ class RegressorScores(_Scores):
         if not 0.0 < error <= upper - lower:
             raise InvalidModel(f"largest_error lies between 0 and the width of the range, but {error!r} came.")
         set_fields(self, lower=lower, upper=upper, largest_error=error)
+
+    @property
+    def meaning(self) -> str:
+        between = f"{shown(self.lower)} and {shown(self.upper)}"
+        return f"How far predictions are off on held-out records; responses were declared to lie between {between}."
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

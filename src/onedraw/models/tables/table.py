@@ -34,6 +34,8 @@ from onedraw.models.sums.clamped_sums import real
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+Side = tuple[str, tuple[str, ...]]
+
 LAWS = ("laplace", "gaussian")
 MOST_CELLS = 10**6
 
@@ -114,6 +116,47 @@ class Table(Model):
     def sampling_error(self, n: int) -> float:
         """The standard error of a typical published number without any noise, by a public guess; 0 for counts and sums,
         which are about these records."""
+
+    @property
+    def each_level(self) -> tuple[str, ...]:
+        """The levels counted in each group, where several are; empty where a group has one number."""
+        return ()
+
+    def sides(self, target: str | None) -> tuple[Side, Side] | None:
+        """What runs down and what runs across a cross table, each with its name; None where the numbers make none."""
+        if self.each_level and self.by:
+            groups = tuple(", ".join(names) for names in itertools.product(*self.groups))
+            return (" and ".join(self.by), groups), (target or "level", self.each_level)
+        if len(self.by) < 2:
+            return None
+        first, second = zip(self.by, self.groups, strict=True)
+        return first, second
+
+    @property
+    def of_groups(self) -> tuple[str, str]:
+        """Within what a number is, and what is said of the groups' sizes: parts of a sentence."""
+        within = f" within each group ({' and '.join(self.by)})" if self.by else ""
+        private = (
+            " Who belongs to which group is private: the numbers of records in the groups are released with noise too."
+        )
+        return within, private if self.moves_between_cells else ""
+
+    def interval_meaning(self, level: str, *, crossed: bool) -> str:
+        start = f"{'Beside the numbers' if crossed else 'Bars'} are {level} intervals"
+        if self.show in ("counts", "sum"):
+            return (
+                f"{start} for the number in these records: all they allow for is the noise that was added for "
+                "privacy, whose law is known."
+            )
+        return (
+            f"{start} about the population the records were drawn from, for sampling and the noise added for privacy "
+            f"together, {self.interval_method}.{'' if crossed else ' The thick part is what sampling alone would leave.'}"
+        )
+
+    @property
+    def interval_method(self) -> str:
+        """How intervals for the population are made, in words."""
+        return ""
 
     @property
     def cells(self) -> int:
