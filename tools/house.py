@@ -37,9 +37,9 @@ import onedraw
 PACKAGE = Path(onedraw.__file__).resolve().parent
 LONG_FILE, LONG_FUNCTION = 400, 40
 
-INIT = "ledger init books.db --dataset clinic-2026 --epsilon 9 --delta 1e-5"
+INIT = "ledger init ledger.db --dataset clinic-2026 --epsilon 9 --delta 1e-5"
 RELEASE = (
-    "release patients.csv --schema schema.yaml --target stroke --model logistic --epsilon 1 --ledger books.db"
+    "release patients.csv --schema schema.yaml --target stroke --model logistic --epsilon 1 --ledger ledger.db"
     " --out release.json --report report.html"
 )
 

@@ -55,15 +55,15 @@ model = DPLogisticRegression(epsilon=2.0, bounds=(0, 1), classes=[0, 1]).fit(X, 
 assert model.coef_.shape == (1, 3) and model.certificate_.promise.epsilon <= 2.0
 model.release_.report("fit.html")
 """
-ASKED = "--schema schema.yaml --ledger books.db --epsilon 1"
+ASKED = "--schema schema.yaml --ledger ledger.db --epsilon 1"
 COMMANDS = {
-    "ledger init": "ledger init books.db --dataset clinic-2026 --epsilon 9 --delta 1e-5",
+    "ledger init": "ledger init ledger.db --dataset clinic-2026 --epsilon 9 --delta 1e-5",
     "schema check": "schema check schema.yaml patients.csv",
     "plan --model logistic": "plan --schema schema.yaml --target stroke --model logistic --epsilon 1 --rows 2000",
     "release --model mean": f"release patients.csv --target age --model mean {ASKED} --out mean.json --report mean.html",
     "release --model median": f"release patients.csv --target age --model median {ASKED} --out median.json",
     "release --model logistic": f"release patients.csv --target stroke --model logistic {ASKED} --out fit.json --report page.html",
-    "verify": "verify fit.json --ledger books.db",
+    "verify": "verify fit.json --ledger ledger.db",
     "predict": "predict fit.json patients.csv --out predicted.csv",
     "audit": "audit mean.json --budget demo",
 }

@@ -16,7 +16,7 @@ from tests.docs.test_docs_words import jargon_in, plain
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "questions.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.+?) \| `onedraw (.+?)` \|$", PAGE, flags=re.MULTILINE)
-COMMON = "--schema schema.yaml --ledger books.db"
+COMMON = "--schema schema.yaml --ledger ledger.db"
 MEANING = r"For a person: .* guesses right at most \d\d times in 100 .* \(a coin: 50\)\.$"
 
 
@@ -55,7 +55,7 @@ def typed(words):
 
 def test_every_row_of_the_page_is_a_command_that_works(answers):
     assert {words: said for words, (code, said) in answers.items() if code or not said.strip()} == {}
-    assert "Authentic" in answers["verify healed.json --ledger books.db"][1]
+    assert "Authentic" in answers["verify healed.json --ledger ledger.db"][1]
 
 
 def test_the_page_answers_twenty_questions():

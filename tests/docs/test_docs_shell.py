@@ -51,7 +51,7 @@ def test_the_quickstart_after_its_first_block(tmp_path, monkeypatch):
     assert "stroke" in report
     monkeypatch.chdir(tmp_path / "my-first-release")
     assert run_page(ROOT / "docs" / "quickstart.md") == 1
-    assert len(od.Ledger.open("books.db").events("clinic-2026")) == 7  # opened; three times reserved and settled
+    assert len(od.Ledger.open("ledger.db").events("clinic-2026")) == 7  # opened; three times reserved and settled
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def test_the_list_finds_what_was_once_printed():
         "The room follows noisy gradients",
     ):
         assert jargon_in(once), once
-    assert not jargon_in("onedraw verify release.json --ledger books.db; from onedraw.audit.cases import cases")
+    assert not jargon_in("onedraw verify release.json --ledger ledger.db; from onedraw.audit.cases import cases")
 
 
 def test_no_message_of_the_program_is_in_house_jargon():
