@@ -18,7 +18,7 @@ import numpy as np
 
 import onedraw as od
 from onedraw.audit.cases import faults, investigation
-from onedraw.audit.cases.catalogue import BUILDERS, YARDSTICK, cases, key
+from onedraw.audit.cases.catalogue import BUILDERS, YARDSTICK, cases
 
 DOCS = Path(__file__).parents[1]
 RESULT = DOCS / "assets" / "audit-of-every-mechanism.json"
@@ -94,7 +94,7 @@ def audited(kept: list[dict[str, Any]] | None = None, mechanism: str | None = No
     generator, rows = np.random.default_rng(), []
     for model in (YARDSTICK, *BUILDERS):
         rows += [row for row in kept or () if row["title"] == model and not row["key"].startswith(mechanism or "")]
-        chosen = [case for case in cases(model, od.ApproxDP(EPSILON, DELTA)) if key(case).startswith(mechanism or "")]
+        chosen = [case for case in cases(model, od.ApproxDP(EPSILON, DELTA)) if case.key.startswith(mechanism or "")]
         tasks = investigation.tasks_for(chosen, EFFORT) if chosen else []
         found = investigation.investigate(
             tasks, EFFORT, generator=generator, progress=lambda name: print(name, flush=True)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from scipy import optimize, special
 
 from onedraw.audit.results import Violation
 from onedraw.audit.tradeoff import epsilon_grid
@@ -61,29 +64,56 @@ def _renyi_violation(profile: Profile, promise: Promise) -> Violation | None:
 
 
 def gap(profile: Profile, promise: Promise) -> float:
-    """What was promised over what the pair attains, in the promise's own currency: 1 is tight, below 1 broken.
+    """What was promised over what the pair attains, in the promise's own currency: 1 is tight, below 1 broken."""
+    attained = share(profile, promise)
+    return 1.0 / attained if attained > 0.0 else math.inf
 
-    ε over the log-ratio (pure), over its range (bounded range), over ε(δ) at the stated δ; μ over the smallest μ whose
-    profile lies above the pair's; for Rényi promises the smallest quotient over orders, for compositions of ε(δ).
+
+def share(
+    profile: Profile, promise: Promise, *, delta: float | None = None, orders: Sequence[float] | None = None
+) -> float:
+    """What the pair attains over what is promised, from below, in the promise's own currency; above 1: broken.
+
+    The log-ratio and its range over ε (pure, bounded range), ε(δ) at the stated δ, the μ that δ(ε) asks for, Rényi divergences at
+    ``orders``; for other promises ε(δ) at ``delta``. Without them: over all orders, and over all powers of ten.
     """
+    if promise.pure_epsilon < math.inf:
+        by_ratio = profile.largest_log_ratio_bracket[0] / promise.pure_epsilon
+        return max(0.0, by_ratio, profile.log_ratio_range_bracket[0] / promise.range_epsilon)
     match promise:
-        case PureDP():
-            return _quotient(promise.stated_epsilon, profile.largest_log_ratio)
-        case BoundedRange():
-            return _quotient(promise.stated_epsilon, profile.log_ratio_range)
-        case ApproxDP():
-            return _quotient(promise.stated_epsilon, profile.epsilon(promise.stated_delta))
-        case GaussianDP():
-            return _quotient(promise.mu, profile.gaussian_mu)
+        case GaussianDP(mu=mu):
+            levels = [multiple * mu for multiple in (0.0, 1.0, 2.0, 3.0)]
+            return max(_gaussian_mu(profile.delta_bracket(level)[0], level) for level in levels) / mu
         case RenyiDP() | ZCDP():
             assert promise.renyi is not None
-            orders = _orders(promise.renyi.limit)
-            return min(
-                (_quotient(promise.renyi.at_order(order), profile.renyi(order)) for order in orders), default=math.inf
-            )
-    promised = [(promise.epsilon(delta), delta) for delta in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)]
-    quotients = (_quotient(epsilon, profile.epsilon(delta)) for epsilon, delta in promised if epsilon < math.inf)
-    return min(quotients, default=math.inf)
+            chosen = _orders(promise.renyi.limit) if orders is None else orders
+            return max(profile.renyi_bracket(order)[0] / promise.renyi.at_order(order) for order in chosen)
+    if isinstance(promise, ApproxDP):
+        delta = promise.stated_delta
+    deltas = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6) if delta is None else (delta,)
+    promised = [(promise.epsilon(delta), delta) for delta in deltas]
+    return max(
+        (profile.epsilon_bracket(delta)[0] / epsilon for epsilon, delta in promised if epsilon < math.inf), default=0.0
+    )
+
+
+def excess(profile: Profile, promise: Promise, *, delta: float, orders: Sequence[float]) -> float:
+    """Above 1 exactly where `share` is; for (ε, δ) the quotient of δ at ε, which is quicker to find than that of ε."""
+    if delta > 0.0 and not isinstance(promise, GaussianDP | RenyiDP | ZCDP):
+        return profile.delta_bracket(promise.epsilon(delta))[0] / delta
+    return share(profile, promise, delta=delta, orders=orders)
+
+
+def _gaussian_mu(delta: float, epsilon: float) -> float:
+    """The μ whose exact profile Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) is δ at ε; 0 where δ is not told from 0."""
+    if delta < 1e-11:
+        return 0.0
+
+    def more(mu: float) -> float:
+        tail = math.exp(epsilon) * special.ndtr(-mu / 2 - epsilon / mu)
+        return float(special.ndtr(mu / 2 - epsilon / mu) - tail) - delta
+
+    return float(optimize.brentq(more, 1e-9, 100.0, xtol=1e-14)) if more(100.0) > 0 else 100.0
 
 
 def _orders(limit: float) -> list[float]:
@@ -95,9 +125,3 @@ def _orders(limit: float) -> list[float]:
 def _granted(promised: float) -> float:
     """What a promise grants, and a little rounding more."""
     return promised * (1.0 + 1e-12) + 1e-12
-
-
-def _quotient(promised: float, attained: float) -> float:
-    if attained == math.inf:
-        return 0.0 if promised < math.inf else 1.0
-    return promised / attained if attained > 0.0 else math.inf

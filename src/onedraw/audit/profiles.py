@@ -32,7 +32,6 @@ from onedraw.audit.renyi import divergence, tilted_divergence
 from onedraw.audit.results import Violation, json_object
 from onedraw.audit.tradeoff import promise_of
 from onedraw.errors import WrongCall
-from onedraw.privacy.conversions import gaussian_delta
 from onedraw.privacy.promises import Promise
 from onedraw.privacy.validation import epsilon_argument, positive, probability, strictly_above_one
 
@@ -305,18 +304,6 @@ class Profile:
         """What was promised over what this pair attains, in the promise's own currency: 1 is tight, below 1 broken."""
         return comparison.gap(self, promise_of(promise))
 
-    @cached_property
-    def gaussian_mu(self) -> float:
-        """The smallest μ for which δ(ε) of this pair lies below that of GaussianDP(μ), over a grid of ε; from below."""
-        top = self.largest_log_ratio if self.largest_log_ratio < math.inf else self._invert(1e-9, 1)
-        refine = self.continuous is not None and self.continuous.dimension == 1
-        largest = 0.0
-        for epsilon in map(float, np.linspace(0.0, min(top, 60.0), 41)):
-            low = self._delta(epsilon, refine=refine)[0]
-            if low > max(1e-12, 10.0 * self.tolerance) and gaussian_delta(max(largest, 1e-9), epsilon) < low:
-                largest = _mu_reaching(epsilon, low, above=largest)
-        return largest
-
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the profile, for JSON; null is unbounded."""
         epsilons = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -345,11 +332,7 @@ def _first_true(holds: Callable[[float], bool], begin: float, *, steps: int) -> 
         begin, end = end, 2.0 * end
         if end > 1400.0:
             return math.inf
-    return _bisect(holds, begin, end, steps=steps)
-
-
-def _bisect(holds: Callable[[float], bool], false: float, true: float, *, steps: int) -> float:
-    return _narrowed(holds, false, true, steps=steps)[1]
+    return _narrowed(holds, begin, end, steps=steps)[1]
 
 
 def _narrowed(holds: Callable[[float], bool], false: float, true: float, *, steps: int) -> tuple[float, float]:
@@ -360,8 +343,3 @@ def _narrowed(holds: Callable[[float], bool], false: float, true: float, *, step
         else:
             false = middle
     return false, true
-
-
-def _mu_reaching(epsilon: float, delta: float, *, above: float) -> float:
-    """The μ whose δ at this ε is the given one."""
-    return _bisect(lambda mu: gaussian_delta(mu, epsilon) >= delta, above, 1e3, steps=50)

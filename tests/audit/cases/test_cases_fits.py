@@ -5,14 +5,16 @@ import math
 
 import numpy as np
 import pytest
+from experiments.program_audit.noise import audit_noise
 
 import onedraw as od
 from onedraw import audit, models
-from onedraw.audit.cases import audit_noise, case_for, examine, replay_fit, smallest_caught_factor
+from onedraw.audit.cases import case_for, examine, replay_fit, smallest_caught_factor
 from onedraw.audit.cases.case import Pair
-from onedraw.audit.cases.fit_laws import MatrixNoise, Own, mode, moved, shifted, slope_of
-from onedraw.audit.cases.fit_laws import Noise as Law
 from onedraw.audit.cases.fits import STAGES, bare_modes, fit_case, fit_cases, strong_ridge
+from onedraw.audit.cases.laws import MatrixNoise, Own, mode, moved, shifted
+from onedraw.audit.cases.laws import Noise as Law
+from onedraw.audit.cases.losses import slope_of
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models.fit import statistics as fit_statistics
 from onedraw.models.fit.target import FitTarget
@@ -274,7 +276,7 @@ def test_the_closing_noise_hides_where_the_optimiser_stopped(name, pure):
     plan = planned(name, pure=pure)
     case = fit_case(plan)
     booked = plan.guarantee.promise.epsilon(0.0) if pure else 1.0
-    distance, *_ = case._distances()["closing"]
+    distance, *_ = case.moves(plan.parameters)["closing"]
     assert 0.5e-3 * booked < distance / plan.parameters["closing_noise"] <= 1e-3 * booked
 
 

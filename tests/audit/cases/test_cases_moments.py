@@ -98,7 +98,7 @@ def test_a_forgotten_centre_is_caught(monkeypatch) -> None:
         return moment_sums.gram(moment_sums.cut(rows, radius), weight, steps)
 
     altered(monkeypatch, "StandardMoments", block)
-    assert "the moments are not the sums that the plan declares" in replay_moments(planned())
+    assert "the moments is not the sum that the plan declares" in replay_moments(planned())
 
 
 def test_a_radius_that_is_not_enforced_is_caught_by_provoking_the_program(monkeypatch) -> None:

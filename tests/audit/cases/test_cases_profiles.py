@@ -6,9 +6,11 @@ import pytest
 import onedraw as od
 from onedraw import audit
 from onedraw.audit.cases import case_for, cases, every_case, examine, smallest_caught_factor
-from onedraw.audit.cases.case import Pair, _words
-from onedraw.audit.cases.convex import PlaneCase, PredictorCase, flips
-from onedraw.audit.cases.examination import epsilon_from_below, gaussian_mu, share
+from onedraw.audit.cases.case import Pair, words
+from onedraw.audit.cases.convex import PlaneCase, PredictorCase
+from onedraw.audit.cases.losses import flips
+from onedraw.audit.comparison import _gaussian_mu as gaussian_mu
+from onedraw.audit.comparison import share
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 
@@ -37,7 +39,7 @@ def test_every_mechanism_and_rule_has_a_case(examined):
 
     known = {one.case.mechanism for one in examined.values()}
     for name in _MECHANISMS:
-        assert any(mechanism.startswith(_words(name)) for mechanism in known), name
+        assert any(mechanism.startswith(words(name)) for mechanism in known), name
     assert {f"gibbs {rule}" for rule in THEOREMS} <= known
     assert {f"beta-divergence {rule}" for rule in RULES} <= known
 
@@ -67,7 +69,7 @@ def test_where_a_bound_is_not_attained_a_larger_fault_is_needed_and_caught(exami
 
 def test_the_smallest_caught_factor_is_none_where_nothing_is_caught():
     class Blind:
-        plan = None
+        delta, orders = 0.0, ()
         promise = od.PureDP(1.0)
 
         def profile(self, pair, factor=1.0):
@@ -153,13 +155,15 @@ def test_the_gaussian_measure_gives_back_mu():
 def test_epsilon_from_below_stays_below_and_comes_close():
     pair = audit.exact_profile(lambda x: -0.5 * x[:, 0] ** 2, lambda x: -0.5 * (x[:, 0] - 0.7) ** 2, [(-15, 15)])
     truth = od.GaussianDP(0.7).epsilon(1e-4)
-    assert truth * 0.999 < epsilon_from_below(pair, 1e-4) <= truth
+    assert truth * 0.999 < pair.epsilon_bracket(1e-4)[0] <= truth
 
 
 def test_share_is_what_the_profile_calls_gap(examined):
     for name in ("diffused, gaussian-mean", "gibbs bounded, logistic", "gibbs theorem7, gaussian-mean"):
         one = examined[name]
-        assert 1.0 / share(one.profile, one.case) == pytest.approx(one.profile.gap(one.case.promise), rel=2e-3)
+        assert 1.0 / share(
+            one.profile, one.case.promise, delta=one.case.delta, orders=one.case.orders
+        ) == pytest.approx(one.profile.gap(one.case.promise), rel=2e-3)
 
 
 # ── the catalogue ──────────────────────────────────────────────────────────────────────────────────────────
@@ -210,7 +214,7 @@ def test_any_plan_can_be_turned_into_a_case(mechanism, model, budget, n):
     assert 1.0 - 1e-6 <= one.gap < 12.0
 
 
-def test_a_plan_without_a_formula_is_refused_in_words():
+def test_a_plan_without_a_formula_is_refused_inwords():
     model = od.models.Softmax(2, classes=("a", "b", "c"), bounds=(-1, 1), prior=od.Gaussian(scale=1.0))
     with pytest.raises(od.errors.WrongCall, match="Softmax"):
         case_for(od.calibrate(od.Gibbs("gdp"), model, BUDGET, n=10))
@@ -237,7 +241,7 @@ def test_a_search_over_all_records_finds_nothing_worse_than_half_for_logistic_re
         return rows[:, :1], rows[:, 1].astype(int).tolist()
 
     def score(first, second):
-        return share(case.profile(Pair("", records(first), records(second))), case)
+        return share(case.profile(Pair("", records(first), records(second))), case.promise)
 
     start = tuple(np.column_stack([data[0], data[1]]) for data in (flip.first, flip.second))
     domain = audit.Product(audit.Box([-1.0], [1.0]), audit.Finite([[0.0], [1.0]]))

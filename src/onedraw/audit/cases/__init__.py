@@ -1,11 +1,11 @@
 """Which mechanisms are attacked, on which pairs, with which planted faults: the auditor's case files.
 
-``case`` what a case is · ``conjugate``, ``convex``, ``divergence``, ``gradient``, ``finite`` the laws of the project's own
-mechanisms, written down again from the papers · ``catalogue`` all of them by model, and the case of any plan ·
-``program`` the draws the library really makes, attacked · ``examination`` promise and exact profile, and the smallest fault
-caught · ``investigation`` a whole audit, with its effort stated beforehand ·
-``fits``, ``fit_laws`` fits in stages and
-``fit_replay`` the program that makes them, stage by stage · ``measured`` draws in measured coordinates · ``moments`` released moments · ``literature`` published faults, shown.
+``case`` what a case is · ``losses``, ``laws`` formulas they share · ``conjugate``, ``convex``, ``divergence``, ``gradient``,
+``finite``, ``quantiles``, ``noise`` the laws of the project's own mechanisms, written down again from the papers · ``staged`` plans
+in stages: ``fits``, ``measured``, ``moments``, and their programs run beside the formulas (``fit_replay``) · ``catalogue`` all of
+them by model, and the case of any plan · ``program`` the draws the library really makes, attacked · ``examination`` promise and
+exact profile, and the smallest fault caught · ``investigation`` a whole audit, with its effort stated beforehand · ``literature``
+published faults, shown.
 
 The room `audit` knows none of this: it sees densities, probability vectors and draws. Proof and audit share no formula.
 """
@@ -21,7 +21,7 @@ _NAMES = {
     **dict.fromkeys(("Examination", "examine", "smallest_caught_factor"), "examination"),
     **dict.fromkeys(("EFFORTS", "Effort", "investigate", "tasks_for"), "investigation"),
     **dict.fromkeys(("attack_program", "program_draws"), "program"),
-    **dict.fromkeys(("audit_noise", "replay_fit"), "fit_replay"),
+    **dict.fromkeys(("replay_fit",), "fit_replay"),
     **dict.fromkeys(("replay_measured",), "measured"),
     **dict.fromkeys(("provoke_moments", "replay_moments"), "moments"),
     **dict.fromkeys(("Fault", "faults"), "literature"),

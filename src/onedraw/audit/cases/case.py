@@ -2,8 +2,8 @@
 
 Everything a case says about the law of a draw is written down again from the formula of the paper, in NumPy; only the
 *plan* (promise, weight, β, n) and, for attacks on the program itself, the *draws* come from the library. Where formula
-and program disagree, one of them is wrong, and the audit shows it. The planted fault is the same everywhere: the
-weight that the promise was calibrated for, times a factor.
+and program disagree, one of them is wrong, and the audit shows it. The planted fault is the same everywhere: records so
+many times as heavy as the promise was calibrated for, by a larger weight or by less noise.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw import audit
-from onedraw.plans import Plan
-from onedraw.privacy import Promise
+from onedraw.errors import PromiseRefused
+from onedraw.plans import Plan, calibrate
+from onedraw.privacy import Promise, PureDP
 
 Array = NDArray[np.float64]
 LogDensity = Callable[[Array], Array]
-Interval = tuple[float, float]
 
 TOLERANCE = 1e-9
 """Asked of every quadrature."""
@@ -40,7 +40,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Case(abc.ABC):
-    """A plan, its promise, the pairs, and the laws of a draw on each of them at ``factor`` times the weight."""
+    """A plan, its promise, the pairs, and the laws of a draw on each of them with records ``factor`` times as heavy."""
 
     plan: Plan
     pairs: tuple[Pair, ...]
@@ -50,8 +50,11 @@ class Case(abc.ABC):
     label: str = ""
     """Tells apart two cases of one model and mechanism."""
 
-    weights: ClassVar[tuple[str, ...]] = ("weight",)
-    """The plan's numbers that the fault multiplies."""
+    weights: ClassVar[tuple[str, ...]] = ("weight", "r")
+    """The numbers that the fault multiplies, where the plan has them."""
+
+    noises: ClassVar[tuple[str, ...]] = ()
+    """Those that it divides."""
 
     without_draws: ClassVar[str] = ""
     """Why its draws are not attacked, if they are not."""
@@ -59,25 +62,49 @@ class Case(abc.ABC):
     @property
     def model(self) -> str:
         name = type(self.plan.model).__name__
-        return f"{self.plan.model.name}-loss" if name == "ConvexLoss" else _words(name)
+        return f"{self.plan.model.name}-loss" if name == "ConvexLoss" else words(name)
 
     @property
     def mechanism(self) -> str:
         rule = getattr(self.plan.mechanism, "rule", None)
-        return _words(type(self.plan.mechanism).__name__) + (f" {rule}" if rule else "")
+        return words(type(self.plan.mechanism).__name__) + (f" {rule}" if rule else "")
 
     @property
     def name(self) -> str:
         return f"{self.mechanism}, {self.model}" + (f", {self.label}" if self.label else "")
 
     @property
+    def key(self) -> str:
+        """The mechanism's name as the command line spells it: gibbs-gdp, beta-divergence-optimal."""
+        return self.mechanism.replace(" ", "-")
+
+    @property
     def promise(self) -> Promise:
         """What an exact draw of the plan promises."""
         return self.plan.guarantee.promise
 
+    @property
+    def delta(self) -> float:
+        """The δ at which promise and lower bound are compared: 0 if it is pure, the promise's own or the one that was asked for."""
+        if self.promise.pure_epsilon < math.inf:
+            return 0.0
+        own = getattr(self.promise, "stated_delta", None)
+        return float(self.plan.request.budget.quoted_delta if own is None else own)
+
+    @property
+    def orders(self) -> tuple[float, float]:
+        """At which a Rényi promise is compared: that of the plan, and one nearer to 1."""
+        order = self.plan.parameters.get("order")
+        return (2.0, 8.0) if order is None else (order, 1.0 + (order - 1.0) / 2.0)
+
+    @property
+    def layout_seed(self) -> int:
+        """Of public candidates, where there are any."""
+        return 0
+
     @abc.abstractmethod
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        """The exact privacy profile of the pair when the weight is multiplied by ``factor``."""
+        """The exact privacy profile of the pair with records ``factor`` times as heavy."""
 
     def replayed(self) -> tuple[str, ...] | None:
         """Where the program departs from its plan when it is run beside the formulas; None where it is not."""
@@ -87,12 +114,31 @@ class Case(abc.ABC):
         """The log density of the program's draw, unnormalised, one row of parameters each; None where not known."""
         return None
 
+    def numbers(self, factor: float = 1.0) -> dict[str, float]:
+        """The numbers that run, with the planted fault in them."""
+        times = {**dict.fromkeys(self.weights, factor), **dict.fromkeys(self.noises, 1.0 / factor)}
+        return {name: value * times.get(name, 1.0) for name, value in self.planned.items()}
+
+    @property
+    def planned(self) -> dict[str, float]:
+        """The numbers that run without it: the plan's."""
+        return dict(self.plan.parameters)
+
     def faulty(self, factor: float) -> Plan:
-        """The plan with the planted fault: the same promise, another weight."""
-        numbers = dict(self.plan.numbers)
-        for name in self.weights:
-            numbers[name] *= factor
-        return replace(self.plan, numbers=tuple(numbers.items()))
+        """The plan with the planted fault: the same promise, other numbers."""
+        return replace(self.plan, numbers=tuple(self.numbers(factor).items()))
+
+
+@dataclass(frozen=True)
+class FiniteCase(Case):
+    """A law with finitely many outcomes, by summation."""
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        return audit.finite_profile(*(self.law(records, factor) for records in (pair.first, pair.second)))
+
+    @abc.abstractmethod
+    def law(self, records: Any, factor: float = 1.0) -> Array:
+        """The probabilities of the outcomes."""
 
 
 @dataclass(frozen=True)
@@ -103,18 +149,15 @@ class DensityCase(Case):
         first, second = (self.integrand(records, factor) for records in (pair.first, pair.second))
         return audit.exact_profile(first, second, self.domain(pair, factor), tolerance=TOLERANCE)
 
-    @abc.abstractmethod
     def integrand(self, records: Any, factor: float) -> LogDensity:
         """The log density in the coordinates of the quadrature, which need not be those of the draw."""
+        density = self.logdensity(records, factor)
+        assert density is not None
+        return density
 
     @abc.abstractmethod
     def domain(self, pair: Pair, factor: float) -> Any:
         """Where it lives: an interval, or one for each coordinate."""
-
-
-def _words(name: str) -> str:
-    """GaussianMean → gaussian-mean."""
-    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
 
 
 class NormalCase(DensityCase):
@@ -128,10 +171,26 @@ class NormalCase(DensityCase):
         mean, variance = self.moments(records, factor)
         return lambda draws: -((np.asarray(draws).reshape(len(draws), -1)[:, 0] - mean) ** 2) / (2.0 * variance)
 
-    def integrand(self, records: Any, factor: float) -> LogDensity:
-        return self.logdensity(records, factor)
-
     def domain(self, pair: Pair, factor: float) -> Any:
         (first, variance), (second, _) = (self.moments(records, factor) for records in (pair.first, pair.second))
         margin = 14.0 * math.sqrt(variance)
         return ((min(first, second) - margin, max(first, second) + margin),)
+
+
+def words(name: str) -> str:
+    """GaussianMean → gaussian-mean."""
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+
+
+def eligible(mechanism: Any, model: Any, budget: Promise, *, n: int) -> list[Plan]:
+    """The plan; none where the mechanism cannot keep this budget."""
+    try:
+        return [calibrate(mechanism, model, budget, n=n)]
+    except PromiseRefused:
+        return []
+
+
+def pure(budget: Promise) -> PureDP:
+    """The pure part of a budget, for mechanisms that need no δ."""
+    stated = getattr(budget, "stated_epsilon", None)
+    return PureDP(budget.epsilon(budget.quoted_delta) if stated is None else stated)

@@ -24,28 +24,14 @@ from onedraw.mechanisms import (
     PerturbedMode,
     Plan,
 )
-from onedraw.models import ClassifierScores, ConjugateModel, ConvexModel, RegressorScores
-from onedraw.privacy import Promise, PureDP
+from onedraw.models import ConjugateModel, ConvexModel
+from onedraw.privacy import Promise
 
-from . import (
-    choices,
-    conjugate,
-    convex,
-    divergence,
-    finite,
-    fits,
-    gradient,
-    measured,
-    moments,
-    noise,
-    quantiles,
-    scores,
-)
-from .case import Case
+from . import conjugate, convex, divergence, finite, fits, gradient, measured, moments, noise, quantiles
+from .case import Case, pure
+from .program import RandomisedResponse
 
-Builder = Callable[..., list[Any]]
-
-BUILDERS: Mapping[str, tuple[Builder, ...]] = {
+BUILDERS: Mapping[str, tuple[Callable[[Promise], list[Any]], ...]] = {
     "proportion": (conjugate.proportion_cases, partial(noise.noise_cases, "proportion")),
     "histogram": (conjugate.histogram_cases, partial(noise.noise_cases, "histogram")),
     "mean": (conjugate.mean_cases, partial(noise.noise_cases, "mean")),
@@ -53,21 +39,37 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     **{name: (partial(noise.noise_cases, name),) for name in ("count", "cross-table", "sum", "variance", "mean-by-group")},
     "duration": (conjugate.duration_cases,),
     "median": (quantiles.quantile_cases,),
-    "choice": (choices.choice_cases,),
-    "evaluation": (scores.score_cases,),
+    "choice": (finite.choice_cases,),
+    "evaluation": (noise.score_cases,),
     "covariance": (moments.covariance_cases,),
     "linear": (convex.linear_cases, gradient.linear_path_cases),
-    "logistic": (convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates, finite.two_candidates_on_a_ball, fits.logistic_fits, measured.logistic_cases),
-    "hinge": (convex.hinge_cases, fits.hinge_fits),
+    "logistic": (
+        convex.logistic_cases, gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates,
+        partial(fits.fits_of, "logistic"), measured.logistic_cases,
+    ),
+    "hinge": (convex.hinge_cases, partial(fits.fits_of, "hinge")),
     "huber": (convex.huber_cases,),
     "least-squares": (convex.least_squares_cases,),
     "gaussian": (divergence.gaussian_cases,),
-    "log-cosh": (fits.log_cosh_fits, measured.log_cosh_cases),
-    "quantile": (fits.quantile_fits,),
-    "counts": (fits.count_fits,),
-    "classes": (fits.class_fits,),
+    "log-cosh": (partial(fits.fits_of, "log-cosh"), measured.log_cosh_cases),
+    **{name: (partial(fits.fits_of, name),) for name in ("quantile", "counts", "classes")},
 }  # fmt: skip
 """Model → the functions that make its cases from a budget."""
+
+CASES: Mapping[type, Callable[[Plan], Case]] = {
+    Candidates: finite.candidate_case,
+    AddedNoise: noise.noise_case,
+    ExponentialChoice: finite.choice_case,
+    ExponentialQuantiles: quantiles.selection_case,
+    PerturbedMode: fits.fit_case,
+    Moments: moments.moments_case,
+    Measured: measured.measured_case,
+    BetaDivergence: divergence.divergence_case,
+    NoisyGradient: gradient.path_case,
+    ConjugateModel: conjugate.conjugate_case,
+    ConvexModel: convex.predictor_case,
+}
+"""Mechanism → the case of its plans; of the others by the kind of model."""
 
 YARDSTICK = "randomised-response"
 
@@ -75,7 +77,7 @@ YARDSTICK = "randomised-response"
 def cases(model: str, budget: Promise, *, mechanism: str | None = None) -> list[Any]:
     """The cases of a model under a budget; ``mechanism`` keeps those whose name begins with it."""
     if model == YARDSTICK:
-        return [finite.RandomisedResponse(divergence.pure(budget).stated_epsilon)]
+        return [RandomisedResponse(pure(budget).stated_epsilon)]
     if model not in BUILDERS:
         raise WrongCall(
             f"The audit knows no model called {model!r}. Choose one of: {', '.join([*BUILDERS, YARDSTICK])}."
@@ -87,9 +89,9 @@ def cases(model: str, budget: Promise, *, mechanism: str | None = None) -> list[
             found += builder(budget)
         except PromiseRefused as error:
             refused = error
-    chosen = [case for case in found if mechanism is None or key(case).startswith(mechanism)]
+    chosen = [case for case in found if mechanism is None or case.key.startswith(mechanism)]
     if found and not chosen:
-        known = ", ".join(dict.fromkeys(key(case) for case in found))
+        known = ", ".join(dict.fromkeys(case.key for case in found))
         raise WrongCall(f"No mechanism of {model} is called {mechanism!r}. Under this budget there are: {known}.")
     if not chosen:
         raise refused or PromiseRefused(f"No mechanism for {model} keeps {budget}, so there is nothing to attack.")
@@ -101,38 +103,11 @@ def every_case(budget: Promise) -> list[Any]:
     return [case for model in (YARDSTICK, *BUILDERS) for case in cases(model, budget)]
 
 
-def key(case: Any) -> str:
-    """A mechanism's name as the command line spells it: gibbs-gdp, beta-divergence-optimal."""
-    return str(case.mechanism.replace(" ", "-"))
-
-
 def case_for(plan: Plan) -> Case:
     """The case of a plan, on the worst pair that is known for it; `WrongCall` where there is none."""
-    if isinstance(plan.mechanism, Candidates):
-        return finite.candidate_case(plan)
-    one = one_draw(plan)
-    if isinstance(plan.model, ClassifierScores | RegressorScores):
-        return scores.score_case(one)
-    if isinstance(plan.mechanism, AddedNoise):
-        return noise.noise_case(one)
-    if isinstance(plan.mechanism, ExponentialChoice):
-        return choices.choice_case(one)
-    if isinstance(plan.mechanism, ExponentialQuantiles):
-        return quantiles.selection_case(one)
-    if isinstance(plan.mechanism, PerturbedMode):
-        return fits.fit_case(one)
-    if isinstance(plan.mechanism, Moments):
-        return moments.moments_case(one)
-    if isinstance(plan.mechanism, Measured):
-        return measured.measured_case(one)
-    if isinstance(plan.mechanism, BetaDivergence):
-        return divergence.divergence_case(one)
-    if isinstance(plan.mechanism, NoisyGradient):
-        return gradient.path_case(one)
-    if isinstance(plan.model, ConjugateModel):
-        return conjugate.conjugate_case(one)
-    if isinstance(plan.model, ConvexModel) and hasattr(plan.model, "features"):
-        return convex.predictor_case(one)
+    for kind, build in CASES.items():
+        if isinstance(plan.mechanism, kind) or isinstance(plan.model, kind):
+            return build(plan if kind is Candidates else one_draw(plan))
     raise WrongCall(
         f"Nobody has written down what {type(plan.mechanism).__name__} of {type(plan.model).__name__} publishes on a worst pair "
         "of tables, so this command cannot attack it. Attack its draws with onedraw.audit.blackbox_lower_bound."
@@ -145,12 +120,3 @@ def one_draw(plan: Plan) -> Plan:
         return plan
     request = replace(plan.request, draws=1, records_per_person=1)
     return plan.mechanism.plan(request, dict(plan.parameters))
-
-
-def promised_at(case: Any) -> float:
-    """The δ at which promise and lower bound are compared: the stated one, 0 if it is pure, otherwise 1e-5."""
-    promise: Promise = case.promise
-    stated = getattr(case, "delta", getattr(promise, "stated_delta", None))
-    if stated is not None:
-        return float(stated)
-    return 0.0 if isinstance(promise, PureDP) or promise.pure_epsilon < float("inf") else 1e-5

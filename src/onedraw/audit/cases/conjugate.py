@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -33,23 +33,15 @@ ATTAINED = "the worst neighbours of the theorem: its bound is their divergence"
 class ConjugateCase(DensityCase):
     """What the families share: r and 1/m, the sums, and which of the two the fault multiplies."""
 
-    weights: ClassVar[tuple[str, ...]] = ("r",)
-
-    @property
-    def heavier(self) -> str:
-        """The plan's number that gives the records more weight."""
-        return "prior_factor" if isinstance(self.plan.mechanism, Concentrated) else "r"
-
-    def faulty(self, factor: float) -> Plan:
-        numbers = dict(self.plan.numbers)
-        numbers[self.heavier] *= factor
-        return Plan(self.plan.mechanism, self.plan.request, tuple(numbers.items()), self.plan.guarantee)
+    def numbers(self, factor: float = 1.0) -> dict[str, float]:
+        if not isinstance(self.plan.mechanism, Concentrated):
+            return super().numbers(factor)
+        return {**self.plan.parameters, "prior_factor": self.plan.parameters["prior_factor"] * factor}
 
     def scaling(self, factor: float) -> tuple[float, float]:
-        """(r, 1/m) with the fault in it."""
-        numbers = dict(self.plan.parameters)
-        numbers[self.heavier] *= factor
-        return numbers["r"], 1.0 / numbers["prior_factor"]
+        """(r, 1/m) with the fault in it; `Gibbs` calls r its weight."""
+        numbers = self.numbers(factor)
+        return numbers["r"] if "r" in numbers else numbers["weight"], 1.0 / numbers.get("prior_factor", 1.0)
 
 
 @dataclass(frozen=True)
@@ -126,15 +118,6 @@ class DirichletCase(ConjugateCase):
 class GaussianMeanCase(NormalCase, ConjugateCase):
     """N((n₀/m·μ₀ + rΣx)/(n₀/m + rn), σ²/(n₀/m + rn)). Also for `Gibbs`, whose weight is r. In several dimensions the
     records move along the first axis, and the other coordinates say nothing."""
-
-    @property
-    def heavier(self) -> str:
-        return super().heavier if "r" in self.plan.parameters else "weight"
-
-    def scaling(self, factor: float) -> tuple[float, float]:
-        numbers = dict(self.plan.parameters)
-        numbers[self.heavier] *= factor
-        return numbers.get("r", numbers.get("weight", 1.0)), 1.0 / numbers.get("prior_factor", 1.0)
 
     def moments(self, records: Any, factor: float) -> tuple[float, float]:
         model, (r, prior) = self.plan.model, self.scaling(factor)

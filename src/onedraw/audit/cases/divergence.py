@@ -18,11 +18,12 @@ import numpy as np
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import BetaDivergence, Plan
 from onedraw.models import BinaryRegression, Gaussian, GaussianRegression, Logistic
-from onedraw.privacy import ApproxDP, Promise, PureDP
+from onedraw.privacy import Promise
 
-from .case import Array, Case, DensityCase, LogDensity, Pair
+from .case import Array, Case, DensityCase, LogDensity, Pair, eligible, pure
 from .conjugate import in_far_coordinate
-from .convex import Loss, PredictorCase, eligible, flips, longest_row
+from .convex import PredictorCase
+from .losses import Loss, flips, longest_row
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class FlooredVarianceCase(DensityCase):
     """y ~ N(θ, σ²), σ² ≥ floor a parameter too; the second coordinate is log(σ²/floor) ≥ 0. One coefficient, rows of 1."""
 
     def integrand(self, records: Any, factor: float) -> LogDensity:
-        numbers, model = self.plan.parameters, self.plan.model
-        beta, weight, prior = numbers["beta"], factor * numbers["weight"], model.prior
+        numbers, model = self.numbers(factor), self.plan.model
+        beta, weight, prior = numbers["beta"], numbers["weight"], model.prior
         values, counts = np.unique(np.asarray(records[1], dtype=np.float64), return_counts=True)
 
         def density(points: Array) -> Array:
@@ -88,11 +89,6 @@ def gaussian_loss(residual: Array, variance: Array, beta: float) -> Array:
     height = (2.0 * math.pi * variance) ** (-(beta - 1.0) / 2.0)
     bell = np.exp(-(beta - 1.0) * residual**2 / (2.0 * variance))
     return np.asarray(height * (beta**-1.5 - bell / (beta - 1.0)))
-
-
-def pure(budget: Promise) -> PureDP:
-    """The pure part of a budget: these mechanisms need no δ."""
-    return PureDP(budget.stated_epsilon) if isinstance(budget, ApproxDP | PureDP) else PureDP(budget.epsilon(1e-5))
 
 
 def divergence_case(plan: Plan, *, label: str = "") -> Case:
@@ -119,18 +115,20 @@ def divergence_case(plan: Plan, *, label: str = "") -> Case:
     )
 
 
-def binary_cases(budget: Promise, *, n: int = 10) -> list[Case]:
+def binary_cases(budget: Promise) -> list[Case]:
     """The best β, and the paper's own rule, w = 1 and β = 1 + 2/ε."""
     model = BinaryRegression(1, intercept=False, prior=Gaussian(scale=3.0))
-    plans = [eligible(BetaDivergence(rule=rule), model, pure(budget), n=n) for rule in ("optimal", "jewson")]
-    return [divergence_case(plan) for plan in plans if plan is not None]
+    rules = [BetaDivergence(rule=rule) for rule in ("optimal", "jewson")]
+    return [divergence_case(plan) for rule in rules for plan in eligible(rule, model, pure(budget), n=10)]
 
 
-def gaussian_cases(budget: Promise, *, n: int = 10) -> list[Case]:
-    known = GaussianRegression(1, intercept=False, prior=Gaussian(scale=3.0), variance=0.25)
-    floored = GaussianRegression(1, intercept=False, variance_floor=0.25)
-    plans = {
-        "known variance": eligible(BetaDivergence(), known, pure(budget), n=n),
-        "floor of the variance": eligible(BetaDivergence(), floored, pure(budget), n=n),
+def gaussian_cases(budget: Promise) -> list[Case]:
+    models = {
+        "known variance": GaussianRegression(1, intercept=False, prior=Gaussian(scale=3.0), variance=0.25),
+        "floor of the variance": GaussianRegression(1, intercept=False, variance_floor=0.25),
     }
-    return [divergence_case(plan, label=label) for label, plan in plans.items() if plan is not None]
+    return [
+        divergence_case(plan, label=label)
+        for label, model in models.items()
+        for plan in eligible(BetaDivergence(), model, pure(budget), n=10)
+    ]

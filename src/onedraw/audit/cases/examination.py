@@ -12,20 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
 
-from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation
+from onedraw.audit.comparison import excess, share
+from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation, json_object
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP
 from onedraw.privacy.corners import CornerDP
 
 from .case import Pair
-from .catalogue import key, promised_at
 
 LARGEST_FACTOR = 64.0
 PRECISION = 0.002
 """How far above the smallest caught factor the reported one may lie, relatively."""
-
-PURE_ORDERS = (2.0, 8.0)
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,8 @@ class Examination:
 
     def to_dict(self) -> dict[str, Any]:
         case = self.case
-        return _with_nulls({
-            "name": case.name, "model": case.model, "mechanism": case.mechanism, "key": key(case),
+        return json_object({
+            "name": case.name, "model": case.model, "mechanism": case.mechanism, "key": case.key,
             "promise": case.promise.to_dict(), "promise_text": in_words(case.promise), "delta": self.delta,
             "promised_epsilon": self.promised_epsilon, "exact_epsilon": self.exact_epsilon, "gap": self.gap,
             "attained": case.attained, "reason": case.reason, "pair": self.pair.name, "smallest_caught_factor": self.factor,
@@ -90,74 +87,16 @@ class Examination:
 def examine(case: Any, *, thorough: bool = True, confidence: float = 0.95) -> Examination:
     """Promise against the exact profile of every pair; the pair that comes closest is kept."""
     profiles = [(pair, case.profile(pair)) for pair in case.pairs]
-    shares = [share(profile, case) for _, profile in profiles]
-    delta, best = promised_at(case), max(shares)
+    delta, orders = case.delta, case.orders
+    shares = [share(profile, case.promise, delta=delta, orders=orders) for _, profile in profiles]
+    best = max(shares)
     closest = [one for one, attained in zip(profiles, shares, strict=True) if attained >= best * (1.0 - 1e-6)]
-    shown = [epsilon_from_below(profile, delta) for _, profile in closest]
+    shown = [max(0.0, profile.epsilon_bracket(delta)[0]) for _, profile in closest]
     pair, profile = closest[int(np.argmax(shown))]
     open_pair = max(profiles, key=lambda one: one[1].delta_bracket(0.0)[0])[0]
     broken = profile.breaks(case.promise) if thorough or best > 1.0 else None
     gap = 1.0 / best if best > 0 else math.inf
     return Examination(case, pair, profile, gap, delta, max(shown), open_pair, confidence, broken)
-
-
-def share(profile: Any, case: Any) -> float:
-    """What the pair attains over what is promised, from below, in the promise's own currency; above 1: broken."""
-    promise: Promise = case.promise
-    if promise.pure_epsilon < math.inf:
-        by_ratio = profile.largest_log_ratio_bracket[0] / promise.pure_epsilon
-        return float(max(0.0, by_ratio, profile.log_ratio_range_bracket[0] / promise.range_epsilon))
-    if isinstance(promise, ApproxDP):
-        return epsilon_from_below(profile, promise.stated_delta) / promise.stated_epsilon
-    if isinstance(promise, GaussianDP):
-        levels = [multiple * promise.mu for multiple in (0.0, 1.0, 2.0, 3.0)]
-        return max(gaussian_mu(profile.delta_bracket(level)[0], level) for level in levels) / promise.mu
-    if isinstance(promise, CornerDP):
-        return epsilon_from_below(profile, promised_at(case)) / promise.epsilon(promised_at(case))
-    assert promise.renyi is not None
-    order = None if case.plan is None else case.plan.parameters.get("order")
-    orders = PURE_ORDERS if order is None else (order, 1.0 + (order - 1.0) / 2.0)
-    return float(max(profile.renyi_bracket(one)[0] / promise.renyi.at_order(one) for one in orders))
-
-
-def excess(profile: Any, case: Any) -> float:
-    """Above 1 exactly where `share` is; for (ε, δ) the quotient of δ at ε, which is quicker to find than that of ε."""
-    promise: Promise = case.promise
-    delta = promised_at(case)
-    if isinstance(promise, ApproxDP | CornerDP) and delta > 0.0:
-        return float(profile.delta_bracket(promise.epsilon(delta))[0]) / delta
-    return share(profile, case)
-
-
-def epsilon_from_below(profile: Any, delta: float) -> float:
-    """An ε at which the pair's δ is still above the given one, to 1e-4 the largest; at δ = 0 the largest log-ratio."""
-    if delta == 0.0:
-        return max(0.0, float(profile.largest_log_ratio_bracket[0]))
-    low, high = 0.0, 1.0
-    if profile.delta_bracket(0.0)[0] <= delta:
-        return 0.0
-    while profile.delta_bracket(high)[0] > delta:
-        low, high = high, 2.0 * high
-        if high > 1024.0:
-            return low
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if profile.delta_bracket(middle)[0] > delta else (low, middle)
-    return low
-
-
-def gaussian_mu(delta: float, epsilon: float) -> float:
-    """The μ whose exact profile Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) is δ at ε; 0 where δ is not told from 0."""
-    if delta < 1e-11:
-        return 0.0
-
-    def excess(mu: float) -> float:
-        return (
-            float(special.ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * special.ndtr(-mu / 2 - epsilon / mu))
-            - delta
-        )
-
-    return float(optimize.brentq(excess, 1e-9, 100.0, xtol=1e-14)) if excess(100.0) > 0 else 100.0
 
 
 def smallest_caught_factor(case: Any, pair: Pair, *, gap: float = 1.0, confirm: bool = True) -> float | None:
@@ -168,7 +107,8 @@ def smallest_caught_factor(case: Any, pair: Pair, *, gap: float = 1.0, confirm: 
     """
 
     def height(logarithm: float) -> float:
-        return math.log(max(excess(case.profile(pair, math.exp(logarithm)), case), 1e-12))
+        profile = case.profile(pair, math.exp(logarithm))
+        return math.log(max(excess(profile, case.promise, delta=case.delta, orders=case.orders), 1e-12))
 
     low, high, limit = 0.0, max(min(1.1 * math.log(gap), 3.0), 2.0 * PRECISION), math.log(LARGEST_FACTOR)
     at_low, at_high = height(low), height(high)
@@ -215,11 +155,3 @@ def in_words(promise: Promise) -> str:
         case RenyiDP(limit=limit):
             return f"Rényi DP below order {limit:.4g}"
     return str(promise)
-
-
-def _with_nulls(document: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: null stands for an unbounded number."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in document.items()
-    }

@@ -8,21 +8,20 @@ step on a grid, and the two laws are compared cell by cell, which can only hide 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from onedraw import audit
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import NoisyGradient, Plan
-from onedraw.models import ConvexLoss, Gaussian, HuberisedHinge, Logistic
+from onedraw.models import ConvexLoss, Gaussian, Logistic
 from onedraw.privacy import Promise
 
-from .case import Array, Case, NormalCase, Pair
-from .convex import HALF, eligible, encoded, flips, linear_model, responses_of, rows_of, signed
+from .case import Array, Case, FiniteCase, NormalCase, eligible
+from .convex import HALF, linear_model
+from .losses import flips, records_of, slope_of
 
 MOST_CELLS = 3001
 MOST_STEPS = 5000
@@ -33,8 +32,8 @@ class LinearPathCase(NormalCase):
     """The last iterate for the linear loss: N(m_T, v_T)."""
 
     def moments(self, records: Any, factor: float) -> tuple[float, float]:
-        numbers = self.plan.parameters
-        step, pull = numbers["step_size"], factor * numbers["weight"] * float(np.sum(rows_of(records)))
+        numbers = self.numbers(factor)
+        step, pull = numbers["step_size"], numbers["weight"] * float(np.sum(records))
         precision = float(self.plan.model.prior.precision(1)[0])
         mean, variance = 0.0, 0.0
         for _ in range(int(numbers["steps"])):
@@ -44,37 +43,30 @@ class LinearPathCase(NormalCase):
 
 
 @dataclass(frozen=True)
-class GridPathCase(Case):
+class GridPathCase(FiniteCase):
     """The last iterate of a margin loss along one row: with one scale for the whole prior, t = θᵀx/‖x‖ moves by itself."""
 
-    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        grid = self._grid(factor)
-        return audit.finite_profile(*(self._masses(records, factor, grid) for records in (pair.first, pair.second)))
+    @property
+    def spread(self) -> float:
+        return 1.0 / math.sqrt(self.plan.model.prior.precision(1)[0])
 
     @property
     def cells(self) -> int:
         """A third of a step's noise wide, or less: sums of Gaussians over such cells are exact to all digits."""
-        spread, noise = (
-            float(self.plan.model.prior.precision(1)[0]) ** -0.5,
-            math.sqrt(2.0 * self.plan.parameters["step_size"]),
-        )
-        return int(max(801, 2 * math.ceil(36.0 * spread / noise) + 1))
+        noise = math.sqrt(2.0 * self.plan.parameters["step_size"])
+        return int(max(801, 2 * math.ceil(36.0 * self.spread / noise) + 1))
 
-    def _grid(self, factor: float) -> Array:
-        numbers = self.plan.parameters
-        spread = float(self.plan.model.prior.precision(1)[0]) ** -0.5
-        pull = factor * numbers["weight"] * self.plan.n * numbers["lipschitz"] * spread**2
-        return np.asarray(np.linspace(-1.0, 1.0, self.cells) * min(9.0 * spread + pull, 12.0 * spread))
-
-    def _masses(self, records: Any, factor: float, grid: Array) -> Array:
-        numbers, model = self.plan.parameters, self.plan.model
-        step, weight = numbers["step_size"], factor * numbers["weight"]
-        rows = np.linalg.norm(encoded(model, np.asarray(rows_of(records), dtype=np.float64)), axis=1)
-        margins, counts = np.unique(rows * signed(model, responses_of(records), len(rows)), return_counts=True)
-        slope, precision = slope_of(model), float(model.prior.precision(1)[0])
+    def law(self, records: Any, factor: float = 1.0) -> Array:
+        numbers, model = self.numbers(factor), self.plan.model
+        step, weight = numbers["step_size"], numbers["weight"]
+        pull = weight * self.plan.n * numbers["lipschitz"] * self.spread**2
+        grid = np.linspace(-1.0, 1.0, self.cells) * min(9.0 * self.spread + pull, 12.0 * self.spread)
+        rows, responses = records_of(model, records)
+        margins, counts = np.unique(np.linalg.norm(rows, axis=1) * responses, return_counts=True)
+        slope = slope_of(model).slope
 
         def moved(place: Array) -> Array:
-            gradient = place * precision
+            gradient = place / self.spread**2
             for margin, count in zip(margins, counts, strict=True):
                 gradient = gradient + weight * count * margin * slope(margin * place)
             return place - step * gradient
@@ -88,27 +80,17 @@ class GridPathCase(Case):
         return np.asarray(law / law.sum())
 
 
-def slope_of(model: Any) -> Callable[[Array], Array]:
-    """ψ'(m) of a margin loss ψ(y·u)."""
-    match model:
-        case Logistic(loss="logistic"):
-            return lambda m: -special.expit(-m)
-        case Logistic(loss="exp-linear", exponent=1.0):
-            return lambda m: -0.5 * np.exp(-np.maximum(m, 0.0))
-        case HuberisedHinge(width=h):
-            return lambda m: -np.clip((1.0 - m) / h, 0.0, 1.0)
-    raise WrongCall(
-        f"The audit follows noisy gradients of margin losses and of the linear loss, not of {type(model).__name__}. Attack "
-        "its draws with onedraw.audit.blackbox_lower_bound."
-    )
-
-
 def path_case(plan: Plan, *, label: str = "") -> Case:
     """The case of any noisy-gradient plan along one row."""
     model = plan.model
     if isinstance(model, ConvexLoss) and model.name == "linear" and model.dimension == 1:
         reason = "the iterates of a linear loss are an AR(1) process, for which the bound on the last one is attained"
         return LinearPathCase(plan, flips(model, plan.n), reason, True, label)
+    if not hasattr(model, "classes") or model.row_blocks > 1:
+        raise WrongCall(
+            f"The audit follows noisy gradients of margin losses and of the linear loss, not of {type(model).__name__}. Attack "
+            "its draws with onedraw.audit.blackbox_lower_bound."
+        )
     slope_of(model)
     numbers, precision = plan.parameters, model.prior.precision(model.dimension)
     if (
@@ -129,12 +111,10 @@ def path_case(plan: Plan, *, label: str = "") -> Case:
     return case
 
 
-def linear_path_cases(budget: Promise, *, n: int = 4) -> list[Case]:
-    plan = eligible(NoisyGradient(time=1.0), linear_model(), budget, n=n)
-    return [] if plan is None else [path_case(plan)]
+def linear_path_cases(budget: Promise) -> list[Case]:
+    return [path_case(plan) for plan in eligible(NoisyGradient(time=1.0), linear_model(), budget, n=4)]
 
 
-def logistic_path_cases(budget: Promise, *, n: int = 50) -> list[Case]:
+def logistic_path_cases(budget: Promise) -> list[Case]:
     model = Logistic(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0))
-    plan = eligible(NoisyGradient(), model, budget, n=n)
-    return [] if plan is None else [path_case(plan)]
+    return [path_case(plan) for plan in eligible(NoisyGradient(), model, budget, n=50)]

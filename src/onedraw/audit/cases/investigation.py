@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from onedraw import audit
+from onedraw.audit.results import AttackResult
 
-from .catalogue import promised_at
 from .examination import Examination, examine, smallest_caught_factor
 from .program import BLACK_BOX, attack_program, sampler_for
 
@@ -34,24 +34,16 @@ class Effort:
     thorough: bool
     """Whether every profile is held against the whole promise, or only against its own currency."""
 
-    @property
-    def fewest(self) -> int:
-        return 2_000
 
-
+ALL = ("membership", "bayes", "histogram", "classifier")
 EFFORTS = {
-    "demo": Effort("demo", 4_000, 1.0, ("membership",), chains=False, faults=False, thorough=False),
-    "quick": Effort("quick", 40_000, 16.0, ("membership", "bayes"), chains=True, faults=True, thorough=False),
-    "full": Effort(
-        "full",
-        1_000_000,
-        600.0,
-        ("membership", "bayes", "histogram", "classifier"),
-        chains=True,
-        faults=True,
-        thorough=True,
-    ),
+    "demo": Effort("demo", 4_000, 1.0, ALL[:1], chains=False, faults=False, thorough=False),
+    "quick": Effort("quick", 40_000, 16.0, ALL[:2], chains=True, faults=True, thorough=False),
+    "full": Effort("full", 1_000_000, 600.0, ALL, chains=True, faults=True, thorough=True),
 }
+
+FEWEST = 2_000
+"""Rounds of an attack that is worth making."""
 
 UNKNOWN_SECONDS = 0.1
 """For one draw of a sampler nothing is known about."""
@@ -107,18 +99,18 @@ def _task(case: Any, effort: Effort, allowed: float, rounds: int | None, confide
         return Task(case, 0, f"compiling its chain takes longer than --budget {effort.name}", exact)
     passes = 1.6 * len(effort.methods) * each
     possible = int(allowed / passes)
-    if rounds is None and possible < effort.fewest and not effort.thorough:
+    if rounds is None and possible < FEWEST and not effort.thorough:
         return Task(case, 0, f"drawing takes too long for --budget {effort.name}", exact)
-    chosen = max(effort.fewest, min(effort.rounds, possible)) if rounds is None else rounds
+    chosen = max(FEWEST, min(effort.rounds, possible)) if rounds is None else rounds
     _check(case, chosen, effort, confidence)
     return Task(case, chosen, "", exact + compiling + chosen * passes, sampler)
 
 
 def _check(case: Any, rounds: int, effort: Effort, confidence: float) -> None:
     """Refuse rounds so few that even a mechanism that publishes its records would pass."""
-    delta = promised_at(case)
     counted = max(1, rounds // (4 if set(effort.methods) & set(BLACK_BOX) else 2))
-    audit.check_rounds(counted, case.promise.epsilon(delta), delta, 1.0 - (1.0 - confidence) / len(effort.methods))
+    each = 1.0 - (1.0 - confidence) / len(effort.methods)
+    audit.check_rounds(counted, case.promise.epsilon(case.delta), case.delta, each)
 
 
 def seconds_per_draw(plan: Any, sampler: Any) -> float:
@@ -151,22 +143,18 @@ def investigate(
 ) -> Iterator[Examination]:  # fmt: skip
     """Carry the tasks out; ``progress`` is told the name of each case as it is begun."""
     for task in tasks:
-        progress(task.case.name)
-        yield _carried_out(task, effort, confidence, generator)
-
-
-def _carried_out(task: Task, effort: Effort, confidence: float, generator: np.random.Generator) -> Examination:
-    found = examine(task.case, thorough=effort.thorough, confidence=confidence)
-    factor = (
-        smallest_caught_factor(task.case, found.pair, gap=found.gap, confirm=effort.thorough) if effort.faults else None
-    )
-    attacks: tuple[Any, ...] = ()
-    if task.rounds:
-        attacks = attack_program(
-            task.case, found.open_pair, rounds=task.rounds, methods=effort.methods, delta=found.delta,
-            confidence=confidence, generator=generator, sampler=task.sampler,
-        )  # fmt: skip
-    departures = task.case.replayed() if effort.chains and task.case.plan is not None else None
-    return replace(
-        found, factor=factor, attacks=attacks, left_out=(task.why,) if task.why else (), departures=departures
-    )
+        case = task.case
+        progress(case.name)
+        found = examine(case, thorough=effort.thorough, confidence=confidence)
+        factor: float | None = None
+        attacks: tuple[AttackResult, ...] = ()
+        if effort.faults:
+            factor = smallest_caught_factor(case, found.pair, gap=found.gap, confirm=effort.thorough)
+        if task.rounds:
+            attacks = attack_program(
+                case, found.open_pair, rounds=task.rounds, methods=effort.methods, delta=found.delta,
+                confidence=confidence, generator=generator, sampler=task.sampler,
+            )  # fmt: skip
+        departures = case.replayed() if effort.chains else None
+        left_out = (task.why,) if task.why else ()
+        yield replace(found, factor=factor, attacks=attacks, left_out=left_out, departures=departures)

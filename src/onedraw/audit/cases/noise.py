@@ -6,6 +6,10 @@ alone. Where h is many steps long, outcomes are merged into cells, which can onl
 
 The worst record goes from one level (or one group) to another, from one end of the range to the other; for a variance from an
 end to where (2 − s)(1 + ws) is largest. The fault divides the noise: half of it is a sensitivity of 1 in place of 2.
+
+Evaluations are such tables too: counts of class by score, where the worst record leaves one cell for another; or sums of responses
+and squared errors, where it moves the response from an end of its range to where 2|Δv| + 3|Δv²| is largest (Laplace), or to the
+other end (Gaussian), and its error from none to the largest.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,9 +27,10 @@ from onedraw import audit
 from onedraw.mechanisms import AddedNoise, Plan, calibrate
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.tables.category_table import LARGEST
-from onedraw.privacy import ZCDP, Promise
+from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
+from onedraw.privacy import Promise
 
-from .case import Array, Case, Pair
+from .case import Array, Case, Pair, eligible
 
 RANGE = 2**30
 """Steps of a number's place, as number_table.py has them."""
@@ -41,10 +46,10 @@ ATTAINED = "the record goes from one cell, or one end of its range, to another: 
 class NoiseCase(Case):
     """The profile of a pair: a finite one, of the coordinates that the replaced record moves."""
 
-    weights: ClassVar[tuple[str, ...]] = ("scale",)
+    noises: ClassVar[tuple[str, ...]] = ("scale",)
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        scale, law = self.plan.parameters["scale"] / factor, self.plan.mechanism.law  # type: ignore[attr-defined]
+        scale, law = self.numbers(factor)["scale"], law_of(self.plan)
         moved = self.moved(pair) * self.plan.parameters["refinement"]
         return audit.finite_profile(*(laplace if law == "laplace" else gaussian)(moved[moved != 0.0], scale))
 
@@ -74,14 +79,14 @@ class NoiseCase(Case):
         first, second = _number_weights(self.plan)
         return [first * RANGE * v, second * RANGE * v * v]
 
-    def faulty(self, factor: float) -> Plan:
-        numbers = dict(self.plan.numbers)
-        numbers["scale"] /= factor
-        return replace(self.plan, numbers=tuple(numbers.items()))
+
+def law_of(plan: Plan) -> str:
+    assert isinstance(plan.mechanism, AddedNoise)
+    return str(plan.mechanism.law)
 
 
 def _number_weights(plan: Plan) -> tuple[float, float]:
-    if plan.mechanism.law == "gaussian":  # type: ignore[attr-defined]
+    if law_of(plan) == "gaussian":
         return 2.0, 3.0
     return (5.0, 6.0) if plan.model.show == "variance" else (2.0, 1.0)
 
@@ -178,6 +183,8 @@ def _spaced(mass: Array, step: int) -> Array:
 def noise_case(plan: Plan, *, label: str = "") -> NoiseCase:
     """The case of any plan of added noise, on the records that move its sums farthest."""
     table = plan.model
+    if isinstance(table, ClassifierScores | RegressorScores):
+        return _score_case(plan, label=label)
     told = label or (f"{table.show} by {' and '.join(table.by)}" if table.by else table.show)
     first, second = _worst_records(plan)
     same = table.sizes is not None or table.cells == 1
@@ -197,7 +204,7 @@ def _worst_records(plan: Plan) -> tuple[Any, Any]:
     if isinstance(table, CategoryTable):
         chosen = 1 if table.only is None else table.levels.index(table.only)
         return _with_level(table, chosen), _with_level(table, 0 if chosen else 1)
-    if table.show == "variance" and plan.mechanism.law == "laplace" and not (table.cells > 1 and table.sizes is None):  # type: ignore[attr-defined]
+    if table.show == "variance" and law_of(plan) == "laplace" and not (table.cells > 1 and table.sizes is None):
         return table.upper, table.lower + (table.upper - table.lower) * (1.0 - 5.0 / 12.0) / 2.0
     return table.upper, table.lower
 
@@ -234,6 +241,55 @@ def _data(table: Any, values: list[Any], codes: Sequence[int]) -> Any:
     return Grouped(values, tuple(place.tolist() for place in places))
 
 
+# ── evaluations ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ScoreCase(NoiseCase):
+    """Records are rows: what was, and what the model said."""
+
+    def moved(self, pair: Pair) -> Array:
+        first, second = (self._added(*np.asarray(data.read())[-1]) for data in (pair.first, pair.second))
+        return np.asarray(first - second, dtype=np.float64)
+
+    def _added(self, true: float, said: float) -> Array:
+        """What one record adds to the weighted sums."""
+        table = self.plan.model
+        if isinstance(table, RegressorScores):
+            v = 2.0 * (true - table.lower) / (table.upper - table.lower) - 1.0
+            error = min(abs(true - said) / float(table.largest_error or 1.0), 1.0)
+            weights = (2.0, 3.0, 5.0) if law_of(self.plan) == "laplace" else (2.0, 3.0, 4.0)
+            return np.array([weight * RANGE * part for weight, part in zip(weights, (v, v * v, error**2), strict=True)])
+        column = sum(said >= edge for edge in table.edges) if table.edges else int(said)
+        cells = np.zeros((len(table.classes), len(table.edges) + 1 if table.edges else len(table.classes)))
+        cells[int(true), column] = 1.0
+        return cells.reshape(-1)
+
+
+def _score_case(plan: Plan, *, label: str) -> ScoreCase:
+    """The case of any plan of an evaluation."""
+    table = plan.model
+    if isinstance(table, ClassifierScores):
+        rows, label = ((0.0, 0.0), (1.0, 0.999 if table.edges else 1.0)), label or "counts"
+    else:
+        middle = table.lower + (table.upper - table.lower) * (1.0 / 3.0 if law_of(plan) == "laplace" else 0.0)
+        rows, label = ((table.upper, table.upper), (middle, _far(table, middle))), label or "errors"
+    sure = isinstance(table, ClassifierScores) or abs(rows[1][1] - rows[1][0]) >= float(table.largest_error or 0.0)
+    reason = ATTAINED if sure else "no record has the largest error and the response that moves its sums most"
+    first, second = (_judged([rows[0]] * (plan.n - 1) + [last]) for last in rows)
+    return ScoreCase(plan, (Pair("one record from one cell, or end, to another", first, second),), reason, sure, label)
+
+
+def _far(table: RegressorScores, true: float) -> float:
+    """A prediction that is off by as much as there is room for, towards the farther end."""
+    return table.upper if table.upper - true >= true - table.lower else table.lower
+
+
+def _judged(rows: list[Any]) -> Judged:
+    table = np.array(rows, dtype=np.float64)
+    return Judged(len(table), lambda: table)
+
+
 TABLES = {
     "proportion": CategoryTable(("no", "yes"), show="shares", only="yes"),
     "histogram": CategoryTable(("a", "b", "c"), show="shares"),
@@ -249,13 +305,15 @@ TABLES = {
 
 def noise_cases(name: str, budget: Promise, *, n: int = 10) -> list[Case]:
     """Laplace noise, and Gaussian noise where the budget admits it."""
-    from onedraw.errors import PromiseRefused
+    plans = [
+        (law, plan) for law in ("laplace", "gaussian") for plan in eligible(AddedNoise(law), TABLES[name], budget, n=n)
+    ]
+    return [noise_case(plan, label=f"{law}, {name}") for law, plan in plans]
 
-    found: list[Case] = []
-    for law in ("laplace", "gaussian"):
-        try:
-            found.append(noise_case(calibrate(AddedNoise(law), TABLES[name], budget, n=n), label=f"{law}, {name}"))
-        except PromiseRefused:
-            if law == "laplace" and isinstance(budget, ZCDP):
-                raise
-    return found
+
+def score_cases(budget: Promise) -> list[Case]:
+    tables = {"counts": ClassifierScores(("no", "yes"), (0.3, 0.5, 0.7)), "errors": RegressorScores(0.0, 1.0, 0.5)}
+    return [
+        noise_case(calibrate(AddedNoise("laplace"), table, budget, n=10), label=label)
+        for label, table in tables.items()
+    ]

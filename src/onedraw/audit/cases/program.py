@@ -7,22 +7,21 @@ go, without books and certificate: an attack needs thousands of draws of synthet
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from onedraw import audit, samplers
 from onedraw.audit.results import AttackResult
 from onedraw.errors import ExactnessRefused
 from onedraw.mechanisms import Candidates, Plan
+from onedraw.privacy import Promise, PureDP
 from onedraw.release.lattice import snap, spacing_for
 
-from .case import Pair
-from .finite import CandidateCase, RandomisedResponse
+from .case import Array, LogDensity, Pair
 
-Array = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator, int], Array]
 
 
@@ -53,19 +52,64 @@ def picks(plan: Plan, records: Any, *, size: int, seed: int, layout_seed: int) -
     return np.array([[float(select(costs, generator, bits=target.bits))] for _ in range(size)])
 
 
-def drawing(plan: Plan, records: tuple[Any, Any], *, sampler: Any = None, layout_seed: int = 0) -> Draw | None:
-    """``draw(which, generator, size)`` for an attack on the program, or None where nothing proven can be run."""
+def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None) -> Draw | None:
+    """``draw(which, generator, size)`` of the program with the planted fault, or None where nothing proven can be run."""
+    if isinstance(case, RandomisedResponse):
+        return case.draws(pair, factor)
+    plan = case.faulty(factor)
     chosen = sampler_for(plan) if sampler is None else sampler
     if chosen is None:
         return None
 
     def draw(which: int, generator: np.random.Generator, size: int) -> Array:
-        seed = int(generator.integers(2**62))
+        records, seed = (pair.first, pair.second)[which], int(generator.integers(2**62))
         if isinstance(plan.mechanism, Candidates):
-            return picks(plan, records[which], size=size, seed=seed, layout_seed=layout_seed)
-        return program_draws(plan, records[which], chosen, size=size, seed=seed)
+            return picks(plan, records, size=size, seed=seed, layout_seed=case.layout_seed)
+        return program_draws(plan, records, chosen, size=size, seed=seed)
 
     return draw
+
+
+@dataclass(frozen=True)
+class RandomisedResponse:
+    """The yardstick: tells the truth with probability e^ε/(1 + e^ε). Its ε is its weight, and it is attained exactly."""
+
+    epsilon: float
+    name: str = "randomised response"
+    model: str = "one bit"
+    mechanism: str = "randomised response"
+    key: str = "randomised-response"
+    reason: str = "the definition of ε"
+    attained: bool = True
+    pairs: tuple[Pair, ...] = (Pair("0 and 1", [0], [1]),)
+    plan: None = None
+    delta: float = 0.0
+    orders: tuple[float, ...] = ()
+
+    @property
+    def promise(self) -> Promise:
+        return PureDP(self.epsilon)
+
+    def replayed(self) -> None:
+        return None
+
+    def truth(self, factor: float) -> float:
+        return float(special.expit(factor * self.epsilon))
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        law = np.array([self.truth(factor), 1.0 - self.truth(factor)])
+        return audit.finite_profile(*(law if records == [0] else law[::-1] for records in (pair.first, pair.second)))
+
+    def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
+        truth = self.truth(factor)
+        return lambda draws: np.log(np.where(draws.reshape(-1) == records[0], truth, 1.0 - truth))
+
+    def draws(self, pair: Pair, factor: float) -> Draw:
+        def answer(which: int, generator: np.random.Generator, size: int) -> Array:
+            bit = (pair.first, pair.second)[which][0]
+            return np.asarray(np.where(generator.random((size, 1)) < self.truth(factor), bit, 1 - bit), dtype=float)
+
+        return answer
 
 
 # ── attacks ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -89,14 +133,14 @@ def attack_program(
     draw = draws_of(case, pair, factor=factor, sampler=sampler)
     if draw is None:
         return ()
-    logs = _logdensities(case, pair)
-    chosen = (
-        methods if logs is not None else tuple(dict.fromkeys(m if m in BLACK_BOX else "histogram" for m in methods))
-    )
+    # the attacker's formulas are those of the plan: nobody tells the attacker about a fault
+    logs = [case.logdensity(records) for records in (pair.first, pair.second)]
+    known = logs[0] is not None
+    chosen = dict.fromkeys(method if known or method in BLACK_BOX else "histogram" for method in methods)
     each = 1.0 - (1.0 - confidence) / len(chosen)
 
     def attack(method: str) -> Any:
-        if logs is None or method in BLACK_BOX:
+        if method in BLACK_BOX:
             return audit.blackbox_lower_bound(
                 draw, 0, 1, rounds=rounds, delta=delta, confidence=each, method=method, generator=generator
             )
@@ -106,24 +150,3 @@ def attack_program(
         )  # fmt: skip
 
     return tuple(attack(method) for method in chosen)
-
-
-def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None) -> Any:
-    """``draw(which, generator, size)`` of the program, or None."""
-    if isinstance(case, RandomisedResponse):
-        truth = float(special.expit(factor * case.epsilon))
-
-        def answer(which: int, generator: np.random.Generator, size: int) -> Any:
-            bit = (pair.first, pair.second)[which][0]
-            return np.where(generator.random((size, 1)) < truth, bit, 1 - bit).astype(float)
-
-        return answer
-    plan = case.plan if factor == 1.0 else case.faulty(factor)
-    seed = case.layout_seed if isinstance(case, CandidateCase) else 0
-    return drawing(plan, (pair.first, pair.second), sampler=sampler, layout_seed=seed)
-
-
-def _logdensities(case: Any, pair: Pair) -> tuple[Any, Any] | None:
-    """The attacker's formulas are those of the plan: nobody tells the attacker about a fault."""
-    laws = tuple(case.logdensity(records) for records in (pair.first, pair.second))
-    return None if laws[0] is None else (laws[0], laws[1])

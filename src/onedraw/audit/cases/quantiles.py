@@ -25,30 +25,46 @@ from onedraw.privacy import BoundedRange, Promise, PureDP
 from .case import Array, Case, LogDensity, Pair
 
 BITS = 40
+NODES, MASSES = np.polynomial.legendre.leggauss(16)
+PANELS = np.linspace(-48.0, 0.0, 65)
 
 
 @dataclass(frozen=True)
-class FirstSelection(Case):
+class SelectionCase(Case):
+    """Selections on a lattice of whole numbers: the fault multiplies every width, by permute and flip or by softmax."""
+
+    def numbers(self, factor: float = 1.0) -> dict[str, float]:
+        wider = {
+            name: float(math.floor(value * factor)) for name, value in self.planned.items() if name.startswith("width")
+        }
+        return {**self.planned, **wider}
+
+    @property
+    def flip(self) -> bool:
+        return "flip" in self.plan.parameters
+
+    def eta(self, width: str, factor: float, units: float = UNITS) -> float:
+        """What one unit of the score costs."""
+        return self.numbers(factor)[width] * units / 2.0**BITS
+
+
+@dataclass(frozen=True)
+class FirstSelection(SelectionCase):
     """The first selection of a plan, from all records; its promise is its own part of the plan's."""
 
     @property
     def promise(self) -> Promise:
         epsilon = self.plan.parameters["epsilon_1"]
-        return PureDP(epsilon) if flips(self.plan) else BoundedRange(epsilon)
-
-    def faulty(self, factor: float) -> Plan:
-        return with_widths(self.plan, factor)
+        return PureDP(epsilon) if self.flip else BoundedRange(epsilon)
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        edges = np.unique(np.concatenate([self.edges(pair.first), self.edges(pair.second)]))
+        places = np.concatenate([self.places(pair.first), self.places(pair.second)])
+        edges = np.unique(
+            np.concatenate([[0], places, places + 1, [self.plan.model.steps + 1]])
+        )  # the distance may change there
         weights = [self.log_weights(records, edges[:-1], factor) for records in (pair.first, pair.second)]
-        flip = flips(self.plan) and not quantile_tree(self.plan.model.levels).splits
+        flip = self.flip and not quantile_tree(self.plan.model.levels).splits
         return audit.finite_profile(*(selection_law(one, np.diff(edges), flip=flip) for one in weights))
-
-    def edges(self, records: Any) -> Array:
-        """Where the distance may change: at every atom, and after it."""
-        places = np.unique(self.places(records))
-        return np.unique(np.concatenate([[0], places, places + 1, [self.plan.model.steps + 1]]))
 
     def places(self, records: Any) -> Any:
         model = self.plan.model
@@ -56,7 +72,7 @@ class FirstSelection(Case):
 
     def log_weights(self, records: Any, at: Any, factor: float) -> Array:
         root = quantile_tree(self.plan.model.levels)
-        places, eta = np.sort(self.places(records)), factor * eta_of(self.plan, 0)
+        places, eta = np.sort(self.places(records)), self.eta("width_1", factor)
         below, up_to = np.searchsorted(places, at), np.searchsorted(places, at, side="right")
         wanted = root.wanted(len(places), len(places)) / UNITS
         if root.splits:
@@ -71,14 +87,6 @@ class FirstSelection(Case):
             return self.log_weights(records, np.clip(places, 0, model.steps), factor)
 
         return density
-
-
-def flips(plan: Plan) -> bool:
-    return "flip" in plan.parameters
-
-
-NODES, MASSES = np.polynomial.legendre.leggauss(16)
-PANELS = np.linspace(-48.0, 0.0, 65)
 
 
 def selection_law(weights: Array, lengths: Any, *, flip: bool) -> Array:
@@ -123,11 +131,8 @@ def tied(count: int, slots: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class WholeRelease(Case):
+class WholeRelease(SelectionCase):
     """Everything a small plan publishes, enumerated: the quantiles of all levels, and the widths of their intervals."""
-
-    def faulty(self, factor: float) -> Plan:
-        return with_widths(self.plan, factor)
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         first, second = (self.law(records, factor) for records in (pair.first, pair.second))
@@ -161,15 +166,11 @@ class WholeRelease(Case):
         if node is None:
             yield {}, 1.0
             return
-        eta, wanted, steps = (
-            factor * eta_of(self.plan, node.depth),
-            node.wanted(len(part), n) / UNITS,
-            self.plan.model.steps,
-        )
-        slots = slots_for(n)
+        eta, wanted = self.eta(f"width_{node.depth + 1}", factor), node.wanted(len(part), n) / UNITS
+        slots, steps = slots_for(n), self.plan.model.steps
         if not node.splits:
             values = range(min(low // slots, steps), min(high // slots, steps) + 1)
-            law = rank_law([key // slots for key in part], values, wanted, eta, flip=flips(self.plan))
+            law = rank_law([key // slots for key in part], values, wanted, eta, flip=self.flip)
             for value, chance in zip(values, law, strict=True):
                 yield {node.index: value}, chance
             return
@@ -186,10 +187,10 @@ class WholeRelease(Case):
         numbers = self.plan.parameters
         if "width_ends" not in numbers:
             return []
-        eta = factor * numbers["width_ends"] * UNITS / 2.0**BITS
+        eta = self.eta("width_ends", factor)
         ranks = [(numbers[f"lower_rank_{k}"], numbers[f"upper_rank_{k}"]) for k in range(1, len(picks) + 1)]
         return [
-            width_law(places, place, *pair, eta, self.plan.model.steps, flip=flips(self.plan))
+            width_law(places, place, *pair, eta, self.plan.model.steps, flip=self.flip)
             for place, pair in zip(picks, ranks, strict=True)
             if max(pair) >= 0
         ]
@@ -213,18 +214,6 @@ def rank_law(places: list[int], values: range, wanted: float, eta: float, *, fli
     up_to = np.array([sum(place <= value for place in places) for value in values])
     distance = np.maximum(0.0, np.maximum(wanted - up_to, below - wanted))
     return selection_law(-eta * distance, np.ones(len(distance)), flip=flip)
-
-
-def eta_of(plan: Plan, depth: int) -> float:
-    return plan.parameters[f"width_{depth + 1}"] * UNITS / 2.0**BITS
-
-
-def with_widths(plan: Plan, factor: float) -> Plan:
-    """The same promise, every width times the factor."""
-    numbers = {
-        name: math.floor(value * factor) * 1.0 if name.startswith("width") else value for name, value in plan.numbers
-    }
-    return Plan(plan.mechanism, plan.request, tuple(numbers.items()), plan.guarantee)
 
 
 # ── the cases ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""The laws of a fit's stages on a pair, written down again: cells of a grid, compared cell by cell.
+"""The laws of stages on a pair, written down again: cells of a grid, compared cell by cell.
 
 A pair moves what a stage publishes along one direction. Across it the noise says nothing if it is Gaussian, and only its
 length ρ counts if it has density ∝ e^{−‖v‖/s} in q numbers: ρ^{q−2}·e^{−√(x² + ρ²)/s}. So a stage is a law on a line or
@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,133 +28,18 @@ from scipy import interpolate, special
 
 from onedraw import audit
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import PerturbedMode, Plan
-from onedraw.models import (
-    CountRegression,
-    HuberisedHinge,
-    HuberRegression,
-    LogCoshRegression,
-    Logistic,
-    Quantile,
-    Softmax,
-)
-from onedraw.models.fit.constants import QUANTILE_WIDTH
 
 from .case import Array
+from .losses import Slope
 
 POINTS, FEWEST, ACROSS, BINS = 1501, 40, 60, 500
 """Cells along the pair's direction, at least where a loss bends; cells across it, and cells kept when laws are multiplied."""
 
+RARELY = 1e-3
+"""The chance of an outcome that a record makes likelier: the smaller, the nearer its log-ratio comes to the range."""
+
 UNSEEN = 1e-4
 """Share of an outcome added to both laws, which takes up what the grid misses: log-ratios stay exact, and something is hidden."""
-
-
-def fit_of(plan: Plan) -> PerturbedMode:
-    """The mechanism of a plan in stages."""
-    assert isinstance(plan.mechanism, PerturbedMode)
-    return plan.mechanism
-
-
-# ── losses ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Slope:
-    """A loss of one record, turned so that its steepest slope, −``steepest``, is at u = −∞."""
-
-    slope: Callable[[Array], Array]
-    curvature: Callable[[Array], Array]
-    steepest: float
-    most: float
-    """The largest curvature."""
-    information: float
-    """The largest curvature expected under the model; of several classes the largest Frobenius norm of its matrix."""
-    kinks: tuple[float, ...] = ()
-    variability: float | None = None
-    """The largest square of a slope expected under the model; None where no model is assumed."""
-
-
-def slope_of(model: Any) -> Slope:
-    """φ' and φ'' from the definition of the loss."""
-    match model:
-        case Logistic(loss="logistic"):
-            return Slope(lambda u: -special.expit(-u), lambda u: special.expit(u) * special.expit(-u), 1.0, 0.25, 0.25, variability=0.25)  # fmt: skip
-        case Logistic(loss="exp-linear", exponent=power):
-            return exp_linear(power)
-        case Softmax():
-            return between_two()
-        case HuberisedHinge(width=h):
-            bent = Slope(lambda u: -np.clip((1.0 - u) / h, 0.0, 1.0), lambda u: _within(u, 1.0 - h, 1.0) / h, 1.0, 1.0 / h, 1.0 / h)  # fmt: skip
-            return _kinked(bent, 1.0 - h, 1.0)
-        case HuberRegression():  # in measured coordinates, in units of its threshold
-            bent = Slope(lambda u: np.clip(u, -1.0, 1.0), lambda u: _within(u, -1.0, 1.0), 1.0, 1.0, 1.0)
-            return _kinked(bent, -1.0, 1.0)
-        case LogCoshRegression():
-            return Slope(np.tanh, lambda u: 1.0 - np.tanh(u) ** 2, 1.0, 1.0, 1.0)
-        case Quantile(level=level) if model.fit_loss is not None:
-            h, steep = QUANTILE_WIDTH, max(level, 1.0 - level)
-            bent = Slope(lambda u: np.clip((u + h) / (2 * h), 0.0, 1.0) - steep, lambda u: _within(u, -h, h) / (2 * h), steep, 0.5 / h, 0.5 / h)  # fmt: skip
-            return _kinked(bent, -h, h)
-        case CountRegression(largest=largest):
-            return counts(largest)
-    raise WrongCall(
-        f"The audit has no formula for the loss of {type(model).__name__}, so its fit cannot be attacked. It knows the "
-        "fits of Logistic, Softmax, HuberisedHinge, LogCoshRegression, Quantile and CountRegression."
-    )
-
-
-def exp_linear(power: float) -> Slope:
-    """−q·s, s = ((1 + e^{−|u|})/2)^power; s'/s = −power·sign(u)·expit(−|u|)."""
-
-    def even(u: Array) -> Array:
-        return np.asarray((0.5 * (1.0 + np.exp(-np.abs(u)))) ** power)
-
-    def curvature(u: Array) -> Array:
-        falling = special.expit(u) + power * np.where(u > 0.0, 1.0, -1.0) * special.expit(-np.abs(u))
-        return np.asarray(special.expit(-u) * even(u) * falling)
-
-    return Slope(lambda u: -special.expit(-u) * even(u), curvature, 0.5**power, (1.0 + power) / 4.0, 0.25, (0.0,), 0.25)
-
-
-def between_two() -> Slope:
-    """Softmax along the line on which the own class leads one other, the rest being far behind: a logistic loss of √2·u."""
-    root = math.sqrt(2.0)
-    return Slope(lambda u: -root * special.expit(-root * u), lambda u: 2.0 * special.expit(root * u) * special.expit(-root * u), root, 0.5, 0.5)  # fmt: skip
-
-
-def counts(largest: int) -> Slope:
-    """E min(Poisson(e^u), Y) − Y for a record at the largest count: −Σ_{k<Y} (Y − k)·P(k)."""
-    below = np.arange(largest)
-
-    def chances(u: Array) -> tuple[Array, Array]:
-        rate = np.exp(np.clip(u, -700.0, 30.0))
-        logs = below * np.log(rate)[..., None] - rate[..., None] - special.gammaln(below + 1.0)
-        return rate, np.exp(logs)
-
-    def curvature(u: Array) -> Array:
-        rate, chance = chances(u)
-        return np.asarray(rate * chance.sum(axis=-1))
-
-    most = float(curvature(np.log(np.linspace(1e-3, 2.0 * largest + 2.0, 20_001))).max())
-    return Slope(
-        lambda u: -(chances(u)[1] * (largest - below)).sum(axis=-1),
-        curvature,
-        float(largest),
-        most,
-        most,
-        variability=most,
-    )
-
-
-def _within(u: Array, low: float, high: float) -> Array:
-    return np.asarray((u > low) & (u < high), dtype=np.float64)
-
-
-def _kinked(loss: Slope, *kinks: float) -> Slope:
-    return Slope(loss.slope, loss.curvature, loss.steepest, loss.most, loss.information, kinks)
-
-
-# ── laws ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,11 +66,9 @@ class Law:
         place = 1 + np.floor((ratio - low) * ((bins - 2) / max(high - low, 1e-300))).astype(np.int64).clip(0, bins - 3)
         edge = (high - low) * 1e-7
         place[ratio <= low + edge], place[ratio >= high - edge] = 0, bins - 1
-        return Law(*(_added(masses, place, bins) for masses in (self.first, self.second))).occupied()
-
-    def occupied(self) -> Law:
-        kept = self.first > -math.inf
-        return Law(self.first[kept], self.second[kept])
+        first, second = (_added(masses, place, bins) for masses in (self.first, self.second))
+        occupied = first > -math.inf
+        return Law(first[occupied], second[occupied])
 
     def profile(self) -> audit.Profile:
         return audit.finite_profile(self.first, self.second, log=True)
@@ -285,6 +168,20 @@ def moved(distance: float, entries: int, size: int | None) -> Law:
         lambda x: (x - distance, np.zeros_like(x)), lambda x: (x + distance, np.zeros_like(x)),
         stations=tuple(place * size for place in (-40.0, -12.0, -4.0, 0.0, 4.0, 12.0, 40.0)),
     )  # fmt: skip
+
+
+def independent(moves: Iterable[tuple[float, int, int | None]], *, pure: bool) -> list[Law]:
+    """Sums with noise of their own that a pair moves by so many scales of it, of so many numbers, or of a matrix with so many rows;
+    Gaussian ones are one Gaussian together."""
+    if pure:
+        return [moved(*one) for one in moves]
+    return [shifted(math.hypot(*(distance for distance, *_ in moves)), Noise(1.0, 1, False))]
+
+
+def rare_outcome(largest: float) -> Law:
+    """Two outcomes whose odds a record changes by e^``largest``."""
+    odds = np.log(RARELY) - np.log1p(-RARELY)
+    return Law(*(np.array([-np.logaddexp(0.0, -one), -np.logaddexp(0.0, one)]) for one in (odds, odds - largest)))
 
 
 def shifted(distance: float, noise: Noise) -> Law:
