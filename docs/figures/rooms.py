@@ -34,7 +34,7 @@ def imports(names: list[str]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for module in graph.modules:
         for other in graph.find_modules_directly_imported_by(module):
-            pair = tuple((name.split(".") + [""])[1] for name in (module, other))
+            pair = tuple([*name.split("."), ""][1] for name in (module, other))
             if pair[0] != pair[1] and set(pair) <= set(names):
                 found[pair] += 1
     return found
@@ -82,7 +82,9 @@ def picture() -> str:
         )
         for other, column in ((other, names.index(other)) for other in names if counts[name, other]):
             drawn += cell(place, column, counts[name, other])
-    drawn.append(text(14, height - 14, "Nothing stands left of the diagonal: no room sees one above it.", "small", "start"))
+    drawn.append(
+        text(14, height - 14, "Nothing stands left of the diagonal: no room sees one above it.", "small", "start")
+    )
     return "\n".join([*drawn, "</svg>"]) + "\n"
 
 
