@@ -31,19 +31,15 @@ from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
+from onedraw.privacy.stored import Stored
 
 from .conjugate.distributions import Law
 
 Array = NDArray[np.float64]
 ModelClass = TypeVar("ModelClass", bound="type[Model]")
 
-_MODELS: dict[str, type[Model]] = {}
-
 ODDS, RATES = ("Odds", "the odds are"), ("Rate", "the expected count is")
 """What the exponential of a coefficient multiplies: the head of a report's column, and the words of its note."""
-
-LATER = {"scaled"}
-"""Written where it is used only, so that older certificates keep their digests."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ def source_digest(fn: Any) -> str | None:
     return hashlib.sha256(source.encode()).hexdigest()
 
 
-class Model(abc.ABC):
+class Model(Stored, key="model", noun="model", refuses=InvalidModel):
     """Loss or likelihood, prior and the public bounds of one record.
 
     **Guarantee.** `summarise` never fails on the value of a record; `check` and `count` look at none.
@@ -182,12 +178,6 @@ class Model(abc.ABC):
     def summarise(self, data: Any) -> Any:
         """The records as the mechanism's target needs them, with their number ``n``; checks `data` first."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """``{"model": name, argument: value, …}``, ready for JSON; `model_from_dict` reads it back."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-        return {"model": type(self).__name__, **plain}
-
 
 class ConjugateModel(Model):
     """A likelihood with a conjugate prior: the posterior is a closed-form law of the records' exact sum.
@@ -262,25 +252,12 @@ def check_column(model: Any, data: Any) -> tuple[Any, ...]:
 
 
 def register_model(model_class: ModelClass) -> ModelClass:
-    """Class decorator: makes a model known to `model_from_dict`."""
-    _MODELS[model_class.__name__] = model_class
+    """Models are known by their names as soon as they are defined."""
     return model_class
 
 
-def model_from_dict(stored: Mapping[str, Any]) -> Model:
-    """The inverse of ``model.to_dict()``; an unknown model or field, or a missing one, is an error."""
-    name = stored.get("model") if isinstance(stored, Mapping) else None
-    if not isinstance(name, str) or name not in _MODELS:
-        raise InvalidModel(f"No model is called {name!r}; the known ones are {', '.join(sorted(_MODELS))}.")
-    values = {field: value for field, value in stored.items() if field != "model"}
-    expected = set(inspect.signature(_MODELS[name]).parameters)
-    if not expected - LATER <= set(values) <= expected:
-        raise InvalidModel(
-            f"{name} is described by exactly {', '.join(sorted(expected))}, but "
-            f"{', '.join(sorted(map(str, values)))} came. A promise rests on every one of them, so none is "
-            "guessed."
-        )
-    return _MODELS[name](**values)
+model_from_dict = Model.from_dict
+"""The inverse of ``model.to_dict()``; an unknown model or field, or a missing one, is an error."""
 
 
 def check_fields(model: Any) -> None:

@@ -12,7 +12,6 @@ smallest and largest entries are m_π and M_π exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
+from onedraw.privacy.stored import Stored
 
 from .model import number, positive_number
 
@@ -30,8 +30,12 @@ LEAST_SCALE, LARGEST_SCALE = 1e-75, 1e75
 """Squares and reciprocals of a scale in this range stay far from the limits of floating-point numbers."""
 
 
+class Prior(Stored, key="prior", noun="prior", refuses=InvalidModel):
+    """What is believed of the parameters before any record is read."""
+
+
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Prior):
     """Independent normal coordinates: one ``scale`` (standard deviation) for all, or ``scales``, one each.
 
     ``mean`` is one number for every coordinate, or one each. With ``radius`` the law is restricted to
@@ -60,8 +64,7 @@ class Gaussian:
         radius = None if self.radius is None else positive_number("radius", self.radius)
         if radius is not None and not LEAST_SCALE < radius < LARGEST_SCALE:
             raise InvalidModel(f"radius must lie between {LEAST_SCALE:g} and {LARGEST_SCALE:g}, but {radius!r} came.")
-        for name, value in (("scale", scale), ("scales", scales), ("mean", mean), ("radius", radius)):
-            object.__setattr__(self, name, value)
+        self._set(scale=scale, scales=scales, mean=mean, radius=radius)
 
     @property
     def strong_convexity(self) -> float:
@@ -103,20 +106,6 @@ class Gaussian:
                 f"{math.sqrt(float(squared)):.6g}. The posterior would sit on the ball's edge whatever the records say. "
                 "Enlarge the radius or move the mean inside."
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
-        return {"prior": "Gaussian", **plain}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Gaussian:
-        """The inverse of `to_dict`; strict."""
-        expected = {"prior", "scale", "scales", "mean", "radius"}
-        if not isinstance(stored, Mapping) or set(stored) != expected or stored["prior"] != "Gaussian":
-            raise InvalidModel(
-                f"A stored Gaussian prior has exactly the fields {', '.join(sorted(expected))}, with prior = 'Gaussian'."
-            )
-        return cls(**{name: value for name, value in stored.items() if name != "prior"})
 
 
 def _precision(scale: float) -> float:

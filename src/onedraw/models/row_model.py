@@ -8,7 +8,7 @@ what all of them declare of features and prior is inherited.
 from __future__ import annotations
 
 import abc
-from dataclasses import InitVar, dataclass, field, fields
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -114,6 +114,8 @@ class RowModel(Model):
 
     **Guarantee.** `summarise` never fails on the value of a record; row i of its result depends on record i alone.
     """
+
+    later = frozenset({"scaled"})  # of features: absent in older certificates, whose digests must not change
 
     features: Features
     prior: Any
@@ -228,32 +230,9 @@ class RowModel(Model):
     def _columns(self, data: Any) -> Any:
         return data.columns
 
-    # Storage
-
-    def to_dict(self) -> dict[str, Any]:
-        """``{"model": name, argument: value, …}``, ready for JSON; `model_from_dict` reads it back."""
-        return {
-            "model": type(self).__name__,
-            **self.features.to_dict(),
-            **self._options(),
-            "prior": self.prior.to_dict(),
-        }
-
-    def _options(self) -> dict[str, Any]:
-        """What the constructor was given besides features and prior."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in own.items()
-            if name not in ("features", "prior")
-        }
-
-    def __repr__(self) -> str:
-        shown = {**self.to_dict(), "prior": self.prior}
-        arguments = ", ".join(
-            f"{name}={value!r}" for name, value in shown.items() if name != "model" and value is not None
-        )
-        return f"{type(self).__name__}({arguments})"
+    def _values(self) -> dict[str, Any]:
+        own = {name: value for name, value in super()._values().items() if name not in ("features", "prior")}
+        return {**self.features.to_dict(), **own, "prior": self.prior}
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

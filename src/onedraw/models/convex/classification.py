@@ -182,12 +182,8 @@ class LogitNormalBernoulli(TwoClasses):
     def _columns(self, data: Any) -> Any:
         return (data.target,)
 
-    def to_dict(self) -> dict[str, Any]:
-        classes = None if self.classes is None else list(self.classes)
-        return {
-            "model": type(self).__name__, "variance": self.variance, "mean": self.prior.mean, "radius": self.radius,
-            "classes": classes,
-        }  # fmt: skip
+    def _values(self) -> dict[str, Any]:
+        return {"variance": self.variance, "mean": self.prior.mean, "radius": self.radius, "classes": self.classes}
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -31,7 +30,7 @@ from typing import Any, ClassVar
 from onedraw.errors import InvalidModel
 from onedraw.models.fit.classes import ClassLoss
 from onedraw.models.fit.losses import FitLoss
-from onedraw.models.model import Bound, set_fields
+from onedraw.models.model import Bound
 from onedraw.models.priors import FLAT, Gaussian
 from onedraw.models.row_model import DeclaredModel, RowModel
 from onedraw.models.row_model import Encoded as Encoded  # known under this name too
@@ -54,14 +53,12 @@ class ConvexModel(RowModel):
 
     def _check(self) -> None:
         """The prior, last: it must fit the dimension that the other fields give."""
-        given: Any = self.prior
-        prior = Gaussian.from_dict(given) if isinstance(given, Mapping) else given
+        prior: Any = self.prior
         if not isinstance(prior, Gaussian):
             got = "none was given" if prior is None else f"a {type(prior).__name__} was given"
             raise InvalidModel(
                 f"{type(self).__name__} needs a Gaussian prior, but {got}. {FLAT} Pass prior=Gaussian(scale=1.0), say."
             )
-        set_fields(self, prior=prior)
         prior.check(self.dimension)
 
     @property

@@ -192,15 +192,13 @@ class ConvexLoss(ConvexModel, DeclaredModel):
             largest = min(largest, 2.0 * self.sensitivity)
         return found | {"range": Bound(largest, by_user, "ϱ = min(2RG, 2Δ) of the declared constants")}
 
-    def to_dict(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Any]:
         """The function itself is not stored: it is the user's own, known by name."""
-        return {
-            "model": "ConvexLoss", "fn": {"own function": self.name}, "dimension": self.parameters,
-            **self.features.to_dict(), "response": None if self.responses is None else list(self.responses),
-            "lipschitz": self.lipschitz, "gradient_difference": self.gradient_difference,
-            "smoothness": self.smoothness, "strong_convexity": self.strong_convexity, "sensitivity": self.sensitivity,
-            "name": self.name, "probes": [], "prior": self.prior.to_dict(),
-        }  # fmt: skip
+        own = {
+            name: value for name, value in super()._values().items() if name not in ("fn", "parameters", "responses")
+        }
+        known = {"fn": {"own function": self.name}, "dimension": self.parameters, "response": self.responses}
+        return {**known, **own, "probes": ()}
 
 
 # ── the probe ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,6 +34,7 @@ from onedraw.models.convex.losses import array_module
 from onedraw.models.features import Features, declared_features
 from onedraw.models.model import Bound, set_fields
 from onedraw.models.priors import Gaussian
+from onedraw.models.priors import Prior as StoredPrior
 from onedraw.models.row_model import RowModel
 from onedraw.privacy import Provenance
 
@@ -300,8 +301,7 @@ def free_features(
 def set_likelihood_model(model: LikelihoodModel, *, features: Features, prior: Any, **options: object) -> None:
     """Store a constructor's checked values, the prior last: it must fit the likelihood and the dimension."""
     if isinstance(prior, Mapping):
-        stored = NormalInverseGamma if prior.get("prior") == "NormalInverseGamma" else Gaussian
-        prior = stored.from_dict(prior)
+        prior = StoredPrior.from_dict(prior)
     set_fields(model, features=features, prior=prior, **options)
     name, sampled = type(model).__name__, model.likelihood.samples_variance
     expected = NormalInverseGamma if sampled else Gaussian

@@ -134,10 +134,8 @@ class Network(LikelihoodModel):
         outputs = ["output"] if self.likelihood.outputs == 1 else [str(label) for label in self.classes or ()]
         return (*first, *(f"{output}: {end}" for output in outputs for end in ends))
 
-    def to_dict(self) -> dict[str, Any]:
-        stored = super().to_dict()
-        del stored["intercept"]  # a network always has one
-        return stored
+    def _values(self) -> dict[str, Any]:
+        return {name: value for name, value in super()._values().items() if name != "intercept"}  # it always has one
 
 
 @register_model
@@ -203,12 +201,11 @@ class Predictor(LikelihoodModel):
     def coefficient_names(self) -> tuple[str, ...]:
         return tuple(f"parameter {index}" for index in range(self.parameters))
 
-    def to_dict(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Any]:
         """The function itself is not stored: it is the user's own, known by name."""
         return {
-            "model": "Predictor", "fn": {"own function": self.name}, "dimension": self.parameters,
-            "likelihood": self.likelihood.to_dict(), **self.features.to_dict(), "name": self.name,
-            "prior": self.prior.to_dict(),
+            "fn": {"own function": self.name}, "dimension": self.parameters, "likelihood": self.likelihood.to_dict(),
+            **self.features.to_dict(), "name": self.name, "prior": self.prior,
         }  # fmt: skip
 
 

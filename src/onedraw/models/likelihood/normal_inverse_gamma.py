@@ -7,16 +7,15 @@ density's bound rests on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from onedraw.errors import InvalidModel
 from onedraw.models.model import positive_number
+from onedraw.models.priors import Prior
 
 
 @dataclass(frozen=True)
-class NormalInverseGamma:
+class NormalInverseGamma(Prior):
     """θ | σ² ~ N(0, scale²·σ²·I), or N(0, scale²·I) if not ``conjugate``; σ² ~ InvGamma(shape, rate) on σ² ≥ floor."""
 
     scale: float = 3.0
@@ -32,16 +31,3 @@ class NormalInverseGamma:
             object.__setattr__(self, name, value)
         if not isinstance(self.conjugate, bool):
             raise InvalidModel(f"conjugate must be True or False, but a {type(self.conjugate).__name__} came.")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"prior": "NormalInverseGamma", **vars(self)}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> NormalInverseGamma:
-        """The inverse of `to_dict`; strict."""
-        expected = {"prior", "scale", "shape", "rate", "conjugate"}
-        if not isinstance(stored, Mapping) or set(stored) != expected or stored["prior"] != "NormalInverseGamma":
-            raise InvalidModel(
-                f"A stored NormalInverseGamma prior has exactly the fields {', '.join(sorted(expected))}."
-            )
-        return cls(**{name: value for name, value in stored.items() if name != "prior"})

@@ -94,6 +94,6 @@ class Columns(RowModel):
         _, scale, shift = self.column_units()
         return scale * np.asarray(draws, dtype=np.float64) + shift
 
-    def to_dict(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Any]:
         found = self.features.to_dict()
-        return {"model": "Columns", **{name: found[name] for name in ("features", "bounds", "feature_names")}}
+        return {name: found[name] for name in ("features", "bounds", "feature_names")}

@@ -17,11 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.errors import InvalidModel
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.convex.losses import Interval, LinearLoss, product_up
 from onedraw.models.features import Features
@@ -81,6 +82,10 @@ class MeasuredModel(ConvexModel):
     prior: Gaussian
     variance: float = 1.0
     """Of a column, as a plan expects it: 1 where columns were measured."""
+
+    @classmethod
+    def _from_values(cls, values: dict[str, Any]) -> Self:
+        raise InvalidModel("A model of measured coordinates is made by a plan and never stored.")
 
     @property
     def kernel(self) -> WeightedLoss:

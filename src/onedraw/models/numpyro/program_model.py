@@ -320,15 +320,15 @@ class NumpyroModel(LikelihoodModel):
             found["rate_cap"] = Bound(self.law.rate_cap, Provenance.ENFORCED, why)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Any]:
         """The function itself is not stored: it is the user's own, known by name, and by its source where there is one."""
         features = self.features.to_dict()
         del features["intercept"]  # a model writes its own
         floor = getattr(self.law, "variance_floor", None)
         return {
-            "model": "NumpyroModel", "fn": self._described(), **features, "variance_floor": floor,
+            "fn": self._described(), **features, "variance_floor": floor,
             "rate_cap": getattr(self.law, "rate_cap", None),
-            "classes": None if self.classes is None else list(self.classes), "name": self.name,
+            "classes": self.classes, "name": self.name,
         }  # fmt: skip
 
     def _described(self) -> dict[str, Any]:

@@ -70,9 +70,6 @@ class _Scores(Table):
 
     form = "folded"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().to_dict().items() if name != "groups"}
-
     def check(self, data: Any) -> None:
         if not isinstance(data, Judged):
             raise InvalidModel(

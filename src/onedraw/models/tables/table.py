@@ -179,9 +179,6 @@ class Table(Model):
             return np.array(self.sizes, dtype=np.float64)
         return np.array([float(n)]) if self.cells == 1 else None
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "groups": [list(levels) for levels in self.groups]}
-
     # ── reading ────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self, data: Any) -> None:
