@@ -12,9 +12,10 @@ from .classification import DPLinearSVC, DPLogisticRegression
 from .counts import DPPoissonRegressor
 from .covariance import DPCovariance
 from .evaluating import Evaluation, evaluate
+from .levels import DPCount, DPHistogram, DPProportion
 from .linear import Expected
+from .means import DPMean, DPRate, DPSum, DPVariance
 from .networks import DPMLPClassifier, DPMLPRegressor
-from .one_column import DPCount, DPHistogram, DPMean, DPProportion, DPRate, DPSum, DPVariance
 from .quantiles import DPQuantile
 from .regression import DPLinearRegression, DPQuantileRegressor
 

@@ -13,7 +13,7 @@ import numbers
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from onedraw.data.curator import CURATOR, Declared, check_terminal, look
+from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import Moments, Plan
@@ -52,24 +53,21 @@ class NoInterval(UserWarning):
     """Some predictions rest on coefficients about which the records say too little: known from published numbers."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """A released estimate with its certificate. Constructors only store; everything is checked in `fit`."""
+    """A released estimate with its certificate.
 
-    epsilon: Any
-    delta: Any
-    mechanism: Any
-    accept: Any
-    check: Any
-    ledger: Any
-    dataset: Any
-    random_state: Any
+    Parameters are fields, so that constructors only store, as scikit-learn asks; everything is checked in `fit`. Fitted
+    attributes are declared where they are set.
+    """
 
-    choice_: Choices
-    release_: Release
-    certificate_: Certificate
-    guarantee_: Guarantee
-    draws_: NDArray[np.float64]
-    notes_: tuple[str, ...]
+    epsilon: Any = field(default=None, kw_only=False)
+    delta: Any = DELTA
+    accept: Any = ()
+    check: Any = None
+    ledger: Any = None
+    dataset: Any = None
+    random_state: Any = None
 
     # ── as text ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -88,20 +86,11 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
     # ── public parameters ──────────────────────────────────────────────────────────────────────────────────
 
     def _budget(self) -> Promise:
-        if self.epsilon is None:
-            raise InvalidBudget(
-                f"{type(self).__name__} needs epsilon=…, how much of the privacy budget this fit may spend. There is no "
-                "default: it is the decision of whoever answers for the data. Pass epsilon=1.0, say."
-            )
-        for name in ("epsilon", "delta"):
-            if isinstance(getattr(self, name), str | bool) or not isinstance(getattr(self, name), numbers.Real):
-                raise InvalidBudget(f"{name} must be a number, but {getattr(self, name)!r} came.")
-        epsilon, delta = float(self.epsilon), float(self.delta)
-        return PureDP(epsilon) if delta == 0.0 else ApproxDP(epsilon, delta)
+        return budget_of(self.epsilon, self.delta, of=type(self).__name__)
 
     def _accepted(self) -> frozenset[str]:
         if not isinstance(self.accept, str | Collection):
-            raise WrongCall(f"accept takes 'estimated' and 'assumed', or nothing, but {self.accept!r} came.")
+            raise WrongCall(f"accept takes 'estimated' and 'assumed', or nothing, got {self.accept!r}.")
         return accepted_words(self.accept)
 
     def _curator_looks(self) -> bool:
@@ -110,7 +99,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
             return False
         if not isinstance(self.check, str) or self.check != CURATOR:
             raise WrongCall(
-                f"check takes {CURATOR!r}, for a look at the columns on a terminal, or None; {self.check!r} came."
+                f"check takes {CURATOR!r}, for a look at the columns on a terminal, or None; got {self.check!r}."
             )
         check_terminal()
         return True
@@ -118,16 +107,6 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
     @abc.abstractmethod
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
         """The columns of the records, each with what is declared about it."""
-
-    def _books(self) -> Ledger | None:
-        if self.ledger is None or isinstance(self.ledger, Ledger):
-            return self.ledger
-        if isinstance(self.ledger, str | os.PathLike):
-            return Ledger.open(self.ledger)
-        raise WrongCall(
-            f"ledger must be a path, a URL or a Ledger, but a {type(self.ledger).__name__} came. Open one with "
-            "Ledger.open('books.db')."
-        )
 
     def _seed(self) -> int | None:
         """None: fresh entropy. Anything else fixes the draw, and the certificate says that it is not private."""
@@ -139,15 +118,14 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
             return int(self.random_state)
         raise WrongCall(
             "random_state must be None for fresh entropy, or a whole number (or RandomState) for a reproducible draw that "
-            f"is not private; a {type(self.random_state).__name__} came."
+            f"is not private; got a {type(self.random_state).__name__}."
         )
 
     # ── the one way out ────────────────────────────────────────────────────────────────────────────────────
 
-    def _leave(self, choice: Choices, data: Any) -> NDArray[np.float64]:
+    def _release(self, choice: Choices, data: Any) -> NDArray[np.float64]:
         """Release by the chosen plan, remember what left, and return the draws as drawn."""
         plan, notes = choice.best, not_covered()
-        words = tuple(Assumption(sentence, Provenance.ASSUMED) for sentence in notes)
         if len(plan.model.parameter_names) > plan.n and not isinstance(plan.mechanism, Moments):  # which have no prior
             warnings.warn(
                 f"n = {plan.n} records for {len(plan.model.parameter_names)} parameters: the draw will say more about the "
@@ -160,13 +138,15 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         for sentence in notes:  # before the charge: where warnings are errors nothing paid for is lost
             warnings.warn(sentence, NotCovered, stacklevel=5)
         found = release(
-            plan, data, ledger=self._books(), dataset=self.dataset, accept=self._accepted(), random_state=self._seed(),
-            label=type(self).__name__, notes=words,
+            plan, data, ledger=opened(self.ledger), dataset=self.dataset, accept=self._accepted(), random_state=self._seed(),
+            label=type(self).__name__, notes=tuple(Assumption(sentence, Provenance.ASSUMED) for sentence in notes),
         )  # fmt: skip
+        self.choice_: Choices = choice
+        self.release_: Release = Release(found.certificate)
+        self.certificate_: Certificate = found.certificate
         promise = Promise.from_dict(found.certificate.promise.native)
-        self.choice_, self.release_, self.certificate_ = choice, Release(found.certificate), found.certificate
-        self.guarantee_ = replace(plan.guarantee, promise=promise)
-        self.notes_ = notes
+        self.guarantee_: Guarantee = replace(plan.guarantee, promise=promise)
+        self.notes_: tuple[str, ...] = notes
         return found.draws
 
     # ── reading the result ─────────────────────────────────────────────────────────────────────────────────
@@ -199,13 +179,42 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         return ()
 
 
+def budget_of(epsilon: Any, delta: Any, *, of: str) -> Promise:
+    """The budget as a promise; ``of`` is who asks for it. There is no default ε."""
+    if epsilon is None:
+        raise InvalidBudget(
+            f"{of} needs epsilon=…, how much of the privacy budget this may spend. There is no default: it is the "
+            "decision of whoever answers for the data. Pass epsilon=1.0, say."
+        )
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if isinstance(value, str | bool) or not isinstance(value, numbers.Real):
+            raise InvalidBudget(f"{name} must be a number, got {value!r}.")
+    return PureDP(float(epsilon)) if not delta else ApproxDP(float(epsilon), float(delta))
+
+
+def opened(ledger: Any) -> Ledger | None:
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    if isinstance(ledger, str | os.PathLike):
+        return Ledger.open(ledger)
+    raise WrongCall(
+        f"ledger must be a path, a URL or a Ledger, got a {type(ledger).__name__}. Open one with Ledger.open('books.db')."
+    )
+
+
 def all_or_nothing(fit: Callable[Call, Self]) -> Callable[Call, Self]:
     """A `fit` after which an estimator is fitted, or what it was before: never half of each."""
 
     @wraps(fit)
     def whole(*arguments: Call.args, **options: Call.kwargs) -> Self:
         estimator: Any = arguments[0]
-        _refuse_weights(options)
+        if (
+            options.pop("sample_weight", None) is not None
+        ):  # no parameter, so that scikit-learn does not take it for one
+            raise WrongCall(
+                "sample_weight is not taken: a record of weight 10 can move the fit ten times as far, and the promise is about "
+                "records that count once. Leave it out; to count some groups more, fit them apart and combine the estimates."
+            )
         before = dict(vars(estimator))
         try:
             return fit(*arguments, **options)
@@ -215,15 +224,6 @@ def all_or_nothing(fit: Callable[Call, Self]) -> Callable[Call, Self]:
             raise
 
     return whole
-
-
-def _refuse_weights(options: dict[str, Any]) -> None:
-    """No parameter of `fit`, so that scikit-learn does not take it for one that works; but refused with the reason."""
-    if options.pop("sample_weight", None) is not None:
-        raise WrongCall(
-            "sample_weight is not taken: a record of weight 10 can move the fit ten times as far, and the promise is about "
-            "records that count once. Leave it out; to count some groups more, fit them apart and combine the estimates."
-        )
 
 
 @lru_cache(maxsize=256)

@@ -6,10 +6,10 @@ draw of full weight, or ``n_draws`` that share the budget so that their spread g
 
 from __future__ import annotations
 
-import abc
 import numbers
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,57 +18,58 @@ from onedraw.data import Measure, Records
 from onedraw.data.curator import Declared, columns_of
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.models.batches import column_chunks
-from onedraw.planning import Choices, Regression, choose
+from onedraw.planning import Regression, choose
 from onedraw.plans import Plan
 from onedraw.release.intervals.replicated import why_no_interval
 
 from .base import PrivateEstimator, cached
-from .validation import Incoming, Measured, as_it_came, incoming
+from .validation import Measured, Rows, as_given
 
 LEVEL = 0.95
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RegressionEstimator(PrivateEstimator):
     """fit(X, y) for features with public bounds."""
 
-    bounds: Any
-    data_norm: Any
-    prior_scale: Any
-    effect: Any
-    n_draws: Any
+    mechanism: Any = "auto"
+    bounds: Any = None
+    data_norm: Any = None
+    prior_scale: Any = None
+    effect: Any = None
+    n_draws: Any = "auto"
 
-    n_features_in_: int
-    interval_reason_: str
+    kind: ClassVar[str]
+    """What `planning` calls the question."""
 
-    @abc.abstractmethod
-    def _question(self, came: Incoming) -> Regression:
-        """The question, with everything public about it."""
+    def _options(self) -> dict[str, Any]:
+        """Parameters that `planning.Regression` has too, by name."""
+        known = self.get_params(deep=False)
+        return {field.name: known[field.name] for field in fields(Regression) if field.name in known}
 
-    def _common(self, came: Incoming) -> dict[str, Any]:
-        return {
-            "bounds": self.bounds, "data_norm": self.data_norm, "prior_scale": self.prior_scale, "effect": self.effect,
-            "feature_names": came.names,
-        }  # fmt: skip
-
-    def _release_regression(self, came: Incoming, question: Regression, y: Any) -> NDArray[np.float64]:
-        """Plan from public numbers, then release; the draws as drawn, one row each."""
-        return self._answered(question, (came.X, y), came.n)
+    def _question(self, rows: Rows) -> Regression:
+        """The question, with everything public about it; an unhashable bound or label is a wrong call, not a crash."""
+        question = Regression(**{"kind": self.kind} | self._options(), features=rows.features, feature_names=rows.names)
+        try:
+            hash(question)
+        except TypeError as error:
+            raise InvalidModel(
+                "bounds, classes and the other public parameters must be numbers, text, or lists of them."
+            ) from error
+        return question
 
     def _answered(self, question: Regression, data: Any, n: int, *, people: int = 1) -> NDArray[np.float64]:
-        choice, reason = self._planned(question, n, people)
-        draws = self._leave(choice, data)
-        self._public_question, self.interval_reason_ = question, reason
-        return draws
-
-    def _planned(self, question: Regression, n: int, people: int) -> tuple[Choices, str]:
-        """The choice, and why it gives no interval (empty if it does)."""
+        """Plan from public numbers, then release; the draws as drawn, one row each."""
         budget, accepted = self._budget(), self._accepted()
         if not isinstance(self.mechanism, str):
-            raise InvalidModel(f"mechanism must be 'auto' or a mechanism's name, but {self.mechanism!r} came.")
+            raise InvalidModel(f"mechanism must be 'auto' or a mechanism's name, got {self.mechanism!r}.")
         options = {"n": n, "mechanism": self.mechanism, "accept": accepted, "records_per_person": people}
         choice = cached(choose, question, budget, draws=self._draws(), **options)
         reason = why_no_interval(choice.best, LEVEL, effect=question.expected_effect, noise=question.unit)
-        return choice, reason or ""
+        draws = self._release(choice, data)
+        self._public_question: Regression = question
+        self.interval_reason_: str = reason or ""
+        return draws
 
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
         if isinstance(data, Records):
@@ -81,13 +82,10 @@ class RegressionEstimator(PrivateEstimator):
             name: (Declared(float(low), float(high)), chunks)
             for name, low, high, chunks in zip(names, lower, upper, columns, strict=True)
         }
-        compared["(response)"] = self._declared_response(plan, y), column_chunks(as_it_came(y), dim=1)[0]
+        compared["(response)"] = self._declared_response(plan, y), column_chunks(as_given(y), dim=1)[0]
         return compared
 
     def _declared_response(self, plan: Plan, y: Any) -> Declared:
-        classes = getattr(self, "classes", None)
-        if classes is not None:
-            return Declared.levels(classes)
         measure = y.measure if isinstance(y, Measured) else Measure(0.0)
         lower, upper = (measure.centre + measure.unit * end for end in plan.model.response.interval)
         return Declared(lower, upper)
@@ -97,22 +95,7 @@ class RegressionEstimator(PrivateEstimator):
             return 1
         if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, numbers.Integral) or self.n_draws < 1:
             raise WrongCall(
-                f"n_draws must be 'auto' or a whole number of at least 1, but {self.n_draws!r} came. 'auto' is one fit or one "
+                f"n_draws must be 'auto' or a whole number of at least 1, got {self.n_draws!r}. 'auto' is one fit or one "
                 "draw; 4 or 8 draws of a named mechanism share its budget, so that their spread gives an interval."
             )
         return int(self.n_draws)
-
-    def _incoming(self, X: Any, y: Any) -> Incoming:
-        return incoming(self, X, y, reset=True)
-
-
-def regression(kind: str, features: int, **options: Any) -> Regression:
-    """A question; an unhashable bound or label is a wrong call, not a crash."""
-    question = Regression(kind, features, **options)
-    try:
-        hash(question)
-    except TypeError as error:
-        raise InvalidModel(
-            "bounds, classes and the other public parameters must be numbers, text, or lists of them."
-        ) from error
-    return question

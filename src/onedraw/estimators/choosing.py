@@ -28,7 +28,8 @@ from onedraw.models.tables.scores import RegressorScores
 from onedraw.privacy import Assumption, Provenance
 from onedraw.release import Certificate, Release, release
 
-from .evaluating import Kind, _budget, _judged
+from .base import budget_of, opened
+from .evaluating import Kind, _judged
 
 Array = NDArray[np.float64]
 
@@ -75,7 +76,7 @@ def choose(
     named = (
         dict(models) if isinstance(models, Mapping) else {f"setting {place}": one for place, one in enumerate(models)}
     )
-    table, budget = ModelChoice(tuple(map(str, named))), _budget(epsilon, delta)
+    table, budget = ModelChoice(tuple(map(str, named))), budget_of(epsilon, delta, of="choose")
     parts = [_judged(model, X, y, classes, bounds, batch) for model in named.values()]
     first, _, kind = parts[0]
     if any(other != kind for _, _, other in parts):
@@ -91,9 +92,8 @@ def choose(
 
     most = max(held.records_per_person for held, _, _ in parts)  # schemas may differ in what they declare
     plan = calibrate(ExponentialChoice(), table, budget, n=len(first.data), records_per_person=most)
-    books = Ledger.open(ledger) if isinstance(ledger, str | os.PathLike) else ledger
     found = release(
-        plan, Losses(len(first.data), losses), ledger=books, dataset=dataset or first.dataset, random_state=random_state, label="choice",
+        plan, Losses(len(first.data), losses), ledger=opened(ledger), dataset=dataset or first.dataset, random_state=random_state, label="choice",
         notes=_notes([notes for _, notes, _ in parts]), out=out, resume=resume, how_to_resume=how_to_resume,
     )  # fmt: skip
     place = int(found.draws[0, 0])

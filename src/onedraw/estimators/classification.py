@@ -6,6 +6,7 @@ from public numbers; ``choice_.why`` says what was taken and why.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,62 @@ from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from onedraw.defaults import DELTA
+from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel
 from onedraw.models.responses import class_labels
-from onedraw.planning import Regression
+from onedraw.plans import Plan
 
-from .base import all_or_nothing
-from .base_regression import regression
 from .by_schema import declared_schema, schema_classes
 from .linear import Expected, LinearEstimator
-from .validation import Incoming
 
 Array = NDArray[np.float64]
 
 
-class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Classifier(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no types
+    """What classifiers share: labels as declared, never as they occur in the records."""
+
+    classes: Any
+
+    def _declared_response(self, plan: Plan, y: Any) -> Declared:
+        return Declared.levels(self.classes)
+
+    def _labels(self) -> NDArray[Any]:
+        return declared_classes(self.classes, of=type(self).__name__)
+
+    def _options(self) -> dict[str, Any]:
+        options: dict[str, Any] = super()._options()
+        return options | {"classes": self._labels().tolist()}
+
+    def __sklearn_tags__(self) -> Tags:
+        """A draw scores as well as its budget allows, rows that are not numbers are read by the declared rule, and of two declared
+        classes a third label among the records counts as the first."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        tags.classifier_tags.multi_class = not (
+            isinstance(self.classes, list | tuple | np.ndarray) and len(self.classes) == 2
+        )
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearClassifier(Classifier, LinearEstimator):
+    """A score for the second of two classes, or for each of several."""
+
+    classes: Any = None
+    radius: Any = None
+
+    def _fit_linear(self, X: Any, y: Any) -> None:
+        if self.schema is None:
+            self._labels()
+        super()._fit_linear(X, y)
+        if self.schema is None:
+            self.classes_: NDArray[Any] = self._labels()
+        else:
+            self.classes_ = schema_classes(self, declared_schema(self), self.certificate_.data.target or "")
+
+
+class DPLogisticRegression(LinearClassifier):
     """Logistic regression for two classes, multinomial for more, released under differential privacy.
 
     ``DPLogisticRegression(epsilon=1.0, bounds=(0, 1), classes=[0, 1]).fit(X, y)``
@@ -95,76 +137,11 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         What around this fit used the private data and is not covered.
     """
 
-    classes_: NDArray[Any]
     kind = "logistic"
 
-    def __init__(
-        self,
-        epsilon: Any = None,
-        *,
-        delta: Any = DELTA,
-        schema: Any = None,
-        target: Any = None,
-        bounds: Any = None,
-        data_norm: Any = None,
-        classes: Any = None,
-        mechanism: Any = "auto",
-        prior_scale: Any = None,
-        radius: Any = None,
-        effect: Any = None,
-        fit_intercept: Any = True,
-        robust: Any = False,
-        n_draws: Any = "auto",
-        accept: Any = (),
-        check: Any = None,
-        ledger: Any = None,
-        dataset: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.target = target
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.classes = classes
-        self.mechanism = mechanism
-        self.prior_scale = prior_scale
-        self.radius = radius
-        self.effect = effect
-        self.fit_intercept = fit_intercept
-        self.robust = robust
-        self.n_draws = n_draws
-        self.accept = accept
-        self.check = check
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
-
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> DPLogisticRegression:
-        """Charge the ledger, read the records once, and keep what was released."""
-        if self.schema is None:
-            declared_classes(self)
-        self._fit_linear(X, y)
-        self.classes_ = labels_of(self)
-        return self
-
-    def _question(self, came: Incoming) -> Regression:
-        labels = declared_classes(self).tolist()
-        kind = "logistic" if len(labels) == 2 else "softmax"
-        return regression(
-            kind,
-            came.features,
-            **self._common(came),
-            classes=labels,
-            intercept=self.fit_intercept,
-            robust=self.robust,
-            radius=self.radius,
-        )
-
-    def _asked_options(self) -> dict[str, Any]:
-        return shared_options(self)
+    def _options(self) -> dict[str, Any]:
+        found = super()._options()
+        return found | {"kind": "logistic" if len(found["classes"]) == 2 else "softmax"}
 
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class, (n,); for more than two classes one score each, (n, K)."""
@@ -188,13 +165,8 @@ class DPLogisticRegression(ClassifierMixin, LinearEstimator):  # type: ignore[mi
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = classifier_tags(super().__sklearn_tags__())
-        tags.classifier_tags.multi_class = not two_declared(self.classes)
-        return tags
 
-
-class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class DPLinearSVC(LinearClassifier):
     """A linear support vector machine for two classes (hinge loss, its kink rounded), under differential privacy.
 
     Parameters as in `DPLogisticRegression`; ``classes`` are two, the negative one first. mechanism: "auto",
@@ -204,80 +176,16 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
     ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
-    classes_: NDArray[Any]
     kind = "svc"
 
-    def __init__(
-        self,
-        epsilon: Any = None,
-        *,
-        delta: Any = DELTA,
-        schema: Any = None,
-        target: Any = None,
-        bounds: Any = None,
-        data_norm: Any = None,
-        classes: Any = None,
-        mechanism: Any = "auto",
-        prior_scale: Any = None,
-        radius: Any = None,
-        effect: Any = None,
-        fit_intercept: Any = True,
-        robust: Any = False,
-        n_draws: Any = "auto",
-        accept: Any = (),
-        check: Any = None,
-        ledger: Any = None,
-        dataset: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.target = target
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.classes = classes
-        self.mechanism = mechanism
-        self.prior_scale = prior_scale
-        self.radius = radius
-        self.effect = effect
-        self.fit_intercept = fit_intercept
-        self.robust = robust
-        self.n_draws = n_draws
-        self.accept = accept
-        self.check = check
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
-
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> DPLinearSVC:
-        """Charge the ledger, read the records once, and keep what was released."""
-        if self.schema is None:
-            declared_classes(self)
-        self._fit_linear(X, y)
-        self.classes_ = labels_of(self)
-        return self
-
-    def _question(self, came: Incoming) -> Regression:
-        labels = declared_classes(self).tolist()
-        if len(labels) != 2:
+    def _options(self) -> dict[str, Any]:
+        found = super()._options()
+        if len(found["classes"]) != 2:
             raise InvalidModel(
                 "Only binary classification is supported. The type of the target is multiclass: "
-                f"{len(labels)} classes are declared. Use DPLogisticRegression for more than two."
+                f"{len(found['classes'])} classes are declared. Use DPLogisticRegression for more than two."
             )
-        return regression(
-            "svc",
-            came.features,
-            **self._common(came),
-            classes=labels,
-            intercept=self.fit_intercept,
-            robust=self.robust,
-            radius=self.radius,
-        )
-
-    def _asked_options(self) -> dict[str, Any]:
-        return shared_options(self)
+        return found
 
     def decision_function(self, X: Any) -> Array:
         """The margin on the side of the second class, (n,)."""
@@ -289,45 +197,20 @@ class DPLinearSVC(ClassifierMixin, LinearEstimator):  # type: ignore[misc]  # sc
         return np.asarray(self.classes_[positive.astype(int)])
 
     def __sklearn_tags__(self) -> Tags:
-        tags = classifier_tags(super().__sklearn_tags__())
+        tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
 
-def shared_options(estimator: Any) -> dict[str, Any]:
-    """What a classification by a schema is given besides the columns."""
-    return {name: getattr(estimator, name) for name in ("prior_scale", "radius", "effect", "robust")}
-
-
-def labels_of(estimator: Any) -> NDArray[Any]:
-    """The classes as predictions give them, declared or of the schema's target."""
-    if estimator.schema is None:
-        return declared_classes(estimator)
-    return schema_classes(estimator, declared_schema(estimator), estimator.certificate_.data.target)
-
-
-def declared_classes(estimator: Any, name: str = "classes") -> NDArray[Any]:
-    """The labels as declared, at least two different ones; never those that occur in the records."""
-    classes = estimator.classes
+def declared_classes(classes: Any, name: str = "classes", *, of: str = "") -> NDArray[Any]:
+    """The labels as declared, at least two different ones; never those that occur in the records. ``of`` is who needs them."""
     if classes is None:
         raise InvalidModel(
-            f"{type(estimator).__name__} needs classes=[…], all labels there can be, the negative one first. They are never "
-            "read from the records: a label that only one person has would give that person away. Pass classes=[0, 1], say."
+            f"{of} needs {name}=[…], all labels there can be, the negative one first. They are never read from the records: a "
+            "label that only one person has would give that person away. Pass classes=[0, 1], say."
         )
     if not isinstance(classes, list | tuple | np.ndarray):
-        raise InvalidModel(f"{name} must be a list of labels, but a {type(classes).__name__} came.")
+        raise InvalidModel(f"{name} must be a list of labels, got a {type(classes).__name__}.")
     class_labels(name, classes)
     mixed = len({isinstance(label, str) for label in classes}) > 1
     return np.asarray(classes, dtype=object if mixed else None)
-
-
-def two_declared(classes: Any) -> bool:
-    """Whether two classes are declared; a third label among the records then counts as the first."""
-    return isinstance(classes, list | tuple | np.ndarray) and len(classes) == 2
-
-
-def classifier_tags(tags: Tags) -> Tags:
-    """A draw scores as well as its budget allows, and rows that are not numbers are read by the declared rule."""
-    tags.classifier_tags.poor_score = True
-    tags.input_tags.allow_nan = True
-    return tags

@@ -6,26 +6,16 @@ expected count, so the rates are those of the uncut counts (`models.CountRegress
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from onedraw.defaults import DELTA
-from onedraw.planning import Regression
-
-from .base import all_or_nothing
-from .base_regression import regression
-from .linear import Expected, LinearEstimator
-from .regression import regressor_tags
-from .validation import Incoming
-
-Array = NDArray[np.float64]
+from .regression import LinearRegressor
 
 
-class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPPoissonRegressor(LinearRegressor):
     """Poisson regression of counts, released under differential privacy.
 
     ``DPPoissonRegressor(epsilon=1.0, bounds=(0, 1), largest=20).fit(X, y)``
@@ -50,72 +40,9 @@ class DPPoissonRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     kind = "poisson"
 
-    def __init__(
-        self,
-        epsilon: Any = None,
-        *,
-        delta: Any = DELTA,
-        schema: Any = None,
-        target: Any = None,
-        bounds: Any = None,
-        data_norm: Any = None,
-        largest: Any = None,
-        mechanism: Any = "auto",
-        prior_scale: Any = None,
-        effect: Any = None,
-        fit_intercept: Any = True,
-        robust: Any = False,
-        n_draws: Any = "auto",
-        accept: Any = (),
-        check: Any = None,
-        ledger: Any = None,
-        dataset: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.target = target
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.largest = largest
-        self.mechanism = mechanism
-        self.prior_scale = prior_scale
-        self.effect = effect
-        self.fit_intercept = fit_intercept
-        self.robust = robust
-        self.n_draws = n_draws
-        self.accept = accept
-        self.check = check
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
-
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> DPPoissonRegressor:
-        """Charge the ledger, read the records once, and keep what was released."""
-        self._fit_linear(X, y)
-        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
-        return self
-
-    def _question(self, came: Incoming) -> Regression:
-        return regression(
-            "poisson",
-            came.features,
-            **self._common(came),
-            intercept=self.fit_intercept,
-            robust=self.robust,
-            largest=self.largest,
-        )
-
-    def _asked_options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("prior_scale", "effect", "robust")}
-
-    def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
-        """The expected count of each row; with ``interval=0.95`` also the ends of an interval of it, which is free."""
-        return self._expected_at(X)[:, 0] if interval is None else self._expected_number(X, interval)
+    largest: Any = None
 
     def __sklearn_tags__(self) -> Tags:
-        tags = regressor_tags(super().__sklearn_tags__())
+        tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags

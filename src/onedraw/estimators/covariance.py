@@ -12,7 +12,8 @@ estimated are the moments of the records clamped to their declared bounds, with 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from onedraw.data import Records, Schema, read
 from onedraw.data.curator import Declared, columns_of
-from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
@@ -32,11 +32,12 @@ from onedraw.planning import chosen_columns, covariance_choices, moments_of_sche
 from onedraw.release.summary import Estimate
 
 from .base import PrivateEstimator, all_or_nothing, cached
-from .validation import incoming
+from .validation import check_rows
 
 Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPCovariance(PrivateEstimator):
     """Means, covariance and correlation matrix of columns in declared ``bounds``, under differential privacy, with errors.
 
@@ -54,39 +55,16 @@ class DPCovariance(PrivateEstimator):
     ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``notes_``.
     """
 
-    def __init__(
-        self,
-        epsilon: Any = None,
-        *,
-        delta: Any = DELTA,
-        bounds: Any = None,
-        schema: Any = None,
-        columns: Any = None,
-        accept: Any = (),
-        check: Any = None,
-        ledger: Any = None,
-        dataset: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.schema = schema
-        self.columns = columns
-        self.accept = accept
-        self.check = check
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
-
-    n_features_in_: int
+    bounds: Any = None
+    schema: Any = None
+    columns: Any = None
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> DPCovariance:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Charge the ledger, read the records, and keep what was released; ``y`` is not used."""
         mechanism, model, data, n, people = self._by_schema(X) if self.schema is not None else self._by_bounds(X)
         choice = cached(covariance_choices, mechanism, model, self._budget(), n=n, records_per_person=people)
-        self._leave(choice, data)
+        self._release(choice, data)
         found = self.release_.moments
         self.column_names_ = np.array(model.names, dtype=object)
         self.location_, self.covariance_, self.correlation_ = found.location, found.covariance, found.correlation
@@ -107,15 +85,15 @@ class DPCovariance(PrivateEstimator):
                 "DPCovariance needs bounds=(low, high), the public range of each column, or a schema; values outside are "
                 "clamped. It is never read from the records, whose extremes belong to single persons."
             )
-        came = incoming(self, X, reset=True)
-        return Moments(), Columns(came.features, bounds=self.bounds, feature_names=came.names), came.X, came.n, 1
+        rows = check_rows(self, X, reset=True)
+        return Moments(), Columns(rows.features, bounds=self.bounds, feature_names=rows.names), rows.X, rows.n, 1
 
     def _by_schema(self, X: Any) -> tuple[Moments, Columns, Any, int, int]:
         if self.bounds is not None:
             raise WrongCall("bounds and schema both say what is public about the columns. Pass one of them.")
         declared = self.schema if isinstance(self.schema, Schema) else Schema.load(self.schema)
         if isinstance(self.columns, str):
-            raise WrongCall(f"columns is a list of names, but the text {self.columns!r} came. Pass [{self.columns!r}].")
+            raise WrongCall(f"columns is a list of names, got the text {self.columns!r}. Pass [{self.columns!r}].")
         declared = chosen_columns(declared, None if self.columns is None else list(self.columns))
         records = read(X, declared)
         mechanism, model = moments_of_schema(declared)

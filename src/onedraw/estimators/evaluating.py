@@ -12,7 +12,6 @@ fails on counts as stated; ``batch=True`` asks it once for all rows, which is qu
 from __future__ import annotations
 
 import math
-import numbers
 import os
 import warnings
 from collections.abc import Callable
@@ -25,18 +24,20 @@ from numpy.typing import NDArray
 from scipy import special
 
 from onedraw.data import Schema, read
-from onedraw.errors import InvalidBudget, InvalidModel, WrongCall
+from onedraw.errors import InvalidModel, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import AddedNoise, calibrate
 from onedraw.models.features import schema_rows
 from onedraw.models.responses import Codes
 from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
 from onedraw.planning.evaluations import Curve, Figure, Scores, scores_of
-from onedraw.privacy import ApproxDP, Assumption, Promise, Provenance, PureDP
+from onedraw.privacy import Assumption, Promise, Provenance
 from onedraw.release import Certificate, Release, release
 from onedraw.release.predictions import check_predicts, class_names, responses
 from onedraw.release.predictions import scores_of as linear_scores
 from onedraw.release.verification import rebuild_plan, verify
+
+from .base import budget_of, opened
 
 Array = NDArray[np.float64]
 
@@ -147,13 +148,12 @@ def evaluate(
 
     Held-out means: not used for fitting. On records that were, the figures are private all the same, but flatter the model.
     """
-    budget = _budget(epsilon, delta)
+    budget = budget_of(epsilon, delta, of="evaluate")
     judged, notes, kind = _judged(model, X, y, classes, bounds, batch)
     table = _table(kind, len(judged.data), budget, bins, largest_error)
     plan = calibrate(AddedNoise(), table, budget, n=len(judged.data), records_per_person=judged.records_per_person)
-    books = Ledger.open(ledger) if isinstance(ledger, str | os.PathLike) else ledger
     found = release(
-        plan, judged.data, ledger=books, dataset=dataset or judged.dataset, random_state=random_state, label="evaluation",
+        plan, judged.data, ledger=opened(ledger), dataset=dataset or judged.dataset, random_state=random_state, label="evaluation",
         notes=notes, out=out, resume=resume, how_to_resume=how_to_resume,
     )  # fmt: skip
     kept = Release(found.certificate)
@@ -171,18 +171,6 @@ class _Held:
 
 Kind = tuple[str, ...] | tuple[float, float]
 """Classes, or the range of a response."""
-
-
-def _budget(epsilon: Any, delta: Any) -> Promise:
-    if epsilon is None:
-        raise InvalidBudget(
-            "evaluate needs epsilon=…, how much of the privacy budget the evaluation may spend. There is no default. Pass "
-            "epsilon=0.5, say."
-        )
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if isinstance(value, str | bool) or not isinstance(value, numbers.Real):
-            raise InvalidBudget(f"{name} must be a number, but {value!r} came.")
-    return PureDP(float(epsilon)) if not delta else ApproxDP(float(epsilon), float(delta))
 
 
 def _table(kind: Kind, n: int, budget: Promise, bins: Any, largest_error: Any) -> ClassifierScores | RegressorScores:
@@ -210,7 +198,7 @@ def _bins(n: int, budget: Promise) -> int:
 def score_edges(bins: Any) -> tuple[float, ...]:
     """Even in the log-odds, one of them at a half."""
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= 200 or bins % 2:
-        raise WrongCall(f"bins is an even number from 2 to 200, so that a half is an edge, but {bins!r} came.")
+        raise WrongCall(f"bins is an even number from 2 to 200, so that a half is an edge, got {bins!r}.")
     odds = np.linspace(-REACH, REACH, int(bins) - 1) if bins > 2 else np.zeros(1)
     return tuple(float(edge) for edge in special.expit(odds))
 

@@ -10,10 +10,10 @@ of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``.
 
 from __future__ import annotations
 
-import abc
 import os
 import warnings
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
 from onedraw.models.features import read_rows
 from onedraw.models.fit.result import FitResult
-from onedraw.planning import Regression
 from onedraw.planning.regression_questions import regression_for
 from onedraw.release.intervals.released import fit_interval
 from onedraw.release.intervals.replicated import Interval, Parts, interval, remembers_start, why_refused
@@ -33,10 +32,10 @@ from onedraw.release.predictions import check_gives_intervals, expected_between,
 from onedraw.release.reading import column_units, readable_draws
 from onedraw.release.summary import Estimate, Joint, joint_tests, terms_of
 
-from .base import NoInterval
+from .base import NoInterval, all_or_nothing
 from .base_regression import RegressionEstimator
-from .by_schema import by_name, declared_schema, records_of, target_of
-from .validation import incoming
+from .by_schema import SAID_BY_IT, by_name, declared_schema, records_of, target_of
+from .validation import check_rows
 
 Array = NDArray[np.float64]
 
@@ -49,45 +48,43 @@ class Expected(NamedTuple):
     high: Array
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearEstimator(RegressionEstimator):
     """A linear predictor for each class, or for the one response."""
 
-    coef_: Array
-    intercept_: Any
-    _centre: Array
-    schema: Any
-    target: Any
-    robust: Any
-    fit_intercept: Any
-    kind: ClassVar[str]
-    """What `planning` calls the question."""
-    _given: NDArray[np.bool_]
-    _fit_result: FitResult
-    _public_question: Regression
+    schema: Any = None
+    target: Any = None
+    fit_intercept: Any = True
+    robust: Any = False
 
-    @abc.abstractmethod
-    def _asked_options(self) -> dict[str, Any]:
-        """What the question is given besides the columns: by name, as `planning.Regression` calls it."""
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Charge the ledger, read the records once, and keep what was released."""
+        self._fit_linear(X, y)
+        return self
 
     def _fit_linear(self, X: Any, y: Any) -> None:
         self.__dict__.pop("_fit_result", None)  # of an earlier fit
         draws = self._fitted_arrays(X, y) if self.schema is None else self._fitted_by_schema(X, y)
         model = self.choice_.best.model
-        self._centre = draws.mean(axis=0)
-        self.draws_ = readable_draws(self.certificate_, model)
+        self._centre: Array = draws.mean(axis=0)
+        self.draws_: Array = readable_draws(self.certificate_, model)
         blocks = self._blocks(self.draws_.mean(axis=0))
         features = model.features
-        self.coef_ = blocks[:, : features.count]
-        self.intercept_ = blocks[:, features.count] if features.intercept else np.zeros(len(blocks))
-        self._given = np.full(blocks.size, not self.interval_reason_)
+        self.coef_: Array = blocks[:, : features.count]
+        self.intercept_: Any = blocks[:, features.count] if features.intercept else np.zeros(len(blocks))
+        self._given: NDArray[np.bool_] = np.full(blocks.size, not self.interval_reason_)
         if not self.interval_reason_:
             refused = self._refused(draws)
             self._given = ~refused
             self.interval_reason_ = why_refused(refused, model.parameter_names[: blocks.size], fit=self._is_fit)
 
     def _fitted_arrays(self, X: Any, y: Any) -> Array:
-        came = self._incoming(X, y)
-        return self._release_regression(came, self._question(came), self._responses(came.y))
+        rows = check_rows(self, X, y, reset=True)
+        return self._answered(self._question(rows), (rows.X, self._responses(rows.y)), rows.n)
+
+    def _options(self) -> dict[str, Any]:
+        return super()._options() | {"intercept": self.fit_intercept}
 
     def _responses(self, y: Any) -> Any:
         """Responses as the question measures them."""
@@ -97,14 +94,19 @@ class LinearEstimator(RegressionEstimator):
         schema = declared_schema(self)
         target = target_of(self, schema, y)
         options = {
-            name: value for name, value in self._asked_options().items() if value is not None and value is not False
+            name: value for name, value in self._besides_schema().items() if value is not None and value is not False
         }
         question, measure = regression_for(schema, target, model=self.kind, options=options)
         records = records_of(schema, target, X, y).measured(measure)
         draws = self._answered(question, records, records.n, people=schema.records_per_person)
         names = [name for name in schema.columns if name != target]
-        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        self.n_features_in_: int = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
         return draws
+
+    def _besides_schema(self) -> dict[str, Any]:
+        """What the question is given besides what the schema says."""
+        return {name: value for name, value in super()._options().items() if name not in ("classes", *SAID_BY_IT)}
 
     @property
     def _is_fit(self) -> bool:
@@ -113,7 +115,7 @@ class LinearEstimator(RegressionEstimator):
     def _result(self) -> FitResult:
         """The fit in the columns' own units, the response's middle included."""
         if not hasattr(self, "_fit_result"):
-            self._fit_result = self.release_.fit
+            self._fit_result: FitResult = self.release_.fit
         return self._fit_result
 
     def _refused(self, draws: Array) -> NDArray[np.bool_]:
@@ -256,6 +258,6 @@ def encoded(estimator: Any, X: Any) -> Array:
             X if isinstance(X, str | os.PathLike | DatabaseTable) else by_name(X, list(estimator.feature_names_in_))
         )
         return new_rows(estimator.certificate_, features, source, None)
-    came = incoming(estimator, X, reset=False)
+    rows = check_rows(estimator, X, reset=False)
     features = estimator.choice_.best.model.features
-    return np.concatenate(list(read_rows(came.X, features)))
+    return np.concatenate(list(read_rows(rows.X, features)))

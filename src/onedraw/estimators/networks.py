@@ -10,27 +10,26 @@ there is no interval.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from onedraw.data import Measure
-from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel, PromiseRefused
-from onedraw.planning import Regression
 from onedraw.release.summary import Estimate
 
 from .base import all_or_nothing
-from .base_regression import RegressionEstimator, regression
-from .classification import classifier_tags, declared_classes, two_declared
+from .base_regression import RegressionEstimator
+from .classification import Classifier
 from .linear import encoded
 from .regression import regressor_tags, response_range
-from .validation import Incoming, Measured
+from .validation import Measured, Rows, check_rows
 
 Array = NDArray[np.float64]
 
@@ -40,15 +39,27 @@ SPREAD = 2.0
 """Responses are scaled to [−2, 2]: the size that weights of N(0, 1) expect."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NetworkEstimator(RegressionEstimator):
     """Draws of a network's weights."""
 
-    hidden: Any
+    hidden: Any = 10
+    n_draws: Any = 1
 
-    def _fit_network(self, came: Incoming, question: Regression, y: Any) -> None:
-        draws = self._release_regression(came, question, y)
-        self.draws_ = self.choice_.best.model.in_column_units(draws)
+    @all_or_nothing
+    def fit(self, X: Any, y: Any) -> Self:
+        """Charge the ledger, read the records once, and keep what was released."""
+        self._fit_network(check_rows(self, X, y, reset=True))
+        return self
+
+    def _fit_network(self, rows: Rows) -> None:
+        draws = self._answered(self._question(rows), (rows.X, self._responses(rows.y)), rows.n)
+        self.draws_: Array = self.choice_.best.model.in_column_units(draws)
         self.interval_reason_ = NO_INTERVAL
+
+    def _responses(self, y: Any) -> Any:
+        """Responses as the question measures them."""
+        return y
 
     def _outputs(self, X: Any) -> Array:
         """(draws, n) or (draws, n, K): each draw's predictor."""
@@ -68,7 +79,8 @@ class NetworkEstimator(RegressionEstimator):
         return rows, NO_INTERVAL
 
 
-class DPMLPClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]  # scikit-learn has no types
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPMLPClassifier(Classifier, NetworkEstimator):
     """A classifier with one hidden layer of ``hidden`` tanh units, under differential privacy.
 
     ``DPMLPClassifier(epsilon=1.0, bounds=(0, 1), classes=[0, 1], accept="assumed").fit(X, y)``
@@ -80,53 +92,13 @@ class DPMLPClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc] 
     ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
-    def __init__(
-        self,
-        epsilon: Any = None,
-        *,
-        hidden: Any = 10,
-        delta: Any = DELTA,
-        bounds: Any = None,
-        data_norm: Any = None,
-        classes: Any = None,
-        mechanism: Any = "auto",
-        prior_scale: Any = None,
-        effect: Any = None,
-        n_draws: Any = 1,
-        accept: Any = (),
-        check: Any = None,
-        ledger: Any = None,
-        dataset: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.hidden = hidden
-        self.delta = delta
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.classes = classes
-        self.mechanism = mechanism
-        self.prior_scale = prior_scale
-        self.effect = effect
-        self.n_draws = n_draws
-        self.accept = accept
-        self.check = check
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
+    kind = "network-classifier"
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any) -> DPMLPClassifier:
-        """Charge the ledger, read the records once, and keep what was released."""
-        came = self._incoming(X, y)
-        labels = declared_classes(self)
-        self._fit_network(came, self._question(came), came.y)
-        self.classes_ = labels
-        return self
+    classes: Any = None
 
-    def _question(self, came: Incoming) -> Regression:
-        labels = declared_classes(self).tolist()
-        return regression("network-classifier", came.features, **self._common(came), classes=labels, hidden=self.hidden)
+    def _fit_network(self, rows: Rows) -> None:
+        super()._fit_network(rows)
+        self.classes_ = self._labels()
 
     def predict_proba(self, X: Any) -> Array:
         """(n, K), in the order of ``classes_``: the mean of the draws' probabilities."""
@@ -142,12 +114,8 @@ class DPMLPClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc] 
         codes = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = classifier_tags(super().__sklearn_tags__())
-        tags.classifier_tags.multi_class = not two_declared(self.classes)
-        return tags
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A regression with one hidden layer of ``hidden`` tanh units, under differential privacy.
 
@@ -159,52 +127,13 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
     ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
-    def __init__(
-        self,
-        epsilon: Any = None,
-        *,
-        hidden: Any = 10,
-        delta: Any = DELTA,
-        bounds: Any = None,
-        data_norm: Any = None,
-        response_bound: Any = None,
-        variance_floor: Any = None,
-        mechanism: Any = "auto",
-        prior_scale: Any = None,
-        effect: Any = None,
-        n_draws: Any = 1,
-        accept: Any = (),
-        check: Any = None,
-        ledger: Any = None,
-        dataset: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.hidden = hidden
-        self.delta = delta
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.response_bound = response_bound
-        self.variance_floor = variance_floor
-        self.mechanism = mechanism
-        self.prior_scale = prior_scale
-        self.effect = effect
-        self.n_draws = n_draws
-        self.accept = accept
-        self.check = check
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
+    kind = "network-regressor"
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any) -> DPMLPRegressor:
-        """Charge the ledger, read the records once, and keep what was released."""
-        came = self._incoming(X, y)
-        middle, scale = self._units()
-        question = self._question(came)
-        self._fit_network(came, question, Measured(came.y, Measure(middle, scale)))
-        self._middle, self._scale = middle, scale
-        return self
+    response_bound: Any = None
+    variance_floor: Any = None
+
+    def _responses(self, y: Any) -> Any:
+        return Measured(y, Measure(*self._units()))
 
     def _units(self) -> tuple[float, float]:
         middle, half = response_range(self)
@@ -215,17 +144,17 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
             )
         return middle, half / SPREAD
 
-    def _question(self, came: Incoming) -> Regression:
+    def _options(self) -> dict[str, Any]:
         _, scale = self._units()
         floor = (0.05 * SPREAD) ** 2 if self.variance_floor is None else self.variance_floor / scale**2
-        return regression(
-            "network-regressor", came.features, **self._common(came), hidden=self.hidden, variance_floor=floor
-        )
+        return super()._options() | {"variance_floor": floor, "response_bound": None}
 
     def predict(self, X: Any) -> Array:
         """The expected response of each row: the mean over the draws, within the declared bound."""
         outputs = np.clip(self._outputs(X), -SPREAD, SPREAD)
-        return np.asarray(self._middle + self._scale * outputs.mean(axis=0))
+        measure = self.certificate_.data.measure
+        assert measure is not None
+        return np.asarray(measure.centre + measure.unit * outputs.mean(axis=0))
 
     def __sklearn_tags__(self) -> Tags:
         return regressor_tags(super().__sklearn_tags__())

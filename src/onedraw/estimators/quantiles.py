@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import ExponentialQuantiles
 from onedraw.models import ColumnQuantiles
@@ -27,6 +26,7 @@ from .one_column import ColumnEstimator, declared_range
 Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPQuantile(ColumnEstimator):
     """Quantiles of numbers in declared ``bounds`` = (low, high), under differential privacy.
 
@@ -43,42 +43,16 @@ class DPQuantile(ColumnEstimator):
     ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
-    mechanism = "auto"
-    prior = None
-    n_draws = 1
-
-    def __init__(
-        self,
-        epsilon: Any = None,
-        *,
-        quantiles: Any = (0.5,),
-        delta: Any = DELTA,
-        bounds: Any = None,
-        step: Any = None,
-        interval: Any = 0.95,
-        accept: Any = (),
-        check: Any = None,
-        ledger: Any = None,
-        dataset: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.quantiles = quantiles
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.interval = interval
-        self.accept = accept
-        self.check = check
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
+    quantiles: Any = (0.5,)
+    bounds: Any = None
+    step: Any = None
+    interval: Any = 0.95
 
     def _model(self, n: int, budget: Promise) -> ColumnQuantiles:
         low, high = declared_range(self)
         levels: Any = [self.quantiles] if isinstance(self.quantiles, numbers.Real) else self.quantiles
         if isinstance(levels, str) or not hasattr(levels, "__iter__"):
-            raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], but {self.quantiles!r} came.")
+            raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], got {self.quantiles!r}.")
         return ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval)
 
     def _planned(self, budget: Promise, n: int) -> Choices:
@@ -102,7 +76,7 @@ class DPQuantile(ColumnEstimator):
 
     def _interval(self, level: Any) -> Interval:
         if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0.0 < float(level) < 1.0:
-            raise WrongCall(f"level is a probability such as 0.95, but {level!r} came.")
+            raise WrongCall(f"level is a probability such as 0.95, got {level!r}.")
         return release_interval(self.certificate_, float(level))
 
     def _labelled(self, names: list[str]) -> tuple[str, list[str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,26 +18,37 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from onedraw.data import Measure
-from onedraw.defaults import DELTA
 from onedraw.errors import InvalidModel
-from onedraw.planning import Regression
 
-from .base import all_or_nothing
-from .base_regression import regression
 from .linear import Expected, LinearEstimator
-from .validation import Incoming, Measured
+from .validation import Measured
 
 Array = NDArray[np.float64]
 
 
-class NumberEstimator(LinearEstimator):
-    """Coefficients of a number: responses are measured from the public middle of their range, and coef_ is a vector."""
+class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Coefficients of one response: coef_ is a vector, and predictions are what the model expects."""
 
-    response_bound: Any
-
-    def _fit_number(self, X: Any, y: Any) -> None:
-        self._fit_linear(X, y)
+    def _fit_linear(self, X: Any, y: Any) -> None:
+        super()._fit_linear(X, y)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+
+    def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
+        """What the model expects of each row's response: its mean, quantile or rate; with ``interval=0.95`` also the ends of an
+        interval of that, not of a single response, which is free."""
+        return self._expected_at(X)[:, 0] if interval is None else self._expected_number(X, interval)
+
+    def __sklearn_tags__(self) -> Tags:
+        return regressor_tags(super().__sklearn_tags__())
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NumberEstimator(LinearRegressor):
+    """Coefficients of a number: responses are measured from the public middle of their range."""
+
+    response_bound: Any = None
+    noise: Any = None
+    radius: Any = None
 
     def _responses(self, y: Any) -> Any:
         middle, _ = response_range(self)
@@ -47,14 +59,16 @@ class NumberEstimator(LinearEstimator):
             )
         return Measured(y, Measure(middle, 1.0)) if middle else y
 
-    def _asked_options(self) -> dict[str, Any]:
+    def _options(self) -> dict[str, Any]:
+        return super()._options() | {"response_bound": response_range(self)[1]}
+
+    def _besides_schema(self) -> dict[str, Any]:
         middle, half = response_range(self)
-        own = ("prior_scale", "radius", "effect", "noise", "robust", "threshold", "variance_floor", "quantile")
-        found = {name: getattr(self, name) for name in own if hasattr(self, name)}
-        return {**found, "response_bound": None if half is None else (middle - half, middle + half)}
+        return super()._besides_schema() | {"response_bound": None if half is None else (middle - half, middle + half)}
 
 
-class DPLinearRegression(RegressorMixin, NumberEstimator):  # type: ignore[misc]  # scikit-learn has no types
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPLinearRegression(NumberEstimator):
     """Linear regression, released under differential privacy.
 
     ``DPLinearRegression(epsilon=1.0, bounds=(0, 1), response_bound=(0, 100)).fit(X, y)``
@@ -89,84 +103,19 @@ class DPLinearRegression(RegressorMixin, NumberEstimator):  # type: ignore[misc]
 
     kind = "linear"
 
-    def __init__(
-        self,
-        epsilon: Any = None,
-        *,
-        delta: Any = DELTA,
-        schema: Any = None,
-        target: Any = None,
-        bounds: Any = None,
-        data_norm: Any = None,
-        response_bound: Any = None,
-        threshold: Any = None,
-        variance_floor: Any = None,
-        mechanism: Any = "auto",
-        prior_scale: Any = None,
-        radius: Any = None,
-        effect: Any = None,
-        noise: Any = None,
-        fit_intercept: Any = True,
-        robust: Any = False,
-        n_draws: Any = "auto",
-        accept: Any = (),
-        check: Any = None,
-        ledger: Any = None,
-        dataset: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.target = target
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.response_bound = response_bound
-        self.threshold = threshold
-        self.variance_floor = variance_floor
-        self.mechanism = mechanism
-        self.prior_scale = prior_scale
-        self.radius = radius
-        self.effect = effect
-        self.noise = noise
-        self.fit_intercept = fit_intercept
-        self.robust = robust
-        self.n_draws = n_draws
-        self.accept = accept
-        self.check = check
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
+    threshold: Any = None
+    variance_floor: Any = None
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> DPLinearRegression:
-        """Charge the ledger, read the records once, and keep what was released."""
-        self._fit_number(X, y)
+    def _fit_linear(self, X: Any, y: Any) -> None:
+        super()._fit_linear(X, y)
         if "variance" in self.certificate_.draw.names:
             self.variance_ = float(self.draws_[:, -1].mean())
         elif hasattr(self, "variance_"):  # of an earlier fit
             del self.variance_
-        return self
-
-    def _question(self, came: Incoming) -> Regression:
-        _, half = response_range(self)
-        return regression(
-            "linear", came.features, **self._common(came), intercept=self.fit_intercept, robust=self.robust, radius=self.radius,
-            response_bound=half, threshold=self.threshold, variance_floor=self.variance_floor, noise=self.noise,
-        )  # fmt: skip
-
-    def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
-        """The expected response of each row; with ``interval=0.95`` also the ends of an interval of it, which is free.
-
-        The interval is of the mean at the row, not of a single response.
-        """
-        return self._expected_at(X)[:, 0] if interval is None else self._expected_number(X, interval)
-
-    def __sklearn_tags__(self) -> Tags:
-        return regressor_tags(super().__sklearn_tags__())
 
 
-class DPQuantileRegressor(RegressorMixin, NumberEstimator):  # type: ignore[misc]  # scikit-learn has no types
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPQuantileRegressor(NumberEstimator):
     """A quantile of the response as a linear function of the features, under differential privacy.
 
     The pinball loss, its kink rounded over a quarter of the noise. ``quantile`` is 0.5, the median, by default; the other
@@ -179,72 +128,7 @@ class DPQuantileRegressor(RegressorMixin, NumberEstimator):  # type: ignore[misc
 
     kind = "quantile"
 
-    def __init__(
-        self,
-        epsilon: Any = None,
-        *,
-        quantile: Any = 0.5,
-        delta: Any = DELTA,
-        schema: Any = None,
-        target: Any = None,
-        bounds: Any = None,
-        data_norm: Any = None,
-        response_bound: Any = None,
-        mechanism: Any = "auto",
-        prior_scale: Any = None,
-        radius: Any = None,
-        effect: Any = None,
-        noise: Any = None,
-        fit_intercept: Any = True,
-        robust: Any = False,
-        n_draws: Any = "auto",
-        accept: Any = (),
-        check: Any = None,
-        ledger: Any = None,
-        dataset: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.quantile = quantile
-        self.delta = delta
-        self.schema = schema
-        self.target = target
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.response_bound = response_bound
-        self.mechanism = mechanism
-        self.prior_scale = prior_scale
-        self.radius = radius
-        self.effect = effect
-        self.noise = noise
-        self.fit_intercept = fit_intercept
-        self.robust = robust
-        self.n_draws = n_draws
-        self.accept = accept
-        self.check = check
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
-
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> DPQuantileRegressor:
-        """Charge the ledger, read the records once, and keep what was released."""
-        self._fit_number(X, y)
-        return self
-
-    def _question(self, came: Incoming) -> Regression:
-        _, half = response_range(self)
-        return regression(
-            "quantile", came.features, **self._common(came), intercept=self.fit_intercept, robust=self.robust, radius=self.radius,
-            response_bound=half, noise=self.noise, quantile=self.quantile,
-        )  # fmt: skip
-
-    def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
-        """The quantile of each row's response; with ``interval=0.95`` also the ends of an interval of it, which is free."""
-        return self._expected_at(X)[:, 0] if interval is None else self._expected_number(X, interval)
-
-    def __sklearn_tags__(self) -> Tags:
-        return regressor_tags(super().__sklearn_tags__())
+    quantile: Any = 0.5
 
 
 def response_range(estimator: Any) -> tuple[float, float | None]:
@@ -259,10 +143,10 @@ def response_range(estimator: Any) -> tuple[float, float | None]:
         or len(bound) != 2
         or not all(isinstance(end, numbers.Real) for end in bound)
     ):
-        raise InvalidModel(f"response_bound must be a number Y or a pair (low, high), but {bound!r} came.")
+        raise InvalidModel(f"response_bound must be a number Y or a pair (low, high), got {bound!r}.")
     low, high = float(bound[0]), float(bound[1])
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InvalidModel(f"response_bound (low, high) must be finite, low below high, but {bound!r} came.")
+        raise InvalidModel(f"response_bound (low, high) must be finite, low below high, got {bound!r}.")
     return low + (high - low) / 2.0, (high - low) / 2.0
 
 

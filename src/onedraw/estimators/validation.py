@@ -1,4 +1,4 @@
-"""What came into `fit` or `predict`: its shape is public and checked, its records are not looked at.
+"""What `fit` or `predict` was given: its shape is public and checked, its records are not looked at.
 
 scikit-learn's own checks convert the records and raise on one that is not a number: that would tell whether there is
 such a record. Here only the container is examined, and of it only what no record decides: the type of a column is never
@@ -28,8 +28,8 @@ LARGEST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True, repr=False)
-class Incoming:
-    """Rows as they came, and what is public about them."""
+class Rows:
+    """Rows as they were given, and what is public about them."""
 
     X: Any
     y: Any
@@ -38,7 +38,7 @@ class Incoming:
     names: tuple[str, ...] | None
 
 
-def incoming(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Incoming:
+def check_rows(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Rows:
     """Check shapes, names and the number of columns; ``reset`` (in fit) remembers them on the estimator."""
     X = _container(X, "X")
     declared = _declared_columns(estimator.bounds) if reset else getattr(estimator, "n_features_in_", None)
@@ -50,7 +50,7 @@ def incoming(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Incoming:
     else:
         validate_data(estimator, checked, reset=False, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
-    return Incoming(X, y, n, features, None if names is None else tuple(map(str, names)))
+    return Rows(X, y, n, features, None if names is None else tuple(map(str, names)))
 
 
 def one_column(estimator: Any, X: Any) -> tuple[Any, int]:
@@ -62,7 +62,7 @@ def one_column(estimator: Any, X: Any) -> tuple[Any, int]:
         X = _only_column(X)
     elif len(shape) != 1:
         raise InvalidModel(
-            f"{type(estimator).__name__} takes one column of records, shape (n,) or (n, 1), but one of shape {shape} came. "
+            f"{type(estimator).__name__} takes one column of records, shape (n,) or (n, 1), got one of shape {shape}. "
             "Pass one column at a time: each is a release of its own."
         )
     estimator.n_features_in_ = 1
@@ -77,8 +77,8 @@ def grouped_columns(estimator: Any, X: Any, by: dict[str, tuple[Any, ...]]) -> t
     width = _shape(X, 1 + len(by))[1]
     if width != 1 + len(by):
         raise InvalidModel(
-            f"By {' and '.join(by)}, {type(estimator).__name__} takes {1 + len(by)} columns, the one it is about and its groups, but "
-            f"{width} came. Pass these alone."
+            f"By {' and '.join(by)}, {type(estimator).__name__} takes {1 + len(by)} columns, the one it is about and its groups, got "
+            f"{width}. Pass these alone."
         )
     validate_data(estimator, np.empty((0, width)) if is_rows(X) else X, skip_check_array=True)
     columns = columns_in(X)
@@ -112,7 +112,7 @@ def _shape_of(data: Any) -> tuple[int, ...]:
     if isinstance(data, list | tuple) or library_of(data) is not None:
         return (len(data),)
     raise InvalidModel(
-        f"Expected an array, a data frame or a list, but a {type(data).__name__} came. The number of records is public "
+        f"Expected an array, a data frame or a list, got a {type(data).__name__}. The number of records is public "
         "and must be known before they are read."
     )
 
@@ -190,7 +190,7 @@ class _Late:
         return self._read() if dtype is None else self._read().astype(dtype)
 
 
-def as_it_came(column: Any) -> Any:
+def as_given(column: Any) -> Any:
     """The records themselves, for a comparison with what is declared."""
     return column.values if isinstance(column, _Late) else column
 

@@ -1,0 +1,180 @@
+"""Counts and shares of declared classes, levels, or numbers between public ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from onedraw.errors import InvalidModel, WrongCall
+from onedraw.models import BetaBernoulli, CategoryTable, DirichletCategorical
+from onedraw.models.tables.category_table import condition
+from onedraw.planning.questions import pair
+from onedraw.privacy import Promise
+from onedraw.release.intervals.tables import table_interval
+
+from .classification import declared_classes
+from .one_column import Array, ColumnEstimator, PosteriorEstimator, TableEstimator
+from .validation import LabelCodes
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPProportion(PosteriorEstimator):
+    """The share of records in the second of two ``classes``, under differential privacy.
+
+    ``DPProportion(epsilon=1.0, classes=["no", "yes"]).fit(column).proportion_``; of numbers, the share of those within public ends:
+    ``DPProportion(epsilon=1.0, between=(18, 30)).fit(ages)``.
+
+    Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
+    `DPLogisticRegression`; ``classes``, the second of which is counted, or ``between`` = (low, high) with both ends included and None for
+    an open one; ``mechanism``: "auto" takes plain noise ("laplace",
+    "gaussian") or a draw from a posterior ("direct", "diffused", "concentrated"), whichever is expected to be off by less;
+    ``prior`` = (a, b) of a Beta prior, which asks for a draw from the posterior; ``n_draws`` of it.
+
+    ``by`` = {"sex": ["F", "M"]} gives one number for each group, of one or two columns with declared levels; then `fit` takes a
+    frame with these columns and one more, or rows (value, group, …). Who belongs to which group is private, and the groups'
+    numbers of records are released too, unless ``group_sizes`` declares them (in the order of ``groups_``) as public.
+
+    Attributes: ``proportion_`` (with ``by`` an array, in the order of ``groups_``), ``draws_``, ``n_features_in_``,
+    ``feature_names_in_`` (of a frame), ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    """
+
+    classes: Any = None
+    between: Any = None
+
+    def _labels(self) -> tuple[Any, ...]:
+        labels = tuple(declared_classes(self.classes, of=type(self).__name__).tolist())
+        if len(labels) != 2:
+            raise InvalidModel(f"A proportion is of two classes, got {len(labels)}. Use DPHistogram for more.")
+        return labels
+
+    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        if self.between is not None:
+            return CategoryTable(**declared_condition(self, "classes"), show="shares", **groups)
+        labels = tuple(map(str, self._labels()))
+        return CategoryTable(labels, show="shares", only=labels[1], **groups)
+
+    def _model(self, n: int, budget: Promise) -> BetaBernoulli:
+        self._labels()
+        return BetaBernoulli(prior=pair(self.prior, (1.0, 1.0)))
+
+    def _records(self, column: Any) -> Any:
+        return column if self.between is not None else LabelCodes(column, self._labels())
+
+    def _keep(self, centre: Array) -> None:
+        self.proportion_ = self._of_groups(centre)
+
+    def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
+        return "proportion", names
+
+
+class LevelEstimator(ColumnEstimator):
+    """What counts and shares of declared levels have in common."""
+
+    levels: Any
+
+    def _declared(self) -> NDArray[Any]:
+        if self.levels is None:
+            raise InvalidModel(
+                f"{type(self).__name__} needs levels=[…], all values there can be. They are never read from the records: a value that "
+                "only one person has would give that person away."
+            )
+        return declared_classes(self.levels, "levels")
+
+    def _records(self, column: Any) -> Any:
+        return column if self.between is not None else LabelCodes(column, tuple(self._declared().tolist()))
+
+    def _by_level(self, centre: Array) -> Array:
+        """(levels,), or with groups (groups, levels)."""
+        return centre.reshape(len(self.groups_), -1) if self.groups_ else centre
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPHistogram(LevelEstimator, PosteriorEstimator):
+    """The shares of declared ``levels``, under differential privacy; they lie in [0, 1] and sum to 1.
+
+    ``DPHistogram(epsilon=1.0, levels=["a", "b", "c"]).fit(column).shares_``
+
+    Parameters as in `DPProportion`; ``levels`` instead of classes, and ``prior``, one positive number for each level.
+
+    Attributes: ``shares_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``, within which they sum to 1),
+    ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
+    """
+
+    levels: Any = None
+
+    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        return CategoryTable(tuple(map(str, self._declared().tolist())), show="shares", **groups)
+
+    def _model(self, n: int, budget: Promise) -> DirichletCategorical:
+        levels = self._declared().tolist()
+        prior = (1.0,) * len(levels) if self.prior is None else tuple(self.prior)
+        return DirichletCategorical(prior=prior, levels=tuple(map(str, levels)))
+
+    def _keep(self, centre: Array) -> None:
+        self.levels_, self.shares_ = self._declared(), self._by_level(centre)
+
+    def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
+        return "share", names
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPCount(LevelEstimator, TableEstimator):
+    """How many of these records have each of declared ``levels``, or one ``level`` of them, under differential privacy.
+
+    ``DPCount(epsilon=1.0, levels=["no", "yes"], level="yes").fit(column).count_``; of numbers, those within public ends:
+    ``DPCount(epsilon=1.0, between=(18, 30)).fit(ages).count_`` (both ends included, None for an open one).
+
+    The number of all records is public: it is n. Parameters as in `DPProportion`, without a prior. With ``by`` this is a cross
+    table: its cells are whole numbers that sum to n.
+
+    Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with ``level`` or ``between`` ``count_``;
+    ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
+    """
+
+    levels: Any = None
+    level: Any = None
+    between: Any = None
+
+    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        if self.between is not None:
+            if self.level is not None:
+                raise InvalidModel("level names one of the levels, and between has none. Leave it out.")
+            return CategoryTable(**declared_condition(self, "levels"), **groups)
+        levels = tuple(map(str, self._declared().tolist()))
+        return CategoryTable(levels, only=None if self.level is None else str(self.level), **groups)
+
+    def conf_int(self, level: float = 0.95, *, of: str = "records") -> Array:
+        """(terms, 2): about these records, or ``of="population"`` about n times the share they are a sample of."""
+        if of not in ("records", "population"):
+            raise WrongCall(f"of is 'records' or 'population', got {of!r}.")
+        check_is_fitted(self)
+        low, high, *_ = table_interval(self.choice_.best, self.certificate_.draw.stages or {}, level, of=of)
+        return np.column_stack([low, high])
+
+    def _keep(self, centre: Array) -> None:
+        self.levels_ = np.array(self.choice_.best.model.levels) if self.between is not None else self._declared()
+        if self.level is None and self.between is None:
+            self.counts_ = self._by_level(centre)
+        else:
+            self.count_ = self._of_groups(centre)
+
+    def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
+        return "count", names
+
+
+def declared_condition(estimator: Any, other: str) -> dict[str, Any]:
+    """The levels that a public condition on a number makes; ``other`` is what it stands in place of."""
+    ends = estimator.between
+    if getattr(estimator, other) is not None:
+        raise InvalidModel(f"between and {other} say in two ways what is counted. Leave one of them out.")
+    if not isinstance(ends, list | tuple | np.ndarray) or len(ends) != 2:
+        raise InvalidModel(
+            f"between is (low, high), the public ends of what is counted, None for an open one, got {ends!r}."
+        )
+    return condition(*ends)
