@@ -15,9 +15,7 @@ from onedraw.audit.cases.examination import examine
 from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms import ExponentialQuantiles, plan_from_dict
 from onedraw.mechanisms.exponential_quantiles import SHARE_OF_INTERVALS
-from onedraw.mechanisms.quantile_target import QuantileTarget
-from onedraw.mechanisms.quantile_tree import depth_of, quantile_tree
-from onedraw.mechanisms.quantile_widths import end_ranks, ladder, misses
+from onedraw.mechanisms.quantile_selection import QuantileTarget, depth_of, end_ranks, ladder, misses, quantile_tree
 from onedraw.models import ColumnQuantiles
 from onedraw.samplers import seeded_generator
 from onedraw.samplers.rank_selection import RankSelection

@@ -28,20 +28,18 @@ from onedraw.privacy import (
     BoundedRange,
     Guarantee,
     Neighbours,
-    Promise,
     Provenance,
     PureDP,
     RenyiDP,
 )
-from onedraw.privacy.rounding import fraction_up, text
+from onedraw.privacy.rounding import fraction_up
 
+from .calibration import RANGE_MARGIN, largest_range
 from .stored_plans import register_mechanism
 
 BITS = 40
 LARGEST_COST = 2**61
 LARGEST_WIDTH = 2**40
-LARGEST, SMALLEST = 2.0**10, 2.0**-40
-MARGIN = 2.0**-23
 
 THEOREM = (
     "the exponential mechanism on held-out losses (McSherry and Talwar, FOCS 2007), for a pure ε by permute and flip (McKenna and "
@@ -78,8 +76,15 @@ class ExponentialChoice(Mechanism):
 
     def calibrate(self, request: Request) -> Plan:
         _check(request)
-        flip = isinstance(request.budget, PureDP | ApproxDP)
-        epsilon = _largest_range(request.budget, flip=flip) / request.records_per_person
+        budget, flip = request.budget, isinstance(request.budget, PureDP | ApproxDP)
+        if isinstance(budget, PureDP | BoundedRange | ApproxDP):
+            most = float(budget.stated_epsilon)
+        else:
+            found = largest_range(
+                lambda value: BoundedRange(value).implies(budget), budget, "the choice", least=2.0**-40
+            )
+            most = found * (1.0 - RANGE_MARGIN)
+        epsilon = most / request.records_per_person
         width = int(Fraction(epsilon) / 2 * 2**BITS / LOSS_STEPS)
         return self.plan(request, {"width": float(width)} | ({"flip": 1.0} if flip else {}))
 
@@ -101,21 +106,6 @@ class ExponentialChoice(Mechanism):
         width = int(plan.parameters["width"])
         behind = np.minimum(summary.sums - summary.sums.min(), LARGEST_COST // width)
         return ChoiceTarget(behind * width, "flip" in plan.parameters)
-
-
-def _largest_range(budget: Promise, *, flip: bool) -> float:
-    """The largest range, or pure ε, that keeps the budget."""
-    if isinstance(budget, PureDP | BoundedRange | ApproxDP):
-        return float(budget.stated_epsilon)
-    low, high = SMALLEST, LARGEST
-    if not BoundedRange(low).implies(budget):
-        raise PromiseRefused(
-            f"{budget} leaves the choice a range below {text(low)}: the records would not matter. Use a larger budget."
-        )
-    while high - low > 2.0**-24 * low:
-        middle = (low * high) ** 0.5 if high > 2.0 * low else low + (high - low) / 2.0
-        low, high = (middle, high) if BoundedRange(middle).implies(budget) else (low, middle)
-    return low * (1.0 - MARGIN)
 
 
 def _check(request: Request) -> None:

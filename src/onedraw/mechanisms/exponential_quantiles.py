@@ -2,15 +2,15 @@
 
 A place v of the lattice is selected with probability ∝ exp(−η·d(v)), d(v) the distance of the wanted rank from the ranks
 that v has among the records, [#{x < v}, #{x ≤ v}]: 0 for every place that is a quantile of that level, ties or not.
-Replacing a record moves d by at most 1, so the log-ratio has range 2η. Several quantiles share log-many levels
-(quantile_tree.py); the width of every interval is one more selection, from a public ladder (quantile_widths.py). Statement and
-proof: exponential_quantiles.md.
+Replacing a record moves d by at most 1, so the log-ratio has range 2η. Several quantiles share log-many levels of
+halving; the width of every interval is one more selection, from a public ladder (quantile_selection.py). Statement and proof:
+exponential_quantiles.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -36,18 +36,23 @@ from onedraw.privacy import (
     compose,
 )
 from onedraw.privacy.curves import add_curves
-from onedraw.privacy.rounding import fraction_up, text
+from onedraw.privacy.rounding import fraction_up
 
-from .quantile_target import BITS, QuantileTarget
-from .quantile_tree import UNITS, Node, depth_of, quantile_tree, rank_variances
-from .quantile_widths import NO_END, end_ranks, misses
+from .calibration import RANGE_MARGIN, counts_epsilons, largest_range
+from .quantile_selection import (
+    BITS,
+    NO_END,
+    UNITS,
+    QuantileTarget,
+    depth_of,
+    end_ranks,
+    misses,
+    quantile_tree,
+    rank_variances,
+)
 from .stored_plans import register_mechanism
 
 LARGEST_WIDTH = 2**40
-LARGEST, SMALLEST = 2.0**10, 2.0**-60
-PRECISION = 2.0**-24
-MARGIN = 2.0**-23
-"""Taken off what a search finds, so that the last digits of another machine do not matter."""
 
 MOST_FLIPPED = 2**25
 """Places up to which permute and flip is used: it takes a random bit for each place that is near enough to count."""
@@ -64,6 +69,63 @@ THEOREM = (
 )
 
 
+@dataclass(frozen=True)
+class QuantileNumbers:
+    """What runs: for each level of the tree, and for the intervals' widths, how many lattice steps a unit of rank costs."""
+
+    widths: tuple[int, ...]
+    flip: bool
+    width_ends: int = 0
+    ends: tuple[int, ...] = ()
+    """The ranks of all lower ends of intervals, then of all upper ones; none where no interval is asked for."""
+
+    def to_dict(self) -> dict[str, float]:
+        named = {f"width_{depth}": width for depth, width in enumerate(self.widths, 1)}
+        if self.width_ends:
+            named |= {
+                "width_ends": self.width_ends,
+                **dict(zip(_end_names(len(self.ends) // 2), self.ends, strict=True)),
+            }
+        return {name: float(value) for name, value in named.items()} | ({"flip": 1.0} if self.flip else {})
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, float], model: ColumnQuantiles, n: int) -> QuantileNumbers:
+        """Whole numbers within their ranges, or refused."""
+
+        def whole(name: str, least: int = 1, most: int = LARGEST_WIDTH) -> int:
+            value = stored.get(name, math.nan)
+            if not (least <= value <= most and value == int(value)):
+                raise PromiseRefused(
+                    f"The plan's {name} is not a whole number from {least} to {most:,}: it is not stated, or the budget is too "
+                    "small or too large for this mechanism's lattice."
+                )
+            return int(value)
+
+        if stored.get("flip", 1.0) != 1.0:
+            raise PromiseRefused("The plan's flip is stated as 1 or not at all.")
+        levels = range(1, depth_of(quantile_tree(model.levels)) + 1)
+        widths, flip = tuple(whole(f"width_{depth}") for depth in levels), "flip" in stored
+        if "width_ends" not in stored:
+            return cls(widths, flip)
+        ends = (whole(name, NO_END, n) for name in _end_names(len(model.levels)))
+        return cls(widths, flip, whole("width_ends"), tuple(ends))
+
+    @classmethod
+    def of(cls, plan: Plan) -> QuantileNumbers:
+        return cls.from_dict(plan.parameters, plan.model, plan.n)
+
+    @property
+    def ranges(self) -> list[Fraction]:
+        """The range of the log-ratios of every level, then of every interval's width, for one replaced record."""
+        half = len(self.ends) // 2
+        selected = sum(pair != (NO_END, NO_END) for pair in zip(self.ends[:half], self.ends[half:], strict=True))
+        return [2 * _weight(width) for width in self.widths + (self.width_ends,) * selected]
+
+
+def _end_names(count: int) -> list[str]:
+    return [f"{side}_rank_{index}" for side in ("lower", "upper") for index in range(1, count + 1)]
+
+
 @register_mechanism
 @dataclass(frozen=True)
 class ExponentialQuantiles(Mechanism):
@@ -78,42 +140,48 @@ class ExponentialQuantiles(Mechanism):
         return False
 
     def heading(self, plan: Plan) -> str:
-        levels, intervals = len(_widths(plan.parameters)), "width_ends" in plan.parameters
+        numbers = QuantileNumbers.of(plan)
+        levels = len(numbers.widths)
         steps = "one selection" if levels == 1 else f"{len(plan.model.levels)} quantiles in {levels} levels"
-        flip = " by permute and flip" if "flip" in plan.parameters else ""
-        return f"{self.title}{flip}, {steps}{', and the widths of intervals' if intervals else ''}"
-
-    # ── calibration ────────────────────────────────────────────────────────────────────────────────────────
+        flip = " by permute and flip" if numbers.flip else ""
+        return f"{self.title}{flip}, {steps}{', and the widths of intervals' if numbers.width_ends else ''}"
 
     def calibrate(self, request: Request) -> Plan:
-        _check(request)
-        model: Any = request.model
-        levels, flip = depth_of(quantile_tree(model.levels)), _flips(request)
-        numbers = _level_widths(largest_weights(request, levels, 0, flip=flip))
+        model = _checked(request)
+        levels, flip = depth_of(quantile_tree(model.levels)), _flips(request, model)
+        widths = _widths(request, levels, 0, flip=flip)
+        numbers = QuantileNumbers(tuple(widths), flip)
         if model.interval is not None:
-            *shared, end = largest_weights(request, levels, len(model.levels), flip=flip)
-            ranks = end_ranks(model, request.n, _weight(_width(end)), flip=flip)
+            *shared, end = _widths(request, levels, len(model.levels), flip=flip)
+            ranks = end_ranks(model, request.n, _weight(end), flip=flip)
             if any(rank != NO_END for rank in ranks):  # otherwise all of it to the quantiles
-                numbers = _level_widths(shared) | {"width_ends": float(_width(end))} | _named(ranks)
-        return self._plan(request, numbers | ({"flip": 1.0} if flip else {}))
+                numbers = QuantileNumbers(tuple(shared), flip, end, tuple(ranks))
+        return self.plan(request, numbers.to_dict())
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
-        _check(request)
-        levels = depth_of(quantile_tree(request.model.levels))  # type: ignore[attr-defined]
-        wanted = [f"width_{depth}" for depth in range(1, levels + 1)]
-        if "width_ends" in parameters:
-            wanted += ["width_ends", *_named([0] * 2 * len(request.model.levels))]  # type: ignore[attr-defined]
-        if not set(wanted) <= set(parameters) or parameters.get("flip", 1.0) != 1.0:
-            raise PromiseRefused("The plan does not state the numbers its levels need.")
-        wanted += ["flip"] if "flip" in parameters else []
-        return self._plan(request, {name: parameters[name] for name in wanted})
+        model = _checked(request)
+        numbers = QuantileNumbers.from_dict(parameters, model, request.n)
+        if numbers.width_ends:
+            missed = misses(model, request.n, _weight(numbers.width_ends), numbers.ends, flip=numbers.flip)
+            if model.interval is None or missed > (1.0 - model.interval) * (1.0 + 1e-6):
+                raise PromiseRefused("The ranks stated for the ends of intervals do not give the level stated.")
+        promise = _promise(numbers, request.budget, request.records_per_person)
+        spent = {f"epsilon_{depth}": fraction_up(2 * _weight(width)) for depth, width in enumerate(numbers.widths, 1)}
+        if numbers.width_ends:
+            spent["epsilon_end"] = fraction_up(2 * _weight(numbers.width_ends))
+        found = (
+            *fixed_in_advance(request, "levels, bounds, step"),
+            Assumption("every record is clamped to the range and rounded to the lattice by itself", Provenance.ENFORCED),
+            Assumption("selections are exact, on whole numbers; ties are spread in a fixed order", Provenance.ENFORCED),
+        )  # fmt: skip
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREM, found)
+        return Plan(self, request, tuple({**numbers.to_dict(), **spent}.items()), guarantee)
 
     def target(self, plan: Plan, summary: Any) -> QuantileTarget:
-        numbers, model = plan.parameters, plan.model
-        ends = [int(numbers[name]) for name in _named([0] * 2 * len(model.levels))] if "width_ends" in numbers else []
+        numbers = QuantileNumbers.of(plan)
         return QuantileTarget(
-            model, summary, quantile_tree(model.levels), widths=tuple(_widths(numbers)),
-            width_ends=int(numbers.get("width_ends", 0)), ends=tuple(ends), flip="flip" in numbers,
+            plan.model, summary, quantile_tree(plan.model.levels), widths=numbers.widths,
+            width_ends=numbers.width_ends, ends=numbers.ends, flip=numbers.flip,
         )  # fmt: skip
 
     # ── what is published, and what follows ────────────────────────────────────────────────────────────────
@@ -127,55 +195,35 @@ class ExponentialQuantiles(Mechanism):
 
     def rank_errors(self, plan: Plan) -> list[float]:
         """Of each quantile, the expected error of its rank as a share of the records, where they lie evenly about it."""
-        return _rank_errors(
-            quantile_tree(plan.model.levels), [float(_weight(width)) for width in _widths(plan.parameters)], plan
-        )
-
-    # ── the plan ───────────────────────────────────────────────────────────────────────────────────────────
-
-    def _plan(self, request: Request, stated: Mapping[str, float]) -> Plan:
-        widths = {name: _whole(name, value) for name, value in stated.items() if name.startswith("width")}
-        model: Any = request.model
-        if "width_ends" in widths:
-            ranks = [
-                _whole(name, stated[name], least=NO_END, most=request.n) for name in _named([0] * 2 * len(model.levels))
-            ]
-            missed = misses(model, request.n, _weight(widths["width_ends"]), ranks, flip="flip" in stated)
-            if missed > (1.0 - model.interval) * (1.0 + 1e-6):
-                raise PromiseRefused("The ranks stated for the ends of intervals do not give the level stated.")
-        ranges = ranges_of(_widths(widths), widths.get("width_ends", 0), _selected_widths(stated))
-        promise = promise_of_ranges(ranges, request.budget, request.records_per_person, flip="flip" in stated)
-        spent = {f"epsilon_{depth}": fraction_up(part) for depth, part in enumerate(ranges[: len(_widths(widths))], 1)}
-        if "width_ends" in widths:
-            spent["epsilon_end"] = fraction_up(ranges[-1])
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREM, _assumptions(request))
-        return Plan(self, request, tuple({**stated, **spent}.items()), guarantee)
+        levels, weights = plan.model.levels, [float(_weight(width)) for width in QuantileNumbers.of(plan).widths]
+        variances = rank_variances(quantile_tree(levels), tuple(weights), len(levels))
+        return [math.sqrt(variance) / plan.n for variance in variances]
 
 
-# ── the promise ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── the promise, and the most that a budget allows ───────────────────────────────────────────────────────────
 
 
-def ranges_of(widths: Sequence[int], width_ends: int, intervals: int) -> list[Fraction]:
-    """The range of the log-ratios of every level, then of every interval's width, for one replaced record."""
-    return [2 * _weight(width) for width in widths] + [2 * _weight(width_ends)] * (intervals if width_ends else 0)
-
-
-def promise_of_ranges(ranges: Sequence[Fraction], budget: Promise, records_per_person: int, *, flip: bool) -> Promise:
+def _promise(numbers: QuantileNumbers, budget: Promise, records_per_person: int) -> Promise:
     """One selection keeps its range; several add up, as a pure ε or, where that is not asked for, as Rényi curves.
     Permute and flip keeps a pure ε and nothing more."""
-    parts = [part * records_per_person for part in ranges]
-    if len(parts) == 1 and not flip:
+    parts = [part * records_per_person for part in numbers.ranges]
+    if len(parts) == 1 and not numbers.flip:
         return BoundedRange(fraction_up(parts[0]))
-    if flip or _pure(budget):
+    if numbers.flip or counts_epsilons(budget):
         return PureDP(fraction_up(sum(parts, Fraction(0))))
     return compose(*(RenyiDP(BoundedRangeCurve(fraction_up(part))) for part in parts))
 
 
-def largest_weights(request: Request, levels: int, intervals: int, *, flip: bool) -> list[float]:
-    """η of every level, and last of an interval where there are any: the largest that the budget allows."""
+def _weight(width: int) -> Fraction:
+    """η: what one record is worth, of a width of so many lattice steps for one unit of rank."""
+    return Fraction(width * UNITS, 2**BITS)
+
+
+def _widths(request: Request, levels: int, intervals: int, *, flip: bool) -> list[int]:
+    """Of every level, and last of an interval where there are any: the largest that the budget allows."""
     parts = _parts(levels, intervals)
     total = _largest_total(request.budget, parts, request.records_per_person, flip)
-    return [total * part / 2.0 for part in parts[: levels + min(intervals, 1)]]
+    return [int(Fraction(total * part / 2.0) * 2**BITS / UNITS) for part in parts[: levels + min(intervals, 1)]]
 
 
 def _parts(levels: int, intervals: int) -> tuple[float, ...]:
@@ -189,9 +237,9 @@ def _largest_total(budget: Promise, parts: tuple[float, ...], records_per_person
     """Σ of the ranges, for one record, with which the budget is kept."""
     if len(parts) == 1 and isinstance(budget, BoundedRange | PureDP):
         return budget.stated_epsilon / records_per_person
-    if flip or _pure(budget):
+    if flip or counts_epsilons(budget):
         stated = budget.stated_epsilon / (2.0 if isinstance(budget, BoundedRange) else 1.0)  # type: ignore[attr-defined]
-        return float(stated / records_per_person * (1.0 - MARGIN))
+        return float(stated / records_per_person * (1.0 - RANGE_MARGIN))
 
     def keeps(total: float) -> bool:
         ranges = [total * part * records_per_person for part in parts]
@@ -199,91 +247,31 @@ def _largest_total(budget: Promise, parts: tuple[float, ...], records_per_person
             return BoundedRange(ranges[0]).implies(budget)
         return RenyiDP(add_curves((BoundedRangeCurve(part), 1) for part in ranges)).implies(budget)
 
-    low, high = SMALLEST, LARGEST
-    if not keeps(low):
-        raise PromiseRefused(
-            f"{budget} leaves a selection a range below {text(low)}: the records would not matter. Use a larger budget."
-        )
-    while high - low > PRECISION * low:
-        middle = (low * high) ** 0.5 if high > 2.0 * low else low + (high - low) / 2.0
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low * (1.0 - MARGIN)
+    return largest_range(keeps, budget, "a selection") * (1.0 - RANGE_MARGIN)
 
 
-def _flips(request: Request) -> bool:
+def _flips(request: Request, model: ColumnQuantiles) -> bool:
     """Whether permute and flip is used: where a pure ε is asked for, or hardly more could be spent on something weaker.
 
     It is up to twice as near where places are few, and the same on a fine lattice; but it keeps a pure ε only.
     """
-    model: Any = request.model
     if model.steps >= MOST_FLIPPED or not isinstance(request.budget, PureDP | ApproxDP):
         return False
     parts = _parts(depth_of(quantile_tree(model.levels)), len(model.levels) if model.interval else 0)
-    weaker = _largest_total(request.budget, parts, request.records_per_person, False)
-    return bool(weaker <= FORGONE * _largest_total(request.budget, parts, request.records_per_person, True))
+    weaker, pure = (_largest_total(request.budget, parts, request.records_per_person, flip) for flip in (False, True))
+    return weaker <= FORGONE * pure
 
 
-def _level_widths(weights: Sequence[float]) -> dict[str, float]:
-    return {f"width_{depth}": float(_width(weight)) for depth, weight in enumerate(weights, 1)}
-
-
-def _width(weight: float) -> int:
-    return int(Fraction(weight) * 2**BITS / UNITS)
-
-
-def _pure(budget: Promise) -> bool:
-    return isinstance(budget, PureDP | BoundedRange) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0.0)
-
-
-def _rank_errors(root: Node, weights: Sequence[float], plan: Plan) -> list[float]:
-    variances = rank_variances(root, tuple(float(weight) for weight in weights), len(plan.model.levels))
-    return [math.sqrt(variance) / plan.n for variance in variances]
-
-
-# ── small questions ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _weight(width: int) -> Fraction:
-    """η: what one record is worth, of a width of so many lattice steps for one unit of rank."""
-    return Fraction(width * UNITS, 2**BITS)
-
-
-def _widths(numbers: Mapping[str, float]) -> list[int]:
-    return [int(value) for name, value in numbers.items() if name.startswith("width_") and name != "width_ends"]
-
-
-def _named(ranks: Sequence[int]) -> dict[str, float]:
-    half = len(ranks) // 2
-    names = [f"{side}_rank_{index}" for side in ("lower", "upper") for index in range(1, half + 1)]
-    return dict(zip(names, map(float, ranks), strict=True))
-
-
-def _selected_widths(numbers: Mapping[str, float]) -> int:
-    """Of how many quantiles an end lies among the records, so that a width is selected."""
-    ranks = [value for name, value in numbers.items() if "_rank_" in name]
-    half = len(ranks) // 2
-    return sum((low, high) != (NO_END, NO_END) for low, high in zip(ranks[:half], ranks[half:], strict=True))
-
-
-def _whole(name: str, value: float, least: int = 1, most: int = LARGEST_WIDTH) -> int:
-    if not (least <= value <= most and value == int(value)):
-        raise PromiseRefused(
-            f"The plan's {name} is not a whole number from {least} to {most:,}. The budget is too small or too large for this "
-            "mechanism's lattice; use another."
-        )
-    return int(value)
-
-
-def _check(request: Request) -> None:
+def _checked(request: Request) -> ColumnQuantiles:
     if not isinstance(request.model, ColumnQuantiles):
         raise InvalidModel(
-            f"ExponentialQuantiles selects quantiles of one column, but a {type(request.model).__name__} came. Use "
+            f"ExponentialQuantiles selects quantiles of one column, but a {type(request.model).__name__} was given. Use "
             "models.ColumnQuantiles(levels, lower, upper)."
         )
     if not isinstance(request.budget, PureDP | BoundedRange | ZCDP | RenyiDP | ApproxDP):
         raise UnsupportedBudget(
             f"The exponential mechanism is calibrated to PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, but {request.budget} "
-            "came. Use PureDP(epsilon), ZCDP(rho) or ApproxDP(epsilon, delta)."
+            "was given. Use PureDP(epsilon), ZCDP(rho) or ApproxDP(epsilon, delta)."
         )
     if request.gamma:
         raise UnsupportedBudget("Quantiles are selected exactly and need no reserve; leave out gamma.")
@@ -296,11 +284,4 @@ def _check(request: Request) -> None:
             f"{request.n:,} records on {request.model.steps:,} lattice steps are more than whole numbers of 64 bits hold. "
             "Declare a coarser step."
         )
-
-
-def _assumptions(request: Request) -> tuple[Assumption, ...]:
-    return (
-        *fixed_in_advance(request, "levels, bounds, step"),
-        Assumption("every record is clamped to the range and rounded to the lattice by itself", Provenance.ENFORCED),
-        Assumption("selections are exact, on whole numbers; ties are spread in a fixed order", Provenance.ENFORCED),
-    )  # fmt: skip
+    return request.model

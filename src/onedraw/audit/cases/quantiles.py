@@ -18,7 +18,7 @@ from scipy import special
 
 from onedraw import audit
 from onedraw.mechanisms import ExponentialQuantiles, Plan, calibrate
-from onedraw.mechanisms.quantile_tree import UNITS, Node, quantile_tree
+from onedraw.mechanisms.quantile_selection import UNITS, Node, quantile_tree
 from onedraw.models import ColumnQuantiles
 from onedraw.privacy import BoundedRange, Promise, PureDP
 
