@@ -13,7 +13,7 @@ import onedraw as od
 from onedraw import mechanisms, models
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import Measured, Moments, NoisyGradient, PerturbedMode, calibrate
-from onedraw.mechanisms.discrete_noise import LARGEST_KAPPA, MARGIN, UNLIKE, Stage, booked, check_lattice
+from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, UNLIKE, Stage, booked, check_lattice
 from onedraw.models.moments.measured import Layout
 from onedraw.models.moments.stage import SQUARE
 from onedraw.models.moments.sums import SecondMoments

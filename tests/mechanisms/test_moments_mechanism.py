@@ -336,7 +336,8 @@ def test_what_cannot_be_described_is_refused_in_words() -> None:
         Columns(2)
     with pytest.raises(InvalidModel, match="rows of norm"):
         Columns(2, bounds=(3, 3))
-    assert MomentsNumbers.from_dict({"sums_noise": 1.0}) is None
+    with pytest.raises(PromiseRefused, match="needs its noises"):
+        MomentsNumbers.from_dict({"sums_noise": 1.0}, "A release of moments")
 
 
 def test_what_whole_numbers_cannot_hold_is_refused_before_anything_is_spent() -> None:

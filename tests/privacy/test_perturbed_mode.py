@@ -8,8 +8,8 @@ import pytest
 
 from onedraw.mechanisms import PerturbedMode
 from onedraw.mechanisms import calibrate as plan_for
+from onedraw.mechanisms.calibration import largest_total
 from onedraw.mechanisms.fit_numbers import Setting, closing
-from onedraw.mechanisms.perturbed_mode import largest_total
 from onedraw.models import Gaussian, Logistic
 from onedraw.models.fit.constants import CLOSING_MU
 from onedraw.models.moments.measured import Layout
@@ -274,9 +274,7 @@ def test_reference_values_of_ridge_closing_noise_and_residual():
     assert volume_cost(curvature=0.5, radius_squared=5.0, ridge=ridge) <= 0.2 * (1 + 1e-12)
     loss = Logistic(4, bounds=(-1.0, 1.0), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0)).fit_loss
     setting = Setting(Layout(4, (), True, None), loss, 10_000, 1, intervals=True)
-    residual, omega = closing(
-        setting, ridge=11.3, deviation=11.4, row=math.sqrt(5.0), loss=loss, mu=CLOSING_MU, most=0.1, pure=False
-    )
+    residual, omega = closing(setting, ridge=11.3, deviation=11.4, row=math.sqrt(5.0), mu=CLOSING_MU, most=0.1)
     assert omega == pytest.approx(4e-4)
     assert residual == pytest.approx(2.26e-6)
     assert 2.0 * residual / 11.3 / omega <= 1e-3 * (1 + 1e-12)

@@ -36,7 +36,7 @@ from onedraw.privacy import (
 )
 from onedraw.privacy.rounding import fraction_up, root_up, up
 
-from .discrete_noise import FINE, TABLE_MARGIN, booked
+from .stages import FINE, TABLE_MARGIN, booked
 from .stored_plans import register_mechanism
 
 LARGEST_SUM = 2**61

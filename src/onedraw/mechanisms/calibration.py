@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from onedraw.errors import PromiseRefused
@@ -56,3 +57,14 @@ def largest_range(keeps: Callable[[float], bool], budget: Promise, what: str, le
         middle = (low * high) ** 0.5 if high > 2.0 * low else low + (high - low) / 2.0
         low, high = (middle, high) if keeps(middle) else (low, middle)
     return low
+
+
+def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> float | None:
+    """The largest μ or ε that keeps a budget, to nine digits or as many as are asked for; None if not even a tiny one does."""
+    low, high = 1e-6, 100.0
+    if not keeps(low):
+        return None
+    while high / low > 1.0 + digits:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return low * (1.0 - MARGIN)

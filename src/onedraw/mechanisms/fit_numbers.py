@@ -8,74 +8,39 @@ derives the promise from it and from nothing else. Choosing badly costs accuracy
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-
-from scipy import optimize
+from dataclasses import dataclass
 
 from onedraw.models.fit import constants as constant
 from onedraw.models.fit.classes import ClassLoss
-from onedraw.models.fit.losses import FitLoss
+from onedraw.models.fit.losses import FitLoss, measured_of
 from onedraw.models.fit.published import Measuring
 from onedraw.models.fit.result import least_information
 from onedraw.models.moments.measured import Layout
 from onedraw.models.moments.stage import MomentColumns
 from onedraw.models.sums.noise_law import deviation, matrix_deviation
 
-from .moments_stage import MomentsStage, Spending, stage_before
+from .stages import MomentsStage, Spending, stage_before
 
 SLOPES = 2.0**-45
 """Relative rounding of one record's gradient: products and sums of a few hundred terms of double precision."""
 
 
 @dataclass(frozen=True)
-class FitNumbers:
-    """What runs. Noises are standard deviations of Gaussian noise, or under a pure promise the scales of its laws.
+class FitNumbers(MomentsStage):
+    """What runs. Without ``mean_noise`` the public middle is the centre, without ``moments_noise`` the columns are taken as
+    declared, without ``information_noise`` there are no intervals."""
 
-    A stage that does not run has noise 0: no ``mean_noise`` (the public middle is the centre), no ``moments_noise`` (the
-    columns as declared), no ``information_noise`` (no intervals).
-    """
-
-    mean_noise: float
-    moments_noise: float
-    moment_radius: float
-    row_bound: float
-    ridge: float
-    mode_noise: float
-    tolerance: float
-    closing_noise: float
+    row_bound: float = 0.0
+    ridge: float = 0.0
+    mode_noise: float = 0.0
+    tolerance: float = 0.0
+    closing_noise: float = 0.0
     information_noise: float = 0.0
     variability_noise: float = 0.0
 
     @property
-    def moments(self) -> MomentsStage:
-        return MomentsStage(self.mean_noise, self.moments_noise, self.moment_radius)
-
-    @property
-    def measured(self) -> bool:
-        return self.moments_noise > 0.0
-
-    @property
-    def centred(self) -> bool:
-        return self.mean_noise > 0.0
-
-    @property
-    def informed(self) -> bool:
-        return self.information_noise > 0.0
-
-    def to_dict(self) -> dict[str, float]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, float]) -> FitNumbers | None:
-        """None unless every number is there, finite and not negative, and those a promise divides by are above 0."""
-        values = {field.name: stored.get(field.name, math.nan) for field in fields(cls)}
-        needed = ("row_bound", "ridge", "mode_noise", "tolerance", "closing_noise")
-        if not all(0.0 <= value < 1e300 for value in values.values()) or not all(
-            values[name] > 1e-300 for name in needed
-        ):
-            return None
-        return cls(**values)
+    def complete(self) -> bool:
+        return all((self.row_bound, self.ridge, self.mode_noise, self.tolerance, self.closing_noise))
 
 
 @dataclass(frozen=True)
@@ -87,16 +52,13 @@ class Setting:
     n: int
     k: int
     intervals: bool
-
-    @property
-    def response(self) -> bool:
-        """Whether the response is measured with the columns: its moments give the residual deviation."""
-        return self.loss.unit == "measured"
+    robust: bool = False
+    pure: bool = False
 
     @property
     def moment_columns(self) -> MomentColumns:
-        """The columns whose moments are measured."""
-        return MomentColumns(self.layout, self.response)
+        """The columns whose moments are measured: with the response, where its moments give the residual deviation."""
+        return MomentColumns(self.layout, self.loss.unit == "measured")
 
     @property
     def width(self) -> int:
@@ -108,145 +70,160 @@ class Setting:
         """Of the information matrix."""
         return self.width * (self.width + 1) // 2
 
+    @property
+    def predicts_means(self) -> bool:
+        """Whether the loss stands in for least squares."""
+        return isinstance(self.loss, FitLoss) and self.loss.unit == "measured" and self.loss.sides == "two-sided"
 
-def shares_of(setting: Setting, *, measured: bool, pure: bool, robust: bool) -> tuple[float, float, float]:
-    """(moments, information, variability); those of stages that do not run are 0."""
-    spends = setting.loss.spends
-    if robust:  # what the model would have said must then be measured too
-        spends = {"softmax": "robust classes", "counts": "labels"}.get(spends, spends)
-    moments, information, variability = constant.SHARES[spends]
-    moments = (constant.PURE_MOMENTS if pure else moments) if measured else 0.0
-    return (moments, information, variability) if setting.intervals else (moments, 0.0, 0.0)
+    @property
+    def squares(self) -> list[float]:
+        """What a record's share of the information and of the variability is at most, for rows of length 1."""
+        return [self.loss.largest(of, pure=self.pure) for of in measured_of(robust=self.robust)]
+
+    def shares(self, *, measured: bool) -> tuple[float, float, float]:
+        """(moments, information, variability); those of stages that do not run are 0."""
+        spends = self.loss.spends
+        if self.robust:  # what the model would have said must then be measured too
+            spends = {"softmax": "robust classes", "counts": "labels"}.get(spends, spends)
+        moments, information, variability = constant.SHARES[spends]
+        moments = (constant.PURE_MOMENTS if self.pure else moments) if measured else 0.0
+        return (moments, information, variability) if self.intervals else (moments, 0.0, 0.0)
+
+    def shortage(self, noise: float) -> float:
+        """How many times more information a usual design would need to stand out of its noise."""
+        needed = least_information(self.width, constant.PLANNED_EDGES) * noise
+        return needed / (self.n * self.loss.expected_information)
 
 
-def stage_one(setting: Setting, spending: Spending, share: float) -> tuple[MomentsStage, float]:
+def numbers_for(setting: Setting, total: float, kappa: float, *, measured: bool) -> tuple[FitNumbers, float]:
+    """The numbers that spend a total of μ or ε, κ of it on the ridge; and the edge of the moments' noise."""
+    spending, loss, pure = Spending(total, setting.pure), setting.loss, setting.pure
+    moments, information, variability = setting.shares(measured=measured)
+    stage, edge = _stage_one(setting, spending, moments) if measured else (MomentsStage(), 0.0)
+    if measured and edge < constant.AMPLE_EDGE:
+        moments *= max(constant.LEAST_MOMENTS, edge / constant.AMPLE_EDGE)
+        stage, edge = _stage_one(setting, spending, moments)
+    mode = 1.0 - moments - information - variability
+    mode_mu = total * (mode if pure else math.sqrt(mode))
+    row = row_bound(setting, mode_mu, measured=measured) * (1.0 + 1e-12)
+    row = _roomy_row(setting, row, mode_mu) if measured else row
+    ridge = loss.ridge_for(kappa / setting.k, row)
+    mode_noise = spending.noise(mode, row * math.sqrt(loss.corners(row, ridge, setting.k).widest))
+    tolerance, closing_noise = closing(
+        setting, ridge=ridge, deviation=spending.deviation(mode_noise, setting.width), row=row,
+        mu=constant.CLOSING_MU * (total if pure else 1.0), most=constant.LARGEST_CLOSING * total,
+    )  # fmt: skip
+    noises = [
+        spending.matrix_noise(share, setting.k * square * row**2) if share else 0.0
+        for square, share in zip(setting.squares, (information, variability), strict=True)
+    ]
+    numbers = FitNumbers(
+        stage.mean_noise, stage.moments_noise, stage.moment_radius, row, ridge, mode_noise, tolerance, closing_noise, *noises
+    )  # fmt: skip
+    return numbers, edge
+
+
+def _stage_one(setting: Setting, spending: Spending, share: float) -> tuple[MomentsStage, float]:
     """The moments for this share of the total, and their edge."""
     columns = setting.moment_columns
     stage = stage_before(columns, spending, n=setting.n, records=setting.k, share=share)
     return stage, stage.edge(columns, setting.n, pure=spending.pure)
 
 
-def row_bound(setting: Setting, mode_mu: float, *, measured: bool, pure: bool = False) -> float:
+def row_bound(setting: Setting, mode_mu: float, *, measured: bool) -> float:
     """r: how long a row in measured coordinates may be before its weight falls. Of a pure promise ``mode_mu`` is ε, whose noise is
     that of a μ smaller by √(p + 1)."""
     d, one = setting.layout.columns, float(setting.layout.intercept)
     if not measured:
         spread = 1.0 if setting.layout.ball is not None else constant.UNMEASURED_SPREAD * d
         return math.sqrt(spread + one)
-    theta = d * (setting.width + 1.0 if pure else 1.0) / (setting.n * mode_mu**2)
+    theta = d * (setting.width + 1.0 if setting.pure else 1.0) / (setting.n * mode_mu**2)
     growth = 1.0 + constant.WEIGHT_GROWTH * math.log10(constant.WEIGHT_PIVOT / theta) / math.sqrt(d)
     return math.sqrt(max(1.0, growth) ** 2 * d + one)
 
 
-def roomy_row(setting: Setting, row: float, mode_mu: float, *, pure: bool) -> float:
+def _roomy_row(setting: Setting, row: float, mode_mu: float) -> float:
     """r, larger where a fit of numbers without standard errors has accuracy to spare for rows that are shortened less."""
-    if setting.intervals or not predicts_means(setting):
+    if setting.intervals or not setting.predicts_means:
         return row
-    noise = 4.0 * row**2 * (setting.width + 1.0 if pure else 1.0) / (setting.n * mode_mu**2)  # σ = 2r/μ
+    noise = 4.0 * row**2 * (setting.width + 1.0 if setting.pure else 1.0) / (setting.n * mode_mu**2)  # σ = 2r/μ
     largest = math.sqrt(constant.LARGEST_GROWTH**2 * setting.layout.columns + setting.layout.intercept)
-    return max(row, min(row * math.sqrt(spare_noise(setting, constant.THRESHOLD) / noise), largest))
+    return max(row, min(row * math.sqrt(_spare_noise(setting, constant.THRESHOLD) / noise), largest))
 
 
-def spare_noise(setting: Setting, threshold: float) -> float:
+def _spare_noise(setting: Setting, threshold: float) -> float:
     """The variance of noise a record at which a fit at this threshold adds SPARE_ERROR to a prediction: p·t²(K + noise)/(nH²)."""
     t, H, K = next(each for each in constant.THRESHOLDS if each[0] == threshold)
     return max(constant.SPARE_ERROR * setting.n * H**2 / (setting.width * t**2) - K, 0.0)
 
 
-def predicts_means(setting: Setting) -> bool:
-    """Whether the loss stands in for least squares."""
-    return setting.loss.unit == "measured" and setting.loss.sides == "two-sided"
-
-
-def closing(setting: Setting, *, ridge: float, deviation: float, row: float, loss: FitLoss | ClassLoss, mu: float, most: float, pure: bool) -> tuple[float, float]:  # fmt: skip
+def closing(setting: Setting, *, ridge: float, deviation: float, row: float, mu: float, most: float) -> tuple[float, float]:  # fmt: skip
     """(tolerance t, closing noise): the gradient the fit must reach, and the noise that hides what is left of it.
 
     θ̂ is within t/Λ of the mode, so two data sets' θ̂ differ by at most 2t/Λ given the mode. t is large enough to be
     certified in double precision: rounding of n gradients stays below a quarter of it. Where that decides, up to ``most``
     is spent instead of ``mu`` so that the noise stays what is wanted.
     """
-    wanted = wanted_closing(setting, ridge, deviation)
-    scale = wanted / math.sqrt(setting.width + 1.0) if pure else wanted
-    certain = 8.0 * setting.n * loss.slope_bound * row * SLOPES
+    wanted = _wanted_closing(setting, ridge, deviation)
+    scale = wanted / math.sqrt(setting.width + 1.0) if setting.pure else wanted
+    certain = 8.0 * setting.n * setting.loss.slope_bound * row * SLOPES
     mu = min(max(mu, 2.0 * certain / (ridge * scale)), max(mu, most))
     tolerance = max(mu * ridge * scale / 2.0, certain)
     return tolerance, 2.0 * tolerance / (ridge * mu)
 
 
-def wanted_closing(setting: Setting, ridge: float, deviation: float) -> float:
+def _wanted_closing(setting: Setting, ridge: float, deviation: float) -> float:
     """The standard deviation of closing noise that nobody would notice."""
     return constant.CLOSING_SHARE * max(deviation / (setting.n / 4.0 + ridge), 2.0 / math.sqrt(setting.n))
 
 
-def predicted_error(setting: Setting, *, ridge: float, deviation: float, closing: float, measured: bool) -> float:
+def predicted_error(setting: Setting, numbers: FitNumbers) -> float:
     """The squared error that noise and ridge add to a record's predictor, for the design they are chosen for. The closing noise counts
     as far as it is larger than wanted: a stronger ridge makes it smaller."""
-    usual = setting.loss.usual_information if isinstance(setting.loss, ClassLoss) else constant.CURVATURE
-    curvature = usual * (1.0 if measured else constant.LEAST_SPREAD)
-    effect = constant.EFFECT * (1.0 if measured else constant.UNMEASURED_EFFECT[setting.loss.unit])
-    information = setting.n * curvature + ridge
+    measured, ridge = numbers.moments_noise > 0.0, numbers.ridge
+    mode, closing = (
+        deviation(noise, setting.width, pure=setting.pure) for noise in (numbers.mode_noise, numbers.closing_noise)
+    )
     spread = 1.0 if measured else constant.LEAST_SPREAD
-    added = max(0.0, closing - wanted_closing(setting, ridge, deviation) * (1.0 + 1e-9))
-    noise = setting.width * ((deviation / information) ** 2 + added**2)
+    effect = constant.EFFECT * (1.0 if measured else constant.UNMEASURED_EFFECT[setting.loss.unit])
+    information = setting.n * (setting.loss.usual_information * spread) + ridge
+    added = max(0.0, closing - _wanted_closing(setting, ridge, mode) * (1.0 + 1e-9))
+    noise = setting.width * ((mode / information) ** 2 + added**2)
     return spread * (noise + (ridge / information * effect) ** 2)
 
 
-def best_kappa(error: Callable[[float], float], least: float = 0.01) -> float:
-    """The share of ε for the ridge with the smallest predicted error: one minimum between ``least`` and 0.9 of it."""
-    found = optimize.minimize_scalar(
-        lambda log_share: error(math.exp(log_share)), bounds=(math.log(least), math.log(0.9)), method="bounded",
-        options={"xatol": 1e-3},
+# ── how what was published will be read ──────────────────────────────────────────────────────────────────────
+
+
+def measuring(setting: Setting, numbers: FitNumbers) -> Measuring:
+    """How the published moments will be read: eigenvalues below a share of the noise's edge are not trusted."""
+    columns = setting.moment_columns
+    edge = numbers.edge(columns, setting.n, pure=setting.pure)
+    threshold, spare = _thresholds(setting, numbers)
+    return Measuring(
+        floor=(constant.INFORMED_FLOOR if numbers.information_noise else constant.FLOOR) * edge,
+        row_bound=numbers.row_bound, response=columns.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD,
+        threshold=threshold, least_residual=constant.LEAST_RESIDUAL, spare_threshold=spare,
     )  # fmt: skip
-    return math.exp(float(found.x))
 
 
-def without_intervals(setting: Setting) -> Setting:
-    return replace(setting, intervals=False)
+def _thresholds(setting: Setting, numbers: FitNumbers) -> tuple[float, float]:
+    """(t, what is added to it) of log-cosh in residual deviations.
 
-
-def worth_measuring(setting: Setting, noise: float) -> bool:
-    """Whether the information of a usual design would stand out of its noise: otherwise its share is better spent elsewhere."""
-    return shortage(setting, noise) <= 1.0
-
-
-def shortage(setting: Setting, noise: float) -> float:
-    """How many times more information a usual design would need to stand out of its noise."""
-    if isinstance(setting.loss, ClassLoss):
-        expected = setting.loss.usual_information
-    else:
-        expected = constant.EXPECTED_INFORMATION[setting.loss.spends]
-    return least_information(setting.width, constant.PLANNED_EDGES) * noise / (setting.n * expected)
-
-
-def best_threshold(setting: Setting, numbers: FitNumbers, pure: bool) -> float:
-    """t of log-cosh in residual deviations: that of the smallest variance t²(K + σ²/n)/H² for normal residuals, among those
-    that leave ample information, where it is measured."""
-    if not predicts_means(setting):
-        return constant.THRESHOLD
-    noise = deviation(numbers.mode_noise, setting.width, pure=pure) ** 2 / setting.n
+    t is that of the smallest variance t²(K + σ²/n)/H² for normal residuals, among those that leave ample information, where it
+    is measured. A fit without standard errors that has accuracy to spare adds to it, to be nearer to least squares.
+    """
+    if not setting.predicts_means:
+        return constant.THRESHOLD, 0.0
+    noise = deviation(numbers.mode_noise, setting.width, pure=setting.pure) ** 2 / setting.n
     variances, least = {t: t**2 * (K + noise) / H**2 for t, H, K in constant.THRESHOLDS}, constant.THRESHOLD
-    if numbers.informed:
-        drowned = matrix_deviation(numbers.information_noise, setting.width, pure=pure)
+    if numbers.information_noise:
+        drowned = matrix_deviation(numbers.information_noise, setting.width, pure=setting.pure)
         needed = constant.ROOMY_INFORMATION * least_information(setting.width, constant.PLANNED_EDGES) * drowned
         ample = [t for t, H, _ in constant.THRESHOLDS if setting.n * H >= needed]
         least = min([*ample, constant.ROOMY_THRESHOLD])
-    return min((t for t in variances if t >= least), key=lambda t: variances[t])
-
-
-def spare_threshold(setting: Setting, numbers: FitNumbers, pure: bool) -> float:
-    """What a fit of numbers without standard errors adds to its threshold, to be nearer to least squares, if it has accuracy to spare."""
-    if numbers.informed or not numbers.measured or not predicts_means(setting):
-        return 0.0
-    noise = deviation(numbers.mode_noise, setting.width, pure=pure) ** 2 / setting.n
-    wanted = max(constant.ROOMY_THRESHOLD - best_threshold(setting, numbers, pure), 0.0)
-    return wanted if noise <= spare_noise(setting, constant.ROOMY_THRESHOLD) else 0.0
-
-
-def measuring(setting: Setting, numbers: FitNumbers, pure: bool) -> Measuring:
-    """How the published moments will be read: eigenvalues below a share of the noise's edge are not trusted."""
-    edge = numbers.moments.edge(setting.moment_columns, setting.n, pure=pure)
-    return Measuring(
-        floor=(constant.INFORMED_FLOOR if numbers.informed else constant.FLOOR) * edge, row_bound=numbers.row_bound, response=setting.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD,
-        threshold=best_threshold(setting, numbers, pure), least_residual=constant.LEAST_RESIDUAL,
-        spare_threshold=spare_threshold(setting, numbers, pure),
-    )  # fmt: skip
+    best = min((t for t in variances if t >= least), key=lambda t: variances[t])
+    spared = noise <= _spare_noise(setting, constant.ROOMY_THRESHOLD)
+    if numbers.information_noise or not numbers.moments_noise or not spared:
+        return best, 0.0
+    return best, max(constant.ROOMY_THRESHOLD - best, 0.0)

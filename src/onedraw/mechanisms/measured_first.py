@@ -6,62 +6,67 @@
 Real columns neither fill their ranges nor are uncorrelated, and a posterior mechanism pays for the longest row there
 could be, or lays out its candidates for rows that never come; in measured coordinates rows are about as long as expected
 in every direction. The inner promise holds for every value of the published moments, so the two compose adaptively. What
-differs between inner mechanisms: measured_inner.py. Statement, proof and limits: measured_first.md.
+differs between inner mechanisms (both constants hold for every value of the published moments):
+
+| inner mechanism | a record's loss | rows | the moments' noise | together |
+| --- | --- | --- | --- | --- |
+| NoisyGradient, Gibbs("gdp") | a(z)·φ(zᵀθ, y): convex, gradient at most L·r | weighted to r | Gaussian | μ² adds up |
+| Candidates, BetaDivergence | the β-divergence, within Δ whatever the row | as they are | pure | ε adds up |
+
+Statement, proof and limits: measured_first.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
-from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.models import BinaryRegression, GaussianRegression
 from onedraw.models.fit import constants as constant
+from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.published import Measuring, Published
-from onedraw.models.moments.measured_model import MeasuredProblem, MeasuredTarget
+from onedraw.models.likelihood.densities import Bernoulli, GaussianNoise
+from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.moments.measured_model import MeasuredModel, MeasuredProblem, MeasuredTarget
 from onedraw.models.moments.stage import MomentColumns
+from onedraw.models.priors import Gaussian
 from onedraw.models.sums import sum_lattice
 from onedraw.plans import Mechanism, Plan, Request
-from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance
+from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance, PureDP
+from onedraw.privacy.rounding import fraction_down, root_up, sum_up
 from onedraw.privacy.validation import positive
 
-from .discrete_noise import check_lattice
-from .measured_inner import Kind, kind_of
-from .moments_stage import MomentsStage, Spending, stage_before
+from .beta_divergence import BetaDivergence
+from .calibration import MARGIN
+from .candidates import Candidates
+from .fit_numbers import Setting, row_bound
+from .gibbs import Gibbs
+from .gibbs_rules import gdp_mu
 from .noisy_gradient import NoisyGradient
+from .perturbed_mode import layout_of
+from .stages import Categories, MomentsStage, Spending, check_lattice, stage_before
 from .stored_plans import mechanism_from_dict, register_mechanism
 
-NOTHING = MomentsStage(0.0, 0.0, 0.0)
-"""The columns are taken as declared."""
+PREDICTOR_DEVIATION = 2.0
+"""Under the default prior the predictor of a row of norm r has this standard deviation, as in declared coordinates."""
 
 
 @dataclass(frozen=True)
-class DesignNumbers:
+class DesignNumbers(MomentsStage):
     """What runs before the inner mechanism. Noises are 0 where the columns are taken as declared, r where rows are not weighted."""
 
-    mean_noise: float
-    moments_noise: float
-    moment_radius: float
-    row_bound: float
-    prior_deviation: float
+    row_bound: float = 0.0
+    prior_deviation: float = 0.0
 
     @property
-    def moments(self) -> MomentsStage:
-        return MomentsStage(self.mean_noise, self.moments_noise, self.moment_radius)
-
-    def to_dict(self) -> dict[str, float]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, float]) -> DesignNumbers | None:
-        """None unless every number is there, finite and not negative, and those a promise rests on are above 0."""
-        values = {field.name: stored.get(field.name, math.nan) for field in fields(cls)}
-        needed = ("prior_deviation", *(("moment_radius",) if values["moments_noise"] else ()))
-        in_range = all(value == 0.0 or 1e-75 < value < 1e75 for value in values.values())
-        return cls(**values) if in_range and all(values[name] for name in needed) else None
+    def complete(self) -> bool:
+        return bool(self.prior_deviation and (self.moment_radius or not self.moments_noise))
 
 
 @register_mechanism
@@ -82,7 +87,7 @@ class Measured(Mechanism):
 
     of: Any = field(default_factory=NoisyGradient)
     share: float | None = None
-    categories: tuple[tuple[int, int], ...] = ()
+    categories: Categories = ()
     prior_scale: float | None = None
 
     def __post_init__(self) -> None:
@@ -93,13 +98,13 @@ class Measured(Mechanism):
         if self.share is not None and not (isinstance(self.share, float | int) and 0.0 <= self.share < 1.0):
             raise WrongCall(
                 f"share is the part of the budget that measures the columns, from 0 up to less than 1, but {self.share!r} "
-                "came. Leave it out for the usual one."
+                "was given. Leave it out for the usual one."
             )
         if self.prior_scale is not None:
             object.__setattr__(self, "prior_scale", positive("the prior's scale", self.prior_scale))
 
     @property
-    def _kind(self) -> Kind:
+    def _kind(self) -> Weighted | Unweighted:
         return kind_of(self.of)
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,26 +120,29 @@ class Measured(Mechanism):
         where = "in measured coordinates" if plan.parameters["moments_noise"] else "with weighted rows"
         return f"{self.of.heading(self.inner(plan))}, {where}"
 
+    def _columns(self, model: Any) -> MomentColumns:
+        return self._kind.columns(model, self.categories)
+
     # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
-        kind, columns = self._kind, self._kind.columns(request.model, self.categories)
+        columns = self._columns(request.model)
         numbers = self._numbers(request, columns)
-        left = kind.left(request.exact_budget, self._ratios(request, columns, numbers))
-        asked = Request(self._model(request, columns, numbers), left, n=request.n, draws=request.draws, records_per_person=request.records_per_person)  # fmt: skip
+        left = self._kind.left(request.exact_budget, self._ratios(request, numbers))
+        asked = replace(request, model=self._model(request, columns, numbers), budget=left, gamma=0.0)
         return self._plan(request, numbers, self.of.calibrate(asked).parameters)
 
     def _numbers(self, request: Request, columns: MomentColumns) -> DesignNumbers:
         """Noise, r and prior; without the stage before where its noise would drown most columns."""
         kind, model = self._kind, request.model
         total = kind.total(request.exact_budget)
-        share, stage, edge = kind.share(model) if self.share is None else float(self.share), NOTHING, 0.0
+        share, stage, edge = kind.share(model) if self.share is None else float(self.share), MomentsStage(), 0.0
         if share:
             spending = Spending(total, kind.pure)
             stage = stage_before(columns, spending, n=request.n, records=request.records_per_person, share=share)
             edge = stage.edge(columns, request.n, pure=kind.pure)
         if self.share is None and edge > constant.LARGEST_EDGE:
-            share, stage = 0.0, NOTHING
+            share, stage = 0.0, MomentsStage()
         row = kind.row_bound(model, columns, request.n, total, share)
         if not (share or row):
             raise PromiseRefused(
@@ -147,64 +155,50 @@ class Measured(Mechanism):
     # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
-        numbers = DesignNumbers.from_dict(parameters)
-        if numbers is None or (numbers.row_bound > 0.0) is self._kind.pure:
-            raise PromiseRefused(
-                "A draw in measured coordinates needs its noises, radius, r and prior; those stated are not."
-            )
-        if self.prior_scale not in (None, numbers.prior_deviation):
-            raise PromiseRefused("The prior stated is not the one the mechanism was made with.")
+        numbers = _numbers_of(parameters)
+        if (numbers.row_bound > 0.0) is self._kind.pure or self.prior_scale not in (None, numbers.prior_deviation):
+            raise PromiseRefused("The prior or the bound on rows stated are not those of the mechanism as it was made.")
         return self._plan(request, numbers, parameters)
 
     def _plan(self, request: Request, numbers: DesignNumbers, parameters: Mapping[str, float]) -> Plan:
-        inner = self._inner(request, numbers, parameters)
-        stages = numbers.moments.stages(self._kind.columns(request.model, self.categories), pure=self._kind.pure)
+        inner, pure = self._inner(request, numbers, parameters), self._kind.pure
+        stages = numbers.stages(self._columns(request.model), pure=pure)
         if stages:
-            check_lattice([] if self._kind.pure else stages, request.n, request.budget)
-        noise = "pure" if self._kind.pure else "Gaussian"
-        before = f"the columns' moments ({noise} noise), then, adaptively: " if numbers.moments_noise else ""
+            check_lattice([] if pure else stages, request.n, request.budget)
+        claim = f"prior of deviation {numbers.prior_deviation:.6g} on coefficients of measured columns"
+        found, before = [Assumption(claim, Provenance.ENFORCED)], ""
+        if numbers.moments_noise:
+            lattice = f"moments of the columns: {sum_lattice.in_words(request.n)}"
+            found.append(Assumption(lattice, Provenance.ENFORCED))
+            before = f"the columns' moments ({'pure' if pure else 'Gaussian'} noise), then, adaptively: "
         guarantee = Guarantee(
             self._together(request, numbers, inner.guarantee.promise), Neighbours.REPLACE_ONE, request.unit,
-            before + inner.guarantee.theorem, (*self._assumptions(request, numbers), *inner.guarantee.assumptions),
+            before + inner.guarantee.theorem, (*found, *inner.guarantee.assumptions),
         )  # fmt: skip
         return Plan(self, request, tuple({**numbers.to_dict(), **inner.parameters}.items()), guarantee)
 
     def inner(self, plan: Plan) -> Plan:
         """The plan of the mechanism within, about measured rows."""
-        return self._inner(plan.request, _numbers_of(plan), plan.parameters)
+        return self._inner(plan.request, _numbers_of(plan.parameters), plan.parameters)
 
     def promise_with(self, plan: Plan, inner: Promise) -> Promise:
         """What the moments and something that keeps ``inner`` for all values of theirs promise together."""
-        return self._together(plan.request, _numbers_of(plan), inner)
+        return self._together(plan.request, _numbers_of(plan.parameters), inner)
 
     def _inner(self, request: Request, numbers: DesignNumbers, parameters: Mapping[str, float]) -> Plan:
-        kind, columns = self._kind, self._kind.columns(request.model, self.categories)
-        left = kind.left(request.exact_budget, self._ratios(request, columns, numbers))
-        within = kind.within(request, self._model(request, columns, numbers), left)
+        left = self._kind.left(request.exact_budget, self._ratios(request, numbers))
+        within = self._kind.within(request, self._model(request, self._columns(request.model), numbers), left)
         own = set(numbers.to_dict())
         inner: Plan = self.of.plan(within, {name: value for name, value in parameters.items() if name not in own})
         return inner
 
     def _together(self, request: Request, numbers: DesignNumbers, inner: Promise) -> Promise:
-        columns = self._kind.columns(request.model, self.categories)
-        ratios = self._ratios(request, columns, numbers)
+        ratios = self._ratios(request, numbers)
         return self._kind.together(ratios, inner) if ratios else inner
 
-    def _ratios(self, request: Request, columns: MomentColumns, numbers: DesignNumbers) -> list[float]:
+    def _ratios(self, request: Request, numbers: DesignNumbers) -> list[float]:
         """What mean and second moments spend, for a person's records."""
-        return numbers.moments.ratios(columns, request.records_per_person, pure=self._kind.pure)
-
-    @staticmethod
-    def _assumptions(request: Request, numbers: DesignNumbers) -> tuple[Assumption, ...]:
-        enforced = Provenance.ENFORCED
-        found = [
-            Assumption(
-                f"prior of deviation {numbers.prior_deviation:.6g} on coefficients of measured columns", enforced
-            )
-        ]
-        if numbers.moments_noise:
-            found.append(Assumption(f"moments of the columns: {sum_lattice.in_words(request.n)}", enforced))
-        return tuple(found)
+        return numbers.ratios(self._columns(request.model), request.records_per_person, pure=self._kind.pure)
 
     def sums_exactly(self, plan: Plan) -> bool:
         """The moments always; the draw if it does by itself."""
@@ -217,9 +211,9 @@ class Measured(Mechanism):
 
     def problem(self, plan: Plan) -> MeasuredProblem:
         """Everything public of the stage before, and of the way back to the columns."""
-        numbers, columns, pure = _numbers_of(plan), self._kind.columns(plan.model, self.categories), self._kind.pure
+        numbers, columns, pure = _numbers_of(plan.parameters), self._columns(plan.model), self._kind.pure
         how = Measuring(
-            floor=constant.FLOOR * numbers.moments.edge(columns, plan.n, pure=pure),
+            floor=constant.FLOOR * numbers.edge(columns, plan.n, pure=pure),
             row_bound=numbers.row_bound or math.sqrt(columns.layout.width),
             response=columns.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD, threshold=constant.THRESHOLD,
             least_residual=constant.LEAST_RESIDUAL,
@@ -228,10 +222,10 @@ class Measured(Mechanism):
         return MeasuredProblem(plan.n, columns, numbers.to_dict(), how, pure, scale)
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
-        numbers, columns = _numbers_of(plan), self._kind.columns(plan.model, self.categories)
+        numbers, columns = plan.parameters, self._columns(plan.model)
         sizes = {
-            "mean": columns.count if numbers.mean_noise else 0,
-            "moments": columns.entries if numbers.moments_noise else 0,
+            "mean": columns.count if numbers["mean_noise"] else 0,
+            "moments": columns.entries if numbers["moments_noise"] else 0,
             "draws": plan.draws * len(plan.model.parameter_names),
         }
         return {name: size for name, size in sizes.items() if size}
@@ -247,7 +241,163 @@ class Measured(Mechanism):
         return self._kind.model(request.model, columns, numbers.row_bound, numbers.prior_deviation, measured=measured)
 
 
-def _numbers_of(plan: Plan) -> DesignNumbers:
-    numbers = DesignNumbers.from_dict(plan.parameters)
-    assert numbers is not None
-    return numbers
+def _numbers_of(parameters: Mapping[str, float]) -> DesignNumbers:
+    return DesignNumbers.from_dict(parameters, "A draw in measured coordinates")
+
+
+# ── what differs between inner mechanisms ────────────────────────────────────────────────────────────────────
+
+
+def kind_of(of: Any) -> Weighted | Unweighted:
+    """By the inner mechanism; `WrongCall` for one that has none."""
+    if isinstance(of, NoisyGradient) or (isinstance(of, Gibbs) and of.rule == "gdp"):
+        return Weighted(of)
+    if isinstance(of, BetaDivergence) and of.proven:
+        return Unweighted(of)
+    if isinstance(of, Candidates) and isinstance(of.of, BetaDivergence) and of.publish != "picks":
+        return Unweighted(of)
+    instead: dict[Any, str] = {
+        Gibbs: "Gibbs() with rule gdp",
+        Candidates: "Candidates() of a β-divergence, one estimate",
+    }
+    raise WrongCall(
+        "Measured(of=…) takes NoisyGradient(), Gibbs(), Candidates() or BetaDivergence(), the last two by the β-divergence, "
+        f"but {type(of).__name__} has other settings, or publishes all its picks. Use "
+        f"{instead.get(type(of), 'NoisyGradient()')}, or leave out Measured: then it keeps the columns' declared coordinates."
+    )
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A convex loss of one predictor with Mallows' weights, and Gaussian noise throughout."""
+
+    pure: ClassVar[bool] = False
+
+    of: Any
+
+    def columns(self, model: Any, categories: Categories) -> MomentColumns:
+        """What is measured; a model that has no place in measured coordinates is refused."""
+        loss = getattr(model, "measured_loss", None)
+        if not isinstance(loss, FitLoss):
+            raise UnsupportedBudget(
+                f"{type(model).__name__} has no loss of one predictor, convex, smooth and of bounded slope, that could be put "
+                "into measured coordinates. Use Logistic, LogCoshRegression, HuberRegression, Quantile, HuberisedHinge or CountRegression."
+            )
+        return MomentColumns(layout_of(model, categories), loss.unit == "measured")
+
+    def total(self, budget: Promise) -> float:
+        """μ, or ε: what both stages may spend together."""
+        return gdp_mu(budget)
+
+    def share(self, model: Any) -> float:
+        """The usual part of it for the moments."""
+        return constant.SHARES[model.measured_loss.unit][0]
+
+    def row_bound(self, model: Any, columns: MomentColumns, n: int, total: float, share: float) -> float:
+        """r, or 0 where rows are not weighted."""
+        setting = Setting(columns.layout, model.measured_loss, n, 1, intervals=False)
+        return row_bound(setting, total * math.sqrt(1.0 - share), measured=share > 0.0) * (1.0 + 1e-12)
+
+    def prior_deviation(self, model: Any, row: float) -> float:
+        """Of each coefficient of measured columns, unless one was asked for."""
+        return PREDICTOR_DEVIATION / row
+
+    def model(
+        self, model: Any, columns: MomentColumns, row: float, deviation: float, *, measured: bool
+    ) -> MeasuredModel:
+        """The inner model."""
+        layout, prior = columns.layout, Gaussian(scale=deviation)
+        variance = 1.0 if measured else constant.LEAST_SPREAD
+        return MeasuredModel(model.measured_loss, layout.columns, layout.intercept, row, prior, variance)
+
+    def left(self, budget: Promise, ratios: Sequence[float]) -> Promise:
+        """What the inner mechanism is calibrated to; refused where the moments leave nothing."""
+        left = gdp_mu(budget) ** 2 - sum(ratio**2 for ratio in ratios)
+        if left <= 0.0:
+            raise _nothing_left(budget)
+        return GaussianDP(math.sqrt(left) * (1.0 - MARGIN))
+
+    def within(self, request: Request, model: Any, left: Promise) -> Request:
+        """The whole's budget, which a part of it keeps as well: its δ must carry the draw's variates, its γ a chain's distance."""
+        return replace(request, model=model)
+
+    def together(self, ratios: Sequence[float], inner: Promise) -> Promise:
+        """The adaptive composition of the moments and what keeps ``inner`` whatever they are."""
+        assert isinstance(inner, GaussianDP)
+        return GaussianDP(root_up(sum((Fraction(ratio) ** 2 for ratio in (*ratios, inner.mu)), Fraction(0))))
+
+
+@dataclass(frozen=True)
+class Unweighted:
+    """The β-divergence of a likelihood, bounded whatever the row; no Gaussian enters any stage."""
+
+    pure: ClassVar[bool] = True
+
+    of: Any
+
+    def columns(self, model: Any, categories: Categories) -> MomentColumns:
+        likelihood = getattr(model, "likelihood", None)
+        linear = isinstance(getattr(model, "predictor_function", None), Linear) and model.row_blocks == 1
+        if not (linear and isinstance(likelihood, Bernoulli | GaussianNoise)):
+            raise UnsupportedBudget(
+                f"{type(model).__name__} has no likelihood of one predictor that could be put into measured coordinates. Use "
+                "Logistic, BinaryRegression or GaussianRegression(variance_floor=…), with bounds on their features."
+            )
+        if not model.features.bounded:
+            raise UnsupportedBudget(
+                "Columns without bounds cannot be measured privately: one record could move their moments by any amount. "
+                "Pass bounds=(lo, hi) and scaled=True to the model, or leave out Measured, which such a model does not need."
+            )
+        return MomentColumns(layout_of(model, categories))
+
+    def total(self, budget: Promise) -> float:
+        if not isinstance(budget, PureDP | ApproxDP):
+            raise UnsupportedBudget(
+                f"A β-divergence in measured coordinates counts in ε, and {budget} does not. Use PureDP(epsilon) or "
+                "ApproxDP(epsilon, delta), or Measured(of=NoisyGradient()), which keeps this kind."
+            )
+        return budget.stated_epsilon
+
+    def share(self, model: Any) -> float:
+        return constant.PURE_MOMENTS
+
+    def row_bound(self, model: Any, columns: MomentColumns, n: int, total: float, share: float) -> float:
+        return 0.0
+
+    def prior_deviation(self, model: Any, row: float) -> float:
+        """The number the model has for declared columns, which are no longer than measured ones."""
+        if getattr(model.prior, "scale", None) is None:
+            raise UnsupportedBudget(
+                "The prior has a scale for each declared column, which means nothing for measured ones. Pass Measured(…, "
+                "prior_scale=…)."
+            )
+        return float(model.prior.scale)
+
+    def model(self, model: Any, columns: MomentColumns, row: float, deviation: float, *, measured: bool) -> Any:
+        rows: dict[str, Any] = {"features": columns.layout.columns, "intercept": columns.layout.intercept}
+        if isinstance(model.likelihood, Bernoulli):
+            return BinaryRegression(**rows, prior=Gaussian(scale=deviation))
+        known = model.variance
+        prior: Any = Gaussian(scale=deviation) if known is not None else replace(model.prior, scale=deviation)
+        return GaussianRegression(**rows, variance_floor=None if known is not None else model.variance_floor, variance=known, prior=prior)  # fmt: skip
+
+    def left(self, budget: Promise, ratios: Sequence[float]) -> Promise:
+        left = Fraction(self.total(budget)) - sum((Fraction(ratio) for ratio in ratios), Fraction(0))
+        if left <= 0:
+            raise _nothing_left(budget)
+        return PureDP(fraction_down(left))
+
+    def within(self, request: Request, model: Any, left: Promise) -> Request:
+        """A chain pays for its distance γ with the whole's δ."""
+        if isinstance(self.of, Candidates) or not isinstance(request.budget, ApproxDP):
+            return replace(request, model=model, budget=left, gamma=0.0)
+        return replace(request, model=model, budget=ApproxDP(left.pure_epsilon, request.budget.stated_delta))
+
+    def together(self, ratios: Sequence[float], inner: Promise) -> Promise:
+        return PureDP(sum_up([*ratios, inner.pure_epsilon]))
+
+
+def _nothing_left(budget: Promise) -> PromiseRefused:
+    return PromiseRefused(
+        f"Measuring the columns leaves nothing of {budget} for the draw. Calibrate with a smaller share, or leave it out."
+    )

@@ -6,19 +6,19 @@ Three stages, each adaptive on what was published before, with noise on exact su
     moments   Σ z̄z̄ᵀ, z the columns standardised by what was published, shortened to R      √2·R² (Frobenius), R² (trace)
     fourth    Σ z̄²z̄²ᵀ, squares shortened to U: for the errors of the others               √2·U², U²
 
-Together GaussianDP(√Σ ratio²) or PureDP(Σ ratio). Proofs: moments.md; why these numbers: `models.moment_constants`; what
-follows from them: `models.moments_result`.
+Together GaussianDP(√Σ ratio²) or PureDP(Σ ratio). Proofs: moments.md; why these numbers: `models.moments.constants`; what
+follows from them: `models.moments.result`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models import Columns
 from onedraw.models.moments import constants as constant
 from onedraw.models.moments.measured import Layout
@@ -29,15 +29,14 @@ from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance, PureDP
 from onedraw.privacy.rounding import root_up, sum_up, up
 
-from .discrete_noise import MARGIN as WHOLE_MARGIN
-from .discrete_noise import Stage, booked, check_lattice
-from .moments_stage import Spending, apart
-from .perturbed_mode import MARGIN, largest_total
+from .calibration import MARGIN, largest_total
+from .stages import MARGIN as WHOLE_MARGIN
+from .stages import Categories, Numbers, Spending, Stage, apart, booked, check_lattice, checked_categories, ways
 from .stored_plans import register_mechanism
 
 
 @dataclass(frozen=True)
-class MomentsNumbers:
+class MomentsNumbers(Numbers):
     """What runs: noises as standard deviations, or under a pure promise the scales of its laws; 0 for no such stage."""
 
     sums_noise: float
@@ -45,6 +44,12 @@ class MomentsNumbers:
     moments_radius: float
     fourth_noise: float
     fourth_radius: float
+
+    @property
+    def complete(self) -> bool:
+        """Every stage that runs has its noise and radius, and the first and the last one run."""
+        moments = bool(self.moments_noise) == bool(self.moments_radius)
+        return bool(moments and self.sums_noise and self.fourth_noise and self.fourth_radius)
 
     def stages(self, columns: MomentColumns, *, pure: bool) -> list[Stage]:
         """Sensitivity over noise of what runs, for one record."""
@@ -58,17 +63,6 @@ class MomentsNumbers:
         if pure:
             return PureDP(sum_up(ratios))
         return GaussianDP(root_up(sum((Fraction(booked(ratio)) ** 2 for ratio in ratios), Fraction(0))))
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, float]) -> MomentsNumbers | None:
-        """None unless every number is there, finite and not negative, and every stage that runs has its noise and radius."""
-        values = {field.name: stored.get(field.name, math.nan) for field in fields(cls)}
-        if not all(0.0 <= value < 1e150 for value in values.values()):
-            return None
-        found = cls(**values)
-        pairs = ((found.moments_radius, found.moments_noise), (found.fourth_radius, found.fourth_noise))
-        stages = all((radius > 1e-150 and noise > 1e-150) or radius == noise == 0.0 for radius, noise in pairs)
-        return found if found.sums_noise > 1e-150 and found.fourth_noise and stages else None
 
 
 @register_mechanism
@@ -85,7 +79,7 @@ class Moments(Mechanism):
     requires: ClassVar[str] = "moments"
     """The plan *is* an algorithm: only `samplers.Measure` carries it out."""
 
-    categories: tuple[tuple[int, int], ...] = ()
+    categories: Categories = ()
     pure: bool | None = None
 
     def __post_init__(self) -> None:
@@ -106,7 +100,7 @@ class Moments(Mechanism):
 
     def calibrate(self, request: Request) -> Plan:
         columns = self.columns(request)
-        found = {pure: total for pure in self._ways(request) if (total := self._total(request, pure)) is not None}
+        found = {pure: total for pure in ways(request, self.pure) if (total := _total(request, pure)) is not None}
         if not found:
             raise PromiseRefused(
                 f"No noise keeps {request.budget} with n = {request.n:,} and {request.records_per_person} record(s) per "
@@ -118,9 +112,9 @@ class Moments(Mechanism):
         return self._plan(request, columns, numbers, best.pure)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
-        numbers, pure = MomentsNumbers.from_dict(parameters), parameters.get("pure")
-        if numbers is None or pure not in (0.0, 1.0):
-            raise PromiseRefused("Private moments need their noises and radii; those stated are not.")
+        numbers, pure = MomentsNumbers.from_dict(parameters, "A release of moments"), parameters.get("pure")
+        if pure not in (0.0, 1.0):
+            raise PromiseRefused("A release of moments is pure or not; what is stated is neither.")
         return self._plan(request, self.columns(request), numbers, bool(pure))
 
     def target(self, plan: Plan, summary: Any) -> MomentsTarget:
@@ -128,9 +122,7 @@ class Moments(Mechanism):
 
     def problem(self, plan: Plan) -> MomentsProblem:
         """Everything public, from the plan alone."""
-        return MomentsProblem(
-            plan.n, self.columns(plan.request), plan.parameters, pure=bool(plan.parameters["pure"])
-        )  # fmt: skip
+        return MomentsProblem(plan.n, self.columns(plan.request), plan.parameters, pure=bool(plan.parameters["pure"]))
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         columns = self.columns(plan.request)
@@ -153,36 +145,13 @@ class Moments(Mechanism):
         """The columns of a request; what has no moments to measure is refused."""
         if not isinstance(request.model, Columns):
             raise UnsupportedBudget(
-                f"Moments are of columns with bounds, but a {type(request.model).__name__} came. Pass "
+                f"Moments are of columns with bounds, not of a {type(request.model).__name__}. Pass "
                 "models.Columns(features, bounds=(lo, hi))."
             )
         if request.draws != 1:
             raise UnsupportedBudget("Moments are published once: they have errors of their own. Leave out draws.")
-        layout = Layout(request.model.features.count, self.categories)
-        last = 0
-        for start, stop in self.categories:
-            if not last <= start < stop <= layout.columns:
-                raise WrongCall("categories are (start, stop) of columns, in order and without overlap.")
-            last = stop
-        return MomentColumns(layout)
-
-    def _ways(self, request: Request) -> tuple[bool, ...]:
-        budget = request.exact_budget
-        if isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0.0):
-            return (True,)
-        if not isinstance(budget, ApproxDP):
-            return (False,)
-        return (True, False) if self.pure is None else (self.pure,)
-
-    def _total(self, request: Request, pure: bool) -> float | None:
-        """The ε or μ that the budget allows; None if there is none."""
-        budget = request.exact_budget
-        if not pure:
-            mu = largest_total(lambda mu: GaussianDP(mu).implies(budget))
-            left = 0.0 if mu is None else mu - 2.0 * float(WHOLE_MARGIN)  # three stages' margins: at most √3 of one
-            return left if left > 0.0 else None
-        assert isinstance(budget, PureDP | ApproxDP)
-        return budget.stated_epsilon * MARGIN
+        count = request.model.features.count
+        return MomentColumns(Layout(count, checked_categories(self.categories, count)))
 
     # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
 
@@ -191,7 +160,7 @@ class Moments(Mechanism):
         return Plan(
             self,
             request,
-            (*((field.name, getattr(numbers, field.name)) for field in fields(numbers)), ("pure", float(pure))),
+            (*numbers.to_dict().items(), ("pure", float(pure))),
             Guarantee(
                 numbers.promise(columns, request.records_per_person, pure=pure),
                 Neighbours.REPLACE_ONE,
@@ -206,6 +175,17 @@ class Moments(Mechanism):
                 ),
             ),
         )
+
+
+def _total(request: Request, pure: bool) -> float | None:
+    """The ε or μ that the budget allows; None if there is none."""
+    budget = request.exact_budget
+    if not pure:
+        mu = largest_total(lambda mu: GaussianDP(mu).implies(budget))
+        left = 0.0 if mu is None else mu - 2.0 * float(WHOLE_MARGIN)  # three stages' margins: at most √3 of one
+        return left if left > 0.0 else None
+    assert isinstance(budget, PureDP | ApproxDP)
+    return budget.stated_epsilon * (1.0 - MARGIN)
 
 
 def shares_of(columns: MomentColumns, *, pure: bool) -> tuple[float, float, float]:

@@ -4,23 +4,23 @@
 
 One budget, up to three stages: the mean and second moments of the columns, the mode, and the information at it, each
 adaptive on what was published before. What is published is an estimate with its covariance, not a posterior draw.
-Theorem, proof and what runs: perturbed_mode.md in `privacy`; which numbers: `fit_numbers`; why those: `fit_constants`.
+Theorem, proof and what runs: perturbed_mode.md in `privacy`; which numbers: `fit_numbers`; why those: `models.fit.constants`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, cast
 
-from scipy import special
+from scipy import optimize, special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models.fit import constants as constant
 from onedraw.models.fit.classes import ClassLoss
-from onedraw.models.fit.losses import FitLoss, measured_of
+from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.published import Published
 from onedraw.models.fit.result import FitResult
 from onedraw.models.fit.target import FitProblem, FitTarget
@@ -40,41 +40,16 @@ from onedraw.privacy import (
     RenyiDP,
 )
 from onedraw.privacy.corners import Corner, CornerDP
-from onedraw.privacy.perturbed_mode import (
-    Corners,
-    count_slopes,
-    relieved_base,
-    relieved_slopes,
-    ridge_for,
-    slopes,
-    volume_cost,
-)
+from onedraw.privacy.perturbed_mode import Corners, relieved_base, relieved_slopes
 from onedraw.privacy.rounding import fraction_up, sum_up, up
 
-from .discrete_noise import Stage, booked, check_lattice
-from .fit_numbers import (
-    FitNumbers,
-    Setting,
-    best_kappa,
-    closing,
-    measuring,
-    predicted_error,
-    roomy_row,
-    row_bound,
-    shares_of,
-    shortage,
-    stage_one,
-    without_intervals,
-    worth_measuring,
-)
-from .moments_stage import MomentsStage, Spending, apart
+from .calibration import largest_total
+from .fit_numbers import FitNumbers, Setting, measuring, numbers_for, predicted_error
+from .stages import Categories, Stage, apart, booked, check_lattice, checked_categories, ways
 from .stored_plans import register_mechanism
 
 MANY = 2**25
 """Records beyond which a ridge of next to no cost in κ is looked at too: it makes what rounding leaves of a gradient matter less."""
-
-MARGIN = 1.0 - 2.0**-38
-"""Taken off the total found, so that another machine, with other last digits, accepts it too."""
 
 
 @register_mechanism
@@ -97,7 +72,7 @@ class PerturbedMode(Mechanism):
     intervals: bool | None = None
     robust: bool = False
     measured: bool | None = None
-    categories: tuple[tuple[int, int], ...] = ()
+    categories: Categories = ()
     pure: bool | None = None
     prior: bool = False
 
@@ -118,68 +93,24 @@ class PerturbedMode(Mechanism):
     # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
-        setting = self.setting(request)
-        found = [best for pure in self._ways(request) if (best := self._best(request, setting, pure)) is not None]
+        settings = [self.setting(request, pure=pure) for pure in ways(request, self.pure)]
+        found = [best for setting in settings if (best := self._best(request, setting)) is not None]
         if not found:
             raise PromiseRefused(
                 f"No perturbed mode, however strong its ridge, keeps {request.budget} with n = {request.n:,} and "
                 f"{request.records_per_person} record(s) per person. Use a larger budget."
             )
-        best = min(found, key=lambda option: option.rank(all(other.numbers.measured for other in found)))
-        return self._plan(request, best.numbers, best.pure)
+        measured = all(other.numbers.moments_noise for other in found)
+        best = min(found, key=lambda option: option.rank(measured))
+        return self._plan(request, best.setting, best.numbers)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
-        self.setting(request)
-        numbers, pure = FitNumbers.from_dict(parameters), parameters.get("pure")
-        if numbers is None or pure not in (0.0, 1.0):
-            raise PromiseRefused(
-                "A perturbed mode needs its noises, bounds, ridge and tolerance; those stated are not."
-            )
-        return self._plan(request, numbers, bool(pure))
+        numbers, pure = FitNumbers.from_dict(parameters, "A perturbed mode"), parameters.get("pure")
+        if pure not in (0.0, 1.0):
+            raise PromiseRefused("A perturbed mode is pure or not; what is stated is neither.")
+        return self._plan(request, self.setting(request, pure=bool(pure)), numbers)
 
-    def target(self, plan: Plan, summary: Any) -> FitTarget:
-        return FitTarget(self.problem(plan), summary)
-
-    def problem(self, plan: Plan) -> FitProblem:
-        """Everything public of the fit, from the plan alone."""
-        setting, numbers = self.setting(plan.request), FitNumbers.from_dict(plan.parameters)
-        assert numbers is not None
-        pure = bool(plan.parameters["pure"])
-        how = measuring(setting, numbers, pure)
-        return FitProblem(
-            plan.n, setting.layout, setting.loss, numbers.to_dict(), how, pure, self.robust,
-            plan.model.response_scale, plan.model.prior if self.prior else None,
-        )  # fmt: skip
-
-    def stage_sizes(self, plan: Plan) -> dict[str, int]:
-        setting, numbers = self.setting(plan.request), plan.parameters
-        sizes = {
-            "mean": setting.moment_columns.count if numbers["mean_noise"] else 0,
-            "moments": setting.moment_columns.entries if numbers["moments_noise"] else 0,
-            "mode": setting.width,
-            "information": setting.entries if numbers["information_noise"] else 0,
-            "variability": setting.entries if numbers["variability_noise"] else 0,
-        }
-        return {name: size for name, size in sizes.items() if size}
-
-    def result(self, plan: Plan, stages: Mapping[str, Any]) -> FitResult:
-        """Estimate, covariance and all that follows from what was published, for encoded rows."""
-        return FitResult.of(self.problem(plan), Published.from_dict(stages))
-
-    def missing_records(self, plan: Plan) -> float:
-        """How many times more records, or about how many times more ε, a plan without standard errors would need to have them; at
-        most 1 where they were left out because nobody wanted them."""
-        asked = replace(self, intervals=True).calibrate(plan.request)
-        setting = self.setting(plan.request)
-        noise = noise_law.matrix_deviation(
-            asked.parameters["information_noise"], setting.width, pure=bool(asked.parameters["pure"])
-        )
-        return shortage(setting, noise)
-
-    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
-        return self.result(plan, stages).estimate
-
-    def setting(self, request: Request) -> Setting:
+    def setting(self, request: Request, *, pure: bool) -> Setting:
         """Layout, loss and n of a request; what cannot be fitted so is refused."""
         model, budget = cast(Any, request.model), request.budget
         loss: FitLoss | ClassLoss | None = getattr(model, "fit_loss", None)
@@ -199,140 +130,48 @@ class PerturbedMode(Mechanism):
                 "Leave out draws, and call release.posterior(size)."
             )
         layout = layout_of(model, self.categories)
-        return Setting(layout, loss, request.n, request.records_per_person, self.intervals is not False)
+        records, intervals = request.records_per_person, self.intervals is not False
+        return Setting(layout, loss, request.n, records, intervals, self.robust, pure)
 
-    def _ways(self, request: Request) -> tuple[bool, ...]:
-        """Pure, Gaussian, or both to be compared."""
-        budget = request.exact_budget
-        if isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0.0):
-            return (True,)
-        if isinstance(budget, RenyiDP):
-            return (False,)
-        return (True, False) if self.pure is None else (self.pure,)
-
-    def _best(self, request: Request, setting: Setting, pure: bool) -> Option | None:
+    def _best(self, request: Request, setting: Setting) -> Option | None:
         """The numbers with the smallest predicted error, with stage one if it can be read off the noise."""
-        options = (True, False) if self.measured is None else (self.measured,)
-        for measured in options:
-            found = self._with_ridge(request, setting, measured, pure)
+        for measured in (True, False) if self.measured is None else (self.measured,):
+            found = _with_ridge(request, setting, measured)
             if found is None:
                 continue
-            error, numbers, edge, deviation = found
-            largest = constant.LARGEST_EDGE_OF_NUMBERS if setting.response else constant.LARGEST_EDGE
+            error, numbers, edge = found
+            response = setting.moment_columns.response
+            largest = constant.LARGEST_EDGE_OF_NUMBERS if response else constant.LARGEST_EDGE
             if measured and self.measured is None and edge > largest:
                 continue
-            worthwhile = setting.intervals and worth_measuring(setting, deviation)
-            if setting.intervals and self.intervals is None and not worthwhile:
-                return self._best(request, without_intervals(setting), pure)
-            comfortable = setting.intervals and worth_measuring(setting, (4.0 if pure else 1.0) * deviation)
-            return Option(numbers, pure, comfortable, error, edge)
+            noise = noise_law.matrix_deviation(numbers.information_noise, setting.width, pure=setting.pure)
+            if setting.intervals and self.intervals is None and setting.shortage(noise) > 1.0:
+                return self._best(request, replace(setting, intervals=False))  # its share is better spent elsewhere
+            # A pure promise must leave four times the information that is needed: effects that are strong leave the
+            # weakest direction a quarter of the usual.
+            comfortable = setting.intervals and setting.shortage((4.0 if setting.pure else 1.0) * noise) <= 1.0
+            return Option(setting, numbers, comfortable, error, edge)
         return None
-
-    def _with_ridge(self, request: Request, setting: Setting, measured: bool, pure: bool) -> Any:
-        """The ridge with the smallest predicted error: a strong one biases, a weak one costs κ and so noise."""
-
-        def at(share: float, digits: float) -> Any:
-            return self._numbers(request, setting, measured, pure, share, digits)
-
-        best = best_kappa(
-            lambda share: math.inf if (found := at(share, 1e-4)) is None else found[0],
-            least=0.01 if setting.n <= MANY else 1e-4,
-        )
-        return at(best, 1e-9)
-
-    def _numbers(
-        self, request: Request, setting: Setting, measured: bool, pure: bool, share: float, digits: float
-    ) -> Any:
-        """(predicted error, numbers, edge, deviation of the information) if this share of ε pays for the ridge."""
-        epsilon = nominal_epsilon(request.exact_budget)
-        kappa = share * epsilon
-
-        def numbers(total: float) -> tuple[FitNumbers, float, float]:
-            return self._for_total(setting, Spending(total, pure), measured, kappa)
-
-        budget = PureDP(epsilon) if pure else request.exact_budget
-        total = largest_total(
-            lambda total: probably_keeps(self._promise(setting, numbers(total)[0], pure), budget), digits=digits
-        )
-        if total is None:
-            return None
-        result, edge, deviation = numbers(total)
-        spread = Spending(total, pure).deviation(result.mode_noise, setting.width)
-        return (
-            predicted_error(
-                setting,
-                ridge=result.ridge,
-                deviation=spread,
-                closing=Spending(total, pure).deviation(result.closing_noise, setting.width),
-                measured=measured,
-            ),
-            result,
-            edge,
-            deviation,
-        )
-
-    def _for_total(self, setting: Setting, spending: Spending, measured: bool, kappa: float) -> tuple[FitNumbers, float, float]:  # fmt: skip
-        moments, information, variability = shares_of(
-            setting, measured=measured, pure=spending.pure, robust=self.robust
-        )
-        stage, edge = stage_one(setting, spending, moments) if measured else (MomentsStage(0.0, 0.0, 0.0), 0.0)
-        if measured and edge < constant.AMPLE_EDGE:
-            moments *= max(constant.LEAST_MOMENTS, edge / constant.AMPLE_EDGE)
-            stage, edge = stage_one(setting, spending, moments)
-        mode = 1.0 - moments - information - variability
-        mode_mu = spending.total * (mode if spending.pure else math.sqrt(mode))
-        row = row_bound(setting, mode_mu, measured=measured, pure=spending.pure) * (1.0 + 1e-12)
-        row = roomy_row(setting, row, mode_mu, pure=spending.pure) if measured else row
-        loss, k = setting.loss, setting.k
-        ridge = ridge_of(setting, row, kappa)
-        mode_noise = spending.noise(mode, row * math.sqrt(plain_corners(setting, row, ridge).widest))
-        closing_mu = constant.CLOSING_MU * (spending.total if spending.pure else 1.0)
-        tolerance, closing_noise = closing(
-            setting, ridge=ridge, deviation=spending.deviation(mode_noise, setting.width), row=row, loss=loss,
-            mu=closing_mu, most=constant.LARGEST_CLOSING * spending.total, pure=spending.pure,
-        )  # fmt: skip
-        noises = [0.0, 0.0]
-        if setting.intervals:
-            noises = [
-                spending.matrix_noise(share, k * loss.largest(of, pure=spending.pure) * row**2) if share else 0.0
-                for of, share in zip(measured_of(robust=self.robust), (information, variability), strict=True)
-            ]
-        numbers = FitNumbers(
-            stage.mean_noise, stage.moments_noise, stage.moment_radius, row, ridge, mode_noise, tolerance, closing_noise, *noises
-        )  # fmt: skip
-        return numbers, edge, spending.matrix_deviation(noises[0], setting.width)
 
     # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
 
-    def _plan(self, request: Request, numbers: FitNumbers, pure: bool) -> Plan:
-        setting = self.setting(request)
-        before = numbers.moments.stages(setting.moment_columns, pure=pure)
-        after = stages_after(setting, numbers, pure=pure, robust=self.robust)
-        check_lattice([] if pure else before + after, request.n, request.budget)
-        promise = self._promise(setting, numbers, pure)
+    def _plan(self, request: Request, setting: Setting, numbers: FitNumbers) -> Plan:
+        pure = setting.pure
+        stages = numbers.stages(setting.moment_columns, pure=pure) + stages_after(setting, numbers)
+        check_lattice([] if pure else stages, request.n, request.budget)
+        ratios = stage_ratios(setting, numbers)
+        corners = chosen_corners(setting, numbers, ratios)
         theorem = (
             "perturbed mode with pure noise: |‖g + v‖ − ‖g‖| ≤ 2Lr and one record's Hessian (perturbed_mode.md)"
             if pure
             else "perturbed mode: the privacy loss is at most the largest of its corners' (perturbed_mode.md)"
         )
-        return Plan(
-            self,
-            request,
-            tuple(
-                {
-                    **numbers.to_dict(),
-                    "pure": float(pure),
-                    "kappa": max(corner.shift for corner in self._corners(setting, numbers, pure).terms),
-                }.items()
-            ),
-            Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, self._assumptions(request, numbers)),
-        )
-
-    def _promise(self, setting: Setting, numbers: FitNumbers, pure: bool) -> Promise:
-        return promise_of_numbers(setting, numbers, pure=pure, robust=self.robust)
-
-    def _corners(self, setting: Setting, numbers: FitNumbers, pure: bool) -> Corners:
-        return chosen_corners(setting, numbers, stage_ratios(setting, numbers, pure=pure, robust=self.robust), pure)
+        guarantee = Guarantee(
+            _promise(numbers, ratios, corners, pure), Neighbours.REPLACE_ONE, request.unit, theorem,
+            self._assumptions(request, numbers),
+        )  # fmt: skip
+        kappa = max(corner.shift for corner in corners.terms)
+        return Plan(self, request, tuple({**numbers.to_dict(), "pure": float(pure), "kappa": kappa}.items()), guarantee)
 
     def _assumptions(self, request: Request, numbers: FitNumbers) -> tuple[Assumption, ...]:
         enforced = Provenance.ENFORCED
@@ -348,14 +187,54 @@ class PerturbedMode(Mechanism):
             found.append(Assumption("columns of one category are at least 0 and of norm at most 1", enforced))
         return tuple(found)
 
+    # ── what runs, and what follows from it ────────────────────────────────────────────────────────────────
+
+    def target(self, plan: Plan, summary: Any) -> FitTarget:
+        return FitTarget(self.problem(plan), summary)
+
+    def problem(self, plan: Plan) -> FitProblem:
+        """Everything public of the fit, from the plan alone."""
+        numbers, pure = FitNumbers.from_dict(plan.parameters, "A perturbed mode"), bool(plan.parameters["pure"])
+        setting = self.setting(plan.request, pure=pure)
+        return FitProblem(
+            plan.n, setting.layout, setting.loss, numbers.to_dict(), measuring(setting, numbers), pure, self.robust,
+            plan.model.response_scale, plan.model.prior if self.prior else None,
+        )  # fmt: skip
+
+    def stage_sizes(self, plan: Plan) -> dict[str, int]:
+        setting, numbers = self.setting(plan.request, pure=False), plan.parameters
+        sizes = {
+            "mean": setting.moment_columns.count if numbers["mean_noise"] else 0,
+            "moments": setting.moment_columns.entries if numbers["moments_noise"] else 0,
+            "mode": setting.width,
+            "information": setting.entries if numbers["information_noise"] else 0,
+            "variability": setting.entries if numbers["variability_noise"] else 0,
+        }
+        return {name: size for name, size in sizes.items() if size}
+
+    def result(self, plan: Plan, stages: Mapping[str, Any]) -> FitResult:
+        """Estimate, covariance and all that follows from what was published, for encoded rows."""
+        return FitResult.of(self.problem(plan), Published.from_dict(stages))
+
+    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
+        return self.result(plan, stages).estimate
+
+    def missing_records(self, plan: Plan) -> float:
+        """How many times more records, or about how many times more ε, a plan without standard errors would need to have them; at
+        most 1 where they were left out because nobody wanted them."""
+        asked = replace(self, intervals=True).calibrate(plan.request).parameters
+        setting = self.setting(plan.request, pure=bool(asked["pure"]))
+        return setting.shortage(
+            noise_law.matrix_deviation(asked["information_noise"], setting.width, pure=setting.pure)
+        )
+
 
 @dataclass(frozen=True)
 class Option:
-    """A way to spend the budget, pure or not. ``comfortable``: its intervals need not be done without. A pure promise must leave
-    four times the information that is needed: effects that are strong leave the weakest direction a quarter of the usual."""
+    """A way to spend the budget. ``comfortable``: its intervals need not be done without."""
 
+    setting: Setting
     numbers: FitNumbers
-    pure: bool
     comfortable: bool
     error: float
     edge: float
@@ -364,137 +243,128 @@ class Option:
         """A pure promise is no gift if it costs the intervals, the mean of the columns, or accuracy: the predicted error is that in
         measured coordinates, which are off themselves by the edge beside the variance of a usual column."""
         coordinates = 1.0 + self.edge / constant.LEAST_SPREAD if all_measured else 1.0
-        return not self.comfortable, not self.numbers.centred, self.error * coordinates**2
+        return not self.comfortable, not self.numbers.mean_noise, self.error * coordinates**2
 
 
-def layout_of(model: Any, categories: tuple[tuple[int, int], ...]) -> Layout:
-    """The columns that are measured: scaled to public bounds, or rows of a public norm; ``categories`` are checked."""
-    features, last = model.features, 0
+def _with_ridge(request: Request, setting: Setting, measured: bool) -> tuple[float, FitNumbers, float] | None:
+    """The ridge with the smallest predicted error: a strong one biases, a weak one costs κ and so noise.
+
+    One minimum between 0.9 of ε and a hundredth of it, or less where records are very many.
+    """
+    budget = request.exact_budget
+    match budget:  # κ is a share of ε: the stated one; of a Rényi budget its ε at its own order
+        case ApproxDP(stated_epsilon=epsilon):
+            pass
+        case _:
+            epsilon = budget.epsilon(0.0 if isinstance(budget, PureDP) else 1e-6)
+    if setting.pure:
+        budget = PureDP(epsilon)
+
+    def at(share: float, digits: float) -> tuple[float, FitNumbers, float] | None:
+        """(predicted error, numbers, edge) if this share of ε pays for the ridge."""
+
+        def keeps(total: float) -> bool:
+            numbers, _ = numbers_for(setting, total, share * epsilon, measured=measured)
+            return _probably_keeps(promise_of_numbers(setting, numbers), budget)
+
+        total = largest_total(keeps, digits=digits)
+        if total is None:
+            return None
+        numbers, edge = numbers_for(setting, total, share * epsilon, measured=measured)
+        return predicted_error(setting, numbers), numbers, edge
+
+    def error(log_share: float) -> float:
+        return math.inf if (found := at(math.exp(log_share), 1e-4)) is None else found[0]
+
+    least = 0.01 if setting.n <= MANY else 1e-4
+    bounds = (math.log(least), math.log(0.9))
+    best = optimize.minimize_scalar(error, bounds=bounds, method="bounded", options={"xatol": 1e-3})
+    return at(math.exp(float(best.x)), 1e-9)
+
+
+def layout_of(model: Any, categories: Categories) -> Layout:
+    """The columns that are measured: scaled to public bounds, or rows of a public norm."""
+    features = model.features
     if features.data_norm is None and not features.scaled:
         raise UnsupportedBudget(
             "Columns are measured by their public ranges, so features must be scaled. Pass scaled=True to the model."
         )
-    for start, stop in categories:
-        if not last <= start < stop <= features.count:
-            raise WrongCall("categories are (start, stop) of columns, in order and without overlap.")
-        last = stop
     if categories and features.data_norm is not None:
         raise WrongCall("categories need columns with bounds, not rows with a norm. Pass bounds=(lo, hi).")
-    return Layout(features.count, categories, features.intercept, features.data_norm)
-
-
-def nominal_epsilon(budget: Promise) -> float:
-    """The ε that κ is a share of: the stated one; of a Rényi budget its ε at its own order."""
-    if isinstance(budget, ApproxDP):
-        return budget.stated_epsilon
-    return budget.epsilon(0.0) if isinstance(budget, PureDP) else budget.epsilon(1e-6)
+    return Layout(
+        features.count, checked_categories(categories, features.count), features.intercept, features.data_norm
+    )
 
 
 # ── what a fit with these numbers promises ───────────────────────────────────────────────────────────────────────
 
 
-def chosen_corners(setting: Setting, numbers: FitNumbers, ratios: list[float], pure: bool) -> Corners:
+def promise_of_numbers(setting: Setting, numbers: FitNumbers) -> Promise:
+    """The theorem, applied to what will run."""
+    ratios = stage_ratios(setting, numbers)
+    return _promise(numbers, ratios, chosen_corners(setting, numbers, ratios), setting.pure)
+
+
+def _promise(numbers: FitNumbers, ratios: list[float], corners: Corners, pure: bool) -> Promise:
+    mode = up(numbers.row_bound / numbers.mode_noise)
+    if pure:
+        return PureDP(sum_up([corners.pure_promise(mode).epsilon(0.0), *ratios]))
+    added = sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))
+    return CornerDP(
+        tuple(
+            Corner(count, fraction_up(Fraction(square) + added), shift)
+            for count, square, shift in corners.promise(mode).terms
+        )
+    )
+
+
+def chosen_corners(setting: Setting, numbers: FitNumbers, ratios: list[float]) -> Corners:
     """The corners of the mode's privacy loss that a promise rests on, for a person's records: of a loss that bends only where it
     is not steep those relieved of κ (Theorem 4), unless a pure promise is stronger without."""
-    plain, relieved = (
-        plain_corners(setting, numbers.row_bound, numbers.ridge),
-        relieved_corners(setting, numbers, ratios, pure),
-    )
-    if relieved is None or not pure:
+    plain = setting.loss.corners(numbers.row_bound, numbers.ridge, setting.k)
+    relieved = _relieved_corners(setting, numbers, ratios)
+    if relieved is None or not setting.pure:
         return relieved or plain
     ratio = up(numbers.row_bound / numbers.mode_noise)
     return min(plain, relieved, key=lambda corners: corners.pure_promise(ratio).epsilon(0.0))
 
 
-def relieved_corners(setting: Setting, numbers: FitNumbers, ratios: list[float], pure: bool) -> Corners | None:
+def _relieved_corners(setting: Setting, numbers: FitNumbers, ratios: list[float]) -> Corners | None:
     """Those of Theorem 4. c may be chosen: the more the short corners pay, the less is left for all of them (κ₀). It is what makes
     the short ones as unlikely as the farthest: half of ε₂, or what lies between the two at FAR_OUT deviations; at most what leaves nothing."""
     loss, row = setting.loss, numbers.row_bound
-    if isinstance(loss, ClassLoss) or loss.relief is None or setting.k > 1:
+    if loss.relief is None or setting.k > 1:
         return None
-    (m, least), mu = loss.relief, loss.slope_bound * row / numbers.mode_noise
+    (m, least, low), mu = loss.relief, loss.slope_bound * row / numbers.mode_noise
     others, bend = sum(ratio**2 for ratio in ratios), up(m * row**2 / numbers.ridge)
     far, near = math.sqrt(others + 4.0 * mu**2), math.sqrt(others + mu**2)
-    wanted = mu if pure else (far - near) * (constant.FAR_OUT + far / 2.0)
+    wanted = mu if setting.pure else (far - near) * (constant.FAR_OUT + far / 2.0)
     relief = up(min(wanted, (1.0 + least) * bend))
-    low = loss.slope_bound if loss.sides == "two-sided" else 0.0
     return relieved_slopes(low, loss.slope_bound, relief, base=relieved_base(relief, bend=bend, least=least))
 
 
-def plain_corners(setting: Setting, row: float, ridge: float) -> Corners:
-    """Those with κ at each, whatever the loss."""
-    loss, k = setting.loss, setting.k
-    if isinstance(loss, ClassLoss):
-        return loss.corners(row, ridge, k)
-    kappa = volume_cost(curvature=loss.curvature_bound, radius_squared=row**2, ridge=ridge)
-    match loss.sides:
-        case "counts":
-            return count_slopes(loss.slope_bound, kappa, records=k)
-        case "pinball":
-            assert loss.level is not None
-            return slopes(loss.level, 1.0 - loss.level, kappa, records=k)
-        case "two-sided":
-            return slopes(loss.slope_bound, loss.slope_bound, kappa, records=k)
-        case _:
-            return slopes(loss.slope_bound, 0.0, kappa, records=k)
-
-
-def ridge_of(setting: Setting, row: float, kappa: float) -> float:
-    """The ridge for which one record's volume costs at most κ."""
-    loss, k = setting.loss, setting.k
-    if isinstance(loss, ClassLoss):
-        return loss.ridge_for(kappa / k, row)
-    return ridge_for(kappa / k, curvature=loss.curvature_bound, radius_squared=row**2)
-
-
-def stages_after(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> list[Stage]:
+def stages_after(setting: Setting, numbers: FitNumbers) -> list[Stage]:
     """Information and variability, where they are measured, for one record."""
     noises = (numbers.information_noise, numbers.variability_noise)
-    squares = [setting.loss.largest(of, pure=pure) * numbers.row_bound**2 for of in measured_of(robust=robust)]
+    squares = [square * numbers.row_bound**2 for square in setting.squares]
     return [
-        Stage(apart(square, pure=pure), noise, setting.entries, square)
+        Stage(apart(square, pure=setting.pure), noise, setting.entries, square)
         for square, noise in zip(squares, noises, strict=True)
         if noise
     ]
 
 
-def stage_ratios(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> list[float]:
+def stage_ratios(setting: Setting, numbers: FitNumbers) -> list[float]:
     """Sensitivity over noise of every stage but the mode, for a person's records, rounded up; those whose noise is drawn on
     whole numbers are booked as such. The closing noise is a real vector's."""
-    after = [up(setting.k * stage.ratio) for stage in stages_after(setting, numbers, pure=pure, robust=robust)]
+    pure = setting.pure
+    after = [up(setting.k * stage.ratio) for stage in stages_after(setting, numbers)]
     closing_ratio = up(2.0 * numbers.tolerance / numbers.ridge / numbers.closing_noise)
-    before = numbers.moments.ratios(setting.moment_columns, setting.k, pure=pure)
+    before = numbers.ratios(setting.moment_columns, setting.k, pure=pure)
     return [*before, *(after if pure else map(booked, after)), closing_ratio]
 
 
-def promise_of_numbers(setting: Setting, numbers: FitNumbers, *, pure: bool, robust: bool) -> Promise:
-    """The theorem, applied to what will run."""
-    ratios = stage_ratios(setting, numbers, pure=pure, robust=robust)
-    corners = chosen_corners(setting, numbers, ratios, pure)
-    if pure:
-        mode = corners.pure_promise(up(numbers.row_bound / numbers.mode_noise))
-        return PureDP(sum_up([mode.epsilon(0.0), *ratios]))
-    added = sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))
-    mode_promise = corners.promise(up(numbers.row_bound / numbers.mode_noise))
-    return CornerDP(
-        tuple(
-            Corner(count, fraction_up(Fraction(square) + added), shift) for count, square, shift in mode_promise.terms
-        )
-    )
-
-
-def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> float | None:
-    """The largest μ or ε that keeps a budget, to nine digits or as many as are asked for; None if not even a tiny one does."""
-    low, high = 1e-6, 100.0
-    if not keeps(low):
-        return None
-    while high / low > 1.0 + digits:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low * MARGIN
-
-
-def probably_keeps(promise: Promise, budget: Promise) -> bool:
+def _probably_keeps(promise: Promise, budget: Promise) -> bool:
     """The budget's test without outward rounding, for a search whose result is tested properly: quick and nearly right."""
     if not isinstance(budget, ApproxDP) or not isinstance(promise, CornerDP):
         return promise.implies(budget)

@@ -2,7 +2,7 @@
 
 A stage before a fit or before a posterior (`measure`), or a release of its own (`Measure`). The records are read through
 one exact sum each; the noises and the radius are the plan's, and a noise of 0 leaves its part out. Nothing here knows what
-the numbers promise (`mechanisms.moments_stage`, `mechanisms.moments`).
+the numbers promise (`mechanisms.stages`, `mechanisms.moments`).
 
     mean, moments = measure(target.sum, n, columns, numbers, noise)
 """

@@ -42,6 +42,7 @@ class ClassLoss(abc.ABC):
 
     unit: ClassVar[Literal["labels"]] = "labels"
     level: ClassVar[None] = None
+    relief: ClassVar[None] = None
     spends: ClassVar[str]
     """Which shares of a budget its stages have (`fit_constants.SHARES`)."""
 
@@ -72,6 +73,10 @@ class ClassLoss(abc.ABC):
     @abc.abstractmethod
     def usual_information(self) -> float:
         """Of a record in measured coordinates, where scores have a standard deviation of about 1."""
+
+    @property
+    def expected_information(self) -> float:
+        return self.usual_information
 
     @abc.abstractmethod
     def largest(self, of: Of, *, pure: bool) -> float:

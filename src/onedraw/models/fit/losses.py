@@ -26,6 +26,9 @@ from onedraw.models.convex.losses import (
     LogisticLoss,
     array_module,
 )
+from onedraw.privacy.perturbed_mode import Corners, count_slopes, ridge_for, slopes, volume_cost
+
+from . import constants as constant
 
 Sides = Literal["one-sided", "two-sided", "pinball", "counts"]
 Of = Literal["information", "curvature", "variability", "squares"]
@@ -62,12 +65,39 @@ class FitLoss:
         return self.unit if self.level is None else "quantile"
 
     @property
-    def relief(self) -> tuple[float, float] | None:
-        """(m, s) of a loss that bends only where it is not steep, φ'' = m(1 − ρ)(s + ρ), ρ = |φ'|/L: 1 − ρ² for log-cosh, ρ(1 − ρ) for
-        logistic (perturbed_mode.md, Theorem 4)."""
+    def relief(self) -> tuple[float, float, float] | None:
+        """(m, s, largest slope on the other side) of a loss that bends only where it is not steep, φ'' = m(1 − ρ)(s + ρ), ρ = |φ'|/L:
+        1 − ρ² for log-cosh, ρ(1 − ρ) for logistic (perturbed_mode.md, Theorem 4)."""
         if self.sides == "two-sided":
-            return self.curvature_bound, 1.0
-        return (1.0, 0.0) if isinstance(self.kernel, LogisticLoss) else None
+            return self.curvature_bound, 1.0, self.slope_bound
+        return (1.0, 0.0, 0.0) if isinstance(self.kernel, LogisticLoss) else None
+
+    @property
+    def usual_information(self) -> float:
+        """Of a record in a usual design: what a ridge is chosen for."""
+        return constant.CURVATURE
+
+    @property
+    def expected_information(self) -> float:
+        """… and what will be measured of it."""
+        return constant.EXPECTED_INFORMATION[self.spends]
+
+    def corners(self, row: float, ridge: float, records: int) -> Corners:
+        """What the mode promises, in units of r²/σ², with κ at every corner."""
+        kappa = volume_cost(curvature=self.curvature_bound, radius_squared=row**2, ridge=ridge)
+        match self.sides:
+            case "counts":
+                return count_slopes(self.slope_bound, kappa, records=records)
+            case "pinball":
+                assert self.level is not None
+                return slopes(self.level, 1.0 - self.level, kappa, records=records)
+            case "two-sided":
+                return slopes(self.slope_bound, self.slope_bound, kappa, records=records)
+        return slopes(self.slope_bound, 0.0, kappa, records=records)
+
+    def ridge_for(self, kappa: float, row: float) -> float:
+        """The ridge for which one record's volume costs κ."""
+        return ridge_for(kappa, curvature=self.curvature_bound, radius_squared=row**2)
 
     def slope(self, predictor: Any, response: Any) -> Any:
         return self.kernel.slope(predictor, response)

@@ -7,7 +7,7 @@ A record's share of a sum of products kkᵀ, k a vector of whole numbers, counts
 
 so that a block of 2¹⁶ records adds up exactly in float64 (below 2⁵³) and n of them in int64, with room for the noise. Up to
 33 million records the first decides; then the lattice grows coarser with n, 30 bits at 2·10⁹. What that costs a promise is
-checked by `mechanisms.discrete_noise`; what it costs the numbers is a rounding of 2^−(m/2) of a row's bound, 2⁻¹⁵ at
+checked by `mechanisms.stages`; what it costs the numbers is a rounding of 2^−(m/2) of a row's bound, 2⁻¹⁵ at
 n = 10⁹, where the sampling error of a mean is 2⁻¹⁵ of its deviation.
 """
 

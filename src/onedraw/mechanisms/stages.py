@@ -1,0 +1,211 @@
+"""Stages of noise on exact sums: how much each gets, what they promise together, and what whole numbers cost.
+
+    mean        Σ x over the box, Euclidean sensitivity S, the largest distance of two rows
+    moments     Σ x̄x̄ᵀ about the published mean, rows shortened to R: Frobenius sensitivity √2·R²; R² for the pure law of matrices
+
+*Proof of the second.* ‖uuᵀ − vvᵀ‖² = ‖u‖⁴ + ‖v‖⁴ − 2⟨u, v⟩² ≤ 2R⁴, whatever the centre, which was published before. ∎ The
+pure law: moments.md. A person's k records move each sum by at most k times as much. Stages have noise of their own and each is
+adaptive on those before it only, so together they are GaussianDP(√Σ ratio²) or PureDP(Σ ratio), ratio = k·sensitivity/noise
+(Dong, Roth, Su, arXiv:1905.02383, Corollary 2; the sum for pure ε). They compose with whatever follows in the same way.
+Gaussian noise is drawn on whole numbers: each ratio has a margin, where noise is many lattice steps wide (discrete_noise.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import NamedTuple, Self
+
+from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.models.fit import constants as constant
+from onedraw.models.moments.stage import MomentColumns
+from onedraw.models.sums.noise_law import deviation, matrix_deviation
+from onedraw.models.sums.sum_lattice import MEAN_BITS, MOST_RECORDS, share_bits
+from onedraw.plans import Request
+from onedraw.privacy import ApproxDP, PureDP
+from onedraw.privacy.rounding import fraction_up, up
+
+MARGIN, LARGEST_KAPPA = Fraction(1, 2**40), 2.0**-42
+"""Added to a stage's ratio, if the discrete law is within e^{±κ} of the continuous one: 2.6κ is needed."""
+
+FINE, TABLE_MARGIN = 2.0**21, Fraction(1, 2**30)
+"""The lattice steps in a deviation of a table's noise, at least, and the margin for the six numbers that a record moves."""
+
+UNLIKE = 58.0
+"""κ = 58q/σ² for q numbers with noise of σ lattice steps."""
+
+LEAST_PART = 0.6
+"""Of a stage's noise, that of a single number: √½ off a diagonal, 1/b of a square (moments.md)."""
+
+MOST_STEPS = 2.0**60
+"""Beyond, sums and noise do not fit into 64-bit whole numbers."""
+
+
+Categories = tuple[tuple[int, int], ...]
+
+ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of a plan in stages, by name: finite, none negative, 0 for the noise of a stage that does not run."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether those a promise divides by are above 0."""
+        return True
+
+    def to_dict(self) -> dict[str, float]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, float], what: str) -> Self:
+        """Refused unless every number is there and could be one."""
+        values = {field.name: stored.get(field.name, math.nan) for field in fields(cls)}
+        in_range = all(value == 0.0 or 1e-75 < value < 1e75 for value in values.values())
+        if in_range and (found := cls(**values)).complete:
+            return found
+        raise PromiseRefused(f"{what} needs its noises, bounds and radii by name; those stated are not.")
+
+
+def ways(request: Request, pure: bool | None) -> tuple[bool, ...]:
+    """Pure, Gaussian, or both to be compared, as the caller leaves it open."""
+    budget = request.exact_budget
+    if isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0.0):
+        return (True,)
+    if not isinstance(budget, ApproxDP):
+        return (False,)
+    return (True, False) if pure is None else (pure,)
+
+
+def checked_categories(categories: Categories, columns: int) -> Categories:
+    """The (start, stop) of columns that code one category each, in order and without overlap."""
+    last = 0
+    for start, stop in categories:
+        if not last <= start < stop <= columns:
+            raise WrongCall("categories are (start, stop) of columns, in order and without overlap.")
+        last = stop
+    return categories
+
+
+class Stage(NamedTuple):
+    """What one record can move, the noise on it, how many numbers there are, and how fine their lattice is."""
+
+    reach: float
+    noise: float
+    entries: int
+    unit: float = 1.0
+    """A record's largest share, …"""
+    columns: bool = False
+    """… of a sum of columns or, as usual, of products."""
+
+    def bits(self, n: int) -> tuple[int, int]:
+        """That share has 2 to the power of these lattice steps, at least and at most (`models.sum_lattice`)."""
+        return (MEAN_BITS, MEAN_BITS) if self.columns else (share_bits(n) - 2, share_bits(n))
+
+    @property
+    def ratio(self) -> float:
+        return up(self.reach / self.noise)
+
+
+def booked(ratio: float | Fraction, margin: Fraction = MARGIN) -> float:
+    """μ of discrete Gaussian noise, whose continuous one would have this."""
+    return fraction_up(Fraction(ratio) + margin)
+
+
+def check_lattice(stages: Iterable[Stage], n: int, budget: object) -> None:
+    """Refuse, before anything is spent, noise that is too narrow for the lattice of n records, or too wide for whole numbers."""
+    if n >= MOST_RECORDS:
+        raise PromiseRefused(
+            f"Sums of {n:,} records could exceed 64-bit whole numbers. Use fewer than {MOST_RECORDS:,} of them: a public part."
+        )
+    for stage in stages:
+        deviation, (least, most) = stage.noise / stage.unit, stage.bits(n)
+        narrow = not UNLIKE * stage.entries <= LARGEST_KAPPA * (deviation * LEAST_PART * 2.0**least) ** 2
+        if narrow or not deviation * 2.0**most < MOST_STEPS:
+            raise PromiseRefused(
+                f"{budget} asks for noise that whole numbers of 64 bits cannot carry exactly for {n:,} records: it is too "
+                f"{'small' if narrow else 'large'}. Use a budget nearer to ε = 1{', or fewer columns or records' if narrow else ''}."
+            )
+
+
+@dataclass(frozen=True)
+class Spending:
+    """How a total turns into noise: Gaussian (``total`` is μ) or pure (``total`` is ε)."""
+
+    total: float
+    pure: bool
+
+    def noise(self, share: float, sensitivity: float) -> float:
+        """Standard deviation, or scale, that spends this share on a statistic of this sensitivity."""
+        return sensitivity / (self.total * (share if self.pure else math.sqrt(share)))
+
+    def deviation(self, noise: float, entries: int) -> float:
+        """Standard deviation of one entry."""
+        return deviation(noise, entries, pure=self.pure)
+
+    def matrix_noise(self, share: float, largest: float) -> float:
+        """The same for a sum of positive matrices, each of at most this norm (its trace under a pure promise)."""
+        return self.noise(share, apart(largest, pure=self.pure))
+
+    def matrix_deviation(self, noise: float, size: int) -> float:
+        return matrix_deviation(noise, size, pure=self.pure)
+
+
+def apart(largest: float, *, pure: bool) -> float:
+    """How far two positive matrices of at most this norm are apart, as their noise sees it: in Frobenius's norm, or for the pure law in the
+    larger of the traces of what one has more and of what it has less (moments.md)."""
+    return largest if pure else ROOT_TWO * largest
+
+
+@dataclass(frozen=True)
+class MomentsStage(Numbers):
+    """What runs: noises as standard deviations or, under a pure promise, scales of its laws, and the radius R."""
+
+    mean_noise: float = 0.0
+    moments_noise: float = 0.0
+    moment_radius: float = 0.0
+
+    def ratios(self, columns: MomentColumns, records: int = 1, *, pure: bool) -> list[float]:
+        """Sensitivity over noise of what runs, for a person's records, rounded up, and booked for whole numbers."""
+        found = [up(records * stage.ratio) for stage in self.stages(columns, pure=pure)]
+        return found if pure else [booked(ratio) for ratio in found]
+
+    def stages(self, columns: MomentColumns, *, pure: bool) -> list[Stage]:
+        """What runs, for one record."""
+        square = self.moment_radius**2
+        found = [
+            Stage(columns.spread, self.mean_noise, columns.count, columns=True),
+            Stage(apart(square, pure=pure), self.moments_noise, columns.entries, square),
+        ]
+        return [stage for stage in found if stage.noise]
+
+    def edge(self, columns: MomentColumns, n: int, *, pure: bool) -> float:
+        """s√d/n: the spectral edge of the noise in the second moments."""
+        return matrix_deviation(self.moments_noise, columns.count, pure=pure) * math.sqrt(columns.count) / n
+
+
+def squared_radius(columns: MomentColumns, spread: float) -> float:
+    """R² at this share for each number column."""
+    if columns.layout.ball is not None:
+        return 1.0 + spread * columns.response
+    return spread * columns.numbers + constant.CATEGORY_SPREAD * len(columns.layout.categories)
+
+
+def stage_before(columns: MomentColumns, spending: Spending, *, n: int, records: int, share: float) -> MomentsStage:
+    """The stage that gives another one its coordinates, for this share of the total: R grows where the noise is small, and
+    the public middle is the centre where the mean would be noise."""
+    mean_share = constant.MEAN_SHARE * share if columns.layout.intercept else 0.0
+    mean_noise = spending.noise(mean_share, records * columns.spread) if mean_share else 0.0
+    if not spending.deviation(mean_noise, columns.count) / n <= constant.LARGEST_MEAN_NOISE:
+        mean_share = mean_noise = 0.0
+
+    def at(spread: float) -> MomentsStage:
+        square = squared_radius(columns, spread)
+        noise = spending.matrix_noise(share - mean_share, records * square)
+        return MomentsStage(mean_noise, noise, math.sqrt(square))
+
+    least = at(constant.LEAST_SPREAD).edge(columns, n, pure=spending.pure)
+    return at(min(constant.LARGEST_SPREAD, constant.LEAST_SPREAD * max(1.0, constant.ROOMY_EDGE / least)))
