@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
-from onedraw.errors import CountMismatch, InvalidBudget, InvalidModel, PromiseRefused, WrongCall
+from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused, WrongCall
 from onedraw.models import ConjugateModel, Model
 from onedraw.privacy import (
     ZCDP,
@@ -34,6 +34,7 @@ from onedraw.privacy import (
 )
 from onedraw.privacy.conversions import total_variation_delta
 from onedraw.privacy.rounding import text
+from onedraw.privacy.stored import Stored
 from onedraw.privacy.validation import positive_integer, probability
 
 MOST_RECORDS, MOST_DRAWS = 10**15, 10**4
@@ -173,7 +174,7 @@ EXACT_SUMS = ("candidates", "perturbed-mode", "added-noise", "ranks", "losses", 
 """What a mechanism may require whose records enter by sums of whole numbers alone, whatever the model."""
 
 
-class Mechanism(abc.ABC):
+class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejected):
     """A theorem that makes a draw private. A frozen value; its fields are its options."""
 
     title: ClassVar[str]
@@ -222,9 +223,6 @@ class Mechanism(abc.ABC):
     def closed_form(self, model: Any) -> bool:
         """Whether `target` gives a closed-form law, drawn exactly, or a potential to be followed by a chain."""
         return True
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": type(self).__name__, **vars(self)}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from onedraw.mechanisms.stored_plans import _MECHANISMS
+from onedraw.mechanisms import Mechanism
 from onedraw.planning.questions import QUESTIONS
 from onedraw.planning.regression import KINDS
 from tests.golden.golden_cases import CASES, HELD_OUT, differences, made, write_clinic
@@ -40,7 +40,7 @@ def test_every_mechanism_and_every_question_of_the_command_line_is_kept():
     documents = [json.loads(case.path.read_text()) for case in CASES]
     mechanisms = [document["certificate"]["plan"]["mechanism"] for document in documents if "certificate" in document]
     inner = [one.get(part) or {} for one in mechanisms for part in ("of", "within", "inner")]
-    assert {one.get("name") for one in [*mechanisms, *inner]} >= set(_MECHANISMS)
+    assert {one.get("name") for one in [*mechanisms, *inner]} >= set(Mechanism.members())
     asked = {document["command"].partition("--model ")[2].partition(" ")[0] for document in documents}
     assert asked >= {*QUESTIONS, *KINDS, "covariance"}
     assert len(HELD_OUT) == 3

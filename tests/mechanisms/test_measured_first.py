@@ -174,7 +174,7 @@ def test_the_certificate_states_the_prior_that_is_used():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: Measured(od.Direct()), "Direct came"),
+        (lambda: Measured(od.Direct()), "but Direct is another mechanism"),
         (lambda: Measured(share=1.0), "share is the part"),
         (lambda: Measured(share=math.nan), "share is the part"),
         (lambda: Measured(prior_scale=-1.0), "prior's scale"),
@@ -288,9 +288,9 @@ def test_numbers_keep_their_unit_and_their_variance_its_floor():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: Measured(od.Gibbs("bounded")), "Gibbs came"),
-        (lambda: Measured(od.Candidates(of=od.Gibbs("bounded"))), "Candidates came"),
-        (lambda: Measured(od.BetaDivergence("jewson", as_published=True)), "BetaDivergence came"),
+        (lambda: Measured(od.Gibbs("bounded")), "but Gibbs is another mechanism"),
+        (lambda: Measured(od.Candidates(of=od.Gibbs("bounded"))), "but Candidates is another mechanism"),
+        (lambda: Measured(od.BetaDivergence("jewson", as_published=True)), "but BetaDivergence is another mechanism"),
         (lambda: Measured(od.Candidates(publish="picks")), "all its picks"),
         (lambda: od.calibrate(Measured(od.Candidates()), MODELS["logistic"], ZCDP(0.1), n=3000), "counts in ε"),
         (lambda: od.calibrate(Measured(od.Candidates()), MODELS["logistic"], PureDP(1.0), n=20), "nothing to measure"),

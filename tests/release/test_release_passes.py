@@ -11,8 +11,7 @@ from onedraw.data import Schema, read
 from onedraw.data.spark_tables import Spark
 from onedraw.data.sums import Local
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import ExponentialChoice, Moments, PerturbedMode, calibrate
-from onedraw.mechanisms.stored_plans import _MECHANISMS
+from onedraw.mechanisms import ExponentialChoice, Mechanism, Moments, PerturbedMode, calibrate
 from onedraw.models import (
     CategoryTable,
     ColumnQuantiles,
@@ -195,7 +194,7 @@ FLOATS = {
 
 def test_every_mechanism_says_whether_sums_are_assumed_to_be_real():
     named = {case.partition(",")[0] for case in (*WHOLE_NUMBERS, *FLOATS)}
-    assert named == set(_MECHANISMS)
+    assert named == set(Mechanism.members())
 
 
 @pytest.mark.parametrize(("mechanism", "model"), WHOLE_NUMBERS.values(), ids=WHOLE_NUMBERS)

@@ -37,7 +37,6 @@ from onedraw.privacy import (
 from onedraw.privacy.rounding import fraction_up, root_up, up
 
 from .stages import FINE, TABLE_MARGIN, booked
-from .stored_plans import register_mechanism
 
 LARGEST_SUM = 2**61
 """What sums and noise must stay below, to fit into 64 bits with room."""
@@ -60,7 +59,6 @@ class NoiseTarget:
         return f"NoiseTarget(law={self.law!r}, scale={self.scale!r}, sums=<private>)"
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class AddedNoise(Mechanism):
     """Noise on exact sums; ``law`` is "laplace", "gaussian", or None for the one whose error is smaller."""

@@ -29,7 +29,6 @@ from . import beta_rules as rules
 from .beta_design import ReferenceDesign
 from .noisy_gradient import LARGEST_EFFECT
 from .reference_design import EFFECT
-from .stored_plans import register_mechanism
 
 RULES = ("optimal", "jewson")
 
@@ -46,7 +45,6 @@ SAME = 2.0**-48
 """Two machines may round the last digits of a sensitivity differently; its own outward rounding is larger."""
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class BetaDivergence(Mechanism):
     """The β-divergence posterior of a model with a bounded density; BoundedRange(2wΔ(β)) for each exact draw.

@@ -35,7 +35,6 @@ from .candidate_prior import candidate_prior
 from .candidate_promise import check_budget, counts_epsilons, largest_range, promise_of_rounds
 from .candidate_target import CandidateTarget
 from .gibbs import Gibbs
-from .stored_plans import mechanism_from_dict, register_mechanism
 
 PUBLISHED = {
     "mean": "the weighted mean of the picks",
@@ -61,7 +60,6 @@ THEOREM = (
 )
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class Candidates(Mechanism):
     """Exact selection from public candidates, in one round or several; pure ε, and more under a budget with a δ or ρ.
@@ -77,14 +75,13 @@ class Candidates(Mechanism):
     requires: ClassVar[str] = "candidates"
     """The plan *is* an algorithm: its only sampler is `Selection`."""
 
-    of: Any = field(default_factory=BetaDivergence)
+    of: Mechanism = field(default_factory=BetaDivergence)
     count: int | None = None
     rounds: int | None = None
     publish: str = "mean"
 
     def __post_init__(self) -> None:
-        of = mechanism_from_dict(self.of) if isinstance(self.of, Mapping) else self.of
-        object.__setattr__(self, "of", of)
+        of = self.of
         if not isinstance(of, BetaDivergence) and not (isinstance(of, Gibbs) and of.rule == "bounded"):
             raise WrongCall(
                 "Candidates selects by a bounded loss: of=BetaDivergence(), or of=Gibbs(rule='bounded') for a convex loss "
@@ -101,9 +98,6 @@ class Candidates(Mechanism):
                 )
         if self.publish not in PUBLISHED:
             raise WrongCall(f"publish is 'mean', 'corrected' or 'picks', but {self.publish!r} came.")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "of": self.of.to_dict()}
 
     def closed_form(self, model: Any) -> bool:
         return False

@@ -35,7 +35,6 @@ from onedraw.privacy import (
 from onedraw.privacy.rounding import fraction_up
 
 from .calibration import RANGE_MARGIN, largest_range
-from .stored_plans import register_mechanism
 
 BITS = 40
 LARGEST_COST = 2**61
@@ -59,7 +58,6 @@ class ChoiceTarget:
         return f"ChoiceTarget(candidates={len(self.costs)}, costs=<private>)"
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class ExponentialChoice(Mechanism):
     """Exact selection by loss; it has no options."""

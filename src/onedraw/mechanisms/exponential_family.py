@@ -54,7 +54,6 @@ from . import convex_bounds
 from .calibration import SMALLEST, largest
 from .convex_target import gibbs_law
 from .gibbs_rules import Curvature, gdp_promise
-from .stored_plans import register_mechanism
 
 PAPER = "Geumlek, Song, Chaudhuri (NIPS 2017)"
 
@@ -252,7 +251,6 @@ class _ExponentialFamily(Mechanism):
         )
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class Direct(_ExponentialFamily):
     """Algorithm 1: one draw from the plain posterior. There is nothing to turn: a budget is only checked."""
@@ -293,7 +291,6 @@ class Direct(_ExponentialFamily):
         )
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class Diffused(_ExponentialFamily):
     """Algorithm 2: the records' part of the posterior is multiplied by r ∈ (0, 1]."""
@@ -303,7 +300,6 @@ class Diffused(_ExponentialFamily):
     theorem: ClassVar[str] = "Theorem A.11 (Algorithm 2, Diffused Sampling)"
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class Concentrated(_ExponentialFamily):
     """Algorithm 3: the prior's part of the posterior is divided by m ∈ (0, 1]."""

@@ -50,7 +50,6 @@ from .quantile_selection import (
     quantile_tree,
     rank_variances,
 )
-from .stored_plans import register_mechanism
 
 LARGEST_WIDTH = 2**40
 
@@ -126,7 +125,6 @@ def _end_names(count: int) -> list[str]:
     return [f"{side}_rank_{index}" for side in ("lower", "upper") for index in range(1, count + 1)]
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class ExponentialQuantiles(Mechanism):
     """Exact selection of lattice places by rank; nothing converges, nothing is assumed."""

@@ -39,7 +39,6 @@ from . import gibbs_rules as rules
 from .calibration import MARGIN
 from .convex_bounds import SHARE, ConvexBounds, assumptions, bounds_of, has_closed_form, reserve
 from .convex_target import gibbs_law
-from .stored_plans import register_mechanism
 
 THEOREMS = {
     "gdp": "GaussianDP(wG/√m) of strongly log-concave posteriors whose potentials differ by a G-Lipschitz function "
@@ -59,7 +58,6 @@ RESERVE = {"bounded": 0.99}
 """The share of δ left to an approximate sampler where it is not the usual one: a bounded loss itself needs no δ."""
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class Gibbs(Mechanism):
     """The Gibbs posterior of a convex model, calibrated by ``rule``; or of a given ``weight``, then only checked.
@@ -91,7 +89,7 @@ class Gibbs(Mechanism):
                 "every other rule is proven as it stands."
             )
         if self.weight is not None:
-            object.__setattr__(self, "weight", positive("the weight", self.weight))
+            self._set(weight=positive("the weight", self.weight))
 
     @property
     def proven(self) -> bool:

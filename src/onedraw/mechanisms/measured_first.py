@@ -51,7 +51,6 @@ from .gibbs_rules import gdp_mu
 from .noisy_gradient import NoisyGradient
 from .perturbed_mode import layout_of
 from .stages import Categories, MomentsStage, Spending, check_lattice, stage_before
-from .stored_plans import mechanism_from_dict, register_mechanism
 
 PREDICTOR_DEVIATION = 2.0
 """Under the default prior the predictor of a row of norm r has this standard deviation, as in declared coordinates."""
@@ -69,7 +68,6 @@ class DesignNumbers(MomentsStage):
         return bool(self.prior_deviation and (self.moment_radius or not self.moments_noise))
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class Measured(Mechanism):
     """``of`` in privately measured coordinates: NoisyGradient, Gibbs, Candidates or BetaDivergence.
@@ -85,30 +83,25 @@ class Measured(Mechanism):
     requires: ClassVar[str] = "measured"
     """The plan *is* an algorithm: `samplers.MeasuredFirst` carries it out."""
 
-    of: Any = field(default_factory=NoisyGradient)
+    of: Mechanism = field(default_factory=NoisyGradient)
     share: float | None = None
     categories: Categories = ()
     prior_scale: float | None = None
 
     def __post_init__(self) -> None:
-        of = mechanism_from_dict(self.of) if isinstance(self.of, Mapping) else self.of
-        object.__setattr__(self, "of", of)
-        object.__setattr__(self, "categories", tuple((int(start), int(stop)) for start, stop in self.categories))
-        kind_of(of)
+        self._set(categories=tuple((int(start), int(stop)) for start, stop in self.categories))
+        kind_of(self.of)
         if self.share is not None and not (isinstance(self.share, float | int) and 0.0 <= self.share < 1.0):
             raise WrongCall(
                 f"share is the part of the budget that measures the columns, from 0 up to less than 1, but {self.share!r} "
                 "was given. Leave it out for the usual one."
             )
         if self.prior_scale is not None:
-            object.__setattr__(self, "prior_scale", positive("the prior's scale", self.prior_scale))
+            self._set(prior_scale=positive("the prior's scale", self.prior_scale))
 
     @property
     def _kind(self) -> Weighted | Unweighted:
         return kind_of(self.of)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "of": self.of.to_dict(), "categories": [list(pair) for pair in self.categories]}
 
     def closed_form(self, model: Any) -> bool:
         return False
@@ -262,7 +255,7 @@ def kind_of(of: Any) -> Weighted | Unweighted:
     }
     raise WrongCall(
         "Measured(of=…) takes NoisyGradient(), Gibbs(), Candidates() or BetaDivergence(), the last two by the β-divergence, "
-        f"but {type(of).__name__} has other settings, or publishes all its picks. Use "
+        f"but {type(of).__name__} is another mechanism, has other settings, or publishes all its picks. Use "
         f"{instead.get(type(of), 'NoisyGradient()')}, or leave out Measured: then it keeps the columns' declared coordinates."
     )
 

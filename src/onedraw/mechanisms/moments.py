@@ -32,7 +32,6 @@ from onedraw.privacy.rounding import root_up, sum_up, up
 from .calibration import MARGIN, largest_total
 from .stages import MARGIN as WHOLE_MARGIN
 from .stages import Categories, Numbers, Spending, Stage, apart, booked, check_lattice, checked_categories, ways
-from .stored_plans import register_mechanism
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,6 @@ class MomentsNumbers(Numbers):
         return GaussianDP(root_up(sum((Fraction(booked(ratio)) ** 2 for ratio in ratios), Fraction(0))))
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class Moments(Mechanism):
     """Means, standard deviations and the correlation matrix of declared columns for one spend.
@@ -83,7 +81,7 @@ class Moments(Mechanism):
     pure: bool | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "categories", tuple((int(start), int(stop)) for start, stop in self.categories))
+        self._set(categories=tuple((int(start), int(stop)) for start, stop in self.categories))
 
     def heading(self, plan: Plan) -> str:
         if plan.model.features.count == 1:
@@ -92,9 +90,6 @@ class Moments(Mechanism):
 
     def closed_form(self, model: Any) -> bool:
         return False
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "categories": [list(pair) for pair in self.categories]}
 
     # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
 

@@ -46,7 +46,6 @@ from .convex_target import gibbs_target
 from .gibbs import pure_offer
 from .gibbs_rules import gdp_mu
 from .reference_design import EFFECT, NOISE, residual_information, smallest_curvature, usual_length
-from .stored_plans import register_mechanism
 
 RELAXATIONS = 3.0
 """c = nwλτ, at most: e^{−c} of the starting point is left. Chosen among 3, 6 and 10 (mathematics-2, B)."""
@@ -118,7 +117,6 @@ class _Path:
         return min(self.by_composition, self.by_last_iterate)
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class NoisyGradient(Mechanism):
     """A finite-time Langevin draw for a convex, smooth model; ``time`` and ``weight`` are planned where None.
@@ -133,6 +131,7 @@ class NoisyGradient(Mechanism):
     noun: ClassVar[str] = "estimate"
     requires: ClassVar[str] = "noisy-gradient"
     """The plan *is* an algorithm: the only sampler is last-iterate Langevin with exactly its steps and step size."""
+    later: ClassVar[frozenset[str]] = frozenset({"noise", "relaxations"})
 
     time: float | None = None
     weight: float | None = None
@@ -143,7 +142,7 @@ class NoisyGradient(Mechanism):
     def __post_init__(self) -> None:
         for name in ("time", "weight", "effect", "noise", "relaxations"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, positive(f"the {name}", getattr(self, name)))
+                self._set(**{name: positive(f"the {name}", getattr(self, name))})
         if self.effect is not None and self.effect > LARGEST_EFFECT:
             raise WrongCall(
                 f"effect is the standard deviation of the linear predictor and at most {LARGEST_EFFECT:g}, but "
@@ -156,11 +155,6 @@ class NoisyGradient(Mechanism):
                 f"relaxations is at most {MOST_RELAXATIONS:g}, after which nothing of the start is left, and says how long the "
                 "path lasts, as time does: pass one of the two."
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Later options are written where they are used only: older certificates keep their digests."""
-        later = ("noise", "relaxations")
-        return {name: value for name, value in super().to_dict().items() if name not in later or value is not None}
 
     def heading(self, plan: Plan) -> str:
         return "noisy gradient steps"

@@ -46,13 +46,11 @@ from onedraw.privacy.rounding import fraction_up, sum_up, up
 from .calibration import largest_total
 from .fit_numbers import FitNumbers, Setting, measuring, numbers_for, predicted_error
 from .stages import Categories, Stage, apart, booked, check_lattice, checked_categories, ways
-from .stored_plans import register_mechanism
 
 MANY = 2**25
 """Records beyond which a ridge of next to no cost in κ is looked at too: it makes what rounding leaves of a gradient matter less."""
 
 
-@register_mechanism
 @dataclass(frozen=True)
 class PerturbedMode(Mechanism):
     """A fit with standard errors for one spend.
@@ -77,7 +75,7 @@ class PerturbedMode(Mechanism):
     prior: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "categories", tuple((int(start), int(stop)) for start, stop in self.categories))
+        self._set(categories=tuple((int(start), int(stop)) for start, stop in self.categories))
 
     def heading(self, plan: Plan) -> str:
         return "noise in the equations it solves" + (
@@ -86,9 +84,6 @@ class PerturbedMode(Mechanism):
 
     def closed_form(self, model: Any) -> bool:
         return False
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "categories": [list(pair) for pair in self.categories]}
 
     # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
 
