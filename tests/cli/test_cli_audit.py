@@ -44,8 +44,8 @@ def test_json_and_figure_are_written(run, tmp_path):
 
 def test_a_broken_promise_has_exit_code_3(run, monkeypatch, tmp_path):
     """The planted fault: the audited law has 1.3 times the weight that was promised."""
-    honest = conjugate.GaussianMeanCase.scaling
-    monkeypatch.setattr(conjugate.GaussianMeanCase, "scaling", lambda self, factor: honest(self, 1.3 * factor))
+    honest = conjugate.NormalLawCase.scaling
+    monkeypatch.setattr(conjugate.NormalLawCase, "scaling", lambda self, factor: honest(self, 1.3 * factor))
     arguments = ("--model", "mean", "--epsilon", 1, "--mechanism", "diffused", "--budget", "demo")
     code, out, _ = run("audit", *arguments, "--out", "audit.json")
     assert code == 3

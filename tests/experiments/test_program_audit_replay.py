@@ -204,7 +204,7 @@ class UnclippedMean(od.models.GaussianMean):
     def _summarise(self, data):
         from fractions import Fraction
 
-        from onedraw.models.model import Summary
+        from onedraw.models.conjugate.family import Summary
         from onedraw.models.sums.clamped_sums import RADIUS_STEPS
 
         wide = 100.0 * self.bound

@@ -13,9 +13,10 @@ import onedraw as od
 from onedraw.mechanisms import AddedNoise
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import CategoryTable, Grouped, NumberTable
+from onedraw.models.conjugate.inversion import binomial
 from onedraw.planning import column_choices, table_for
 from onedraw.release.intervals.noise_law import law_of
-from onedraw.release.intervals.tables import _alone, _share, binomial, table_interval
+from onedraw.release.intervals.tables import _alone, _share, table_interval
 from onedraw.samplers import seeded_generator
 from onedraw.samplers.noisy_sums import NoisySums
 

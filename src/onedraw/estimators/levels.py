@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.models import BetaBernoulli, CategoryTable, DirichletCategorical
 from onedraw.models.tables.category_table import condition
-from onedraw.planning.questions import pair
 from onedraw.privacy import Promise
 from onedraw.release.intervals.tables import table_interval
 
@@ -59,7 +58,7 @@ class DPProportion(PosteriorEstimator):
 
     def _model(self, n: int, budget: Promise) -> BetaBernoulli:
         self._labels()
-        return BetaBernoulli(prior=pair(self.prior, (1.0, 1.0)))
+        return BetaBernoulli.for_column(None, n=n, budget=budget, prior=self.prior)
 
     def _records(self, column: Any) -> Any:
         return column if self.between is not None else LabelCodes(column, self._labels())

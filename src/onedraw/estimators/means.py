@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 from onedraw.errors import InvalidModel
 from onedraw.mechanisms import AddedNoise
-from onedraw.models import GammaPoisson, NumberTable
+from onedraw.models import GammaPoisson, GaussianMean, NumberTable
 from onedraw.planning import Choices
-from onedraw.planning.questions import mean_model, pair
 from onedraw.privacy import Promise
 from onedraw.release.intervals.released import release_interval
 from onedraw.release.intervals.replicated import Interval, interval
@@ -56,7 +55,7 @@ class DPMean(NumberColumn, PosteriorEstimator):
 
     def _model(self, n: int, budget: Promise) -> Any:
         low, high = declared_range(self)
-        return mean_model(SimpleNamespace(lower=low, upper=high), n=n, budget=budget, prior=self.prior)
+        return GaussianMean.for_column(SimpleNamespace(lower=low, upper=high), n=n, budget=budget, prior=self.prior)
 
     def _planned(self, budget: Promise, n: int) -> Choices:
         if self.noise is not None and not (isinstance(self.noise, numbers.Real) and 0 < float(self.noise) < math.inf):
@@ -136,5 +135,4 @@ class DPRate(NumberColumn, PosteriorEstimator):
         return super()._table(groups)
 
     def _model(self, n: int, budget: Promise) -> GammaPoisson:
-        cap = self._cap()
-        return GammaPoisson(prior=pair(self.prior, (1.0, 2.0 / cap)), cap=cap)
+        return GammaPoisson.for_column(SimpleNamespace(cap=self._cap()), n=n, budget=budget, prior=self.prior)

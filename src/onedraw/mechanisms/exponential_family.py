@@ -10,21 +10,14 @@ from the paper: exponential_family.md; for convex models gibbs.md.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import singledispatch
 from typing import Any, ClassVar
 
 from onedraw.errors import OrderTooHigh, PromiseRefused, UnsupportedBudget
-from onedraw.models import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    GaussianMean,
-    Law,
-)
+from onedraw.models import ConjugateModel, Law
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
@@ -32,23 +25,16 @@ from onedraw.privacy import (
     ApproxDP,
     Assumption,
     AtOrderCurve,
-    Curve,
     GaussianDP,
     Guarantee,
     Neighbours,
     Promise,
     Provenance,
     RenyiDP,
-    RepeatedCurve,
     group,
     ungroup,
 )
-from onedraw.privacy.posterior_curves import (
-    DirichletPosterior,
-    GammaExponentialPosterior,
-    GammaPoissonPosterior,
-)
-from onedraw.privacy.rounding import fraction_down, root_up, text
+from onedraw.privacy.rounding import fraction_down, text
 
 from . import convex_bounds
 from .calibration import SMALLEST, largest
@@ -69,57 +55,22 @@ class Scaling:
 # ── the promise of a draw with given r and m ───────────────────────────────────────────────────────────────
 
 
-@singledispatch
 def posterior_promise(model: Any, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP | GaussianDP:
-    """The promise, for one record, of ``draws`` draws together: a Rényi curve, or GaussianDP for a mean."""
-    raise UnsupportedBudget(
-        f"{type(model).__name__} is not a model whose posteriors' divergence is known in closed form. "
-        "Direct, Diffused and Concentrated are for the conjugate and convex models of onedraw.models only."
-    )
+    """The promise, for one record, of ``draws`` draws together: a Rényi curve, or GaussianDP for a mean or a convex loss.
 
-
-@posterior_promise.register
-def _(model: BetaBernoulli, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP:
-    return _renyi(DirichletPosterior(model.prior, n, scaling.weight, scaling.prior_factor), draws)
-
-
-@posterior_promise.register
-def _(model: DirichletCategorical, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP:
-    return _renyi(DirichletPosterior(model.prior, n, scaling.weight, scaling.prior_factor), draws)
-
-
-@posterior_promise.register
-def _(model: GammaPoisson, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP:
-    shape, _rate = model.prior
-    return _renyi(GammaPoissonPosterior(shape, float(model.cap), scaling.weight, scaling.prior_factor), draws)
-
-
-@posterior_promise.register
-def _(model: GammaExponential, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP:
-    curve = GammaExponentialPosterior(*model.prior, model.cap, n, scaling.weight, scaling.prior_factor)
-    return _renyi(curve, draws)
-
-
-@posterior_promise.register
-def _(model: GaussianMean, scaling: Scaling, *, n: int, draws: int = 1) -> GaussianDP:
-    """Exactly μ = 2rB/(σ√(n₀/m + rn)), times √draws, rounded up once."""
-    weight = Fraction(scaling.weight)
-    records = Fraction(model.prior_count) / Fraction(scaling.prior_factor) + weight * n
-    distance = 2 * weight * Fraction(model.bound)
-    return GaussianDP(root_up(draws * distance**2 / (Fraction(model.variance) * records)))
-
-
-@posterior_promise.register
-def _(model: ConvexModel, scaling: Scaling, *, n: int, draws: int = 1) -> GaussianDP:
-    """μ = rG/√(n·r·m_ℓ + m_π/m): its Rényi curve is the line 2r²L²/(…) of Lemma 1, with G for 2L."""
+    Of convex losses μ = rG/√(n·r·m_ℓ + m_π/m): its Rényi curve is the line 2r²L²/(…) of Lemma 1, with G for 2L.
+    """
+    if isinstance(model, ConjugateModel):
+        return model.promise(n=n, weight=scaling.weight, prior_factor=scaling.prior_factor, draws=draws)
+    if not isinstance(model, ConvexModel):
+        raise UnsupportedBudget(
+            f"{type(model).__name__} is not a model whose posteriors' divergence is known in closed form. "
+            "Direct, Diffused and Concentrated are for the conjugate and convex models of onedraw.models only."
+        )
     known = convex_bounds.bounds_of(model)
     strong = fraction_down(Fraction(known.prior_strong_convexity) / Fraction(scaling.prior_factor))
     curvature = Curvature(known.gradient_difference, strong, strong_convexity=known.strong_convexity, n=n, draws=draws)
     return gdp_promise(scaling.weight, curvature)
-
-
-def _renyi(curve: Curve, draws: int) -> RenyiDP:
-    return RenyiDP(curve if draws == 1 else RepeatedCurve(curve, draws))
 
 
 def person_promise(request: Request, scaling: Scaling) -> Promise | None:
@@ -208,7 +159,7 @@ class _ExponentialFamily(Mechanism):
         if order is not None:
             numbers["order"] = order
         theorem, assumptions = f"{self.theorem}, {PAPER}; the worst neighbours by Theorem A.14", _assumptions
-        if isinstance(request.model, GaussianMean):
+        if "mu" in numbers:
             theorem = f"{self.title}, {PAPER}, A.6.2: neighbouring posteriors are Gaussians of equal variance"
         if isinstance(request.model, ConvexModel):
             known = convex_bounds.bounds_of(request.model)
@@ -260,11 +211,11 @@ class Direct(_ExponentialFamily):
     theorem: ClassVar[str] = "Theorem A.10 (Algorithm 1, Direct Sampling)"
 
     def _check(self, request: Request) -> None:
-        if isinstance(request.model, GammaExponential):
+        if isinstance(request.model, ConjugateModel) and request.model.plain_draw_is_useless:
+            name = "–".join(re.findall("[A-Z][a-z]+", type(request.model).__name__))
             raise PromiseRefused(
-                "Direct sampling of a Gamma–Exponential posterior is refused: its divergence between "
-                f"neighbours grows in proportion to n (here n = {request.n:,}), so it promises nothing of "
-                "use. Use Diffused() or Concentrated()."
+                f"Direct sampling of a {name} posterior is refused: its divergence between neighbours grows in proportion to n "
+                f"(here n = {request.n:,}), so it promises nothing of use. Use Diffused() or Concentrated()."
             )
         super()._check(request)
         order, record = _order_of(request.budget), self.promise(request.model, n=request.n)

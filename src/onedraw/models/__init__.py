@@ -7,13 +7,12 @@ gradient reach, from which every rule for Gibbs posteriors follows. Models with 
 enforced by clamping, or declared by the caller. Importing this room does not load JAX.
 """
 
-from .conjugate import distributions
-from .conjugate.beta_bernoulli import BetaBernoulli
-from .conjugate.dirichlet_categorical import DirichletCategorical
+from .conjugate import FAMILIES, distributions
 from .conjugate.distributions import Law
-from .conjugate.gamma_exponential import GammaExponential
-from .conjugate.gamma_poisson import GammaPoisson
+from .conjugate.family import ConjugateModel, Summary
 from .conjugate.gaussian_mean import GaussianMean
+from .conjugate.proportions import BetaBernoulli, DirichletCategorical
+from .conjugate.rates import GammaExponential, GammaPoisson
 from .convex.classification import Hinge, HuberisedHinge, Logistic, LogitNormalBernoulli, Softmax
 from .convex.gibbs_target import GibbsTarget
 from .convex.linear_model import ConvexModel, LinearModel
@@ -41,7 +40,7 @@ from .likelihood.regression import (
     PoissonRegression,
     StudentTRegression,
 )
-from .model import Bound, ConjugateModel, Model, Summary, model_from_dict
+from .model import Bound, Model, model_from_dict
 from .moments.columns import Columns
 from .numpyro.program_model import NumpyroModel, from_numpyro, register_numpyro
 from .priors import Gaussian
@@ -54,6 +53,7 @@ from .tables.scores import ClassifierScores, RegressorScores
 from .tables.table import Grouped, Table
 
 __all__ = [
+    "FAMILIES",
     "BetaBernoulli",
     "BetaTarget",
     "BinaryRegression",

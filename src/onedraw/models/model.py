@@ -22,9 +22,8 @@ import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +31,6 @@ from numpy.typing import NDArray
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 from onedraw.privacy.stored import Stored
-
-from .conjugate.distributions import Law
 
 Array = NDArray[np.float64]
 ModelClass = TypeVar("ModelClass", bound="type[Model]")
@@ -49,17 +46,6 @@ class Bound:
     value: float | tuple[float, ...]
     provenance: Provenance
     why: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    """n and the exact sum of the records' statistics. As private as they are: never printed or written."""
-
-    n: int
-    total: tuple[Fraction, ...]
-
-    def __repr__(self) -> str:
-        return f"Summary(n={self.n}, total=<private>)"
 
 
 def described(fn: Any, called: str) -> str:
@@ -177,62 +163,6 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
     @abc.abstractmethod
     def summarise(self, data: Any) -> Any:
         """The records as the mechanism's target needs them, with their number ``n``; checks `data` first."""
-
-
-class ConjugateModel(Model):
-    """A likelihood with a conjugate prior: the posterior is a closed-form law of the records' exact sum.
-
-    **Guarantee.** `summarise` never fails on the value of a record, and the sum of n records differs from
-    that of a neighbour by at most one record's range, exactly: statistics are integers on a public lattice.
-    """
-
-    kinds: ClassVar[tuple[str, ...]]
-    """The kinds of schema column this model can be asked about."""
-
-    error_is_telling: ClassVar[bool] = False
-    """Whether an error averaged over the prior says something: of rates, truths beyond the declared cap would outweigh all."""
-
-    public_records: int
-
-    @property
-    @abc.abstractmethod
-    def prior_law(self) -> Law:
-        """The prior of the released quantity."""
-
-    @abc.abstractmethod
-    def _summarise(self, data: Any) -> Summary: ...
-
-    @abc.abstractmethod
-    def posterior(self, summary: Summary, *, weight: float = 1.0, prior_factor: float = 1.0) -> Law:
-        """The law η₀/m + r·Σ(S(x_i), 1), the plain posterior at r = m = 1; parameters are rounded once."""
-
-    @abc.abstractmethod
-    def _with_prior_from(self, summary: Summary) -> Self: ...
-
-    @property
-    def prior_scale(self) -> float:
-        return min(self.prior_law.deviation)
-
-    def summarise(self, data: Any) -> Summary:
-        """n and the exact sum of the statistics, in one pass, for a `Records`, an array or a sequence."""
-        self.check(data)
-        return self._summarise(data)
-
-    def count(self, data: Any) -> int:
-        return len(data)
-
-    def with_public(self, data: Any) -> Self:
-        """The same model with public records in its prior (Geumlek et al., A.2); they cost no budget."""
-        summary = self.summarise(data)
-        return dataclasses.replace(self._with_prior_from(summary), public_records=self.public_records + summary.n)  # type: ignore[type-var]  # every model is a dataclass
-
-    def check(self, data: Any) -> None:
-        """Refuse data whose *public* description does not fit the model; no record is looked at."""
-        for column in check_column(self, data):
-            self._check_column(column)
-
-    def _check_column(self, column: Any) -> None:  # most models accept any column of their kinds
-        """Further public checks of a column of the right kind."""
 
 
 def check_column(model: Any, data: Any) -> tuple[Any, ...]:

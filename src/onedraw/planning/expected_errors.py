@@ -14,25 +14,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc
 
 from onedraw import samplers  # whose parts load when they are needed: a question about one column needs no JAX
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Measured, PerturbedMode, Plan
 from onedraw.mechanisms.added_noise import expected_noise
-from onedraw.models import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    GaussianMean,
-    Summary,
-)
+from onedraw.models import ConjugateModel, Summary
 from onedraw.models.features import Features
 from onedraw.models.row_model import RowModel
 from onedraw.release.intervals.design import Design, design_of
@@ -148,10 +139,12 @@ def _by_prior_predictive(
     plan: Plan, data_sets: int = SIMULATIONS, generator: np.random.Generator | None = None
 ) -> Expectation:
     """Simulate the release on data the prior predicts."""
+    if not isinstance(plan.model, ConjugateModel):
+        raise WrongCall(f"No simulation is known for {type(plan.model).__name__}, so its error cannot be predicted.")
     generator, exact = generator or np.random.default_rng(PUBLIC_SEED), samplers.Exact()
     private, plain = [], []
     for _ in range(data_sets):
-        truth, total, estimate = simulate(plan.model, plan.n, generator)
+        truth, total, estimate = plan.model.simulate(plan.n, generator)
         summary = Summary(plan.n, tuple(Fraction(float(value)) for value in total))
         draws = exact.draw(plan.target(summary), generator, size=plan.draws).reshape(plan.draws, -1)
         private.append(draws.mean(axis=0) - truth)
@@ -161,65 +154,6 @@ def _by_prior_predictive(
 
 def root_mean_square(errors: list[NDArray[np.float64]]) -> float:
     return float(np.sqrt(np.mean(np.square(errors))))
-
-
-Simulated = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-
-
-@singledispatch
-def simulate(model: Any, n: int, generator: np.random.Generator) -> Simulated:
-    """A truth the prior believes in, the sum of n clamped records at that truth, and the plain estimate from it."""
-    raise WrongCall(f"No simulation is known for {type(model).__name__}, so its error cannot be predicted.")
-
-
-@simulate.register
-def _(model: BetaBernoulli, n: int, generator: np.random.Generator) -> Simulated:
-    truth = np.atleast_1d(generator.beta(*model.prior))
-    total = generator.binomial(n, truth).astype(float)
-    return truth, total, total / n
-
-
-@simulate.register
-def _(model: DirichletCategorical, n: int, generator: np.random.Generator) -> Simulated:
-    truth = generator.dirichlet(model.prior)
-    total = generator.multinomial(n, truth).astype(float)
-    return truth, total, total / n
-
-
-@simulate.register
-def _(model: GaussianMean, n: int, generator: np.random.Generator) -> Simulated:
-    """Truth in the middle half of the range, records with a standard deviation of half the bound.
-
-    The model's own variance is a tuning number of the release, so it says nothing about real records.
-    """
-    middle = np.array(model.centre, dtype=np.float64).reshape(-1)
-    offset = generator.uniform(-0.5, 0.5, size=model.dim) * model.bound / math.sqrt(model.dim)
-    total = n * offset + math.sqrt(n / model.dim) * model.bound / 2 * generator.standard_normal(model.dim)
-    return middle + offset, total, middle + total / n
-
-
-@simulate.register
-def _(model: GammaPoisson, n: int, generator: np.random.Generator) -> Simulated:
-    truth = generator.gamma(model.prior[0], 1 / model.prior[1])
-    cap = model.cap  # P(X ≥ c) = P(c, truth), and E[X; X < c] = truth·P(X ≤ c − 2): no sum over counts up to a billion
-    below, at_cap = truth * gammaincc(cap - 1, truth), gammainc(cap, truth)
-    mean = below + cap * at_cap
-    square = truth**2 * gammaincc(max(cap - 2, 0), truth) + below + cap**2 * at_cap
-    total = np.clip(
-        n * mean + math.sqrt(n * max(square - mean**2, 0.0)) * generator.standard_normal(1), 0, n * model.cap
-    )
-    return np.atleast_1d(truth), total, total / n
-
-
-@simulate.register
-def _(model: GammaExponential, n: int, generator: np.random.Generator) -> Simulated:
-    truth = generator.gamma(model.prior[0], 1 / model.prior[1])
-    kept = math.exp(-truth * model.cap)
-    mean = -math.expm1(-truth * model.cap) / truth
-    square = 2 * (mean - model.cap * kept) / truth
-    total = n * mean + math.sqrt(n * max(square - mean**2, 0.0)) * generator.standard_normal(1)
-    total = np.clip(total, 1e-12 * model.cap, n * model.cap)
-    return np.atleast_1d(truth), total, n / total
 
 
 # ── quantiles, selected by rank ──────────────────────────────────────────────────────────────────────────────

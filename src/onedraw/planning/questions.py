@@ -25,19 +25,10 @@ from typing import Any
 
 from onedraw.data import Schema
 from onedraw.errors import InvalidModel, InvalidSchema
-from onedraw.models import (
-    BetaBernoulli,
-    CategoryTable,
-    ColumnQuantiles,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    GaussianMean,
-    NumberTable,
-)
+from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, NumberTable
 from onedraw.models.tables.category_table import condition
 from onedraw.plans import record_count
-from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, RenyiDP
+from onedraw.privacy import Promise
 
 # question → the column kinds it can be asked of
 QUESTIONS = {
@@ -48,13 +39,13 @@ QUESTIONS = {
     "sum": ("number", "count"),
     "variance": ("number", "count"),
     "rate": ("count",),
-    "duration": ("number",),
+    **{family.kind: family.asked_of for family in FAMILIES},
     "median": ("number", "count"),
     "quantiles": ("number", "count"),
 }
 
-POSTERIOR = ("proportion", "histogram", "mean", "rate", "duration")
-"""Questions that a conjugate posterior answers; all but the last are answered by a table too."""
+POSTERIOR = tuple(family.kind for family in FAMILIES)
+"""Questions that a conjugate posterior answers; most are answered by a table too."""
 
 RANKS = ("median", "quantiles")
 """Answered by selection."""
@@ -87,11 +78,11 @@ def table_for(
                 else None
             )
             return CategoryTable(labels, show="counts" if question == "count" else "shares", only=only, **groups)
-        case "duration" | "median" | "quantiles":
-            return None
-        case _:
+        case "mean" | "sum" | "variance" | "rate":
             lower, upper = (0.0, float(column.cap)) if column.kind == "count" else (column.lower, column.upper)
             return NumberTable(lower, upper, show=question, **groups)
+        case _:  # ranks, and families without a table
+            return None
 
 
 def condition_table(
@@ -148,25 +139,10 @@ def model_for(
     column = column_for(schema, target, question)
     if question not in (*POSTERIOR, *RANKS):
         raise InvalidModel(f"No posterior is known for a {question}: it is released with plain noise.")
-    match question:
-        case "proportion":
-            return BetaBernoulli(prior=pair(prior, (1.0, 1.0)))
-        case "histogram":
-            strengths = tuple(prior) if prior else (1.0,) * len(column.labels)
-            return DirichletCategorical(prior=strengths, levels=column.labels)
-        case "mean":
-            return mean_model(column, n=n, budget=budget, prior=prior)
-        case "rate":
-            return GammaPoisson(prior=pair(prior, (1.0, 2.0 / column.cap)), cap=column.cap)
-        case "median" | "quantiles":
-            return quantile_model(column, question, quantiles, prior, interval)
-        case _:
-            if column.lower < 0:
-                raise InvalidSchema(
-                    f"Column {target!r} is declared from {column.lower:g}, but durations start at 0. "
-                    "Declare lower: 0, or ask for its mean."
-                )
-            return GammaExponential(prior=pair(prior, (2.0, column.upper)), cap=column.upper)
+    if question in RANKS:
+        return quantile_model(column, question, quantiles, prior, interval)
+    (family,) = (family for family in FAMILIES if family.kind == question)
+    return family.for_column(column, n=record_count(n), budget=budget, prior=prior)
 
 
 def quantile_model(column: Any, question: str, levels: Any, prior: Any, interval: float | None) -> ColumnQuantiles:
@@ -201,42 +177,3 @@ def column_for(schema: Schema, target: str, question: str, *, numeric: bool = Fa
             f"{column.kind}. {remedy}"
         )
     return column
-
-
-def pair(prior: Sequence[float] | None, default: tuple[float, float]) -> tuple[float, float]:
-    if prior is None:
-        return default
-    if len(prior) != 2:
-        raise InvalidModel(f"This prior has two numbers, got {len(prior)}. Pass them as --prior A,B.")
-    return float(prior[0]), float(prior[1])
-
-
-def mean_model(column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None) -> GaussianMean:
-    """A Gaussian mean whose known variance is the smallest the budget pays for at weight one.
-
-    The draw's noise then has sd 2B/(μ(n₀+n)), that of the Gaussian mechanism; a larger declared variance would only
-    add noise that no budget asked for. ``prior`` is (mean, pseudo-records), by default mid-range and one record.
-    """
-    half_range, centre = (column.upper - column.lower) / 2, (column.upper + column.lower) / 2
-    location, count = pair(prior, (centre, 1.0))
-    scale = 2 * half_range / (gaussian_mu(budget) * (count + record_count(n)) ** 0.5)
-    return GaussianMean(
-        bound=half_range, variance=scale * scale, prior_count=count, prior_mean=location - centre, centre=centre
-    )
-
-
-def gaussian_mu(budget: Promise) -> float:
-    """The μ of Gaussian DP that a budget allows, for choosing a variance; the calibration itself comes later."""
-    match budget:
-        case GaussianDP(mu=mu):
-            return mu
-        case ZCDP(rho=rho):
-            return float((2 * rho) ** 0.5)
-        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta) if delta > 0:
-            return GaussianDP.from_epsilon_delta(epsilon, delta).mu
-        case RenyiDP(curve=AtOrderCurve(order=order, epsilon=epsilon)):
-            return float((2 * epsilon / order) ** 0.5)
-        case _:
-            raise InvalidModel(
-                f"A Gaussian mean cannot be released under {budget}: it needs δ > 0, zCDP or Gaussian DP."
-            )

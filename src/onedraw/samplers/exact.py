@@ -1,28 +1,5 @@
-"""Exact draws from closed-form laws: Beta, Dirichlet, Gamma, Normal, any Gaussian, and a Gaussian cut to a ball.
-
-A posterior's parameters depend on the records, so nothing here may fail, or be NaN, for any of them: an error
-would itself be a release. The usual recipe, gamma variates divided by their sum, does fail: with parameters
-near 0.001 every variate underflows and 0/0 follows. Here all work is on logarithms, by the boost of Marsaglia
-and Tsang (ACM TOMS 26, 2000, §6): for every a > 0, with G ~ Gamma(a + 1) and E ~ Exp(1),
-
-    Gamma(a)  =  G · U^(1/a)          so that          log Gamma(a)  =  log G − E/a,
-
-used for all a alike, small and large, and normalised by log-sum-exp.
-
-**Guarantee.** For all finite parameters in their range the draw is never NaN nor infinite, and it is the
-law's own draw as far as float64 can tell:
-
-| parameters | what comes |
-| --- | --- |
-| a Beta or Dirichlet with parameters down to 5e-324 | in [0, 1], summing to 1; 0.0 below the smallest float |
-| a Beta nearer to 1 than float64 can tell | 1.0 (a Dirichlet's other coordinate keeps the distance) |
-| a Gamma below the smallest or above the largest float | 0.0, or the largest float |
-| parameters of 1e9 and beyond | a relative error near 1e-14, beside the law's own spread of 1/√a |
-
-**What stays assumed.** Real numbers are modelled by float64 and the basic variates are NumPy's (ziggurat
-normals and exponentials, whose tails end where less than 2^-60 of the mass is left; Marsaglia–Tsang gammas).
-A draw's low bits can betray its parameters (Mironov, CCS 2012): the release rounds to a lattice.
-"""
+"""Exact draws from closed-form laws: a conjugate law draws from itself (`models.conjugate.distributions`, which says how
+and how exactly); any Gaussian, and a Gaussian cut to a ball, by `gaussian`."""
 
 from __future__ import annotations
 
@@ -43,10 +20,6 @@ Array = NDArray[np.float64]
 AnyLaw = distributions.Law | distributions.GaussianLaw
 
 NUMERIC_MODEL = "real-number sampler in double precision"
-
-_LARGEST = np.finfo(np.float64).max
-# A gamma or exponential variate of NumPy's is exactly 0 once in about 2^60; its logarithm must stay finite.
-_SMALLEST = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -91,15 +64,10 @@ def _variates(model: Any) -> int:
 
 
 def _draws(law: AnyLaw, generator: Generator, *, size: int) -> tuple[Array, dict[str, Any]]:
+    """Draws, and what only a curator may see of how they were made."""
     match law:
-        case distributions.Beta(a=a, b=b):
-            return _on_simplex(_positive(a, b), generator, size=size)[:, 0], {}
-        case distributions.Dirichlet(alpha=alpha):
-            return _on_simplex(_positive(*alpha), generator, size=size), {}
-        case distributions.Gamma(shape=shape, rate=rate):
-            return _gamma(_positive(shape), _positive(rate), generator, size=size)[:, 0], {}
-        case distributions.Normal(mean=mean, variance=variance):
-            return _normal(_finite(*mean), _positive(variance), generator, size=size), {}
+        case distributions.Law():
+            return law.draws(generator, size), {}
         case distributions.Gaussian():
             return gaussian_draws(law, generator, size=size), {}
         case distributions.BallGaussian():
@@ -109,58 +77,3 @@ def _draws(law: AnyLaw, generator: Generator, *, size: int) -> tuple[Array, dict
         f"Exact() draws from a Beta, Dirichlet, Gamma, Normal or Gaussian law; {type(law).__name__} was given. No "
         "closed form is known for it, so the draw would not be exact. Use a sampler for log densities."
     )
-
-
-def _on_simplex(alpha: Array, generator: Generator, *, size: int) -> Array:
-    """Dirichlet draws: normalised gamma variates, on logarithms throughout."""
-    logarithms, exponentials = _boosted(alpha, generator, size=size)
-    # The logarithms are taken times `scale`: E/α overflows for α below 1e-306, but the coordinate with the
-    # largest α stays finite, so the maximum is finite and each difference from it a number or −∞, never NaN.
-    scale = np.minimum(1.0, alpha.max())
-    with np.errstate(over="ignore", under="ignore"):
-        scaled = scale * logarithms - exponentials / (alpha / scale)
-        weights = np.exp((scaled - scaled.max(axis=1, keepdims=True)) / scale)
-        draws: Array = weights / weights.sum(axis=1, keepdims=True)
-    return draws
-
-
-def _gamma(shape: Array, rate: Array, generator: Generator, *, size: int) -> Array:
-    logarithms, exponentials = _boosted(shape, generator, size=size)
-    with np.errstate(over="ignore", under="ignore"):
-        # The rate comes off before exp: a variate that underflows may be ordinary once divided by the rate.
-        draws: Array = np.exp(logarithms - exponentials / shape - np.log(rate))
-    return np.minimum(draws, _LARGEST)
-
-
-def _boosted(shape: Array, generator: Generator, *, size: int) -> tuple[Array, Array]:
-    """log G and E, each of shape (size, len(shape)), with log Gamma(shape) = log G − E/shape."""
-    full = (size, shape.size)
-    variates = generator.standard_gamma(shape + 1.0, full)
-    return np.log(np.maximum(variates, _SMALLEST)), generator.standard_exponential(full)
-
-
-def _normal(mean: Array, variance: Array, generator: Generator, *, size: int) -> Array:
-    draws: Array = mean + np.sqrt(variance) * generator.standard_normal((size, mean.size))
-    return draws
-
-
-def _positive(*parameters: float) -> Array:
-    values = _finite(*parameters)
-    if not (values > 0.0).all():
-        raise errors.InvalidModel(_BROKEN)
-    return values
-
-
-def _finite(*parameters: float) -> Array:
-    values = np.array(parameters, dtype=np.float64)
-    if values.size == 0 or not np.isfinite(values).all():
-        raise errors.InvalidModel(_BROKEN)
-    return values
-
-
-# Fails closed, and says no number: the parameters of a posterior are as private as its records.
-_BROKEN = (
-    "A Beta, Dirichlet or Gamma law has positive finite parameters and a Normal law a finite mean and a "
-    "positive variance; this law does not. No model with a normalizable prior gives such a posterior, "
-    "whatever the records, so the law was made otherwise. Check the model's prior and bounds."
-)

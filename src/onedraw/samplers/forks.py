@@ -19,7 +19,7 @@ import sys
 from typing import Any
 
 from onedraw.errors import WrongCall
-from onedraw.models.model import ConjugateModel
+from onedraw.models.conjugate.family import ConjugateModel
 from onedraw.models.tables.column_quantiles import ColumnQuantiles
 from onedraw.models.tables.model_choice import ModelChoice
 from onedraw.models.tables.table import Table

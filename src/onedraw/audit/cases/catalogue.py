@@ -24,20 +24,18 @@ from onedraw.mechanisms import (
     PerturbedMode,
     Plan,
 )
-from onedraw.models import ConjugateModel, ConvexModel
+from onedraw.models import FAMILIES, ConjugateModel, ConvexModel
 from onedraw.privacy import Promise
 
 from . import conjugate, convex, divergence, finite, fits, gradient, measured, moments, noise, quantiles
 from .case import Case, pure
 from .program import RandomisedResponse
 
+WITH_NOISE = {name: (partial(noise.noise_cases, name),) for name in noise.TABLES}
+
 BUILDERS: Mapping[str, tuple[Callable[[Promise], list[Any]], ...]] = {
-    "proportion": (conjugate.proportion_cases, partial(noise.noise_cases, "proportion")),
-    "histogram": (conjugate.histogram_cases, partial(noise.noise_cases, "histogram")),
-    "mean": (conjugate.mean_cases, partial(noise.noise_cases, "mean")),
-    "rate": (conjugate.rate_cases, partial(noise.noise_cases, "rate")),
-    **{name: (partial(noise.noise_cases, name),) for name in ("count", "cross-table", "sum", "variance", "mean-by-group")},
-    "duration": (conjugate.duration_cases,),
+    **WITH_NOISE,
+    **{family.kind: (partial(conjugate.family_cases, family), *WITH_NOISE.get(family.kind, ())) for family in FAMILIES},
     "median": (quantiles.quantile_cases,),
     "choice": (finite.choice_cases,),
     "evaluation": (noise.score_cases,),

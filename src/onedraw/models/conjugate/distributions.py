@@ -1,20 +1,74 @@
-"""Closed-form laws as values: what a conjugate posterior is, before anyone draws from it.
+"""Closed-form laws as values that draw from themselves: Beta, Dirichlet, Gamma, Normal; and Gaussians with any covariance.
 
-A law made from records is as private as they are: it is handed to a sampler and never written out.
+A law made from records is as private as they are: it is handed to a sampler and never written out. Its parameters depend
+on the records, so no draw may fail, or be NaN, for any of them: an error would itself be a release. The usual recipe, gamma
+variates divided by their sum, does fail: with parameters near 0.001 every variate underflows and 0/0 follows. Here all is
+on logarithms, by the boost of Marsaglia and Tsang (ACM TOMS 26, 2000, §6): for every a > 0, with G ~ Gamma(a + 1) and E ~ Exp(1),
+
+    Gamma(a)  =  G · U^(1/a)          so that          log Gamma(a)  =  log G − E/a,
+
+used for all a alike, small and large, and normalised by log-sum-exp.
+
+**Guarantee.** For all finite parameters in their range the draw is never NaN nor infinite, and it is the law's own draw
+as far as float64 can tell:
+
+| parameters | what is drawn |
+| --- | --- |
+| a Beta or Dirichlet with parameters down to 5e-324 | in [0, 1], summing to 1; 0.0 below the smallest float |
+| a Beta nearer to 1 than float64 can tell | 1.0 (a Dirichlet's other coordinate keeps the distance) |
+| a Gamma below the smallest or above the largest float | 0.0, or the largest float |
+| parameters of 1e9 and beyond | a relative error near 1e-14, beside the law's own spread of 1/√a |
+
+**What stays assumed.** Real numbers are modelled by float64 and the basic variates are NumPy's (ziggurat normals and
+exponentials, whose tails end where less than 2^-60 of the mass is left; Marsaglia–Tsang gammas). A draw's low bits can
+betray its parameters (Mironov, CCS 2012): the release rounds to a lattice.
 """
 
 from __future__ import annotations
 
+import abc
 import math
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
+
+from onedraw.errors import InvalidModel
+
+Array = NDArray[np.float64]
+
+_LARGEST = np.finfo(np.float64).max
+# A gamma or exponential variate of NumPy's is exactly 0 once in about 2^60; its logarithm must stay finite.
+_SMALLEST = np.finfo(np.float64).tiny
+
+
+class Law(abc.ABC):
+    """A law of the released numbers with known moments, and exact draws of it."""
+
+    if TYPE_CHECKING:  # a dataclass takes an inherited property for a field's default
+
+        @property
+        def mean(self) -> tuple[float, ...]: ...
+
+    @property
+    @abc.abstractmethod
+    def deviation(self) -> tuple[float, ...]:
+        """The standard deviation of each coordinate."""
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """As a conjugate prior is written."""
+        return astuple(self)  # type: ignore[call-overload,no-any-return]  # a dataclass
+
+    @abc.abstractmethod
+    def draws(self, generator: Generator, size: int) -> Array:
+        """Independent draws along a first axis: (size,) for Beta and Gamma, (size, d) for Dirichlet and Normal."""
 
 
 @dataclass(frozen=True)
-class Beta:
+class Beta(Law):
     """Density ∝ p^(a−1) (1−p)^(b−1) on (0, 1)."""
 
     a: float
@@ -26,15 +80,22 @@ class Beta:
 
     @property
     def deviation(self) -> tuple[float, ...]:
-        """The standard deviation of each coordinate."""
         return Dirichlet((self.a, self.b)).deviation[:1]
+
+    def draws(self, generator: Generator, size: int) -> Array:
+        first: Array = Dirichlet((self.a, self.b)).draws(generator, size)[:, 0]
+        return first
 
 
 @dataclass(frozen=True)
-class Dirichlet:
+class Dirichlet(Law):
     """Density ∝ Π p_k^(α_k−1) on the simplex."""
 
     alpha: tuple[float, ...]
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        return self.alpha
 
     @property
     def mean(self) -> tuple[float, ...]:
@@ -43,16 +104,26 @@ class Dirichlet:
 
     @property
     def deviation(self) -> tuple[float, ...]:
-        """The standard deviation of each coordinate."""
         total = math.fsum(self.alpha)
-        return tuple(
-            math.sqrt(p * ((total - value) / total) / (total + 1))
-            for p, value in zip(self.mean, self.alpha, strict=True)
-        )
+        shares = zip(self.mean, self.alpha, strict=True)
+        return tuple(math.sqrt(p * ((total - value) / total) / (total + 1)) for p, value in shares)
+
+    def draws(self, generator: Generator, size: int) -> Array:
+        """Normalised gamma variates, on logarithms throughout."""
+        alpha = _positive(*self.alpha)
+        logarithms, exponentials = _boosted(alpha, generator, size)
+        # The logarithms are taken times `scale`: E/α overflows for α below 1e-306, but the coordinate with the
+        # largest α stays finite, so the maximum is finite and each difference from it a number or −∞, never NaN.
+        scale = np.minimum(1.0, alpha.max())
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = scale * logarithms - exponentials / (alpha / scale)
+            weights = np.exp((scaled - scaled.max(axis=1, keepdims=True)) / scale)
+            drawn: Array = weights / weights.sum(axis=1, keepdims=True)
+        return drawn
 
 
 @dataclass(frozen=True)
-class Gamma:
+class Gamma(Law):
     """Density ∝ x^(shape−1) e^(−rate·x) on (0, ∞)."""
 
     shape: float
@@ -64,12 +135,19 @@ class Gamma:
 
     @property
     def deviation(self) -> tuple[float, ...]:
-        """The standard deviation."""
         return (math.sqrt(self.shape) / self.rate,)
+
+    def draws(self, generator: Generator, size: int) -> Array:
+        shape, rate = _positive(self.shape), _positive(self.rate)
+        logarithms, exponentials = _boosted(shape, generator, size)
+        with np.errstate(over="ignore", under="ignore"):
+            # The rate comes off before exp: a variate that underflows may be ordinary once divided by the rate.
+            drawn: Array = np.exp(logarithms - exponentials / shape - np.log(rate))
+        return np.minimum(drawn, _LARGEST)[:, 0]
 
 
 @dataclass(frozen=True)
-class Normal:
+class Normal(Law):
     """Independent normal coordinates with one common variance."""
 
     mean: tuple[float, ...]
@@ -77,19 +155,48 @@ class Normal:
 
     @property
     def deviation(self) -> tuple[float, ...]:
-        """The standard deviation of each coordinate."""
         return (math.sqrt(self.variance),) * len(self.mean)
 
+    def draws(self, generator: Generator, size: int) -> Array:
+        mean, variance = _finite(*self.mean), _positive(self.variance)
+        drawn: Array = mean + np.sqrt(variance) * generator.standard_normal((size, mean.size))
+        return drawn
 
-Law: TypeAlias = Beta | Dirichlet | Gamma | Normal
+
+def _boosted(shape: Array, generator: Generator, size: int) -> tuple[Array, Array]:
+    """log G and E, each of shape (size, len(shape)), with log Gamma(shape) = log G − E/shape."""
+    full = (size, shape.size)
+    variates = generator.standard_gamma(shape + 1.0, full)
+    return np.log(np.maximum(variates, _SMALLEST)), generator.standard_exponential(full)
+
+
+def _positive(*parameters: float) -> Array:
+    values = _finite(*parameters)
+    if not (values > 0.0).all():
+        raise InvalidModel(_BROKEN)
+    return values
+
+
+def _finite(*parameters: float) -> Array:
+    values = np.array(parameters, dtype=np.float64)
+    if values.size == 0 or not np.isfinite(values).all():
+        raise InvalidModel(_BROKEN)
+    return values
+
+
+# Fails closed, and says no number: the parameters of a posterior are as private as its records.
+_BROKEN = (
+    "A Beta, Dirichlet or Gamma law has positive finite parameters and a Normal law a finite mean and a positive variance; "
+    "this law does not. No model with a normalizable prior gives such a posterior: check the model's prior and bounds."
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
     """Any normal law: ``mean`` (d,) and the full ``precision`` matrix (d, d)."""
 
-    mean: NDArray[np.float64]
-    precision: NDArray[np.float64]
+    mean: Array
+    precision: Array
 
     def __repr__(self) -> str:
         return f"Gaussian(dimension={len(self.mean)}, mean=<private>, precision=<private>)"
@@ -104,8 +211,8 @@ class Gaussian:
 class BallGaussian:
     """Density ∝ exp(−½ θᵀAθ + bᵀθ) on ‖θ‖ ≤ radius: A is the ``precision`` (d, d), b the ``linear`` term (d,)."""
 
-    precision: NDArray[np.float64]
-    linear: NDArray[np.float64]
+    precision: Array
+    linear: Array
     radius: float
 
     def __repr__(self) -> str:

@@ -8,33 +8,23 @@ Replacing a record moves the sum by up to 2·bound, not by the bound as A.6.2 ha
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from onedraw.errors import InvalidModel
-from onedraw.models.model import (
-    MOST_PARTS,
-    Bound,
-    ConjugateModel,
-    Summary,
-    count,
-    number,
-    positive_number,
-    register_model,
-    set_fields,
-    shown,
-)
+from onedraw.models.model import MOST_PARTS, Bound, count, number, positive_number, set_fields, shown
 from onedraw.models.sums.clamped_sums import RADIUS_STEPS, BallSum, LatticeSum, summed
-from onedraw.privacy import Provenance
-from onedraw.privacy.rounding import fraction_down, fraction_up
+from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, Provenance, RenyiDP
+from onedraw.privacy.rounding import fraction_down, fraction_up, root_up
 
 from .distributions import Normal
+from .family import Array, ConjugateModel, Interval, Move, Simulated, Summary, pair
 
 
-@register_model
 @dataclass(frozen=True)
 class GaussianMean(ConjugateModel):
     """Normal records of known ``variance`` around a mean whose prior is worth ``prior_count`` records.
@@ -48,9 +38,10 @@ class GaussianMean(ConjugateModel):
     | NaN, ±inf, None, not a number, a row of the wrong length | ``centre`` (dim > 1: in the missing coordinates) |
     """
 
+    kind: ClassVar[str] = "mean"
+    title: ClassVar[str] = "Mean"
     quantity: ClassVar[str] = "mean"
-    title = "Mean"
-    error_is_telling = True
+    asked_of: ClassVar[tuple[str, ...]] = ("number",)
     kinds: ClassVar[tuple[str, ...]] = ("number", "count", "binary")
 
     bound: float
@@ -81,22 +72,21 @@ class GaussianMean(ConjugateModel):
         if dim == 1 and not math.isfinite(2 * self.bound + abs(self._centres[0])):
             raise InvalidModel("The range centre ± bound is too large for floating-point numbers.")
 
-    @property
-    def meaning(self) -> str:
-        if self.public_range is None:
-            return super().meaning
-        low, high = map(shown, self.public_range)
-        return f"The mean of the column, declared to lie between {low} and {high}."
+    @classmethod
+    def for_column(cls, column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None = None) -> Self:
+        """The known variance is the smallest the budget pays for at weight one.
 
-    @property
-    def public_range(self) -> tuple[float, float] | None:
-        (centre, *others), bound = self._centres, self.bound
-        return None if others else (centre - bound, centre + bound)
+        The draw's noise then has sd 2B/(μ(n₀+n)), that of the Gaussian mechanism; a larger declared variance would only
+        add noise that no budget asked for. ``prior`` is (mean, pseudo-records), by default mid-range and one record.
+        """
+        half_range, centre = (column.upper - column.lower) / 2, (column.upper + column.lower) / 2
+        location, records = pair(prior, (centre, 1.0))
+        scale = 2 * half_range / (_allowed_mu(budget) * (records + n) ** 0.5)
+        return cls(half_range, scale * scale, prior_count=records, prior_mean=location - centre, centre=centre)
 
-    @property
-    def prior_law(self) -> Normal:
-        centred = zip(self._centres, self._prior_means, strict=True)
-        return Normal(tuple(centre + mean for centre, mean in centred), self.variance / self.prior_count)
+    @classmethod
+    def example(cls, strength: float = 1.0) -> Self:
+        return cls(bound=1.0, variance=1.0, prior_count=strength)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -145,25 +135,110 @@ class GaussianMean(ConjugateModel):
         rows, sums = summed(data, BallSum(self._centres, self.bound), dim=self.dim)
         return Summary(rows, tuple(int(value) * unit for value in sums))
 
-    def posterior(self, summary: Summary, *, weight: float = 1.0, prior_factor: float = 1.0) -> Normal:
-        r, pseudo_records = Fraction(weight), Fraction(self.prior_count) / Fraction(prior_factor)
-        records = pseudo_records + r * summary.n
-        parts = zip(self._centres, self._prior_means, summary.total, strict=True)
-        mean = tuple(
-            float(Fraction(centre) + (pseudo_records * Fraction(prior) + r * total) / records)
-            for centre, prior, total in parts
-        )
+    @property
+    def prior_parameters(self) -> tuple[Fraction, ...]:
+        """What the prior's pseudo-records sum to, measured from the centre, and how many they are."""
+        records = Fraction(self.prior_count)
+        return *(records * Fraction(mean) for mean in self._prior_means), records
+
+    def added(self, summary: Summary) -> tuple[Fraction, ...]:
+        return *summary.total, Fraction(summary.n)
+
+    def share(self, record: Any) -> tuple[float, ...]:
+        return *(np.atleast_1d(record) - np.array(self._centres)).tolist(), 1.0
+
+    def law(self, parameters: Sequence[Fraction]) -> Normal:
+        *sums, records = parameters
+        centred = zip(self._centres, sums, strict=True)
+        mean = tuple(float(Fraction(centre) + total / records) for centre, total in centred)
         return Normal(mean, float(Fraction(self.variance) / records))
 
-    def _with_prior_from(self, summary: Summary) -> GaussianMean:
+    def _prior_with(self, summary: Summary) -> dict[str, Any]:
         mean = tuple(m - c for m, c in zip(self.posterior(summary).mean, self._centres, strict=True))
-        return replace(self, prior_count=self.prior_count + summary.n, prior_mean=mean)
+        return {"prior_count": self.prior_count + summary.n, "prior_mean": mean}
+
+    def promise(self, *, n: int, weight: float = 1.0, prior_factor: float = 1.0, draws: int = 1) -> GaussianDP:
+        """Exactly μ = 2rB/(σ√(n₀/m + rn)), times √draws, rounded up once."""
+        records = Fraction(self.prior_count) / Fraction(prior_factor) + Fraction(weight) * n
+        distance = 2 * Fraction(weight) * Fraction(self.bound)
+        return GaussianDP(root_up(draws * distance**2 / (Fraction(self.variance) * records)))
+
+    @property
+    def worst_moves(self) -> tuple[Move, ...]:
+        """From one end of the range to the other, or of the ball along its first axis."""
+        centre, axis = np.array(self._centres), np.zeros(self.dim)
+        axis[0] = self.bound
+        low, high = (centre - axis).tolist(), (centre + axis).tolist()
+        return (Move(low, low, high) if self.dim > 1 else Move(low[0], low[0], high[0]),)
+
+    def simulate(self, n: int, generator: np.random.Generator) -> Simulated:
+        """Truth in the middle half of the range, records with a standard deviation of half the bound.
+
+        The model's own variance is a tuning number of the release, so it says nothing about real records.
+        """
+        middle = np.array(self._centres)
+        offset = generator.uniform(-0.5, 0.5, size=self.dim) * self.bound / math.sqrt(self.dim)
+        total = n * offset + math.sqrt(n / self.dim) * self.bound / 2 * generator.standard_normal(self.dim)
+        return Simulated(middle + offset, total, middle + total / n)
+
+    def interval(
+        self, draw: Array, level: float, *, n: int, weight: float, prior_factor: float, noise: float | None = None
+    ) -> Interval:
+        """Per coordinate. Within ±B about the centre no records with mean c + t have a variance above B² − t²."""
+        from scipy.special import ndtri
+
+        prior_records = self.prior_count / prior_factor
+        records = prior_records + weight * n
+        z = float(ndtri(0.5 + level / 2.0))
+        centres, pulls = np.array(self._centres), np.array(self._prior_means)
+        unbiased = ((draw - centres) * records - prior_records * pulls) / (weight * n)
+        own = math.sqrt(self.variance / records) * records / (weight * n)
+        if noise is not None:
+            sampling = np.full(draw.shape, noise / math.sqrt(n))
+            middle, half = unbiased, z * np.hypot(sampling, own)
+        else:
+            # |x̂ − t| ≤ z√(own² + (B² − t²)/n) is a quadratic inequality in t
+            square, bound = z**2 / n, self.bound
+            middle = unbiased / (1.0 + square)
+            inside = middle**2 - (unbiased**2 - z**2 * own**2 - square * bound**2) / (1.0 + square)
+            half = np.sqrt(np.maximum(inside, 0.0))
+            sampling = np.sqrt(np.maximum(bound**2 - np.clip(unbiased, -bound, bound) ** 2, 0.0) / n)
+        return Interval(centres + (middle - half), centres + (middle + half), sampling, np.full(draw.shape, own))
+
+    @property
+    def meaning(self) -> str:
+        if self.public_range is None:
+            return super().meaning
+        low, high = map(shown, self.public_range)
+        return f"The mean of the column, declared to lie between {low} and {high}."
+
+    @property
+    def public_range(self) -> tuple[float, float] | None:
+        (centre, *_) = self._centres
+        return (centre - self.bound, centre + self.bound) if self.dim == 1 else None
+
+
+def _allowed_mu(budget: Promise) -> float:
+    """The μ of Gaussian DP that a budget allows, for choosing a variance; the calibration itself comes later."""
+    match budget:
+        case GaussianDP(mu=mu):
+            return mu
+        case ZCDP(rho=rho):
+            return float((2 * rho) ** 0.5)
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta) if delta > 0:
+            return GaussianDP.from_epsilon_delta(epsilon, delta).mu
+        case RenyiDP(curve=AtOrderCurve(order=order, epsilon=epsilon)):
+            return float((2 * epsilon / order) ** 0.5)
+        case _:
+            raise InvalidModel(
+                f"A Gaussian mean cannot be released under {budget}: it needs δ > 0, zCDP or Gaussian DP."
+            )
 
 
 def _coordinates(name: str, value: Any, dim: int) -> float | tuple[float, ...]:
     """One number in one dimension, otherwise ``dim`` of them."""
     given = tuple(value) if isinstance(value, list | tuple | np.ndarray) else (value,) * dim
     if len(given) != dim:
-        raise InvalidModel(f"{name} must be one number or {dim} of them, but {len(given)} came.")
+        raise InvalidModel(f"{name} must be one number or {dim} of them, got {len(given)}.")
     numbers = tuple(number(name, coordinate) for coordinate in given)
     return numbers[0] if dim == 1 else numbers

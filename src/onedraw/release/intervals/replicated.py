@@ -33,12 +33,12 @@ from scipy import special
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import Measured, NoisyGradient, PerturbedMode, Plan
 from onedraw.mechanisms.reference_design import residual_information, smallest_curvature
+from onedraw.models import ConjugateModel
 from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss, ResidualLoss
 from onedraw.models.likelihood.densities import Bernoulli
 from onedraw.models.row_model import RowModel
 from onedraw.plans import digest_of
 
-from .conjugate import conjugate_interval
 from .design import PREDICTOR_DEVIATION, Design, design_of
 from .moments import Moments, moments_of
 
@@ -98,8 +98,7 @@ def interval(
     _check_level(level)
     values = np.asarray(draws, dtype=np.float64).reshape(plan.draws, -1)
     if not isinstance(plan.model, RowModel):
-        centre, low, high, sampling, privacy = conjugate_interval(values, plan, level, noise=noise)
-        return Interval(centre, low, high, Parts(sampling, privacy, np.zeros_like(centre)))
+        return _of_one_draw(values, plan, level, noise)
     refusal = why_no_interval(plan, REGIME_LEVEL, effect=effect, noise=noise)
     if refusal is not None:
         raise PromiseRefused(f"These draws give no interval: {refusal}. The draws themselves stand.")
@@ -115,6 +114,22 @@ def interval(
     half = _multipliers(plan, level, rows, effect, noise) * np.hypot(sampling, privacy) + start
     half, sampling, privacy, start = (np.where(refused, np.nan, part) for part in (half, sampling, privacy, start))
     return Interval(centre, centre - half, centre + half, Parts(sampling, privacy, start))
+
+
+def _of_one_draw(draws: Array, plan: Plan, level: float, noise: float | None) -> Interval:
+    """The closed form of a conjugate family."""
+    if not isinstance(plan.model, ConjugateModel):
+        raise PromiseRefused(f"No interval is known for {type(plan.model).__name__}.")
+    if plan.draws != 1:
+        raise PromiseRefused(
+            "The closed form is about one draw, which is as precise as several that share the budget. Calibrate with draws=1."
+        )
+    numbers, centre = plan.parameters, draws[0]
+    weight, prior_factor = numbers.get("r", numbers.get("weight", 1.0)), numbers.get("prior_factor", 1.0)
+    low, high, sampling, privacy = plan.model.interval(
+        centre, level, n=plan.n, weight=weight, prior_factor=prior_factor, noise=noise
+    )
+    return Interval(centre, low, high, Parts(sampling, privacy, np.zeros_like(centre)))
 
 
 def interval_multiplier(

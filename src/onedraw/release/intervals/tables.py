@@ -31,6 +31,7 @@ from scipy import optimize, special
 
 from onedraw.mechanisms.added_noise import noisy_sums
 from onedraw.models import CategoryTable, NumberTable
+from onedraw.models.conjugate.inversion import binomial
 from onedraw.models.tables.number_table import STEPS
 from onedraw.plans import Plan
 
@@ -40,8 +41,6 @@ Array = NDArray[np.float64]
 Ends = tuple[float, float, float, float]
 """Low, high, and the standard errors from sampling and from the noise."""
 
-DEVIATIONS = 8.0
-MOST_NODES = 4001
 MANY = 200
 """More shares than this are inverted with a normal sampling error: exact inversion takes 20 ms each."""
 
@@ -175,19 +174,6 @@ def _root(increasing: Callable[[float], float], low: float, high: float) -> floa
     if increasing(high) <= 0.0:
         return high
     return float(optimize.brentq(increasing, low, high, xtol=1e-12))
-
-
-def binomial(n: int, p: float) -> tuple[Array, Array]:
-    """Counts and their probabilities, those of less than 1e-15 in all left out; of very many every few only."""
-    spread = DEVIATIONS * math.sqrt(n * p * (1.0 - p)) + 20.0
-    first, last = max(0, math.floor(n * p - spread)), min(n, math.ceil(n * p + spread))
-    counts = np.arange(first, last + 1, max(1, (last - first) // MOST_NODES), dtype=np.float64)
-    logs = (
-        special.gammaln(n + 1.0) - special.gammaln(counts + 1.0) - special.gammaln(n - counts + 1.0)
-        + special.xlogy(counts, p) + special.xlog1py(n - counts, -p)
-    )  # fmt: skip
-    masses = np.exp(logs)
-    return counts, masses / masses.sum()
 
 
 def _share_of_many(count: NoisyCount, size: float, law: NoiseLaw, level: float) -> Ends:

@@ -1,0 +1,214 @@
+"""A conjugate family answers for itself: posterior, promise, simulation, interval, worst neighbours, meaning.
+
+A likelihood with a conjugate prior has one closed-form law as its posterior, with parameters η₀/m + r·Σ η(x_i): r turns the
+records down (Diffused), m the prior up (Concentrated), r = m = 1 is Bayes' rule. A family says what η₀ and η are, which law
+has such parameters, and what is known about it; whoever draws, promises, plans, audits or reports asks it and knows no names.
+A new family is one file of this room, a line in ``FAMILIES`` and its public name in `onedraw.models`.
+
+**The interval.** A draw depends on the records through one sum T whose law at a given truth is known under the model, so
+F(draw; truth) = E_T P(a draw ≤ this one | T) is a closed form up to one sum, and the truths with α/2 ≤ F ≤ 1 − α/2 are an
+interval of level 1 − α: no replicates, no regime. It covers sampling and privacy noise together.
+
+| family | law of the sum T |
+| --- | --- |
+| Beta–Bernoulli, each level of a Dirichlet | binomial (of statistics in [0, 1] the most variable there is with its mean) |
+| Gamma–Poisson | Poisson, clamped records by their first two moments |
+| Gamma–Exponential | normal with the first two moments of clamped durations |
+| Gaussian mean | normal; the records' standard deviation as declared, or the largest their range and the mean allow |
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import InvalidModel
+from onedraw.models.model import Model, check_column
+from onedraw.privacy import Curve, GaussianDP, Promise, RenyiDP, RepeatedCurve
+
+from .distributions import Law
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """n and the exact sum of the records' statistics. As private as they are: never printed or written."""
+
+    n: int
+    total: tuple[Fraction, ...]
+
+    def __repr__(self) -> str:
+        return f"Summary(n={self.n}, total=<private>)"
+
+
+class Simulated(NamedTuple):
+    """A truth the prior believes in, the sum of n clamped records at that truth, and the plain estimate from it."""
+
+    truth: Array
+    total: Array
+    estimate: Array
+
+
+class Interval(NamedTuple):
+    """Per coordinate: the ends, and the standard errors from the sample and from the draw."""
+
+    low: Array
+    high: Array
+    sampling: Array
+    privacy: Array
+
+
+class Move(NamedTuple):
+    """Neighbours: all other records are alike, and one changes from ``before`` to ``after``."""
+
+    others: Any
+    before: Any
+    after: Any
+
+
+class ConjugateModel(Model):
+    """A likelihood with a conjugate prior: the posterior is a closed-form law of the records' exact sum.
+
+    **Guarantee.** `summarise` never fails on the value of a record, and the sum of n records differs from
+    that of a neighbour by at most one record's range, exactly: statistics are integers on a public lattice.
+    """
+
+    kind: ClassVar[str]
+    """The word of ``--model``."""
+
+    asked_of: ClassVar[tuple[str, ...]]
+    """The kinds of schema column that ``--model`` is asked about."""
+
+    kinds: ClassVar[tuple[str, ...]]
+    """The kinds of schema column this model can be about."""
+
+    plain_draw_is_useless: ClassVar[bool] = False
+    """Whether the divergence of plain posteriors of neighbours grows with n."""
+
+    error_is_telling: ClassVar[bool] = True
+    """Whether an error averaged over the prior says something: of rates, truths beyond the declared cap would outweigh all."""
+
+    prior: Any
+    public_records: int
+
+    # ── posterior ──
+
+    @property
+    def prior_parameters(self) -> tuple[Fraction, ...]:
+        """η₀, exactly."""
+        return tuple(map(Fraction, self.prior))
+
+    @abc.abstractmethod
+    def added(self, summary: Summary) -> tuple[Fraction, ...]:
+        """Σ η(x_i), from the exact sum."""
+
+    @abc.abstractmethod
+    def share(self, record: Any) -> tuple[float, ...]:
+        """η(x) of one record within the range, in plain numbers: what audits add up, apart from the exact sums."""
+
+    @abc.abstractmethod
+    def law(self, parameters: Sequence[Fraction]) -> Law:
+        """The law with these parameters, each rounded once."""
+
+    @property
+    def prior_law(self) -> Law:
+        """The prior of the released quantity."""
+        return self.law(self.prior_parameters)
+
+    def posterior(self, summary: Summary, *, weight: float = 1.0, prior_factor: float = 1.0) -> Law:
+        """The law η₀/m + r·Σ η(x_i), the plain posterior at r = m = 1; parameters are rounded once."""
+        r, m = Fraction(weight), Fraction(prior_factor)
+        pairs = zip(self.prior_parameters, self.added(summary), strict=True)
+        return self.law([prior / m + r * added for prior, added in pairs])
+
+    @property
+    def prior_scale(self) -> float:
+        return min(self.prior_law.deviation)
+
+    def with_public(self, data: Any) -> Self:
+        """The same model with public records in its prior (Geumlek et al., A.2); they cost no budget."""
+        summary = self.summarise(data)
+        public = self.public_records + summary.n
+        return dataclasses.replace(self, **self._prior_with(summary), public_records=public)  # type: ignore[type-var]  # a dataclass
+
+    def _prior_with(self, summary: Summary) -> dict[str, Any]:
+        """The arguments of the prior that has seen public records."""
+        return {"prior": self.posterior(summary).parameters}
+
+    # ── records ──
+
+    @abc.abstractmethod
+    def _summarise(self, data: Any) -> Summary: ...
+
+    def summarise(self, data: Any) -> Summary:
+        """n and the exact sum of the statistics, in one pass, for a `Records`, an array or a sequence."""
+        self.check(data)
+        return self._summarise(data)
+
+    def count(self, data: Any) -> int:
+        return len(data)
+
+    def check(self, data: Any) -> None:
+        """Refuse data whose *public* description does not fit the model; no record is looked at."""
+        for column in check_column(self, data):
+            self._check_column(column)
+
+    def _check_column(self, column: Any) -> None:  # most models accept any column of their kinds
+        """Further public checks of a column of the right kind."""
+
+    # ── what is known of a draw ──
+
+    def curve(self, n: int, weight: float, prior_factor: float) -> Curve:
+        """The Rényi divergences between posteriors of neighbours; of families whose `promise` is such a curve."""
+        raise NotImplementedError
+
+    def promise(
+        self, *, n: int, weight: float = 1.0, prior_factor: float = 1.0, draws: int = 1
+    ) -> RenyiDP | GaussianDP:
+        """The promise, for one record, of ``draws`` draws together."""
+        curve = self.curve(n, weight, prior_factor)
+        return RenyiDP(curve if draws == 1 else RepeatedCurve(curve, draws))
+
+    @property
+    @abc.abstractmethod
+    def worst_moves(self) -> tuple[Move, ...]:
+        """Neighbours among which the promise is attained."""
+
+    @abc.abstractmethod
+    def simulate(self, n: int, generator: np.random.Generator) -> Simulated:
+        """Records that the model expects, before any is read; only their sum is drawn, so n costs nothing."""
+
+    @abc.abstractmethod
+    def interval(
+        self, draw: Array, level: float, *, n: int, weight: float, prior_factor: float, noise: float | None = None
+    ) -> Interval:
+        """The interval of one draw; ``noise`` is the records' standard deviation where it is publicly known."""
+
+    # ── for people ──
+
+    @classmethod
+    @abc.abstractmethod
+    def for_column(cls, column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None = None) -> Self:
+        """The model of a declared column, with a weak public prior unless one is given."""
+
+    @classmethod
+    @abc.abstractmethod
+    def example(cls, strength: float = 1.0) -> Self:
+        """A small one whose prior is worth about so many records, which the audit attacks."""
+
+
+def pair(prior: Sequence[float] | None, default: tuple[float, float]) -> tuple[float, float]:
+    """The two numbers of a prior, as given or by default."""
+    if prior is None:
+        return default
+    if len(prior) != 2:
+        raise InvalidModel(f"This prior has two numbers, got {len(prior)}. Pass them as --prior A,B.")
+    return float(prior[0]), float(prior[1])

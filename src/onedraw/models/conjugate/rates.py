@@ -1,0 +1,278 @@
+"""Rates, with a Gamma prior: of counts (Geumlek et al., A.6.2) and of durations; records are clipped to [0, cap].
+
+A count moves the *shape* of the posterior and n its rate. A duration moves the *rate* and n the shape, so the divergence
+between neighbours of a plain posterior of durations grows like n: only Diffused and Concentrated sampling make a useful
+promise (see mechanisms).
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from onedraw.errors import InvalidModel, InvalidSchema
+from onedraw.models.model import Bound, count, number, positive_number, prior_numbers, set_fields, shown
+from onedraw.models.sums.clamped_sums import STEPS, CountSum, LatticeSum, summed
+from onedraw.privacy import Promise, Provenance
+from onedraw.privacy.posterior_curves import GammaExponentialPosterior, GammaPoissonPosterior
+
+from .distributions import Gamma
+from .family import Array, ConjugateModel, Interval, Move, Simulated, Summary, pair
+from .inversion import inverted, normal_sums
+
+
+class _Rate(ConjugateModel):
+    """What the two have in common: one sum of records in [0, cap], of which the first two moments are known."""
+
+    error_is_telling: ClassVar[bool] = False
+
+    prior: tuple[float, float]
+    cap: float
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return ("rate",)
+
+    @property
+    def worst_moves(self) -> tuple[Move, ...]:
+        return (Move(0, 0, self.cap),)
+
+    def law(self, parameters: Sequence[Fraction]) -> Gamma:
+        return Gamma(*map(float, parameters))
+
+    @abc.abstractmethod
+    def clamped_moments(self, rate: float) -> tuple[float, float]:
+        """Mean and variance of one clamped record."""
+
+    @abc.abstractmethod
+    def estimate(self, total: Array, n: int) -> Array:
+        """The plain estimate from n records with this sum."""
+
+    def simulate(self, n: int, generator: np.random.Generator) -> Simulated:
+        truth = generator.gamma(self.prior[0], 1 / self.prior[1])
+        mean, variance = self.clamped_moments(truth)
+        total = n * mean + math.sqrt(n * variance) * generator.standard_normal(1)
+        total = np.clip(total, self._least * self.cap, n * self.cap)
+        return Simulated(np.atleast_1d(truth), total, self.estimate(total, n))
+
+    _least: ClassVar[float] = 0.0
+    """Of a simulated sum, as a share of the cap."""
+
+    def interval(
+        self, draw: Array, level: float, *, n: int, weight: float, prior_factor: float, noise: float | None = None
+    ) -> Interval:
+        from scipy.special import gammainc
+
+        value, prior = float(draw[0]), [part / prior_factor for part in self.prior]
+
+        def covered(truth: float) -> float:
+            sums, masses = normal_sums(n, *self.clamped_moments(truth), self.cap)
+            shape, rate = (a + weight * added for a, added in zip(prior, self._placed(sums, n), strict=True))
+            return float(masses @ gammainc(shape, rate * value))
+
+        largest = self.largest_rate
+        low, high = inverted(covered, level, (1e-9 * largest, largest))
+        low = 0.0 if low == 1e-9 * largest else low
+        shape = prior[0] + weight * self._placed(n * min(value, self.cap), n)[0]
+        found = low, high, self.sampling_error(value, n), value / math.sqrt(shape)
+        return Interval(*(np.array([part]) for part in found))
+
+    @property
+    @abc.abstractmethod
+    def largest_rate(self) -> float:
+        """Beyond it no interval reaches."""
+
+    @abc.abstractmethod
+    def sampling_error(self, rate: float, n: int) -> float:
+        """The standard error of the rate in n records."""
+
+    @abc.abstractmethod
+    def _placed(self, total: Any, n: Any) -> tuple[Any, Any]:
+        """What records of this sum add to shape and rate."""
+
+    def added(self, summary: Summary) -> tuple[Fraction, ...]:
+        first, second = self._placed(summary.total[0], Fraction(summary.n))
+        return first, second
+
+    def share(self, record: float) -> tuple[float, ...]:
+        return self._placed(float(record), 1.0)
+
+
+@dataclass(frozen=True)
+class GammaPoisson(_Rate):
+    """Poisson counts whose rate has a Gamma(shape, rate) prior: ``shape`` events seen in ``rate`` records.
+
+    | record | counts as |
+    | --- | --- |
+    | below 0, above cap | 0, cap |
+    | not whole | the nearest whole number |
+    | NaN, ±inf, None, not a number | ``missing`` (0, unless declared) |
+    """
+
+    kind: ClassVar[str] = "rate"
+    title: ClassVar[str] = "Rate of counts"
+    quantity: ClassVar[str] = "rate of counts"
+    asked_of: ClassVar[tuple[str, ...]] = ("count",)
+    kinds: ClassVar[tuple[str, ...]] = ("count", "binary")
+
+    prior: tuple[float, float]
+    cap: int
+    missing: int = 0
+    public_records: int = 0
+
+    def __post_init__(self) -> None:
+        cap, missing = count("cap", self.cap, least=1), count("missing", self.missing)
+        if cap > STEPS:
+            raise InvalidModel(f"cap must be at most {STEPS} for exact sums, got {cap}. Count in larger units.")
+        if missing > cap:
+            raise InvalidModel(f"missing must lie in [0, {cap}] like every record, got {missing}.")
+        prior = prior_numbers("Gamma", self.prior, length=2)
+        set_fields(self, prior=prior, cap=cap, missing=missing,
+                   public_records=count("public_records", self.public_records))  # fmt: skip
+
+    @classmethod
+    def for_column(cls, column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None = None) -> Self:
+        """Worth one record at half the cap by default."""
+        return cls(prior=pair(prior, (1.0, 2.0 / column.cap)), cap=column.cap)
+
+    @classmethod
+    def example(cls, strength: float = 1.0) -> Self:
+        return cls(prior=(strength, 1.0), cap=2)
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        cap, moved = float(self.cap), "replacing a record moves the sum by at most the cap"
+        limit = Bound(1.0 + self.prior[0] / cap, Provenance.PROVED, "λ* = 1 + shape/cap of the plain posterior")
+        return {
+            "cap": Bound(cap, Provenance.ENFORCED, "counts are clipped to [0, cap]"),
+            "sensitivity": Bound(cap, Provenance.PROVED, moved),
+            "order_limit": limit,
+        }
+
+    def _summarise(self, data: Any) -> Summary:
+        rows, total = summed(data, CountSum(self.cap, self.missing))
+        return Summary(rows, (Fraction(int(total[0])),))
+
+    def _placed(self, total: Any, n: Any) -> tuple[Any, Any]:
+        return total, n
+
+    def curve(self, n: int, weight: float, prior_factor: float) -> GammaPoissonPosterior:
+        return GammaPoissonPosterior(self.prior[0], float(self.cap), weight, prior_factor)
+
+    def clamped_moments(self, rate: float) -> tuple[float, float]:
+        """P(X ≥ c) = P(c, rate), and E[X; X < c] = rate·P(X ≤ c − 2): no sum over counts up to a billion."""
+        from scipy.special import gammainc, gammaincc
+
+        cap = self.cap
+        below, at_cap = rate * gammaincc(cap - 1, rate), gammainc(cap, rate)
+        mean = below + cap * at_cap
+        square = rate**2 * gammaincc(max(cap - 2, 0), rate) + below + cap**2 * at_cap
+        return float(mean), max(float(square - mean**2), 0.0)
+
+    def estimate(self, total: Array, n: int) -> Array:
+        return total / n
+
+    def sampling_error(self, rate: float, n: int) -> float:
+        return math.sqrt(rate / n)
+
+    @property
+    def largest_rate(self) -> float:
+        return float(self.cap)
+
+    @property
+    def meaning(self) -> str:
+        return f"The expected count of a record; counts above {shown(self.cap)} were read as {shown(self.cap)}."
+
+    @property
+    def public_range(self) -> tuple[float, float]:
+        return 0.0, float(self.cap)
+
+
+@dataclass(frozen=True)
+class GammaExponential(_Rate):
+    """Exponential durations whose rate has a Gamma(shape, rate) prior: ``shape`` events in a total time
+    ``rate``.
+
+    | record | counts as |
+    | --- | --- |
+    | below 0, above cap | 0, cap |
+    | NaN, ±inf, None, not a number | ``missing`` (0, unless declared) |
+    """
+
+    kind: ClassVar[str] = "duration"
+    title: ClassVar[str] = "Rate of durations"
+    meaning: ClassVar[str] = "Events per unit of time; its inverse is the mean duration."
+    quantity: ClassVar[str] = "rate of durations"
+    asked_of: ClassVar[tuple[str, ...]] = ("number",)
+    kinds: ClassVar[tuple[str, ...]] = ("number", "count")
+    plain_draw_is_useless: ClassVar[bool] = True
+
+    prior: tuple[float, float]
+    cap: float
+    missing: float = 0.0
+    public_records: int = 0
+
+    _least: ClassVar[float] = 1e-12
+
+    def __post_init__(self) -> None:
+        cap, missing = positive_number("cap", self.cap), number("missing", self.missing)
+        if not 0.0 <= missing <= cap:
+            raise InvalidModel(f"missing must lie in [0, {cap!r}] like every record, got {missing!r}.")
+        prior = prior_numbers("Gamma", self.prior, length=2)
+        set_fields(self, prior=prior, cap=cap, missing=missing,
+                   public_records=count("public_records", self.public_records))  # fmt: skip
+
+    @classmethod
+    def for_column(cls, column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None = None) -> Self:
+        """Worth two records at half the bound by default."""
+        if column.lower < 0:
+            raise InvalidSchema(
+                f"The column is declared from {column.lower:g}, but durations start at 0. Declare lower: 0, or ask for its mean."
+            )
+        return cls(prior=pair(prior, (2.0, column.upper)), cap=column.upper)
+
+    @classmethod
+    def example(cls, strength: float = 1.0) -> Self:
+        return cls(prior=(2.0 * strength, 2.0 * strength), cap=2.0)
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        clipped = "durations are clipped to [0, cap] and rounded to a public lattice"
+        moved = "replacing a record moves the exact sum by at most the cap"
+        limit = 1.0 + self.prior[1] / self.cap
+        return {
+            "cap": Bound(self.cap, Provenance.ENFORCED, clipped),
+            "sensitivity": Bound(self.cap, Provenance.PROVED, moved),
+            "order_limit": Bound(limit, Provenance.PROVED, "λ* = 1 + rate/cap of the plain posterior"),
+        }
+
+    def _summarise(self, data: Any) -> Summary:
+        rows, steps = summed(data, LatticeSum(0.0, self.cap, self.missing))
+        return Summary(rows, (int(steps[0]) * Fraction(self.cap) / STEPS,))
+
+    def _placed(self, total: Any, n: Any) -> tuple[Any, Any]:
+        return n, total
+
+    def curve(self, n: int, weight: float, prior_factor: float) -> GammaExponentialPosterior:
+        return GammaExponentialPosterior(*self.prior, self.cap, n, weight, prior_factor)
+
+    def clamped_moments(self, rate: float) -> tuple[float, float]:
+        mean = -math.expm1(-rate * self.cap) / rate
+        square = 2.0 * (mean - self.cap * math.exp(-rate * self.cap)) / rate
+        return mean, max(square - mean**2, 0.0)
+
+    def estimate(self, total: Array, n: int) -> Array:
+        return n / total
+
+    def sampling_error(self, rate: float, n: int) -> float:
+        return rate / math.sqrt(n)
+
+    @property
+    def largest_rate(self) -> float:
+        return 1e3 / self.cap
