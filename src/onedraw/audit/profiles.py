@@ -33,6 +33,7 @@ from onedraw.audit.results import Violation, json_object
 from onedraw.audit.tradeoff import promise_of
 from onedraw.errors import WrongCall
 from onedraw.privacy.promises import Promise
+from onedraw.privacy.search import narrowed
 from onedraw.privacy.validation import epsilon_argument, positive, probability, strictly_above_one
 
 Array = NDArray[np.float64]
@@ -255,7 +256,7 @@ class Profile:
             return self.largest_log_ratio_bracket[1]
         end += 1e-9 * (1.0 + end)
         steps = math.ceil(math.log2(max((end - begin) / 1e-10, 2.0)))
-        false, true = _narrowed(holds, begin, end, steps=min(14, steps) if plane and refine else steps)
+        true, false = narrowed(holds, true=end, false=begin, steps=min(14, steps) if plane and refine else steps)
         return false if which == 0 else true
 
     # ── the trade-off curve and Rényi divergences ──
@@ -332,14 +333,4 @@ def _first_true(holds: Callable[[float], bool], begin: float, *, steps: int) -> 
         begin, end = end, 2.0 * end
         if end > 1400.0:
             return math.inf
-    return _narrowed(holds, begin, end, steps=steps)[1]
-
-
-def _narrowed(holds: Callable[[float], bool], false: float, true: float, *, steps: int) -> tuple[float, float]:
-    for _ in range(steps):
-        middle = (false + true) / 2.0
-        if holds(middle):
-            true = middle
-        else:
-            false = middle
-    return false, true
+    return narrowed(holds, true=end, false=begin, steps=steps)[0]

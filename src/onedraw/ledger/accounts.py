@@ -36,7 +36,7 @@ from types import MappingProxyType
 from typing import Any
 
 from onedraw.errors import LedgerError, OnedrawError
-from onedraw.privacy import Composed, Promise, PureDP, Unit, compose
+from onedraw.privacy import Composed, Promise, PureDP, Unit, compose, search
 from onedraw.privacy.filters import NOTHING, Charge, Filter, Spend, Sums, add, chosen_order, filters_of
 from onedraw.privacy.rounding import fraction_down
 
@@ -255,13 +255,15 @@ def _largest(by: Filter, totals: list[Charge], *, above: float) -> float:
         charge = by.charge(Spend(PureDP(epsilon)))
         return all(by.keeps(add(total, charge)) for total in totals)
 
-    accepted, refused = 0.0, 2.0**10
     if above > 0 and not fits(above):
         return 0.0
-    while refused - accepted > 1e-9 * refused and refused > 1e-12:
-        middle = math.sqrt(accepted * refused) if accepted > 0 else refused / 16
-        accepted, refused = (middle, refused) if fits(middle) else (accepted, middle)
-    return accepted
+    # One step in a hundred thousand million is little beside any budget.
+    return (
+        search.largest(
+            fits, start=64.0, least=2.0**-42, most=2.0**10, precision=1e-9, factor=16.0, middle=search.geometric
+        )
+        or 0.0
+    )
 
 
 @lru_cache(maxsize=1024)

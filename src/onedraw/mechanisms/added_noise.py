@@ -33,6 +33,7 @@ from onedraw.privacy import (
     Promise,
     Provenance,
     PureDP,
+    search,
 )
 from onedraw.privacy.rounding import fraction_up, root_up, up
 
@@ -216,16 +217,17 @@ def _largest(kind: Callable[[float], Promise], budget: Promise) -> float:
             return value
         case ApproxDP(stated_epsilon=epsilon, stated_delta=delta), type() if kind is GaussianDP and delta > 0:
             return GaussianDP.from_epsilon_delta(epsilon, delta).mu
+
+    def keeps(value: float) -> bool:
+        return kind(value).implies(budget)
+
     low, high = 2.0**-40, 2.0**10
-    if not kind(low).implies(budget):
+    if not keeps(low):
         raise UnsupportedBudget(
             f"{'Laplace' if kind is PureDP else 'Gaussian'} noise cannot keep {budget}. Use "
             f"{'a δ above 0, zCDP or Gaussian DP, or Laplace noise' if kind is GaussianDP else 'Gaussian noise'}."
         )
-    while high / low > 1.0 + 2.0**-30:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if kind(middle).implies(budget) else (low, middle)
-    return low
+    return search.narrowed(keeps, true=low, false=high, precision=2.0**-30, middle=search.geometric)[0]
 
 
 # ── conditions ─────────────────────────────────────────────────────────────────────────────────────────────

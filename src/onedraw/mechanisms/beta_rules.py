@@ -28,7 +28,7 @@ from scipy import optimize, special
 
 from onedraw.errors import PromiseRefused
 from onedraw.models.likelihood.densities import LARGEST_BETA
-from onedraw.privacy import ApproxDP, BoundedRange, Promise, PureDP, compose
+from onedraw.privacy import ApproxDP, BoundedRange, Promise, PureDP, compose, search
 from onedraw.privacy.rounding import fraction_down, fraction_up, text, up
 from onedraw.privacy.validation import positive
 
@@ -87,17 +87,15 @@ def largest_range(budget: Promise, draws: int) -> float:
     high = largest_number(BoundedRange, budget)
     if draws == 1:
         return high * (1.0 - MARGIN)
-    low = high / draws
-
-    def keeps(one_draw: float) -> bool:
-        return promise_of_draws(one_draw, draws, budget).implies(budget)
-
-    while not keeps(low):
-        low, high = low / 2.0, low
-    while high - low > PRECISION * low:
-        middle = low + (high - low) / 2.0
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low * (1.0 - PRECISION)
+    found = search.largest(
+        lambda one_draw: promise_of_draws(one_draw, draws, budget).implies(budget),
+        start=high / draws,
+        most=high,
+        precision=PRECISION,
+        factor=float(draws),
+    )
+    assert found is not None  # J draws of a J-th of the range keep at least what one draw does
+    return found * (1.0 - PRECISION)
 
 
 def _counts_ranges(budget: Promise) -> bool:
@@ -144,15 +142,12 @@ def _least(reached: Callable[[float], float], low: float, high: float, largest_r
 def _first_kept(reached: Callable[[float], float], low: float, high: float, largest_range: float) -> float:
     """The smallest distance β − 1 that keeps the range, Δ decreasing between the two; kept at the end returned.
 
-    β itself is what is stored, so the midpoints are rounded as 1 + distance is.
+    β itself is what is stored, so β is searched for, and rounded as it will be.
     """
-    high = (1.0 + high) - 1.0 if reached((1.0 + high) - 1.0) <= largest_range else high
-    for _ in range(200):
-        middle = (1.0 + (low + (high - low) / 2.0)) - 1.0
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if reached(middle) <= largest_range else (middle, high)
-    return high
+    if reached((1.0 + high) - 1.0) > largest_range:
+        return high
+    found, _ = search.narrowed(lambda beta: reached(beta - 1.0) <= largest_range, true=1.0 + high, false=1.0 + low)
+    return found - 1.0
 
 
 def normal_sensitivity(variance: float) -> Sensitivity:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from onedraw.errors import PromiseRefused
-from onedraw.privacy import ApproxDP, BoundedRange, Promise, PureDP
+from onedraw.privacy import ApproxDP, BoundedRange, Promise, PureDP, search
 from onedraw.privacy.rounding import text
 
 SMALLEST = 2.0**-60
@@ -32,39 +31,24 @@ def largest(keeps: Callable[[float], bool]) -> float | None:
 
     ``keeps`` must be true up to some value and false beyond it.
     """
-    if keeps(1.0):
-        return 1.0
-    low, high = 0.5, 1.0
-    while not keeps(low):
-        low, high = low / 2, low
-        if low < SMALLEST:
-            return None
-    while high - low > PRECISION * low:
-        middle = low + (high - low) / 2
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low * (1.0 - MARGIN)
+    found = search.largest(keeps, least=SMALLEST, most=1.0, precision=PRECISION)
+    return found if found is None or found == 1.0 else found * (1.0 - MARGIN)
 
 
 def largest_range(keeps: Callable[[float], bool], budget: Promise, what: str, least: float = SMALLEST) -> float:
     """The largest range of log-ratios with which selections keep the budget; refused if not even a tiny one does."""
-    low, high = least, 2.0**10
-    if not keeps(low):
+    if not keeps(least):
         raise PromiseRefused(
-            f"{budget} leaves {what} a range below {text(low)}: the records would not matter. Use a larger budget."
+            f"{budget} leaves {what} a range below {text(least)}: the records would not matter. Use a larger budget."
         )
-    while high - low > RANGE_PRECISION * low:
-        # Halving the exponent first: budgets span many orders of magnitude.
-        middle = (low * high) ** 0.5 if high > 2.0 * low else low + (high - low) / 2.0
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low
+    # Budgets span many orders of magnitude: the exponent is halved first.
+    low, high = search.narrowed(keeps, true=least, false=2.0**10, precision=0.5, middle=search.geometric)
+    return search.narrowed(keeps, true=low, false=high, precision=RANGE_PRECISION)[0]
 
 
 def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> float | None:
     """The largest μ or ε that keeps a budget, to nine digits or as many as are asked for; None if not even a tiny one does."""
-    low, high = 1e-6, 100.0
-    if not keeps(low):
+    if not keeps(1e-6):
         return None
-    while high / low > 1.0 + digits:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low * (1.0 - MARGIN)
+    found, _ = search.narrowed(keeps, true=1e-6, false=100.0, precision=digits, middle=search.geometric)
+    return found * (1.0 - MARGIN)

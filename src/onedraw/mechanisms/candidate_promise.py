@@ -22,20 +22,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from onedraw.errors import PromiseRefused, UnsupportedBudget
+from onedraw.errors import UnsupportedBudget
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, BoundedRangeCurve, Promise, PureDP, RenyiDP, compose
 from onedraw.privacy.curves import add_curves
-from onedraw.privacy.rounding import fraction_down, fraction_up, text
+from onedraw.privacy.rounding import fraction_down, fraction_up
 
+from . import calibration
 from .candidate_plan import shares
-
-PRECISION = 2.0**-24
-"""Relative: how close the search comes to the budget. The lattice of the costs is coarser, 2^−17."""
-
-MARGIN = 2.0**-23
-"""Taken off what is found, so that the last digits of a loss's interval, and of another machine, do not matter."""
-
-LARGEST, SMALLEST = 2.0**10, 2.0**-60
 
 
 def promise_of_rounds(
@@ -81,14 +74,5 @@ def largest_range(budget: Promise, rounds: int, *, records_per_person: int = 1, 
         curves = _curves([Fraction(total) * part for part in parts], records_per_person)
         return RenyiDP(add_curves((curve, repetitions) for curve in curves)).implies(budget)
 
-    low, high = SMALLEST, LARGEST
-    if not keeps(low):
-        raise PromiseRefused(
-            f"{budget} leaves {rounds} round(s) of candidates a range below {text(low)}: the records would not matter. Use a "
-            "larger budget."
-        )
-    while high - low > PRECISION * low:
-        # Halving the exponent first: budgets span many orders of magnitude.
-        middle = (low * high) ** 0.5 if high > 2.0 * low else low + (high - low) / 2.0
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return Fraction(fraction_down(Fraction(low) * (1 - Fraction(MARGIN))))
+    found = calibration.largest_range(keeps, budget, f"{rounds} round(s) of candidates")
+    return Fraction(fraction_down(Fraction(found) * (1 - Fraction(calibration.RANGE_MARGIN))))

@@ -26,7 +26,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from onedraw.errors import InvalidModel, PromiseRefused
-from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise
+from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, search
 from onedraw.privacy.conversions import gaussian_delta, gaussian_mu
 from onedraw.privacy.rounding import SLACK, TINY, down, fraction_down, fraction_up, root_up, text, up
 from onedraw.privacy.validation import positive, probability
@@ -245,19 +245,10 @@ def loss_range(sensitivity: float, known_range: float | None = None) -> float:
 
 def largest_number(kind: Callable[[float], Promise], budget: Promise) -> float:
     """The largest number with ``kind(number)`` ⇒ budget, to a relative 2⁻⁴⁰, rounded down; refused if none."""
-    low = high = 1.0
-    while kind(high).implies(budget):
-        low, high = high, high * 2.0
-        if high > 1e12:
-            return low
-    while not kind(low).implies(budget):
-        low, high = low / 2.0, low
-        if low < 1e-150:
-            _none(kind, budget)
-    while high - low > PRECISION * low:
-        middle = low + (high - low) / 2.0
-        low, high = (middle, high) if kind(middle).implies(budget) else (low, middle)
-    return low
+    found = search.largest(
+        lambda value: kind(value).implies(budget), least=2.0**-498, most=2.0**39, precision=PRECISION
+    )
+    return _none(kind, budget) if found is None else found
 
 
 def _none(kind: Callable[[float], Promise], budget: Promise) -> float:

@@ -14,6 +14,7 @@ of √2 is near enough: a ladder from the whole range down has about fifty rungs
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -165,11 +166,7 @@ def _ranks(n: int, level: float, weight: float, alpha: float, flip: bool) -> tup
     def at(margin: int) -> tuple[int, int]:
         return max(math.floor(n * level) - margin, NO_END), max(math.floor(n * (1.0 - level)) - margin, NO_END)
 
-    low, high = -1, n + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _miss(n, level, weight, *at(middle), flip) <= alpha else (middle, high)
-    return at(high)
+    return at(bisect_left(range(n + 1), True, key=lambda margin: _miss(n, level, weight, *at(margin), flip) <= alpha))
 
 
 # ── what the sampler is handed ───────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ from functools import cache
 from onedraw.defaults import DELTA
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.privacy import ApproxDP, Promise, PureDP
+from onedraw.privacy.search import geometric, smallest
 
 from .choice import choose
 from .expected_errors import Expectation
@@ -78,25 +79,8 @@ def _expected(question: Regression, budget: Promise, n: int, mechanism: str) -> 
 
 
 def _smallest(reached: Callable[[float], bool], least: float, most: float, *, start: float) -> float | None:
-    """The smallest value that is good enough; a bracket around ``start`` first, since cheap plans are near it."""
-    if reached(start):
-        high, low = start, start / 4.0
-        while low > least and reached(low):
-            high, low = low, low / 4.0
-        low = max(low, least)
-        if low == least and reached(least):
-            return least
-    else:
-        low, high = start, start * 4.0
-        while high < most and not reached(high):
-            low, high = high, high * 4.0
-        high = min(high, most)
-        if not reached(high):
-            return None
-    while high / low > 1.0 + PRECISION:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
+    """The smallest value that is good enough; the search begins at ``start``, since cheap plans are near it."""
+    return smallest(reached, start=start, least=least, most=most, precision=PRECISION, factor=4.0, middle=geometric)
 
 
 def _check_error(error: float) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from onedraw.privacy.rounding import SLACK, TINY, down, fraction_up, root_up, up
+from onedraw.privacy.search import largest, narrowed
 
 Array = NDArray[np.float64]
 
@@ -210,34 +211,14 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     high = up(mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(delta)), relative=1e-6)
     if not gaussian_delta(mu, high) <= delta:
         return math.inf
-    return _bisect(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, false=0.0, true=high)
+    return narrowed(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, true=high, false=0.0)[0]
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """μ(ε, δ): the largest μ whose rounded-up profile at ε is at most δ; 0.0 when δ is too small for any."""
     if delta == 0.0:
         return 0.0
-    high = 1.0
-    while gaussian_delta(high, epsilon) <= delta:
-        high *= 2.0
-    low = high / 2.0
-    while not gaussian_delta(low, epsilon) <= delta:
-        low /= 2.0
-        if low < 1e-290:
-            return 0.0
-    return _bisect(lambda mu: gaussian_delta(mu, epsilon) <= delta, false=high, true=low)
-
-
-def _bisect(holds: Callable[[float], bool], *, false: float, true: float) -> float:
-    """The last number found for which ``holds`` is true, the two ends having met in floating point."""
-    while True:
-        middle = false + (true - false) / 2.0
-        if middle in (false, true):
-            return true
-        if holds(middle):
-            true = middle
-        else:
-            false = middle
+    return largest(lambda mu: gaussian_delta(mu, epsilon) <= delta, least=1e-290) or 0.0
 
 
 # ── RenyiDP and ZCDP ───────────────────────────────────────────────────────────────────────────────────────

@@ -27,6 +27,7 @@ from onedraw.privacy import conversions
 from onedraw.privacy.curves import Curve
 from onedraw.privacy.promises import GaussianDP, Promise, RenyiDP
 from onedraw.privacy.rounding import SLACK, fraction_up, root_up, sum_up, text, up
+from onedraw.privacy.search import narrowed
 from onedraw.privacy.stored import check_names
 from onedraw.privacy.validation import positive_integer, real
 
@@ -97,11 +98,7 @@ class CornerDP(Promise):
         high = max(_beyond(term, delta / (2.0 * len(self.terms))) for term in self.terms)
         if not self._delta(high) <= delta:
             return math.inf
-        low = 0.0
-        while high - low > SLACK * high:
-            middle = low + (high - low) / 2.0
-            low, high = (low, middle) if self._delta(middle) <= delta else (middle, high)
-        return high
+        return narrowed(lambda epsilon: self._delta(epsilon) <= delta, true=high, false=0.0, precision=SLACK)[0]
 
     def _follows_from(self, stronger: Promise) -> bool:
         return any(dominated(_rounded(given), self.terms) for given in polynomials(stronger))

@@ -38,6 +38,7 @@ from onedraw.privacy.composition import Composed, compose
 from onedraw.privacy.curves import AtOrderCurve, LinearCurve
 from onedraw.privacy.promises import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP
 from onedraw.privacy.rounding import fraction_up, root_up, sum_up, text
+from onedraw.privacy.search import largest
 
 Amount = Fraction | float
 """Exact (0 as an int: most spends have no δ), or ``math.inf`` where nothing is proven."""
@@ -271,13 +272,8 @@ def chosen_order(budget: Promise) -> float | None:
 
 @lru_cache(maxsize=64)  # books ask several times for the order of one budget
 def _order_for(epsilon: float, delta: float) -> float:
-    low, high = 0.0, 1.0
-    while ZCDP(high).epsilon(delta) <= epsilon:
-        low, high = high, 2.0 * high
-    while high - low > 1e-6 * high and high > 1e-300:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if ZCDP(middle).epsilon(delta) <= epsilon else (low, middle)
-    order = RenyiDP(LinearCurve(high)).best_order(delta)
+    rho = largest(lambda rho: ZCDP(rho).epsilon(delta) <= epsilon, least=1e-300, precision=1e-6) or 1e-300
+    order = RenyiDP(LinearCurve(rho)).best_order(delta)
     return float(f"{order:.3g}") if order >= 1.01 else order
 
 

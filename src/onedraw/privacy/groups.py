@@ -9,6 +9,7 @@ from onedraw.privacy import conversions
 from onedraw.privacy.composition import Composed
 from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP
 from onedraw.privacy.rounding import fraction_down, fraction_up
+from onedraw.privacy.search import narrowed
 from onedraw.privacy.validation import positive_integer
 
 
@@ -71,18 +72,11 @@ _REFUSED = (
 
 def _ungroup_approx(epsilon: float, delta: float, size: int) -> ApproxDP:
     single = _divided_down(epsilon, size)
-    low, high = 0.0, delta
-    if conversions.group_approx_delta(single, delta, size) <= delta:
-        return ApproxDP(single, delta)
-    for _ in range(2000):
-        middle = low + (high - low) / 2.0
-        if middle in (low, high):
-            break
-        if conversions.group_approx_delta(single, middle, size) <= delta:
-            low = middle
-        else:
-            high = middle
-    return ApproxDP(single, low)
+
+    def keeps(one: float) -> bool:
+        return conversions.group_approx_delta(single, one, size) <= delta
+
+    return ApproxDP(single, delta if keeps(delta) else narrowed(keeps, true=0.0, false=delta)[0])
 
 
 def _times_up(value: float, factor: int) -> float:

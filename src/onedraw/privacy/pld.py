@@ -30,6 +30,7 @@ from scipy import special
 
 from onedraw.privacy.pairs import GaussianPair, Pair, RangeEnvelope, TwoPointPair
 from onedraw.privacy.rounding import down, up
+from onedraw.privacy.search import narrowed
 
 Array = NDArray[np.float64]
 Parts = tuple[tuple[Pair, int], ...]
@@ -64,10 +65,7 @@ class LossProfile:
             return 0.0
         if not self.delta(largest) <= delta:
             return math.inf
-        low, high = 0.0, largest
-        while high - low > 1e-10 * high:
-            middle = (low + high) / 2.0
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        high, low = narrowed(lambda one: self.delta(one) <= delta, true=largest, false=0.0, precision=1e-10)
         return up(high) if self.noise > 0.0 else max(0.0, down(low))
 
 

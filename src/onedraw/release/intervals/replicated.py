@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -420,12 +421,12 @@ def _simulated(draws: int) -> tuple[Array, Array]:
 @lru_cache(maxsize=32)
 def _rank(count: int, level: float) -> int:
     """The least number of covered simulations whose Clopper–Pearson lower limit is at least the level."""
-    low, high = math.ceil(level * count), count
-    while low < high:
-        middle = (low + high) // 2
-        limit = special.betaincinv(middle, count - middle + 1, 1.0 - CONFIDENCE)
-        low, high = (low, middle) if limit >= level else (middle + 1, high)
-    return low
+
+    def enough(covered: int) -> bool:
+        return bool(special.betaincinv(covered, count - covered + 1, 1.0 - CONFIDENCE) >= level)
+
+    least = math.ceil(level * count)
+    return least + bisect_left(range(least, count), True, key=enough)
 
 
 def _file(key: str) -> Path | None:
