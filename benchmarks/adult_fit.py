@@ -34,7 +34,7 @@ from onedraw.release import release
 from onedraw.release.predictions import new_rows
 from onedraw.release.reading import fit_of
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.noise import Noise
 
 FOLDER = Path(os.environ.get("ONEDRAW_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SCHEMA = Path(__file__).parent / "schemas" / "adult.yaml"

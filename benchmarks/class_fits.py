@@ -37,7 +37,7 @@ from onedraw.models.fit.result import FitResult
 from onedraw.privacy.perturbed_mode import one_against_rest, ridge_for, volume_cost
 from onedraw.samplers import fit_many
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.noise import Noise
 
 RESULT = Path(__file__).parent / "results" / "class_fits.md"
 EPSILONS, DELTA, SPLITS, SETS = (0.5, 1.0, 5.0), 1e-5, 5, 600

@@ -58,7 +58,7 @@ def private_scores(table: Table, epsilon: float, delta: float, count: int) -> li
     from onedraw.models.fit.result import FitResult
     from onedraw.models.row_model import Encoded
     from onedraw.samplers.fit import Stages
-    from onedraw.samplers.fit_noise import Noise
+    from onedraw.samplers.noise import Noise
 
     rows, found = np.column_stack([scaled(table), np.ones(len(table.y))]), []
     middle = 0.0 if table.response is None else sum(table.response) / 2

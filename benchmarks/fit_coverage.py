@@ -167,7 +167,7 @@ def one(plan, kind, design, seed):
     from onedraw.models.fit.result import FitResult
     from onedraw.models.row_model import Encoded
     from onedraw.samplers.fit import Stages
-    from onedraw.samplers.fit_noise import Noise
+    from onedraw.samplers.noise import Noise
 
     rng = np.random.default_rng(seed)
     X, y, truth = simulated(kind, design, rng, plan.n)

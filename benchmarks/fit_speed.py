@@ -18,7 +18,7 @@ from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Encoded, Gaussian, Logistic
 from onedraw.samplers import fit_many
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.noise import Noise
 
 N, COLUMNS = 100_000, 20
 

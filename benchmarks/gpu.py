@@ -24,11 +24,11 @@ from onedraw.models.compute import check_arithmetic, jax
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.statistics import NewtonSums
 from onedraw.models.moments.sums import SecondMoments
-from onedraw.samplers import Proximal, fit_many, gradient_path, langevin_chain
+from onedraw.samplers import LastIterateLangevin, Proximal, fit_many
 from onedraw.samplers.chacha import seeded_key
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.hamiltonian import HMC
+from onedraw.samplers.noise import Noise
 
 Row = tuple[str, str, str]
 
@@ -113,13 +113,13 @@ def langevin(small: bool) -> list[Row]:
         target = calibrate(NoisyGradient(), model, od.ZCDP(0.5), n=n).target(encoded)
 
         def path(steps: int, target: Any = target) -> Any:
-            return gradient_path.last_iterates(target, seeded_key(1), steps=steps, step_size=1e-7, size=1)
+            return LastIterateLangevin(steps, 1e-7).run(target, seeded_key(1)).draws
 
         rows.append((f"a noisy gradient's step, n = {n:,}, d = {columns}", limit, a_step(path, 640, 6400)))
         posterior = calibrate(Gibbs("gdp"), model, od.ZCDP(0.5), n=n).target(encoded)
 
         def chain(steps: int, target: Any = posterior) -> Any:
-            return langevin_chain.from_location(target, seeded_key(1), steps=steps, step_size=1e-7, size=1)
+            return LastIterateLangevin(steps, 1e-7).run(target, seeded_key(1)).draws
 
         rows.append((f"a Langevin step, n = {n:,}, d = {columns}", limit, a_step(chain, 640, 6400)))
         if n <= 100_000:

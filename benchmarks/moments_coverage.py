@@ -21,8 +21,8 @@ from scipy import stats
 import onedraw as od
 from onedraw.mechanisms import Moments, calibrate
 from onedraw.models import Columns
-from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure_all
+from onedraw.samplers.noise import Noise
 
 LEVEL, LEAST = 0.95, 0.93
 SIZES, EPSILONS, DELTA = (500, 4177, 20_000), (0.5, 1.0, 5.0), 1e-6

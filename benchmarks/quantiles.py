@@ -21,7 +21,7 @@ from onedraw.audit.cases.quantiles import selection_law
 from onedraw.mechanisms import ExponentialQuantiles
 from onedraw.models import ColumnQuantiles
 from onedraw.samplers import secure_generator
-from onedraw.samplers.rank_selection import RankSelection
+from onedraw.samplers.selection import RankSelection
 
 RESULT = Path(__file__).parent / "results" / "quantiles.md"
 TOP, EPSILON = 1e6, 1.0

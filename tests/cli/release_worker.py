@@ -36,9 +36,8 @@ from onedraw.planning.asking import Asked
 from onedraw.release import verify
 from onedraw.release.verification import read_certificate
 from onedraw.samplers import Exact
-from onedraw.samplers.loss_selection import LossSelection
 from onedraw.samplers.noisy_sums import NoisySums
-from onedraw.samplers.rank_selection import RankSelection
+from onedraw.samplers.selection import LossSelection, RankSelection
 
 BOOKS = "books.db"
 DATASET = "patients-2026"

@@ -14,7 +14,7 @@ from onedraw.errors import InvalidBudget, InvalidModel, UnsupportedBudget, Wrong
 from onedraw.mechanisms import ExponentialChoice, plan_from_dict
 from onedraw.models.tables.model_choice import LOSS_STEPS, Losses, ModelChoice
 from onedraw.samplers import seeded_generator
-from onedraw.samplers.loss_selection import LossSelection
+from onedraw.samplers.selection import LossSelection
 
 BUDGETS = [od.PureDP(1.0), od.ApproxDP(1.0, 1e-6), od.BoundedRange(1.0), od.ZCDP(0.1)]
 

@@ -12,7 +12,7 @@ from onedraw.mechanisms import AddedNoise, plan_from_dict
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.tables.category_table import condition
 from onedraw.models.tables.number_table import STEPS
-from onedraw.samplers import noisy_sums, opendp_noise
+from onedraw.samplers import noise, noisy_sums
 
 PLACES = np.concatenate([np.linspace(0.0, 10.0, 41), np.random.default_rng(3).uniform(0, 10, 40), [1e308, -1e308]])
 SEXES = {"by": ("sex",), "groups": (("F", "M"),)}
@@ -107,7 +107,7 @@ def test_a_smaller_scale_than_the_promise_needs_is_refused():
 
 def test_opendp_is_asked_and_its_refusal_stops_the_release_before_a_charge(monkeypatch, tmp_path):
     plan = od.calibrate(AddedNoise(), TABLES["histogram"], od.PureDP(1.0), n=3)
-    monkeypatch.setattr(opendp_noise.Measured, "confirms", lambda *a, **k: False)
+    monkeypatch.setattr(noise.Measured, "confirms", lambda *a, **k: False)
     ledger = od.Ledger.open(tmp_path / "books.db", create=True)
     ledger.init("d", od.PureDP(5.0))
     with pytest.raises(od.errors.ExactnessRefused):
@@ -118,7 +118,7 @@ def test_opendp_is_asked_and_its_refusal_stops_the_release_before_a_charge(monke
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_opendp_does_not_confirm_half_the_noise(law):
     size, scale, distance = 3, 4.0, 2
-    built = opendp_noise.measurement(law, size, scale)
+    built = noise.measurement(law, size, scale)
     epsilon, rho = distance / scale, distance**2 / (2 * scale**2)
     assert built.confirms(distance, epsilon=epsilon, rho=rho * (1 + 1e-12))
     assert not built.confirms(distance, epsilon=epsilon / 2, rho=rho / 2)
@@ -138,10 +138,8 @@ class Forbidden:
 @pytest.mark.parametrize("budget", [od.PureDP(1.0), od.ZCDP(0.5), od.GaussianDP(1.0)], ids=str)
 def test_every_variate_of_a_plain_noise_release_is_opendps(name, budget, monkeypatch, tmp_path):
     drawn = []
-    release = opendp_noise.Measured.release
-    monkeypatch.setattr(
-        opendp_noise.Measured, "release", lambda self, sums: drawn.append(len(sums)) or release(self, sums)
-    )
+    release = noise.Measured.release
+    monkeypatch.setattr(noise.Measured, "release", lambda self, sums: drawn.append(len(sums)) or release(self, sums))
     monkeypatch.setattr(samplers, "secure_generator", Forbidden)
     table = TABLES[name]
     plan = od.calibrate(AddedNoise(), table, budget, n=2)
@@ -160,7 +158,7 @@ def test_a_seeded_release_is_marked_and_follows_the_same_law():
     generator = np.random.default_rng(5)
     scale = 4.0
     seeded = noisy_sums._laplace(scale, 12_000, generator)
-    exact = np.array(opendp_noise.measurement("laplace", 12_000, scale).release([0] * 12_000))
+    exact = np.array(noise.measurement("laplace", 12_000, scale).release([0] * 12_000))
     q = math.exp(-1 / scale)
     for drawn in (seeded, exact):
         for place in (0, 1, 5, 12):
@@ -170,7 +168,7 @@ def test_a_seeded_release_is_marked_and_follows_the_same_law():
             assert abs(found - 1.3 * mass) > 3 * math.sqrt(mass / 12_000) or mass < 0.01
     for deviation in (0.7, 3.0):
         spread = np.std(noisy_sums._gaussian(deviation, 12_000, generator))
-        other = np.std(opendp_noise.measurement("gaussian", 12_000, deviation).release([0] * 12_000))
+        other = np.std(noise.measurement("gaussian", 12_000, deviation).release([0] * 12_000))
         assert spread == pytest.approx(other, rel=0.05)
 
 

@@ -19,7 +19,7 @@ from onedraw.models.moments.measured import Layout
 from onedraw.models.sums.exact_sums import held
 from onedraw.release import release, verify
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.noise import Noise
 
 LOSSES = [SoftmaxClasses(2), SoftmaxClasses(3), SoftmaxClasses(6)]
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}

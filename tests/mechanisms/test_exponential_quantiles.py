@@ -18,8 +18,7 @@ from onedraw.mechanisms.exponential_quantiles import SHARE_OF_INTERVALS
 from onedraw.mechanisms.quantile_selection import QuantileTarget, depth_of, end_ranks, ladder, misses, quantile_tree
 from onedraw.models import ColumnQuantiles
 from onedraw.samplers import seeded_generator
-from onedraw.samplers.rank_selection import RankSelection
-from onedraw.samplers.selection import _thinned, select_run
+from onedraw.samplers.selection import RankSelection, _thinned, select_run
 
 ALPHA = 1e-6
 BUDGETS = [

@@ -68,7 +68,7 @@ def test_an_interval_of_a_rare_column_is_widened_and_its_standard_error_is_not(s
 def fitted(study, plan, design):
     from onedraw.models.row_model import Encoded
     from onedraw.samplers.fit import Stages
-    from onedraw.samplers.fit_noise import Noise
+    from onedraw.samplers.noise import Noise
 
     rng = np.random.default_rng(2)
     X, y, _ = study.study.simulated("logistic", design, rng, plan.n)

@@ -33,7 +33,7 @@ from onedraw.release import release, verify
 from onedraw.release.verification import read_certificate
 from onedraw.samplers import fit as fitting
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.noise import Noise
 
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
 MODELS = {

@@ -25,8 +25,8 @@ from onedraw.models.moments.sums import PowerSums, StandardMoments
 from onedraw.models.sums.exact_sums import held
 from onedraw.models.sums.noise_law import drawn_matrices, matrix_deviation
 from onedraw.release import verify
-from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure_all
+from onedraw.samplers.noise import Noise
 
 BUDGETS = (
     od.PureDP(1.0),

@@ -17,7 +17,6 @@ from onedraw.mechanisms import Measured, PerturbedMode, plan_from_dict
 from onedraw.planning import Regression, choose, smallest_epsilon, smallest_n
 from onedraw.planning.choice import AS_GOOD, MOST_SECONDS
 from onedraw.planning.expected_errors import expected_error, simulated_error
-from onedraw.planning.runtime import estimated_seconds
 from onedraw.release.intervals.replicated import why_no_interval
 
 BUDGET = od.ApproxDP(1.0, 1e-6)
@@ -135,7 +134,7 @@ def test_the_choice_of_a_fit_says_what_it_measures_and_what_to_expect_of_which_d
 def test_the_expected_error_of_a_fit_is_that_of_simulated_fits(filled):
     """Sixty fits in a design that a plan names: within 20 % of what it says."""
     from onedraw.samplers.fit import Stages
-    from onedraw.samplers.fit_noise import Noise
+    from onedraw.samplers.noise import Noise
 
     n, generator, squares = 6000, np.random.default_rng(3), []
     taken = choose(Regression("logistic", 3, bounds=(-1, 1), effect=1.0), BUDGET, n=n).eligible[0]
@@ -208,7 +207,7 @@ def test_work_beyond_the_cap_is_left_to_those_who_name_it(monkeypatch):
 def test_estimated_seconds_grow_with_what_is_public():
     def seconds(n):
         plan = od.calibrate(od.Gibbs("gdp"), LOGISTIC.variant("gdp").model, BUDGET, n=n)
-        return estimated_seconds(plan, od.samplers.default_sampler(plan)[0])
+        return od.samplers.default_sampler(plan)[0].seconds(plan)
 
     assert seconds(100) < seconds(10_000) < seconds(1_000_000)
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw import errors, privacy
+from onedraw import errors, privacy, samplers
 from onedraw.release import promise_of
 from onedraw.release.lattice import on_lattice, snap, spacing_for
-from onedraw.samplers.sample import Sample
+from onedraw.samplers import Sample
 
 
-class Sampler:
+class Sampler(samplers.Sampler):
     """A sampler that says what the test wants it to say, and records whether it ran."""
 
     randomness = "numpy"

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import onedraw as od
+from onedraw import samplers
 from onedraw.privacy import Assumed
 from onedraw.report import CoefficientTable
-from onedraw.samplers.sample import Sample
+from onedraw.samplers import Sample
 
 N = 600
 BUDGET = od.ApproxDP(1.0, 1e-6)
@@ -16,7 +17,7 @@ NASTY = """<script>alert("x")</script> & 'age'"""
 COLUMNS = ("age", "smoker", NASTY)
 
 
-class Unproven:
+class Unproven(samplers.Sampler):
     """Somebody's own sampler, which says itself that nothing about it is proven."""
 
     randomness = "numpy"

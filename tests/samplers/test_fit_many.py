@@ -14,7 +14,7 @@ from onedraw.models.fit.minimum import Objective, minima, minimum
 from onedraw.samplers import fit_many
 from onedraw.samplers import many_fits as module
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.noise import Noise
 
 ROWS = {"features": 2, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
 MODELS = {"two classes": Logistic(**ROWS, loss="exp-linear"), "three": Softmax(**ROWS, classes=[0, 1, 2])}

@@ -12,7 +12,7 @@ import onedraw as od
 from onedraw.errors import ExactnessRefused, PromiseRefused
 from onedraw.models.compute import jax
 from onedraw.samplers import LastIterateLangevin, Proximal, seeded_key
-from onedraw.samplers import langevin_chain as chain
+from onedraw.samplers import langevin as chain
 from tests.samplers.gibbs_oracles import ALPHA
 
 LOGISTIC = od.models.Logistic(1, data_norm=1.0, intercept=False, prior=od.Gaussian(scale=1.0))

@@ -16,6 +16,7 @@ from scipy.stats import chi2, norm
 from onedraw import errors, privacy
 from onedraw.models.compute import jax
 from onedraw.samplers import Proximal, sampler_from_dict, seeded_key
+from onedraw.samplers.chains import PublicNumbers, numbers_of_target
 from onedraw.samplers.langevin import proposition_13
 from onedraw.samplers.proximal import (
     divergence_of_gaussian_start,
@@ -24,7 +25,6 @@ from onedraw.samplers.proximal import (
     geometry_of,
     iterations_for,
 )
-from onedraw.samplers.public_numbers import PublicNumbers, numbers_of_target
 from tests.samplers.gibbs_oracles import Array, cdf_of_coordinate, cdf_of_norm, cdf_on_line, follows
 from tests.samplers.gibbs_targets import Case, huber, logistic
 
@@ -51,7 +51,7 @@ def sampled(case: Case, seed: int, *, forward: float = 1.0, size: int | None = N
 
     Keys are JAX's own here: the law does not depend on the cipher, and thousands of chains take a fifth of the time.
     """
-    from onedraw.samplers import proximal_chain
+    from onedraw.samplers import proximal as proximal_chain
 
     right = proximal_chain.Settings
     with pytest.MonkeyPatch.context() as patch:

@@ -10,8 +10,7 @@ from scipy.stats import ks_2samp
 
 from onedraw.models.compute import jax
 from onedraw.samplers import HMC, NUTS, fits, seeded_key
-from onedraw.samplers.laplace import hessian, laplace_frame
-from onedraw.samplers.potential import arguments_of
+from onedraw.samplers.laplace import arguments_of, hessian, laplace_frame
 from tests.samplers.gibbs_oracles import ALPHA, cdf_of_coordinate, cdf_of_norm, follows
 from tests.samplers.gibbs_targets import logistic
 from tests.samplers.hamiltonian_targets import BETA, logistic_potential, logistic_target, network_target, predictions

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onedraw.models.compute import jax, jnp
-from onedraw.samplers import ahead as ahead_of_steps
-from onedraw.samplers import langevin_chain
+from onedraw.samplers import chains as ahead_of_steps
+from onedraw.samplers import langevin
 from onedraw.samplers.chacha import seeded_key
 from onedraw.samplers.variates import normal
 
@@ -40,7 +40,7 @@ def test_every_step_has_the_noise_of_its_own_key(accelerator: bool, monkeypatch)
     keys, starts = jax.random.split(seeded_key(5), 2), jnp.ones((2, 3))
     none = (jnp.zeros(()), jnp.zeros(()), 1.0, jnp.zeros(3), jnp.zeros(3))
     for steps in (1, ahead - 1, ahead, ahead + 1, 2 * ahead + 3):
-        found = np.asarray(langevin_chain._chains(kernel, 1, keys, starts, steps, 0.1, 2.0, none))
+        found = np.asarray(langevin._chains(kernel, 1, keys, starts, steps, 0.1, 2.0, none))
         for key, start, theta in zip(keys, starts, found, strict=True):
             assert theta == pytest.approx(by_hand(key, start, steps, 0.1, 2.0), rel=1e-9)
 

@@ -88,7 +88,7 @@ class Verification:
 @final
 class Ledger:
     """Open books. Open them with `Ledger.open`; one object may serve many threads, forked children and pickled
-    copies (what a forked child may draw is another matter: see `onedraw.samplers.forks`).
+    copies (what a forked child may draw is another matter: see `onedraw.samplers.randomness`).
 
     Copying returns the same ledger: a clone with a life of its own would spend unrecorded. Pickling keeps
     only the place (for PostgreSQL with the password in its URL, if it has one) and connects anew.

@@ -31,6 +31,7 @@ from onedraw.errors import InvalidModel
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
+    import jax.scipy.special
 
 __all__ = ["accelerated", "check_arithmetic", "computed_on", "double_precision", "jax", "jit", "jnp"]
 
@@ -43,6 +44,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # as in malloc.h
 def double_precision() -> Any:
     """JAX, imported and set up once; for whoever reads JAX's default before anything is computed."""
     import jax
+    import jax.scipy.special  # a part that JAX does not load by itself
 
     config: Any = jax.config
     config.update("jax_enable_x64", True)

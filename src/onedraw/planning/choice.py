@@ -36,7 +36,6 @@ from onedraw.release.release import accepted_words, promise_of
 from .expected_errors import Expectation, expected_error
 from .fit_expectation import BEYOND, DesignError, expected_fit_errors
 from .regression import Regression, Variant
-from .runtime import estimated_seconds
 
 CANDIDATES = (Direct(), Diffused(), Concentrated())
 
@@ -211,7 +210,7 @@ def _fit_choice(question: Regression, variant: Variant, plan: Plan) -> Choice:
     promise_of(plan, sampler.exactness(plan))
     sizes = {"effect": question.expected_effect, "noise": question.unit}
     designs = expected_fit_errors(plan, **sizes, declared=question.effect is not None)
-    return Choice(plan, designs[0].expected, variant.name, estimated_seconds(plan, sampler), designs)
+    return Choice(plan, designs[0].expected, variant.name, sampler.seconds(plan), designs)
 
 
 def _plans(
@@ -250,7 +249,7 @@ def _plans(
         )  # fmt: skip
         sampler, _ = samplers.default_sampler(plan, accept=accepted)
         promise_of(plan, sampler.exactness(plan), accept=accepted)
-        found.append(Choice(plan, expected_error(plan, **sizes), variant.name, estimated_seconds(plan, sampler)))
+        found.append(Choice(plan, expected_error(plan, **sizes), variant.name, sampler.seconds(plan)))
     if len(found) > 1 and draws > 1:
         possible = [choice for choice in found if informed(choice.plan, **sizes) >= LEAST_INFORMED]
         if possible:

@@ -15,6 +15,7 @@ from typing import Any
 from onedraw.data import Records
 from onedraw.errors import WrongCall
 from onedraw.plans import Plan
+from onedraw.samplers.sampler import Sampler
 
 MOST_HELD = 2**31
 """Bytes of encoded rows that a chain holds in memory, with a copy or two beside; of a source that is not in memory already."""
@@ -23,9 +24,9 @@ MOST_READ = 2**46
 """Bytes that all passes of one release read: some hours on one machine."""
 
 
-def check_passes(plan: Plan, sampler: Any, data: Any) -> None:
+def check_passes(plan: Plan, sampler: Sampler, data: Any) -> None:
     """Before anything is spent; n, the width of a row and the steps are public."""
-    passes = sampler.passes(plan) if hasattr(sampler, "passes") else 1
+    passes = sampler.passes(plan)
     row = 8 * (plan.model.features.width + 1) if hasattr(plan.model, "features") else 8
     engine = data.engine if isinstance(data, Records) else None
     chain = not plan.sums_exactly and not plan.closed_form

@@ -1,65 +1,68 @@
 """Transition kernels of BlackJAX on a plain log density, in coordinates where the momentum is N(0, I). The one adapter.
 
 `hmc_step` and `coupled_hmc_step` are the same transition: BlackJAX's coupled kernel moves each of two chains as its HMC
-does, on one shared momentum and one shared uniform.
+does, on one shared momentum and one shared uniform. BlackJAX is imported when the first step is compiled.
 """
 
 from __future__ import annotations
 
+from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from onedraw.errors import check_extra
-from onedraw.models.compute import jnp
-
-try:
-    from blackjax.adaptation.step_size import dual_averaging_adaptation
-    from blackjax.mcmc import coupled_hmc, hmc, nuts
-except ModuleNotFoundError:
-    check_extra("chains", "blackjax", "HMC or NUTS")
-    raise
-
-_HMC = hmc.build_kernel()
-_COUPLED = coupled_hmc.build_kernel()
-_NUTS = nuts.build_kernel()
+from onedraw.models.compute import double_precision, jnp
 
 TARGET_ACCEPTANCE = 0.8
-_adaptation_start, _adaptation_update, _adaptation_end = dual_averaging_adaptation(TARGET_ACCEPTANCE)
+
+
+@cache
+def _blackjax() -> SimpleNamespace:
+    double_precision()
+    try:
+        from blackjax.adaptation.step_size import dual_averaging_adaptation
+        from blackjax.mcmc import coupled_hmc, hmc, nuts
+    except ModuleNotFoundError:
+        check_extra("chains", "blackjax", "HMC or NUTS")
+        raise
+    start, update, end = dual_averaging_adaptation(TARGET_ACCEPTANCE)
+    kernels = {"hmc": hmc.build_kernel(), "coupled": coupled_hmc.build_kernel(), "nuts": nuts.build_kernel()}
+    return SimpleNamespace(
+        init=hmc.init, pair=coupled_hmc.CoupledHMCState, start=start, update=update, end=end, **kernels
+    )
 
 
 def state_at(position: Any, log_density: Any) -> Any:
     """A chain's state: position, log density and its gradient."""
-    return hmc.init(position, log_density)
+    return _blackjax().init(position, log_density)
 
 
 def hmc_step(key: Any, state: Any, log_density: Any, *, step_size: Any, leapfrog: Any) -> Any:
     """(state, acceptance probability)."""
-    state, info = _HMC(key, state, log_density, step_size, jnp.ones_like(state.position), leapfrog)
+    state, info = _blackjax().hmc(key, state, log_density, step_size, jnp.ones_like(state.position), leapfrog)
     return state, info.acceptance_rate
 
 
 def coupled_hmc_step(key: Any, first: Any, second: Any, log_density: Any, *, step_size: Any, leapfrog: Any) -> Any:
     """(first, second) after one step each, momentum and uniform shared."""
-    metric = jnp.ones_like(first.position)
-    state, _ = _COUPLED(
-        key, coupled_hmc.CoupledHMCState(first, second), (log_density, log_density), (step_size, step_size),
-        (metric, metric), (leapfrog, leapfrog),
-    )  # fmt: skip
+    both = [(value, value) for value in (log_density, step_size, jnp.ones_like(first.position), leapfrog)]
+    state, _ = _blackjax().coupled(key, _blackjax().pair(first, second), *both)
     return state.first, state.second
 
 
 def nuts_step(key: Any, state: Any, log_density: Any, *, step_size: Any, doublings: int) -> Any:
     """(state, average acceptance probability along the trajectory)."""
-    state, info = _NUTS(key, state, log_density, step_size, jnp.ones_like(state.position), doublings)
+    state, info = _blackjax().nuts(key, state, log_density, step_size, jnp.ones_like(state.position), doublings)
     return state, info.acceptance_rate
 
 
 def adaptation_start(step_size: Any) -> Any:
     """Dual averaging (Hoffman and Gelman, JMLR 2014) around a first step size."""
-    return _adaptation_start(step_size)
+    return _blackjax().start(step_size)
 
 
 def adaptation_update(state: Any, acceptance: Any) -> Any:
-    return _adaptation_update(state, jnp.nan_to_num(acceptance))
+    return _blackjax().update(state, jnp.nan_to_num(acceptance))
 
 
 def current_step_size(state: Any) -> Any:
@@ -67,4 +70,4 @@ def current_step_size(state: Any) -> Any:
 
 
 def adapted_step_size(state: Any) -> Any:
-    return _adaptation_end(state)
+    return _blackjax().end(state)

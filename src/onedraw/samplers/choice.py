@@ -11,23 +11,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any
 
-from onedraw.errors import ExactnessRefused, check_extra
+from onedraw import samplers
+from onedraw.errors import ExactnessRefused, WrongCall, check_extra
+from onedraw.models.likelihood.likelihood_model import LikelihoodModel
 from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.conjugate.family import ConjugateModel
+from onedraw.models.tables.column_quantiles import ColumnQuantiles
+from onedraw.models.tables.model_choice import ModelChoice
+from onedraw.models.tables.table import Table
+from onedraw.plans import Plan
+from onedraw.samplers.chains import numbers_of_plan
 from onedraw.samplers.coupling import LEAST_RESERVE
 from onedraw.samplers.exact import Exact
-from onedraw.samplers.fit import Fit
-from onedraw.samplers.forks import check_fork
 from onedraw.samplers.hamiltonian import HMC, NUTS
 from onedraw.samplers.langevin import LastIterateLangevin
-from onedraw.samplers.loss_selection import LossSelection
-from onedraw.samplers.measured_first import MeasuredFirst
-from onedraw.samplers.moments import Measure
 from onedraw.samplers.proximal import Proximal, geometry_of, iterations_of
-from onedraw.samplers.public_numbers import numbers_of_plan
-from onedraw.samplers.rank_selection import RankSelection
-from onedraw.samplers.selection import Selection
+from onedraw.samplers.randomness import jax_is_lost
+from onedraw.samplers.sampler import Sampler
 
 STEP = 0.5
 """h·M: half the largest step at which a Langevin step forgets monotonically along every direction."""
@@ -38,18 +39,6 @@ LEFT_OF_START = 0.01
 MOST_WORK = 2e11
 """Numbers read by a default Langevin chain, about a minute; it stops there, which costs accuracy and no privacy."""
 
-OWN = {
-    "candidates": "Selection",
-    "noisy-gradient": "LastIterateLangevin",
-    "perturbed-mode": "Fit",
-    "measured": "MeasuredFirst",
-    "added-noise": "NoisySums",
-    "ranks": "RankSelection",
-    "losses": "LossSelection",
-    "moments": "Measure",
-}
-"""Plans that are algorithms, and the one sampler that carries each of them out."""
-
 NETWORK = (200, 300)
 """Steps and warm-up of NUTS where the predictor is not linear and the posterior far from normal."""
 
@@ -57,33 +46,17 @@ PASSES = {"langevin": 2.0, "proximal": 4.0}
 """Passes over the records in one step."""
 
 
-def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[Any, str]:
+def default_sampler(plan: Plan, *, accept: Collection[str] | str = ()) -> tuple[Sampler, str]:
     """(sampler, why); ``accept`` are the kinds of exactness short of a proof that the caller takes by name."""
     check_fork(plan)
-    if getattr(plan, "requires", "exact") == "added-noise":
-        from onedraw.samplers.noisy_sums import NoisySums
-
-        return NoisySums(), "the plan's own algorithm: noise on exact sums"
-    if getattr(plan, "closed_form", True):
+    accepted = (accept,) if isinstance(accept, str) else tuple(accept)
+    own = own_sampler(plan)
+    if own is not None:
+        return own.chosen(plan, accepted)
+    if plan.closed_form:
         return Exact(), "exact: the law has a closed form"
-    if plan.requires == "candidates":
-        return Selection(), "the plan's own algorithm: exact selection from public candidates"
-    if plan.requires == "losses":
-        return LossSelection(), "the plan's own algorithm: exact selection by loss"
-    if plan.requires == "ranks":
-        return RankSelection(), "the plan's own algorithm: exact selection by rank"
-    if plan.requires == "perturbed-mode":
-        return Fit(), "the plan's own algorithm: moments, perturbed mode and information"
-    if plan.requires == "measured":
-        within, why = default_sampler(plan.mechanism.inner(plan), accept=accept)
-        return MeasuredFirst(within), f"the columns' moments, then {why}"
-    if plan.requires == "moments":
-        return Measure(), "the plan's own algorithm: means and squares, then standardised products"
-    if plan.requires == "noisy-gradient":
-        steps, step_size = int(plan.parameters["steps"]), plan.parameters["step_size"]
-        return LastIterateLangevin(steps, step_size), f"the plan's own algorithm: {steps:,} noisy gradient steps"
     if "beta" in plan.parameters:
-        return _unproven(plan, (accept,) if isinstance(accept, str) else tuple(accept))
+        return _unproven(plan, accepted)
     if "smoothness" not in plan.parameters:
         raise ExactnessRefused(
             f"The loss of {type(plan.model).__name__} has a kink, and the proven chains need a smooth loss. Use "
@@ -108,13 +81,13 @@ def default_sampler(plan: Any, *, accept: Collection[str] | str = ()) -> tuple[A
     return proximal[1:]
 
 
-def _unproven(plan: Any, accepted: tuple[str, ...]) -> tuple[Any, str]:
+def _unproven(plan: Plan, accepted: tuple[str, ...]) -> tuple[Sampler, str]:
     """For a β-divergence posterior: what the caller accepts, or a refusal."""
     if "estimated" in accepted and ("assumed" not in accepted or plan.gamma / plan.draws > LEAST_RESERVE):
         chain = HMC.coupled(plan)
         return chain, f"HMC, {chain.steps:,} steps: couplings on data simulated from the public design ask for them"
     if "assumed" in accepted:
-        linear = isinstance(getattr(plan.model, "predictor_function", None), Linear)
+        linear = isinstance(plan.model, LikelihoodModel) and isinstance(plan.model.predictor_function, Linear)
         sampler = NUTS() if linear else NUTS(*NETWORK)
         return sampler, "NUTS from a Laplace approximation: the caller accepts that its convergence is assumed"
     raise ExactnessRefused(
@@ -124,20 +97,47 @@ def _unproven(plan: Any, accepted: tuple[str, ...]) -> tuple[Any, str]:
     )
 
 
-def check_sampler(plan: Any, sampler: Any) -> None:
+def own_sampler(plan: Plan) -> type[Sampler] | None:
+    """The one sampler that carries out a plan which is an algorithm; None for a law that is drawn from in one way or another."""
+    found = (getattr(samplers, name) for name in samplers.SAMPLERS if plan.requires != "exact")
+    return next((sampler for sampler in found if sampler.carries_out == plan.requires), None)
+
+
+def check_sampler(plan: Plan, sampler: Sampler) -> None:
     """Refuse a sampler for a plan that is an algorithm of its own and needs none, and one that is not installed."""
     check_fork(plan)
-    if isinstance(sampler, HMC | NUTS):
-        check_extra("chains", "blackjax", type(sampler).__name__)
-    own = OWN.get(getattr(plan, "requires", "exact"))
-    if own is not None and type(sampler).__name__ != own:
+    if sampler.needs is not None:
+        check_extra(*sampler.needs, type(sampler).__name__)
+    own = own_sampler(plan)
+    if own is not None and not isinstance(sampler, own):
         raise ExactnessRefused(
-            f"{type(plan.mechanism).__name__} is an algorithm of its own and is carried out by {own} with the plan's "
+            f"{type(plan.mechanism).__name__} is an algorithm of its own and is carried out by {own.__name__} with the plan's "
             f"numbers; {type(sampler).__name__} would draw something its promise is not about. Leave out sampler=."
         )
 
 
-def _langevin(plan: Any) -> tuple[float, LastIterateLangevin, str] | None:
+def check_fork(plan: Plan) -> None:
+    """Refuse a plan that needs JAX where JAX cannot run, before anything is charged: the draw would wait for ever.
+
+    JAX computes in threads of its own, and no thread survives a fork. A child that is forked once JAX has begun to compute
+    waits for threads that are not there; JAX warns of it, after which the charge would stand and nothing would come out.
+    Closed forms of the conjugate models, and tables, need no JAX and are served in any child.
+
+    | the child is … | a release that needs JAX |
+    | --- | --- |
+    | forked before JAX computed anything | works |
+    | forked afterwards (also `multiprocessing` by fork) | `WrongCall`, nothing spent |
+    | spawned, or a joblib (loky) worker | works |
+    | forked in C without Python's hooks | *not detected* |
+    """
+    if jax_is_lost() and not isinstance(plan.model, ConjugateModel | Table | ColumnQuantiles | ModelChoice):
+        raise WrongCall(
+            "This process was forked after JAX had begun to compute, and JAX's threads did not come along: the draw would "
+            'wait for ever. Nothing was spent. Start workers by "spawn" or with joblib, or fork before the first fit or release.'
+        )
+
+
+def _langevin(plan: Plan) -> tuple[float, LastIterateLangevin, str] | None:
     """(work, sampler, why), or None if its promise does not imply the budget."""
     numbers = plan.parameters
     step_size = STEP / numbers["smoothness"]
@@ -159,7 +159,7 @@ def _langevin(plan: Any) -> tuple[float, LastIterateLangevin, str] | None:
     return steps * size, sampler, why
 
 
-def _proximal(plan: Any) -> tuple[float, Proximal, str] | None:
+def _proximal(plan: Plan) -> tuple[float, Proximal, str] | None:
     """(work, sampler, why), or None if the plan keeps no reserve."""
     gamma = math.nextafter(plan.gamma / plan.draws, 0.0)
     if not gamma > 0.0:

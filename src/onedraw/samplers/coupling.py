@@ -3,12 +3,18 @@
 Biswas, Jacob and Vanetti, "Estimating convergence of Markov chains with L-lag couplings" (NeurIPS 2019); the coupling of
 HMC mixed with a random walk is that of Heng and Jacob (Biometrika 106, 2019). Pairs of the very chain that will be
 released from are run on data simulated from the plan's public reference design (`simulated`), a data set for each pair,
-with a fixed public seed. When they meet says how far the chain still moves after t steps (`meetings`); the fewest steps
+with a fixed public seed. When they meet says how far the chain still moves after t steps (`coupling_bound`); the fewest steps
 whose figure is below the one asked for are taken. Nothing in it depends on a record: the certificate may quote it, as
 estimated on simulated data, and the plan's reserve pays for it as for a proven distance. It is evidence for data like the
 design's, no proof for the records at hand.
 
 Couplings on the private records themselves (`curator_coupling`) depend on them and stay with the curator.
+
+Each chain of a pair moves exactly as `hamiltonian` moves one. A step shares everything random between the two: the factor on
+the step size, momentum and uniform of the trajectory (BlackJAX's coupled HMC, which contracts distances on a nearly normal
+law), then noise and uniform of the random walk, by the reflection-maximal coupling of Bou-Rabee, Eberle and Zimmer (Annals of
+Applied Probability 30, 2020), which proposes the same point to both as often as any coupling can. Where both accept it they are
+one, exactly and for good.
 """
 
 from __future__ import annotations
@@ -19,8 +25,25 @@ from typing import Any
 import numpy as np
 
 from onedraw.errors import ExactnessRefused, WrongCall
+from onedraw.models.compute import jax, jit, jnp
+from onedraw.plans import Plan, Potential
+from onedraw.samplers import blackjax_kernels as kernels
+from onedraw.samplers.chains import advanced, whole_number
 from onedraw.samplers.coupling_bound import Meetings, late_within, named
-from onedraw.samplers.hamiltonian import HMC, WALK, check_potential
+from onedraw.samplers.hamiltonian import (
+    HMC,
+    WALK,
+    Settings,
+    check_potential,
+    chosen,
+    drawn,
+    hamiltonian_step,
+    jitter,
+    log_density_in,
+    started,
+)
+from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, laplace_frames, stacked
+from onedraw.samplers.simulated import simulated_records
 
 LEAST_RESERVE = 1e-4
 """The least total variation estimated without being asked for by number: 50,000 pairs of chains, about an hour."""
@@ -36,10 +59,17 @@ _FOUND: dict[tuple[Any, ...], tuple[int, ...]] = {}
 
 
 def coupled(
-    plan: Any, *, tv: float | None = None, lag: int = LAG, replications: int | None = None, confidence: float = 0.95,
-    leapfrog: int | None = None, step_size: float | None = None, walk: float | None = None,
+    plan: Plan,
+    *,
+    tv: float | None = None,
+    lag: int = LAG,
+    replications: int | None = None,
+    confidence: float = 0.95,
+    leapfrog: int | None = None,
+    step_size: float | None = None,
+    walk: float | None = None,
     most_steps: int = MOST_STEPS,
-) -> HMC:  # fmt: skip
+) -> HMC:
     """HMC with as many steps as make the estimated total variation at most ``tv``, for one plan and no other.
 
     | option | meaning |
@@ -57,11 +87,10 @@ def coupled(
     if tv is None:
         tv = reserve_for_each_draw(plan)
     if isinstance(tv, bool) or not isinstance(tv, float | int) or not 1e-6 <= tv <= 0.5:
-        raise WrongCall(f"tv must be a total variation from 1e-6 to 0.5, but {tv!r} came. 0.01 is usual.")
+        raise WrongCall(f"tv must be a total variation from 1e-6 to 0.5, but {tv!r} was given. 0.01 is usual.")
     pairs = int(np.ceil(5.0 / tv)) if replications is None else replications
     for name, value in (("lag", lag), ("replications", pairs), ("most_steps", most_steps)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise WrongCall(f"{name} must be a whole number of at least 1, but {value!r} came.")
+        whole_number(name, value)
     chosen_walk = WALK / plan.model.dimension**0.5 if walk is None else walk
     chain = HMC(1, leapfrog=leapfrog, step_size=step_size, walk=chosen_walk)
     if chain.walk == 0.0:
@@ -79,7 +108,7 @@ def coupled(
     return replace(chain, steps=meetings.steps, meetings=meetings)
 
 
-def reserve_for_each_draw(plan: Any) -> float:
+def reserve_for_each_draw(plan: Plan) -> float:
     """The total variation the plan keeps back for one draw; refused where couplings could not find so little."""
     kept = float(np.nextafter(plan.gamma / plan.draws, 0.0))
     if kept >= LEAST_RESERVE:
@@ -92,15 +121,9 @@ def reserve_for_each_draw(plan: Any) -> float:
     )
 
 
-def _simulated_meetings(plan: Any, chain: HMC, *, lag: int, pairs: int, most_steps: int) -> Any:
+def _simulated_meetings(plan: Plan, chain: HMC, *, lag: int, pairs: int, most_steps: int) -> Any:
     """Coupled steps until each pair met, on simulated data; refused where one does not meet."""
-    from onedraw.models.compute import jax
-    from onedraw.samplers import coupling_chain
     from onedraw.samplers.chacha import seeded_key
-    from onedraw.samplers.hamiltonian_chain import Settings
-    from onedraw.samplers.laplace import laplace_frames
-    from onedraw.samplers.potential import stacked
-    from onedraw.samplers.simulated import simulated_records
 
     generator, key = np.random.default_rng(PUBLIC_SEED), seeded_key(PUBLIC_SEED)
     at_once = max(1, min(128, pairs, AT_ONCE // plan.n))
@@ -109,22 +132,16 @@ def _simulated_meetings(plan: Any, chain: HMC, *, lag: int, pairs: int, most_ste
         targets = [plan.target(simulated_records(plan, generator)) for _ in range(at_once)]
         arguments = stacked(targets)
         keys = jax.random.split(jax.random.fold_in(key, batch), at_once)
-        times = coupling_chain.meeting_times(
-            targets[0].kernel, keys, laplace_frames(targets, arguments),
-            Settings(*chain.settings(targets[0].dimension)), lag, most_steps, arguments,
-        )  # fmt: skip
-        found.append(np.asarray(times))
+        settings = Settings(*chain.settings(targets[0].dimension))
+        frames = laplace_frames(targets, arguments)
+        found.append(np.asarray(meeting_times(targets[0].kernel, keys, frames, settings, lag, most_steps, arguments)))
         if (found[-1] > most_steps).any():
-            raise _never_met(most_steps)
+            raise ExactnessRefused(
+                f"On data simulated from the public design some pairs of chains did not meet within {most_steps:,} steps, so "
+                "no number of steps can be recommended. Nothing was drawn. Use a smaller step_size=, more most_steps=, "
+                'Candidates(of=BetaDivergence()), which needs no chain, or NUTS(warmup=…) with accept="assumed".'
+            )
     return np.concatenate(found)[:pairs]
-
-
-def _never_met(most_steps: int) -> ExactnessRefused:
-    return ExactnessRefused(
-        f"On data simulated from the public design some pairs of chains did not meet within {most_steps:,} steps, so no "
-        "number of steps can be recommended. Nothing was drawn. Use a smaller step_size=, more most_steps=, "
-        'Candidates(of=BetaDivergence()), which needs no chain, or NUTS(warmup=…) with accept="assumed".'
-    )
 
 
 def _counts(times: Any) -> tuple[int, ...]:
@@ -155,24 +172,98 @@ class CuratorCoupling:
 
 
 def curator_coupling(
-    target: Any, sampler: HMC, *, pairs: int = 200, lag: int = LAG, most_steps: int = MOST_STEPS, key: Any = None
-) -> CuratorCoupling:  # fmt: skip
+    target: Potential, sampler: HMC, *, pairs: int = 200, lag: int = LAG, most_steps: int = MOST_STEPS, key: Any = None
+) -> CuratorCoupling:
     """How far a coupled chain is from the posterior of these very records. The result is as private as they are."""
-    from onedraw.models.compute import jax
-    from onedraw.samplers import coupling_chain
     from onedraw.samplers.chacha import secure_key
-    from onedraw.samplers.hamiltonian_chain import Settings
-    from onedraw.samplers.laplace import laplace_frame
-    from onedraw.samplers.potential import arguments_of
 
     if not isinstance(sampler, HMC) or not sampler.walk > 0.0:
         raise WrongCall("Only HMC with a random walk has a coupling whose chains meet: use HMC.coupled(plan).")
     keys = jax.random.split(secure_key() if key is None else key, pairs)
-    times = np.asarray(
-        coupling_chain.meeting_times_on_one(
-            target.kernel, keys, laplace_frame(target), Settings(*sampler.settings(target.dimension)), lag, most_steps,
-            arguments_of(target),
-        )
-    )  # fmt: skip
+    settings, frame = Settings(*sampler.settings(target.dimension)), laplace_frame(target)
+    found = meeting_times_on_one(target.kernel, keys, frame, settings, lag, most_steps, arguments_of(target))
+    times = np.asarray(found)
     unmet = int((times > most_steps).sum())
     return CuratorCoupling(Meetings(_counts(times), lag, 0.95, "private records"), unmet)
+
+
+# ── pairs of chains ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@jit(0)
+def meeting_times(
+    kernel: Any, keys: Any, frames: LaplaceFrame, settings: Settings, lag: Any, most_steps: Any, arguments: Any
+) -> Any:
+    """For each of several stacked targets the coupled steps until a pair met; most_steps + 1 if it did not."""
+
+    def one(key: Any, frame: LaplaceFrame, own: Any) -> Any:
+        return meeting_time(key, log_density_in(kernel, frame, own), frame.mode.shape[0], settings, lag, most_steps)
+
+    return jax.vmap(one)(keys, frames, arguments)
+
+
+@jit(0)
+def meeting_times_on_one(
+    kernel: Any, keys: Any, frame: LaplaceFrame, settings: Settings, lag: Any, most_steps: Any, arguments: Any
+) -> Any:
+    """The same for several pairs on one target."""
+    log_density = log_density_in(kernel, frame, arguments)
+    size = frame.mode.shape[0]
+    return jax.vmap(lambda key: meeting_time(key, log_density, size, settings, lag, most_steps))(keys)
+
+
+def meeting_time(key: Any, log_density: Any, dimension: int, settings: Settings, lag: Any, most_steps: Any) -> Any:
+    """τ − L: the first chain runs ``lag`` steps alone, then both together until they are one."""
+    first_key, second_key, alone, together = jax.random.split(key, 4)
+
+    def draw(number: Any) -> Any:
+        return drawn(jax.random.fold_in(alone, number), dimension, walks=True)
+
+    def lead(state: Any, given: Any) -> Any:
+        return hamiltonian_step(given, state, log_density, settings)[0]
+
+    def apart(carried: Any) -> Any:
+        _, _, met, steps = carried
+        return ~met & (steps < most_steps)
+
+    def step(carried: Any) -> Any:
+        first, second, _, steps = carried
+        pair = coupled_step(jax.random.fold_in(together, steps), first, second, log_density, settings)
+        return *pair, steps + 1
+
+    first = advanced(started(first_key, log_density, dimension), lag, draw=draw, step=lead)
+    second = started(second_key, log_density, dimension)
+    _, _, met, steps = jax.lax.while_loop(apart, step, (first, second, False, 0))
+    return jnp.where(met, steps, most_steps + 1)
+
+
+def coupled_step(key: Any, first: Any, second: Any, log_density: Any, settings: Settings) -> Any:
+    """(first, second, met) after one step each, `hamiltonian_step` for either of them alone."""
+    jitter_key, hmc_key, walk_key = jax.random.split(key, 3)
+    step_size = settings.step_size * jitter(jitter_key)
+    first, second = kernels.coupled_hmc_step(
+        hmc_key, first, second, log_density, step_size=step_size, leapfrog=settings.leapfrog
+    )
+    return _walked_together(walk_key, first, second, log_density, settings.walk)
+
+
+def _walked_together(key: Any, first: Any, second: Any, log_density: Any, walk: Any) -> Any:
+    """Maximally coupled proposals, one uniform for both acceptances."""
+    noise_key, same_key, chance_key = jax.random.split(key, 3)
+    noise = jax.random.normal(noise_key, first.position.shape)
+    apart = (first.position - second.position) / walk
+    # the same point with probability min(1, φ(noise + apart)/φ(noise)), else the noise mirrored along their difference
+    same = _log_uniform(same_key) <= -(noise @ apart) - 0.5 * (apart @ apart)
+    along = apart / jnp.maximum(jnp.sqrt(apart @ apart), 1e-300)
+    mirrored = second.position + walk * (noise - 2.0 * (along @ noise) * along)
+    to_first = kernels.state_at(first.position + walk * noise, log_density)
+    to_second = chosen(same, to_first, kernels.state_at(mirrored, log_density))
+    chance = _log_uniform(chance_key)
+    moves_first = chance <= to_first.logdensity - first.logdensity
+    moves_second = chance <= to_second.logdensity - second.logdensity
+    first, second = chosen(moves_first, to_first, first), chosen(moves_second, to_second, second)
+    return first, second, jnp.all(first.position == second.position)
+
+
+def _log_uniform(key: Any) -> Any:
+    return jnp.log(jax.random.uniform(key, minval=np.finfo(np.float64).tiny))

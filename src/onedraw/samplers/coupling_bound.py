@@ -29,6 +29,7 @@ from scipy import special
 
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
+from onedraw.plans import Plan
 from onedraw.privacy.rounding import text
 
 _WRITTEN = re.compile(r"[1-9][0-9]{0,5}:[1-9][0-9]{0,8}( [1-9][0-9]{0,5}:[1-9][0-9]{0,8})*", re.ASCII)
@@ -56,7 +57,7 @@ class Meetings:
         if type(self.lag) is not int or self.lag < 1:
             raise WrongCall("The lag of a coupling is a whole number of at least 1; this one is not.")
         if type(self.confidence) is not float or not 0.5 <= self.confidence < 1.0:
-            raise WrongCall(f"confidence must lie in [0.5, 1), but {self.confidence!r} came. 0.95 is usual.")
+            raise WrongCall(f"confidence must lie in [0.5, 1), but {self.confidence!r} was given. 0.95 is usual.")
         if not isinstance(self.of, str):
             raise WrongCall("What a coupling was run for is named by a digest.")
         if type(self.late) is not int or not 0 <= self.late < sum(counts):
@@ -87,7 +88,7 @@ class Meetings:
         """The upper confidence limit of the chance that a pair has not met after `steps`."""
         return late_limit(self.late, self.replications, self.confidence)
 
-    def exactness(self, plan: Any, sampler: Any) -> privacy.Estimated:
+    def exactness(self, plan: Plan, sampler: Any) -> privacy.Estimated:
         """The estimate for this sampler's steps; refused for another plan or another chain than it was found for."""
         if self.of != named(plan, sampler, self.lag):
             raise ExactnessRefused(
@@ -150,7 +151,7 @@ def late_within(tv: float, pairs: int, confidence: float) -> int | None:
     return allowed
 
 
-def named(plan: Any, sampler: Any, lag: int) -> str:
+def named(plan: Plan, sampler: Any, lag: int) -> str:
     """The digest of everything a coupling depends on, but for the number of steps, which it chooses."""
     settings = {"leapfrog": sampler.leapfrog, "step_size": sampler.step_size, "walk": sampler.walk, "lag": lag}
     document = json.dumps({"plan": plan.digest, **settings}, sort_keys=True)

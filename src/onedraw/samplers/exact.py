@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from onedraw import errors, privacy
 from onedraw.models.conjugate import distributions
-from onedraw.samplers.floating_point import TRIES, check_delta
-from onedraw.samplers.gaussian import ball_gaussian_draws, gaussian_draws
-from onedraw.samplers.sample import Sample
+from onedraw.plans import Plan
+from onedraw.samplers.ball import ball_gaussian_draws, gaussian_draws
+from onedraw.samplers.sampler import Sample, Sampler
+from onedraw.samplers.variates import TRIES, check_delta
 
 Array = NDArray[np.float64]
 AnyLaw = distributions.Law | distributions.GaussianLaw
@@ -23,14 +24,15 @@ NUMERIC_MODEL = "real-number sampler in double precision"
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Sampler):
     """Draws from a closed-form law itself; there is nothing to tune and nothing to diagnose."""
 
     randomness: ClassVar[str] = "numpy"
+    compiling: ClassVar[float] = 0.0
 
-    def exactness(self, plan: Any) -> privacy.Exactness:
+    def exactness(self, plan: Plan) -> privacy.Exactness:
         """Exact wherever the plan's law has a closed form: decided by the plan, never by the records."""
-        if not getattr(plan, "closed_form", True):
+        if not plan.closed_form:
             raise errors.ExactnessRefused(
                 f"Exact() draws from closed-form laws, and a posterior of {type(plan.model).__name__} has none. Use "
                 "LastIterateLangevin, whose last iterate has a promise of its own, or Proximal(gamma=…); without a "
@@ -40,20 +42,20 @@ class Exact:
         check_delta(plan, plan.guarantee.promise, variates, randomness=self.randomness)
         return privacy.Exact(numeric=NUMERIC_MODEL)
 
-    def to_dict(self) -> dict[str, object]:
-        return {"name": "Exact"}
+    def seconds_each(self, plan: Plan) -> float:
+        return 4e-7
 
-    def draw(self, law: AnyLaw, generator: Generator, *, size: int | None = None) -> Array:
+    def draw(self, target: AnyLaw, randomness: Generator, *, size: int | None = None) -> Array:
         """One draw, or ``size`` independent draws along a first axis.
 
         A draw has the law's own shape: () for Beta and Gamma, (K,) for Dirichlet, (d,) for Normal and Gaussian.
         """
-        draws, _ = _draws(law, generator, size=1 if size is None else size)
+        draws, _ = _draws(target, randomness, size=1 if size is None else size)
         return draws[0, ...] if size is None else draws
 
-    def run(self, law: AnyLaw, generator: Generator, *, size: int = 1) -> Sample:
+    def run(self, target: AnyLaw, randomness: Generator, *, size: int = 1) -> Sample:
         """``size`` draws, one row each, with the tries that rejection took."""
-        draws, diagnostics = _draws(law, generator, size=size)
+        draws, diagnostics = _draws(target, randomness, size=size)
         return Sample(draws.reshape(size, -1), diagnostics)
 
 

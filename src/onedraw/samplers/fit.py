@@ -1,7 +1,7 @@
 """Carrying out a perturbed mode: moments, mode and information, in this order, each with the noise its plan says.
 
 The records are read through exact sums alone (`FitTarget.sum`). The minimum is found until the certified gradient is
-below the plan's tolerance, for every data set (`models.fit_minimum`); how many passes that took is for the curator alone.
+below the plan's tolerance, for every data set (`models.fit.minimum`); how many passes that took is for the curator alone.
 Statement and proof: mathematics-3 §2, "What runs".
 """
 
@@ -9,20 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from onedraw import privacy
 from onedraw.models.fit.losses import measured_of
+from onedraw.models.fit.minimum import Objective, minimum
 from onedraw.models.fit.published import Coordinates, Published
 from onedraw.models.fit.result import FitResult
+from onedraw.models.fit.statistics import NewtonSums, Outer
 from onedraw.models.fit.target import FitProblem, FitTarget
+from onedraw.models.moments.sums import SecondMoments
+from onedraw.models.sums.exact_sums import check_room
 from onedraw.models.sums.sum_lattice import gram_steps
-from onedraw.samplers.fit_noise import Noise
+from onedraw.plans import Plan
 from onedraw.samplers.moments import measure
-from onedraw.samplers.sample import Sample
+from onedraw.samplers.noise import Noise
+from onedraw.samplers.sampler import Sample, Sampler
 
 Array = NDArray[np.float64]
 
@@ -30,33 +36,34 @@ MOST_PASSES = 100
 """Of Newton's method, before the gradient method takes over."""
 
 
+class Fitting(Protocol):
+    """The mechanism of a plan that requires a perturbed mode."""
+
+    def problem(self, plan: Plan) -> FitProblem: ...
+
+
 @dataclass(frozen=True)
-class Fit:
+class Fit(Sampler):
     """The plan's own algorithm; it has no options."""
 
     randomness: ClassVar[str] = "numpy"
+    carries_out: ClassVar[str] = "perturbed-mode"
+    why: ClassVar[str] = "moments, perturbed mode and information"
 
-    def exactness(self, plan: Any) -> privacy.AsRun:
-        check_sums(plan.mechanism.problem(plan))
+    def exactness(self, plan: Plan) -> privacy.AsRun:
+        check_sums(cast(Fitting, plan.mechanism).problem(plan))
         return privacy.AsRun(plan.guarantee.promise)
 
-    def run(self, target: FitTarget, randomness: Any, *, size: int = 1) -> Sample:
+    def run(self, target: FitTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """The estimate, and the stages it follows from."""
         stages = Stages(target, Noise(randomness, pure=target.problem.pure))
         published = stages.run()
         estimate = FitResult.of(target.problem, published).estimate
         return Sample(estimate[np.newaxis], {"passes": stages.passes}, published.to_dict())
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": "Fit"}
-
 
 def check_sums(problem: FitProblem) -> None:
     """Refuse, before anything is spent, more records than the sums have room for."""
-    from onedraw.models.fit.statistics import NewtonSums, Outer
-    from onedraw.models.moments.sums import SecondMoments
-    from onedraw.models.sums.exact_sums import check_room
-
     n, loss = problem.n, problem.loss
     row_bound, radius = problem.numbers["row_bound"], problem.numbers["moment_radius"]
     if problem.numbers["moments_noise"]:
@@ -73,8 +80,8 @@ class Stages:
 
     target: FitTarget
     noise: Noise
-    minimum: Callable[..., tuple[Array, int]] | None = None
-    """How θ̂ is found: `models.fit_minimum` unless fits are simulated together, which look for theirs side by side."""
+    minimum: Callable[..., tuple[Array, int]] = minimum
+    """How θ̂ is found: `models.fit.minimum` unless fits are simulated together, which look for theirs side by side."""
     passes: int = field(default=0, init=False)
 
     @property
@@ -85,7 +92,8 @@ class Stages:
         numbers = self.problem.numbers
         mean, moments = measure(self._sum, self.problem.n, self.problem.moment_columns, numbers, self.noise)
         where = self.problem.coordinates(Published(np.zeros(0), mean, moments))
-        records = self._measured(where)
+        records = self.target.measured(where)  # in measured coordinates: what stages two and three add up
+        self.passes += 1
         mode = self._published_mode(where, records)
         if not numbers["information_noise"]:
             return Published(mode, mean, moments)
@@ -100,49 +108,29 @@ class Stages:
         self.passes += 1
         return self.target.sum(statistic, *public)
 
-    def _measured(self, where: Coordinates) -> Any:
-        """The records in measured coordinates: what stages two and three add up."""
-        self.passes += 1
-        return self.target.measured(where)
-
     # ── stage two ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _published_mode(self, where: Coordinates, records: Any) -> Array:
         numbers, size = self.problem.numbers, self.problem.size
         tilt = self.noise.real(size, numbers["mode_noise"])
-        mode = self._minimum(where, records, tilt) + self.noise.real(size, numbers["closing_noise"])
-        return self.noise.rounded(mode, numbers["closing_noise"])
-
-    def _minimum(self, where: Coordinates, records: Any, tilt: Array) -> Array:
-        """θ̂ with a certified gradient of at most the tolerance."""
-        from onedraw.models.fit import minimum as fit_minimum
-
-        minimum = self.minimum or fit_minimum.minimum
-        found, passes = minimum(records, self.problem.loss, self._objective(where, tilt))
+        found, passes = self.minimum(records, self.problem.loss, self._objective(where, tilt))
         self.passes += passes
-        return found
+        return self.noise.rounded(found + self.noise.real(size, numbers["closing_noise"]), numbers["closing_noise"])
 
-    def _objective(self, where: Coordinates, tilt: Array) -> Any:
-        from onedraw.models.fit.minimum import Objective
-
+    def _objective(self, where: Coordinates, tilt: Array) -> Objective:
+        """Half the tolerance is certified: the other half covers the rounding of the sums, which the plan's numbers leave room
+        for."""
         loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
         bent = loss.curvature_bound * row_bound**2
         Q, q = self.problem.penalty(where)
         least, *_, most = np.linalg.eigvalsh(Q) if len(Q) > 1 else np.repeat(Q, 2)
-        return Objective(
-            Q, q + tilt, gram_steps(bent, self.problem.n), row_bound, self._certified, least, self.problem.n * bent + most, MOST_PASSES
-        )  # fmt: skip
-
-    @property
-    def _certified(self) -> float:
-        """Half the tolerance: the other half covers the rounding of the sums, which the plan's numbers leave room for."""
-        return float(self.problem.numbers["tolerance"] / 2.0)
+        coarse, certified = gram_steps(bent, self.problem.n), float(self.problem.numbers["tolerance"] / 2.0)
+        most_bent = self.problem.n * bent + most
+        return Objective(Q, q + tilt, coarse, row_bound, certified, least, most_bent, MOST_PASSES)
 
     # ── stage three ────────────────────────────────────────────────────────────────────────────────────────
 
     def _outer(self, of: Any, records: Any, mode: Array, noise: float) -> Array:
-        from onedraw.models.fit.statistics import Outer
-
         statistic, row_bound = Outer(self.problem.loss, of, self.problem.pure), self.problem.numbers["row_bound"]
         steps = gram_steps(statistic.largest * row_bound**2, self.problem.n)
         self.passes += 1

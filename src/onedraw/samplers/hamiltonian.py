@@ -1,6 +1,6 @@
 """Hamiltonian Monte Carlo and NUTS on a posterior: fast, and never proven.
 
-A chain starts from the Laplace approximation at the mode and runs in the coordinates of `mode`, in which a posterior of
+A chain starts from the Laplace approximation at the mode and runs in the coordinates of `laplace`, in which a posterior of
 many records is nearly N(0, I): step size and length of a trajectory then depend on the dimension alone, and little or
 no warm-up is needed. That start and frame come from the records is no matter, since nothing is proven anyway:
 
@@ -9,25 +9,33 @@ no warm-up is needed. That start and frame come from the records is no matter, s
   choose how many steps it makes (`coupling`).
 
 A release accepts neither unless the caller names it. The kernels are BlackJAX's (`blackjax_kernels`).
+
+Chains are compiled, with a fixed number of steps whatever the records are. Everything about the records, step sizes and lengths
+are arguments; one compilation serves all targets of a loss and size. What is random of many steps is drawn ahead (`chains`);
+what BlackJAX draws from a trajectory's key it draws in its step. How often proposals were accepted depends on the records: it
+stays with the curator.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
+from onedraw.models.compute import jax, jit, jnp
+from onedraw.plans import Plan, Potential
 from onedraw.privacy.rounding import text
+from onedraw.samplers import blackjax_kernels as kernels
+from onedraw.samplers.chains import advanced, chains_at_once, mapped, whole_number
 from onedraw.samplers.coupling_bound import Meetings
-from onedraw.samplers.sample import Sample
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, laplace_frames, potential, stacked
+from onedraw.samplers.sampler import Sample, Sampler
 
 STEP_SIZE = 0.7
 """Times d^{−1/4}: nine of ten proposals are accepted on N(0, I), in any dimension."""
@@ -41,13 +49,18 @@ WALK = 0.2
 MOST_DOUBLINGS = 10
 """Of a NUTS trajectory: at most 1023 leapfrog steps."""
 
+MOST_STEPS = 10**9
+
+JITTER = 0.2
+"""Each trajectory's step size is the chain's times a factor in 1 ± this: no direction resonates."""
+
 
 def default_step_size(dimension: int) -> float:
     return float(STEP_SIZE / dimension**0.25)
 
 
 @dataclass(frozen=True)
-class HMC:
+class HMC(Sampler):
     """``steps`` Hamiltonian steps of ``leapfrog`` leapfrogs, each of ``step_size`` times a random factor near 1.
 
     ``step_size`` is in units of the posterior's own spread; None: 0.7·d^{−1/4}. ``leapfrog`` None: a quarter turn. With
@@ -55,7 +68,7 @@ class HMC:
     chains need it to meet. ``meetings`` is what couplings on simulated data found: see `HMC.coupled`.
     """
 
-    randomness: ClassVar[str] = "jax"
+    needs: ClassVar[tuple[str, str]] = ("chains", "blackjax")
 
     steps: int
     leapfrog: int | None = None
@@ -64,29 +77,29 @@ class HMC:
     meetings: Meetings | Any = None
 
     def __post_init__(self) -> None:
-        _whole("steps", self.steps)
+        whole_number("steps", self.steps, most=MOST_STEPS)
         if self.leapfrog is not None:
-            _whole("leapfrog", self.leapfrog)
+            whole_number("leapfrog", self.leapfrog, most=MOST_STEPS)
         object.__setattr__(self, "step_size", _step_size(self.step_size))
         if isinstance(self.walk, bool) or not isinstance(self.walk, float | int) or not 0.0 <= self.walk <= 10.0:
             raise WrongCall(
-                f"walk must be a standard deviation from 0 (none) to 10, but {self.walk!r} came. It is in units of the "
+                f"walk must be a standard deviation from 0 (none) to 10, but {self.walk!r} was given. It is in units of the "
                 "posterior's own spread; 0.1 is enough."
             )
         object.__setattr__(self, "walk", float(self.walk))
         if isinstance(self.meetings, Mapping):
             object.__setattr__(self, "meetings", Meetings.from_dict(self.meetings))
         elif not isinstance(self.meetings, Meetings | None):
-            raise WrongCall(f"meetings is made by HMC.coupled(plan), but a {type(self.meetings).__name__} came.")
+            raise WrongCall(f"meetings is made by HMC.coupled(plan), but a {type(self.meetings).__name__} was given.")
 
     @classmethod
-    def coupled(cls, plan: Any, **options: Any) -> HMC:
+    def coupled(cls, plan: Plan, **options: Any) -> HMC:
         """The chain for a plan with as many steps as couplings on simulated data ask for: see `coupling.coupled`."""
         from onedraw.samplers.coupling import coupled
 
         return coupled(plan, **options)
 
-    def exactness(self, plan: Any) -> privacy.Exactness:
+    def exactness(self, plan: Plan) -> privacy.Exactness:
         """Assumed; Estimated where couplings were run for this plan and these settings."""
         check_potential(plan, "HMC")
         if self.meetings is not None:
@@ -102,36 +115,43 @@ class HMC:
         step_size = self.step_size or default_step_size(dimension)
         return step_size, self.leapfrog or max(1, math.ceil(TRAJECTORY / step_size)), self.walk
 
-    def passes(self, plan: Any) -> int:
-        """Over the records, for all draws."""
-        return self.steps * self.settings(len(plan.model.parameter_names))[1] * int(plan.draws)
+    def passes(self, plan: Plan) -> int:
+        return self.steps * self.settings(len(plan.model.parameter_names))[1] * plan.draws
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "name": "HMC", "steps": self.steps, "leapfrog": self.leapfrog, "step_size": self.step_size,
-            "walk": self.walk, "meetings": None if self.meetings is None else self.meetings.to_dict(),
-        }  # fmt: skip
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "meetings": None if self.meetings is None else self.meetings.to_dict()}
 
-    def draw(self, target: Any, key: Any, *, size: int | None = None) -> NDArray[np.float64]:
-        """One draw (d,), or ``size`` of them (size, d), in the model's unconstrained coordinates."""
-        draws = self.run(target, key, size=1 if size is None else size).draws
-        return draws[0] if size is None else draws
-
-    def run(self, target: Any, key: Any, *, size: int = 1) -> Sample:
+    def run(self, target: Potential, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` independent chains; nothing but their ends is kept."""
-        from onedraw.samplers import hamiltonian_chain
+        arguments = arguments_of(target)
+        draws, accepted = _hmc_chains(
+            target.kernel,
+            self.walk > 0.0,
+            chains_at_once(size, target.encoded.n),
+            jax.random.split(randomness, size),
+            laplace_frame(target, arguments),
+            Settings(*self.settings(target.dimension)),
+            self.steps,
+            arguments,
+        )
+        return Sample(np.asarray(draws), {"acceptance": float(accepted.mean())})
 
-        return hamiltonian_chain.run_hmc(self, target, key, size=size)
+    def run_many(self, targets: Sequence[Potential], key: Any) -> NDArray[np.float64]:
+        """One draw for each of several targets of one model and size, all in one call."""
+        arguments, first = stacked(targets), targets[0]
+        frames, settings = laplace_frames(targets, arguments), Settings(*self.settings(first.dimension))
+        keys = jax.random.split(key, len(targets))
+        return np.asarray(_hmc_fits(first.kernel, self.walk > 0.0, keys, frames, settings, self.steps, arguments))
 
 
 @dataclass(frozen=True)
-class NUTS:
+class NUTS(Sampler):
     """``steps`` steps of the No-U-Turn sampler after ``warmup`` steps that adapt the step size.
 
     In the coordinates it runs in, generalised linear models need no warm-up; a network does: a few hundred.
     """
 
-    randomness: ClassVar[str] = "jax"
+    needs: ClassVar[tuple[str, str]] = ("chains", "blackjax")
 
     steps: int = 100
     warmup: int = 0
@@ -139,14 +159,14 @@ class NUTS:
     doublings: int = MOST_DOUBLINGS
 
     def __post_init__(self) -> None:
-        _whole("steps", self.steps)
-        _whole("warmup", self.warmup, least=0)
-        _whole("doublings", self.doublings)
+        whole_number("steps", self.steps, most=MOST_STEPS)
+        whole_number("warmup", self.warmup, least=0, most=MOST_STEPS)
+        whole_number("doublings", self.doublings)
         if self.doublings > 15:
-            raise WrongCall(f"doublings is at most 15, 32,767 leapfrog steps, but {self.doublings} came.")
+            raise WrongCall(f"doublings is at most 15, 32,767 leapfrog steps, but {self.doublings} was given.")
         object.__setattr__(self, "step_size", _step_size(self.step_size))
 
-    def exactness(self, plan: Any) -> privacy.Exactness:
+    def exactness(self, plan: Plan) -> privacy.Exactness:
         """Assumed, whatever the model."""
         check_potential(plan, "NUTS")
         return privacy.Assumed(
@@ -154,32 +174,35 @@ class NUTS:
             f"{self.warmup:,} steps of warm-up) from a Laplace approximation draw from the posterior"
         )
 
-    def passes(self, plan: Any) -> int:
-        """Over the records, for all draws, at most: a step that never turns doubles to the end."""
-        return (self.steps + self.warmup) * int(2**self.doublings) * int(plan.draws)
+    def passes(self, plan: Plan) -> int:
+        """A step that never turns doubles to the end."""
+        return int((self.steps + self.warmup) * 2**self.doublings * plan.draws)
 
-    def to_dict(self) -> dict[str, object]:
-        return {"name": "NUTS", "steps": self.steps, "warmup": self.warmup, "step_size": self.step_size, "doublings": self.doublings}  # fmt: skip
-
-    def draw(self, target: Any, key: Any, *, size: int | None = None) -> NDArray[np.float64]:
-        """One draw (d,), or ``size`` of them (size, d), in the model's unconstrained coordinates."""
-        draws = self.run(target, key, size=1 if size is None else size).draws
-        return draws[0] if size is None else draws
-
-    def run(self, target: Any, key: Any, *, size: int = 1) -> Sample:
+    def run(self, target: Potential, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` independent chains; nothing but their ends is kept."""
-        from onedraw.samplers import hamiltonian_chain
+        arguments = arguments_of(target)
+        draws, accepted, adapted = _nuts_chains(
+            target.kernel,
+            self.doublings,
+            self.warmup > 0,
+            chains_at_once(size, target.encoded.n),
+            jax.random.split(randomness, size),
+            laplace_frame(target, arguments),
+            self.step_size or default_step_size(target.dimension),
+            self.warmup,
+            self.steps,
+            arguments,
+        )
+        return Sample(np.asarray(draws), {"acceptance": float(accepted.mean()), "step_size": float(adapted.mean())})
 
-        return hamiltonian_chain.run_nuts(self, target, key, size=size)
 
-
-def check_potential(plan: Any, sampler: str) -> None:
+def check_potential(plan: Plan, sampler: str) -> None:
     """Refuse a plan whose law has no potential to follow: a closed form, or an algorithm of its own."""
-    if getattr(plan, "closed_form", True):
+    if plan.closed_form:
         raise ExactnessRefused(
             f"This plan's law has a closed form; {sampler} would only come near it. Use Exact(), or leave the sampler out."
         )
-    if getattr(plan, "requires", "exact") != "exact":
+    if plan.requires != "exact":
         raise ExactnessRefused(
             f"{type(plan.mechanism).__name__} is an algorithm of its own and not a posterior, so {sampler} would draw "
             "something its promise is not about. Leave out sampler=."
@@ -190,17 +213,168 @@ def _shown(value: float | None, name: str) -> str:
     return f"default {name}" if value is None else f"{name} {text(value)}"
 
 
-def _whole(name: str, value: Any, *, least: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**9:
-        raise WrongCall(f"{name} must be a whole number of at least {least}, but {value!r} came.")
-
-
 def _step_size(value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, float | int) or not 1e-6 <= value <= 2.0:
         raise WrongCall(
             f"step_size must be a number from 1e-6 to 2 (beyond 2 leapfrog steps are unstable on a standard normal law), "
-            f"but {value!r} came. Leave it out for 0.7·d^(−1/4)."
+            f"but {value!r} was given. Leave it out for 0.7·d^(−1/4)."
         )
     return float(value)
+
+
+# ── chains ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Settings(NamedTuple):
+    """The numbers of a Hamiltonian step."""
+
+    step_size: Any
+    leapfrog: Any
+    walk: Any
+
+
+def log_density_in(kernel: Any, frame: LaplaceFrame, arguments: tuple[Any, ...]) -> Any:
+    """z ↦ −U(mode + root·z)."""
+    return lambda z: -potential(kernel, frame.theta(z), arguments)
+
+
+def started(key: Any, log_density: Any, dimension: int) -> Any:
+    """A state drawn from the Laplace approximation; at the mode where that lies outside the prior's ball."""
+    point = jax.random.normal(key, (dimension,))
+    return kernels.state_at(jnp.where(jnp.isfinite(log_density(point)), point, 0.0), log_density)
+
+
+class Drawn(NamedTuple):
+    """What is random of a step: the step size's factor, the trajectory's key, and the walk's noise and log-uniform."""
+
+    factor: Any
+    trajectory: Any
+    noise: Any = None
+    chance: Any = None
+
+
+def drawn(key: Any, dimension: int, *, walks: bool) -> Drawn:
+    jitter_key, hmc_key, walk_key = jax.random.split(key, 3)
+    factor = jitter(jitter_key)
+    if not walks:
+        return Drawn(factor, hmc_key)
+    noise_key, chance_key = jax.random.split(walk_key)
+    chance = jnp.log(jax.random.uniform(chance_key, minval=np.finfo(np.float64).tiny))
+    return Drawn(factor, hmc_key, jax.random.normal(noise_key, (dimension,)), chance)
+
+
+def hamiltonian_step(given: Drawn, state: Any, log_density: Any, settings: Settings) -> Any:
+    """(state, acceptance probability): one jittered trajectory, then the random walk if noise for it was drawn."""
+    step_size = settings.step_size * given.factor
+    state, accepted = kernels.hmc_step(
+        given.trajectory, state, log_density, step_size=step_size, leapfrog=settings.leapfrog
+    )
+    return (state if given.noise is None else _walked(given, state, log_density, settings.walk)), accepted
+
+
+def jitter(key: Any) -> Any:
+    return jax.random.uniform(key, minval=1.0 - JITTER, maxval=1.0 + JITTER)
+
+
+def _walked(given: Drawn, state: Any, log_density: Any, walk: Any) -> Any:
+    """One step of random-walk Metropolis."""
+    proposal = kernels.state_at(state.position + walk * given.noise, log_density)
+    return chosen(given.chance <= proposal.logdensity - state.logdensity, proposal, state)
+
+
+def chosen(condition: Any, first: Any, second: Any) -> Any:
+    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), first, second)
+
+
+def _ended(frame: LaplaceFrame, state: Any) -> Any:
+    """θ where the chain ended. No record may make it anything but a number."""
+    theta = frame.theta(state.position)
+    return jnp.where(jnp.isfinite(theta).all(), theta, frame.mode)
+
+
+def _hmc_chain(
+    kernel: Any, walks: bool, key: Any, frame: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
+) -> Any:
+    log_density = log_density_in(kernel, frame, arguments)
+    first, rest = jax.random.split(key)
+    dimension = frame.mode.shape[0]
+
+    def draw(number: Any) -> Drawn:
+        return drawn(jax.random.fold_in(rest, number), dimension, walks=walks)
+
+    def step(carried: Any, given: Drawn) -> Any:
+        state, total = carried
+        state, accepted = hamiltonian_step(given, state, log_density, settings)
+        return state, total + accepted
+
+    state, total = advanced((started(first, log_density, dimension), 0.0), steps, draw=draw, step=step)
+    return _ended(frame, state), total / steps
+
+
+@jit(0, 1, 2)
+def _hmc_chains(
+    kernel: Any, walks: bool, at_once: int, keys: Any, frame: LaplaceFrame, settings: Settings, steps: Any,
+    arguments: Any,
+) -> Any:  # fmt: skip
+    def chain(key: Any) -> Any:
+        return _hmc_chain(kernel, walks, key, frame, settings, steps, arguments)
+
+    return mapped(chain, keys, at_once)
+
+
+@jit(0, 1)
+def _hmc_fits(
+    kernel: Any, walks: bool, keys: Any, frames: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
+) -> Any:
+    def fit(key: Any, frame: LaplaceFrame, own: Any) -> Any:
+        return _hmc_chain(kernel, walks, key, frame, settings, steps, own)[0]
+
+    return jax.vmap(fit)(keys, frames, arguments)
+
+
+@jit(0, 1, 2, 3)
+def _nuts_chains(
+    kernel: Any, doublings: int, adapts: bool, at_once: int, keys: Any, frame: LaplaceFrame, step_size: Any,
+    warmup: Any, steps: Any, arguments: Any,
+) -> Any:  # fmt: skip
+    log_density = log_density_in(kernel, frame, arguments)
+
+    def chain(key: Any) -> Any:
+        first, warm, rest = jax.random.split(key, 3)
+        state, size = started(first, log_density, frame.mode.shape[0]), jnp.asarray(step_size, dtype=float)
+        if adapts:
+            state, size = _warmed_up(warm, state, log_density, size, doublings=doublings, warmup=warmup)
+
+        def draw(number: Any) -> Any:
+            jitter_key, nuts_key = jax.random.split(jax.random.fold_in(rest, number))
+            return jitter(jitter_key), nuts_key
+
+        def step(carried: Any, given: Any) -> Any:
+            (state, total), (factor, nuts_key) = carried, given
+            state, accepted = kernels.nuts_step(
+                nuts_key, state, log_density, step_size=size * factor, doublings=doublings
+            )
+            return state, total + accepted
+
+        state, total = advanced((state, 0.0), steps, draw=draw, step=step)
+        return _ended(frame, state), total / steps, size
+
+    return mapped(chain, keys, at_once)
+
+
+def _warmed_up(key: Any, state: Any, log_density: Any, step_size: Any, *, doublings: int, warmup: Any) -> Any:
+    """(state, step size) after dual averaging for a public number of steps."""
+
+    def step(carried: Any, nuts_key: Any) -> Any:
+        state, adaptation = carried
+        state, accepted = kernels.nuts_step(
+            nuts_key, state, log_density,
+            step_size=kernels.current_step_size(adaptation), doublings=doublings,
+        )  # fmt: skip
+        return state, kernels.adaptation_update(adaptation, accepted)
+
+    start = (state, kernels.adaptation_start(step_size))
+    state, adaptation = advanced(start, warmup, draw=lambda number: jax.random.fold_in(key, number), step=step)
+    return state, jnp.clip(kernels.adapted_step_size(adaptation), 1e-6, 2.0)

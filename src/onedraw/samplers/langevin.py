@@ -10,61 +10,90 @@ which is Corollary 1 of Dalalyan (arXiv:1412.7392): with B = 4·log(1/γ) + d·l
     h = 2mγ²/(dM²B),        T = dM²B²/(4m²γ²)        (m², errata 13),
 
 from N(θ*, I/M). It is kept to show what the theorem costs: T is far beyond reach for any γ worth having.
+
+Chains are compiled: a fixed number of steps, the same whatever the records are. Where sums over the records are whole numbers,
+
+    θ ← Π(θ − h(w·Σ∇ℓ + Λ(θ − a)) + √(2h) ξ),        Σ∇ℓ in steps of a public lattice (`onedraw.models.sums.gradient_sums`),
+
+and the records are not in memory (a cluster, a file that is larger), each step is one pass, `records.sum`: the same integers,
+the same noise, the same arithmetic on them, and so the same path.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
+from onedraw.models.compute import check_arithmetic, jax, jit, jnp
+from onedraw.models.convex.gibbs_target import GibbsTarget, PathTarget
+from onedraw.models.convex.potential import gradient
+from onedraw.models.sums.gradient_sums import GradientSums, steps_of
+from onedraw.plans import Plan
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_difference
 from onedraw.privacy.rounding import root_up, text
-from onedraw.samplers.floating_point import check_delta, check_gamma
-from onedraw.samplers.public_numbers import (
+from onedraw.samplers.chains import (
+    AHEAD,
     PublicNumbers,
+    advanced,
+    arguments_for,
+    chains_at_once,
     checked_gamma,
     closed_form,
+    mapped,
     numbers_of_plan,
     numbers_of_target,
     smooth,
+    whole_number,
 )
-from onedraw.samplers.sample import Sample
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from onedraw.samplers.preconditioner import minimum, plain_frame
+from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
+from onedraw.samplers.variates import check_delta, check_gamma, normal
 
 MOST_STEPS = 10**8
 
 START_SHARE = 1e-3
 """The part of γ that pays for a start around a point near θ* instead of θ* itself."""
 
+STEP_SECONDS = 1e-5
+"""Of one step, however few records there are."""
+
+NO_STEPS = " After no steps the start itself would be released, a constant without information. Use T ≥ 1."
+
 
 @dataclass(frozen=True)
-class LastIterateLangevin:
+class LastIterateLangevin(Sampler):
     """``steps`` full-batch steps of ``step_size`` from the prior's location; the last iterate is the draw."""
 
-    randomness: ClassVar[str] = "jax"
+    carries_out: ClassVar[str] = "noisy-gradient"
+    compiling: ClassVar[float] = 3.0
 
     steps: int
     step_size: float
 
     def __post_init__(self) -> None:
-        _checked_steps(self.steps)
+        whole_number("steps", self.steps, NO_STEPS)
         if isinstance(self.step_size, bool) or not isinstance(self.step_size, float | int):
-            raise WrongCall(f"step_size must be a number in (0, 2/M), but a {type(self.step_size).__name__} came.")
+            raise WrongCall(f"step_size must be a number in (0, 2/M), but a {type(self.step_size).__name__} was given.")
         object.__setattr__(self, "step_size", float(self.step_size))
         path_mu(step_size=self.step_size, steps=self.steps, weight=1.0, gradient_difference=1.0)
 
-    def exactness(self, plan: Any) -> privacy.LastIterate:
+    @classmethod
+    def chosen(cls, plan: Plan, accept: Collection[str]) -> tuple[Sampler, str]:
+        steps, step_size = int(plan.parameters["steps"]), plan.parameters["step_size"]
+        return cls(steps, step_size), f"the plan's own algorithm: {steps:,} noisy gradient steps"
+
+    def exactness(self, plan: Plan) -> privacy.LastIterate:
         """The smaller of the bounds for the last iterate and for the whole path, for all draws and a person's records."""
-        numbers = getattr(plan, "parameters", {})
-        if getattr(plan, "closed_form", False) or not {"weight", "gradient_difference"} <= set(numbers):
+        numbers = plan.parameters
+        if plan.closed_form or not {"weight", "gradient_difference"} <= set(numbers):
             raise closed_form("LastIterateLangevin")
         self._check_algorithm(plan)
         mu = self.mu(numbers)
@@ -75,25 +104,20 @@ class LastIterateLangevin:
         check_delta(plan, together, variates, randomness=self.randomness)
         return privacy.LastIterate(together)
 
-    def mu(self, numbers: Any) -> float:
+    def mu(self, numbers: Mapping[str, float]) -> float:
         """μ of one draw for one record, from a plan's parameters; of a path alone where gradients are rounded."""
         rounding = numbers.get("rounding", 0.0)
-        public = {"step_size": self.step_size, "steps": self.steps, "weight": numbers["weight"]}
+        public: dict[str, Any] = {"step_size": self.step_size, "steps": self.steps, "weight": numbers["weight"]}
         difference = rounded_difference(numbers["gradient_difference"], rounding)
         path = path_mu(**public, gradient_difference=difference)
         if rounding or "smoothness" not in numbers or "strong_convexity" not in numbers:
             return path
-        return min(
-            path,
-            last_iterate_mu(
-                **public, gradient_difference=difference,
-                strong_convexity=numbers["strong_convexity"], smoothness=numbers["smoothness"],
-            ),
-        )  # fmt: skip
+        public |= {"strong_convexity": numbers["strong_convexity"], "smoothness": numbers["smoothness"]}
+        return min(path, last_iterate_mu(**public, gradient_difference=difference))
 
-    def _check_algorithm(self, plan: Any) -> None:
+    def _check_algorithm(self, plan: Plan) -> None:
         """A noisy-gradient plan is about these very steps and no others."""
-        if getattr(plan, "requires", "exact") != "noisy-gradient":
+        if plan.requires != self.carries_out:
             return
         steps, step_size = plan.parameters["steps"], plan.parameters["step_size"]
         if (self.steps, self.step_size) != (int(steps), step_size):
@@ -103,69 +127,62 @@ class LastIterateLangevin:
                 "the sampler out."
             )
 
-    def passes(self, plan: Any) -> int:
-        """Over the records, for all draws."""
-        return self.steps * int(plan.draws)
+    def passes(self, plan: Plan) -> int:
+        return self.steps * plan.draws
 
-    def to_dict(self) -> dict[str, object]:
-        return {"name": "LastIterateLangevin", "steps": self.steps, "step_size": self.step_size}
+    def seconds(self, plan: Plan) -> float:
+        size = plan.n * len(plan.model.parameter_names)
+        return float(plan.draws * self.steps * (STEP_SECONDS + 2.0 * size / NUMBERS_A_SECOND))
 
-    def draw(self, target: Any, key: Any, *, size: int | None = None) -> NDArray[np.float64]:
-        """One draw (d,), or ``size`` independent ones (size, d)."""
-        draws = self.run(target, key, size=1 if size is None else size).draws
-        return draws[0] if size is None else draws
+    def seconds_each(self, plan: Plan) -> float:
+        return 8e-6 + 2.5e-8 * self.steps * (plan.n + 4)
 
-    def run(self, target: Any, key: Any, *, size: int = 1) -> Sample:
-        """``size`` independent chains, each from the public start; nothing but the last iterates is kept."""
-        if getattr(target, "lattice", None) is not None:
-            from onedraw.samplers.gradient_path import last_iterates as chains
+    def run(self, target: Any, randomness: Any, *, size: int = 1) -> Sample:
+        """``size`` independent chains from the prior's location, which is public and lies in the ball if there is one; nothing
+        but the last iterates is kept."""
+        if isinstance(target, PathTarget) and target.lattice is not None:
+            draws = on_lattice(target, randomness, steps=self.steps, step_size=self.step_size, size=size)
         else:
-            from onedraw.samplers.langevin_chain import from_location as chains
-        draws = chains(target, key, steps=self.steps, step_size=self.step_size, size=size)
+            starts = jnp.broadcast_to(jnp.asarray(target.location), (size, target.dimension))
+            draws = last_iterates(target, randomness, starts, steps=self.steps, step_size=self.step_size)
         return Sample(draws, {"steps": self.steps})
 
 
 @dataclass(frozen=True)
-class Langevin:
+class Langevin(Sampler):
     """Within total variation ``gamma`` by Proposition 13, on R^d; refused where it takes more than ``most_steps``."""
-
-    randomness: ClassVar[str] = "jax"
 
     gamma: float
     most_steps: int = MOST_STEPS
 
     def __post_init__(self) -> None:
         checked_gamma(self.gamma)
-        _checked_steps(self.most_steps)
+        whole_number("steps", self.most_steps, NO_STEPS)
 
-    def exactness(self, plan: Any) -> privacy.Exactness:
+    def exactness(self, plan: Plan) -> privacy.Exactness:
         """WithinTV(γ), if the steps it takes are within the limit."""
         numbers = numbers_of_plan(plan, sampler="Langevin")
-        _, steps = self._path(numbers)
-        check_gamma(self.gamma, (steps + 1) * numbers.dimension)
+        check_gamma(self.gamma, (self._path(numbers)[1] + 1) * numbers.dimension)
         return privacy.WithinTV(self.gamma)
 
-    def passes(self, plan: Any) -> int:
-        """Over the records, for all draws."""
-        return self._path(numbers_of_plan(plan, sampler="Langevin"))[1] * int(plan.draws)
+    def passes(self, plan: Plan) -> int:
+        return self._path(numbers_of_plan(plan, sampler="Langevin"))[1] * plan.draws
 
-    def to_dict(self) -> dict[str, object]:
-        return {"name": "Langevin", "gamma": self.gamma, "most_steps": self.most_steps}
+    def run(self, target: Any, randomness: Any, *, size: int = 1) -> Sample:
+        """``size`` independent chains, each from N(x̂, I/M), within total variation START_SHARE·γ of N(θ*, I/M).
 
-    def draw(self, target: Any, key: Any, *, size: int | None = None) -> NDArray[np.float64]:
-        """One draw (d,), or ``size`` independent ones (size, d)."""
-        draws = self.run(target, key, size=1 if size is None else size).draws
-        return draws[0] if size is None else draws
-
-    def run(self, target: Any, key: Any, *, size: int = 1) -> Sample:
-        """``size`` independent chains, each from its own start around the minimum."""
-        from onedraw.samplers import langevin_chain
-
-        numbers = numbers_of_target(target)
-        step_size, steps = self._path(numbers)
-        draws, noticed = langevin_chain.from_minimum(
-            target, key, steps=steps, step_size=step_size, size=size, share=START_SHARE * self.gamma
+        Two such laws are within √M‖x̂ − θ*‖/√(2π) of each other, and ‖x̂ − θ*‖ ≤ ‖∇U(x̂)‖/m; a step brings laws no
+        further apart. So ‖∇U(x̂)‖²/(2m) ≤ π·m·share²/M will do.
+        """
+        step_size, steps = self._path(numbers_of_target(target))
+        strong, smoothness, share = target.strong_convexity, target.smoothness, START_SHARE * self.gamma
+        tolerance = np.pi * strong * share**2 / smoothness
+        nearest, noticed = minimum(
+            plain_frame(target), target, strong_convexity=strong, smoothness=smoothness, tolerance=tolerance
         )
+        start_key, chain_key = jax.random.split(randomness)
+        starts = nearest + normal(start_key, (size, target.dimension)) / np.sqrt(smoothness)
+        draws = last_iterates(target, chain_key, starts, steps=steps, step_size=step_size)
         return Sample(draws, {"steps": steps, **noticed})
 
     def _path(self, numbers: PublicNumbers) -> tuple[float, int]:
@@ -176,14 +193,16 @@ class Langevin:
                 "known. Use Proximal(gamma=…), which is proven on balls."
             )
         step_size, steps = proposition_13(
-            self.gamma * (1.0 - START_SHARE), dimension=numbers.dimension,
-            strong_convexity=numbers.strong_convexity, smoothness=smoothness,
-        )  # fmt: skip
+            self.gamma * (1.0 - START_SHARE),
+            dimension=numbers.dimension,
+            strong_convexity=numbers.strong_convexity,
+            smoothness=smoothness,
+        )
         if steps > self.most_steps:
             raise ExactnessRefused(
                 f"Proposition 13 needs {steps:.3g} steps to be within total variation {text(self.gamma)} of the posterior; "
-                f"the limit is {self.most_steps:.3g}. Its number of steps grows like (M/m)²/γ², and M like n. Use LastIterateLangevin, "
-                "whose promise needs no convergence, or Proximal(gamma=…).",
+                f"the limit is {self.most_steps:.3g}. Its number of steps grows like (M/m)²/γ², and M like n. Use "
+                "LastIterateLangevin, whose promise needs no convergence, or Proximal(gamma=…).",
                 steps=steps,
             )
         return step_size, steps
@@ -195,7 +214,7 @@ def proposition_13(gamma: float, *, dimension: int, strong_convexity: float, smo
     if not (dimension >= 1 and 0.0 < strong_convexity <= smoothness < math.inf):
         raise WrongCall(
             f"Proposition 13 needs a dimension of at least 1 and 0 < m ≤ M < ∞, but d = {dimension}, m = "
-            f"{text(strong_convexity)}, M = {text(smoothness)} came."
+            f"{text(strong_convexity)}, M = {text(smoothness)} were given."
         )
     d = max(2, dimension)
     bits = 4.0 * math.log(1.0 / gamma) + d * math.log(smoothness / strong_convexity)
@@ -209,10 +228,100 @@ def _repeated(promise: Any, draws: int) -> Any:
     return promise if draws == 1 else privacy.GaussianDP(root_up(Fraction(promise.mu) ** 2 * draws))
 
 
-def _checked_steps(steps: Any) -> int:
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise WrongCall(
-            f"steps must be a whole number of at least 1, but {steps!r} came. After no steps the start itself would be "
-            "released, a constant without information. Use T ≥ 1."
-        )
-    return steps
+# ── chains ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def last_iterates(target: GibbsTarget, key: Any, starts: Any, *, steps: int, step_size: float) -> NDArray[np.float64]:
+    """Of chains from these starts, each with a key of its own."""
+    radius = np.inf if target.radius is None else target.radius
+    keys = jax.random.split(key, len(starts))
+    at_once = chains_at_once(len(starts), target.encoded.n)
+    return np.asarray(_chains(target.kernel, at_once, keys, starts, steps, step_size, radius, arguments_for(target)))
+
+
+@jit(0, 1)
+def _chains(
+    kernel: Any, at_once: int, keys: Any, starts: Any, steps: Any, step_size: Any, radius: Any, arguments: Any
+) -> Any:
+    deviation = jnp.sqrt(2.0 * step_size)
+
+    def step(theta: Any, noise: Any) -> Any:
+        moved = theta - step_size * gradient(kernel, theta, *arguments) + deviation * noise
+        return moved * jnp.minimum(1.0, radius / jnp.sqrt(moved @ moved))
+
+    def chain(key_and_start: Any) -> Any:
+        key, start = key_and_start
+        return _stepped(key, start, steps, step)
+
+    return mapped(chain, (keys, starts), at_once)
+
+
+def _stepped(key: Any, start: Any, steps: Any, step: Any) -> Any:
+    """``steps`` times θ ← step(θ, noise), inside compiled code."""
+    return advanced(start, steps, draw=lambda number: normal(jax.random.fold_in(key, number), start.shape), step=step)
+
+
+# ── paths whose sums are whole numbers ───────────────────────────────────────────────────────────────────────────
+
+
+def on_lattice(target: PathTarget, key: Any, *, steps: int, step_size: float, size: int) -> NDArray[np.float64]:
+    """``size`` paths from the prior's location, each with a key of its own."""
+    check_arithmetic()
+    keys = jax.random.split(key, size)
+    radius = np.inf if target.radius is None else target.radius
+    assert target.lattice is not None
+    public = (target.weight, target.precision, target.location, steps_of(target.lattice), step_size, radius)
+    numbers = tuple(jnp.asarray(number) for number in public)
+    if target.segments is None:
+        return np.array([_by_passes(target, one, numbers, steps) for one in keys])
+    at_once, start = chains_at_once(size, target.encoded.n), jnp.asarray(target.location)
+    return np.asarray(_compiled(target.gradient_sums, at_once, keys, start, steps, numbers, target.segments))
+
+
+def _by_passes(target: PathTarget, key: Any, numbers: tuple[Any, ...], steps: int) -> NDArray[np.float64]:
+    theta, noise = np.asarray(target.location), np.zeros((0, 0))
+    for number in range(steps):
+        if number % AHEAD == 0:
+            noise = _noise(target.dimension, key, number)
+        total = target.rows.sum(target.gradient_sums, theta)
+        theta = np.asarray(_moved(theta, total.astype(np.float64), noise[number % AHEAD], *numbers))
+    return theta
+
+
+@jit(0)
+def _noise(dimension: int, key: Any, first: Any) -> Any:
+    """That of `AHEAD` steps from the one numbered ``first``."""
+    numbers = first + jnp.arange(AHEAD)
+    return jax.vmap(lambda number: normal(jax.random.fold_in(key, number), (dimension,)))(numbers)
+
+
+@jit()
+def _moved(
+    theta: Any,
+    total: Any,
+    noise: Any,
+    weight: Any,
+    precision: Any,
+    location: Any,
+    units: Any,
+    step_size: Any,
+    radius: Any,
+) -> Any:
+    gradient = weight * (total * units) + precision * (theta - location)
+    moved = theta - step_size * gradient + jnp.sqrt(2.0 * step_size) * noise
+    return moved * jnp.minimum(1.0, radius / jnp.sqrt(moved @ moved))
+
+
+@jit(0, 1)
+def _compiled(sums: GradientSums, at_once: int, keys: Any, start: Any, steps: Any, numbers: Any, records: Any) -> Any:
+    def total(theta: Any) -> Any:
+        """Each segment's sum is exact as it is; several are added as integers, and rounded once."""
+        first, *more = (sums.of_rows(rows, y, theta) for rows, y in records)
+        if not more:
+            return first
+        return sum((part.astype(jnp.int64) for part in more), start=first.astype(jnp.int64)).astype(jnp.float64)
+
+    def path(key: Any) -> Any:
+        return _stepped(key, start, steps, lambda theta, noise: _moved(theta, total(theta), noise, *numbers))
+
+    return mapped(path, keys, at_once)

@@ -6,20 +6,44 @@ chain needs no tuning by hand. The mode is found by Newton's method with a trust
 potential, eigenvalues replaced by their size (saddle-free: Dauphin et al., NeurIPS 2014); by L-BFGS where there are
 many parameters.
 
+`potential` is one for both kinds of target: U(θ) of a Gibbs or of a β-divergence posterior, infinite outside a ball. The loss
+(``kernel``) is the static argument of what is compiled; records, weights and priors are arguments, so that one compilation
+serves all data sets of a model and size, and many of them stacked. Where to start and what a large step is come from the
+prior, which is public.
+
 Mode and frame depend on the records. They only set a start and a scale for chains of which nothing is proven. Nothing
 here fails on any record: steps are bounded, and what is not finite gives the prior's own location and scale.
 """
 
 from __future__ import annotations
 
-from functools import partial
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 
-from onedraw.models.compute import jax, jnp
-from onedraw.samplers.potential import arguments_of, gradient, potential, prior_picture
+from onedraw.errors import ExactnessRefused
+from onedraw.models.compute import jax, jit, jnp
+from onedraw.models.convex.gibbs_target import GibbsTarget
+from onedraw.models.convex.losses import LinearLoss
+from onedraw.models.likelihood.beta_target import BetaTarget
+from onedraw.models.likelihood.likelihood_model import BetaKernel, LossKernel
+from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.priors import Gaussian
+from onedraw.plans import Potential
+from onedraw.samplers.chains import by_column
+
+Array = NDArray[np.float64]
+
+STARTS = 4
+"""Points from which the mode of a target without a linear predictor is looked for."""
+
+PUBLIC_SEED = 20_240_301  # starts drawn from a public prior: the seed protects nothing and makes runs reproducible
+
+LARGEST_POTENTIAL = 1e300
 
 MOST_NEWTON = 60
 """Newton steps at most; from the prior's location a dozen is usual."""
@@ -53,28 +77,28 @@ class LaplaceFrame(NamedTuple):
         return self.mode + self.root @ z
 
 
-def laplace_frame(target: Any, arguments: Any = None) -> LaplaceFrame:
+def laplace_frame(target: Potential, arguments: Any = None) -> LaplaceFrame:
     """Mode and scale of one target, from public starts."""
     location, scale, starts = prior_picture(target)
     arguments = arguments_of(target) if arguments is None else arguments
     if target.dimension <= NEWTON_DIMENSION:
-        return LaplaceFrame(*_frame_by_newton(target.kernel, starts, location, scale, arguments))
+        return LaplaceFrame(*frame_by_newton(target.kernel, starts, location, scale, arguments))
     mode = _descended(target.kernel, starts, location, scale, arguments)
     if target.dimension > DENSE_DIMENSION:
         return LaplaceFrame(jnp.asarray(mode), jnp.diag(jnp.asarray(scale)))
     return LaplaceFrame(*_frame_at(target.kernel, mode, scale, arguments))
 
 
-def laplace_frames(targets: Any, arguments: Any) -> LaplaceFrame:
+def laplace_frames(targets: Sequence[Potential], arguments: Any) -> LaplaceFrame:
     """Those of several targets of one model and size, stacked like their ``arguments``."""
     if targets[0].dimension > NEWTON_DIMENSION:
         found = [laplace_frame(target) for target in targets]
         return LaplaceFrame(*(jnp.stack(parts) for parts in zip(*found, strict=True)))
     location, scale, starts = prior_picture(targets[0])
-    return LaplaceFrame(*_frames_by_newton(targets[0].kernel, starts, location, scale, arguments))
+    return LaplaceFrame(*frames_by_newton(targets[0].kernel, starts, location, scale, arguments))
 
 
-def frame_by_newton(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> LaplaceFrame:
+def _by_newton(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> LaplaceFrame:
     """From each start; the lowest point reached is the mode."""
     points, values, sizes, axes = jax.vmap(lambda start: _newton(kernel, start, scale, arguments))(jnp.asarray(starts))
     best = jnp.argmin(values)
@@ -83,18 +107,18 @@ def frame_by_newton(kernel: Any, starts: Any, location: Any, scale: Any, argumen
     return LaplaceFrame(mode, _root(sizes[best], axes[best], scale))
 
 
+frame_by_newton = jit(0)(_by_newton)
+
+
+@jit(0)
 def frames_by_newton(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> LaplaceFrame:
     """The same for stacked targets."""
 
     def one(own: Any) -> LaplaceFrame:
-        return frame_by_newton(kernel, starts, location, scale, own)
+        return _by_newton(kernel, starts, location, scale, own)
 
     found: LaplaceFrame = jax.vmap(one)(arguments)
     return found
-
-
-_frame_by_newton: Any = jax.jit(frame_by_newton, static_argnums=0)
-_frames_by_newton: Any = jax.jit(frames_by_newton, static_argnums=0)
 
 
 def _newton(kernel: Any, start: Any, scale: Any, arguments: Any) -> Any:
@@ -125,7 +149,8 @@ def _newton(kernel: Any, start: Any, scale: Any, arguments: Any) -> Any:
     return jax.lax.while_loop(unfinished, body, first)[:4]
 
 
-def _frame(kernel: Any, mode: Any, scale: Any, arguments: Any) -> LaplaceFrame:
+@jit(0)
+def _frame_at(kernel: Any, mode: Any, scale: Any, arguments: Any) -> LaplaceFrame:
     sizes, axes = _curvature(kernel, mode, scale, arguments)
     return LaplaceFrame(mode, _root(sizes, axes, scale))
 
@@ -133,9 +158,6 @@ def _frame(kernel: Any, mode: Any, scale: Any, arguments: Any) -> LaplaceFrame:
 def _root(sizes: Any, axes: Any, scale: Any) -> Any:
     root = jnp.asarray(scale)[:, None] * ((axes / jnp.sqrt(sizes)) @ axes.T)
     return jnp.where(jnp.isfinite(root).all(), root, jnp.diag(jnp.asarray(scale)))
-
-
-_frame_at: Any = jax.jit(_frame, static_argnums=0)
 
 
 def _curvature(kernel: Any, point: Any, scale: Any, arguments: Any) -> Any:
@@ -163,7 +185,7 @@ def hessian(kernel: Any, theta: Any, arguments: tuple[Any, ...]) -> Any:
     return jax.lax.map(along, jnp.eye(size), batch_size=at_once)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(0)
 def _value_and_slope(kernel: Any, theta: Any, arguments: Any) -> Any:
     return potential(kernel, theta, arguments), gradient(kernel, theta, arguments)
 
@@ -183,3 +205,79 @@ def _descended(kernel: Any, starts: Any, location: Any, scale: Any, arguments: A
         if np.isfinite(found.x).all() and found.fun < lowest:
             best, lowest = found.x * scale, float(found.fun)
     return best
+
+
+# ── the potential ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arguments_of(target: Potential) -> tuple[Any, ...]:
+    """What follows theta in `potential`; the last is the squared radius of the ball."""
+    return tuple(jax.tree.map(jnp.asarray, _arguments(target)))
+
+
+def stacked(targets: Sequence[Potential]) -> tuple[Any, ...]:
+    """Those of several targets of one kernel and size along a first axis."""
+    # NumPy's: JAX would compile a concatenation for every number of targets
+    return tuple(jax.tree.map(lambda *parts: jnp.asarray(np.stack(parts)), *map(_arguments, targets)))
+
+
+def _arguments(target: Potential) -> tuple[Any, ...]:
+    if isinstance(target, BetaTarget):
+        numbers = (target.weight, target.beta, *target.model.prior_arguments, math.inf)
+    elif isinstance(target, GibbsTarget):
+        squared = math.inf if target.radius is None else target.radius**2
+        numbers = (target.weight, target.precision, target.location, squared)
+    else:
+        raise ExactnessRefused(
+            f"HMC and NUTS follow the potential of a Gibbs or β-divergence posterior; a {type(target).__name__} has none. "
+            "Use Exact() for a law with a closed form, or leave the sampler out."
+        )
+    rows: Any = target.encoded.X
+    if _one_linear_predictor(target.kernel):
+        rows = by_column(rows)
+    return (rows, np.asarray(target.encoded.y), *(np.asarray(number, dtype=np.float64) for number in numbers))
+
+
+def _one_linear_predictor(kernel: Any) -> bool:
+    """Whether rows are only ever multiplied by a vector: then they are kept by column, which is faster (`chains.Columns`)."""
+    if isinstance(kernel, BetaKernel):
+        return isinstance(kernel.function, Linear) and kernel.function.outputs == 1
+    return isinstance(kernel, LinearLoss)
+
+
+def potential(kernel: Any, theta: Any, arguments: tuple[Any, ...]) -> Any:
+    """U(θ), never NaN: what cannot be computed counts as outside."""
+    *rest, squared_radius = arguments
+    if isinstance(kernel, LossKernel):
+        X, y, weight, beta, *prior = rest
+        value = weight * kernel.losses(theta, X, y, beta).sum() + kernel.negative_log_prior(theta, *prior)
+    else:
+        X, y, weight, precision, location = rest
+        away = theta - location
+        value = weight * kernel.total(theta, X, y) + 0.5 * (precision * away) @ away
+    inside = (theta @ theta <= squared_radius) & (value < LARGEST_POTENTIAL)
+    return jnp.where(inside, value, jnp.inf)
+
+
+def gradient(kernel: Any, theta: Any, arguments: tuple[Any, ...]) -> Any:
+    """∇U(θ), with 0 for what cannot be computed."""
+    return jnp.nan_to_num(jax.grad(potential, argnums=1)(kernel, theta, arguments), posinf=1e150, neginf=-1e150)
+
+
+def prior_picture(target: Potential) -> tuple[Array, Array, Array]:
+    """(location, scale, starts) from the prior alone, the same for every data set."""
+    generator = np.random.default_rng(PUBLIC_SEED)
+    if isinstance(target, GibbsTarget):
+        location, scale = target.location, 1.0 / np.sqrt(target.precision)
+        return location, scale, location[None, :]
+    model = target.model
+    prior = getattr(model, "prior", None)
+    draws = model.draw_prior(generator, 512)
+    if isinstance(prior, Gaussian):
+        location, scale = prior.location(target.dimension), 1.0 / np.sqrt(prior.precision(target.dimension))
+    else:  # quartiles: a heavy tail must not set the scale
+        low, location, high = np.quantile(draws, (0.25, 0.5, 0.75), axis=0)
+        scale = np.maximum((high - low) / 1.349, 1e-12)
+    linear = isinstance(getattr(model, "predictor_function", None), Linear)
+    others = draws[: 0 if linear else STARTS - 1]
+    return location, scale, np.concatenate([location[None, :], others])

@@ -4,10 +4,14 @@ Every data set runs the very program of a release (`fit.Stages`). On a processor
 compiled code lets go of Python's lock; mapping them inside one compiled call (`jax.vmap`, `jax.lax.map`) was tried there: a
 fit's passes are bound by arithmetic, not by calls, and vmap's batched products were nine times slower at 8,000 records. On an
 accelerator it is the other way round: a pass over 1,000 records is all call, so the fits of a `_Gang` wait for each other, their
-next sums are one call, and their minima are searched side by side (`fit_minimum.minima`), a step of all of them at a time.
+next sums are one call, and their minima are searched side by side (`models.fit.minimum.minima`), a step of all of them at a time.
 Not private: seeds are given, nothing is accounted for or certified, and records leave through `release` alone.
 
     published = fit_many(plan, X, y, seeds)        # X (m, n, columns), y (m, n): parts (m, …)
+    draws = fits(targets, HMC(steps), key=key)     # a draw for each of m targets
+
+`fits` are chains: compiled together, the modes and chains of all data sets share every step; one at a time, most of a small
+fit's time goes to starting it.
 """
 
 from __future__ import annotations
@@ -22,33 +26,36 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onedraw.data.sums import Integers, block_rows, check_room, weights
 from onedraw.errors import WrongCall
-from onedraw.models.compute import accelerated, check_arithmetic, jax, jnp
+from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 from onedraw.models.fit.minimum import Objective, minima
 from onedraw.models.fit.published import PARTS, Published
 from onedraw.models.fit.target import FitTarget
 from onedraw.models.sums.exact_sums import Scaled
+from onedraw.plans import Plan, Potential
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.hamiltonian import HMC
+from onedraw.samplers.noise import Noise
 
 GANG = 256
 """Fits that wait for each other on an accelerator: each is a thread."""
 
 
-def fit_many(plan: Any, X: Any, y: Any, seeds: Sequence[int]) -> Published:
+def fit_many(plan: Plan, X: Any, y: Any, seeds: Sequence[int]) -> Published:
     """What m fits would publish, a seed each: simulation only, never private. Parts have a first axis of length m."""
     rows, responses = np.asarray(X), np.asarray(y)
-    if plan.mechanism.requires != "perturbed-mode":
+    if plan.requires != "perturbed-mode":
         raise WrongCall(
-            f"fit_many repeats the fits of a PerturbedMode; a {type(plan.mechanism).__name__} came. Use samplers.fits."
+            f"fit_many repeats the fits of a PerturbedMode; a {type(plan.mechanism).__name__} was given. Use samplers.fits."
         )
     fits = len(seeds)
     if not fits or rows.ndim != 3 or rows.shape[:2] != (fits, plan.n) or responses.shape != (fits, plan.n):
         raise WrongCall(
             f"fit_many needs m seeds, X of shape (m, n, columns) and y of shape (m, n), n = {plan.n:,} as planned; "
-            f"{fits} seeds, X {rows.shape} and y {responses.shape} came."
+            f"{fits} seeds, X {rows.shape} and y {responses.shape} were given."
         )
 
     together = _in_gangs if accelerated() and plan.n <= block_rows(plan.n) else _on_cores
@@ -61,7 +68,7 @@ def _stages(target: Any, seed: int) -> Stages:
     return Stages(target, Noise(np.random.default_rng(seed), pure=target.problem.pure))
 
 
-def _on_cores(plan: Any, rows: Any, responses: Any, seeds: Sequence[int]) -> list[Published]:
+def _on_cores(plan: Plan, rows: Any, responses: Any, seeds: Sequence[int]) -> list[Published]:
     def fit(index: int) -> Published:
         return _stages(plan.target(plan.model.summarise((rows[index], responses[index]))), seeds[index]).run()
 
@@ -73,17 +80,18 @@ def _on_cores(plan: Any, rows: Any, responses: Any, seeds: Sequence[int]) -> lis
 # ── on an accelerator ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _in_gangs(plan: Any, rows: Any, responses: Any, seeds: Sequence[int]) -> list[Published]:
+def _in_gangs(plan: Plan, rows: Any, responses: Any, seeds: Sequence[int]) -> list[Published]:
     """Gangs of one size, so that all share one compilation; the last is filled up by fits that are made twice."""
     found: list[Published] = []
     size = min(GANG, len(seeds))
     for start in range(0, len(seeds), size):
         chosen = [index % len(seeds) for index in range(start, start + size)]
-        found += _gang(plan, [plan.model.summarise((rows[index], responses[index])) for index in chosen], [seeds[index] for index in chosen])  # fmt: skip
+        encoded = [plan.model.summarise((rows[index], responses[index])) for index in chosen]
+        found += _gang(plan, encoded, [seeds[index] for index in chosen])
     return found[: len(seeds)]
 
 
-def _gang(plan: Any, encoded: Sequence[Any], seeds: Sequence[int]) -> list[Published]:
+def _gang(plan: Plan, encoded: Sequence[Any], seeds: Sequence[int]) -> list[Published]:
     problem, rows = plan.target(encoded[0]).problem, block_rows(plan.n)
     X, y = (np.stack([_filled_up(getattr(one, name), rows) for one in encoded]) for name in ("X", "y"))
     gang = _Gang(plan.n, jnp.asarray(X), jnp.asarray(y / problem.response_scale))
@@ -219,7 +227,7 @@ def _mixed(chosen: Any, new: Any, old: Any) -> Any:
     return jnp.where(chosen.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@jit(0, 1)
 def _mapped(what: Any, side_by_side: bool, arrays: Any, weight: Any, *public: Any) -> Any:
     """One block of every member. On a processor one after the other, where a product of many may round otherwise than each alone:
     there a gang's sums are, integer for integer, those of single fits."""
@@ -229,3 +237,20 @@ def _mapped(what: Any, side_by_side: bool, arrays: Any, weight: Any, *public: An
         return what.block(*arrays, weight, *public)
 
     return jax.vmap(one)((arrays, public)) if side_by_side else jax.lax.map(one, (arrays, public))
+
+
+# ── chains ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fits(targets: Sequence[Potential], sampler: HMC, *, key: Any) -> NDArray[np.float64]:
+    """(m, d): a draw for each of m targets of one model and one number of records, in unconstrained coordinates."""
+    if not isinstance(sampler, HMC):
+        raise WrongCall(
+            f"fits runs HMC, whose steps are the same for every data set; a {type(sampler).__name__} was given. Use HMC(steps)."
+        )
+    shapes = {(target.kernel, target.encoded.n, target.dimension) for target in targets}
+    if len(shapes) != 1:
+        raise WrongCall(
+            f"fits needs targets of one model and one number of records, but {len(shapes)} kinds were given. Call it for each."
+        )
+    return sampler.run_many(targets, key)

@@ -1,35 +1,55 @@
-"""Measuring the moments of the records' columns: the mean, then the second moments about what was published of it.
+"""Measuring the moments of the records' columns: for their own sake, or before a fit or another sampler's draw.
 
-A stage before a fit or before a posterior (`measure`), or a release of its own (`Measure`). The records are read through
-one exact sum each; the noises and the radius are the plan's, and a noise of 0 leaves its part out. Nothing here knows what
-the numbers promise (`mechanisms.stages`, `mechanisms.moments`).
+`measure` publishes the mean, then the second moments about what was published of it; `Measure` means and squares, then products
+of standardised columns. The records are read through one exact sum each; the noises and the radius are the plan's, and a
+noise of 0 leaves its part out. Nothing here knows what the numbers promise (`mechanisms.stages`, `mechanisms.moments`).
 
     mean, moments = measure(target.sum, n, columns, numbers, noise)
+
+`MeasuredFirst` carries out `Measured`: the columns' moments, the records in the coordinates that follow, then the inner plan's
+own sampler on them. Everything published before the draw is public to it; what one record becomes depends on that record and on
+published numbers alone. The draw is published in measured coordinates, on a public lattice, and mapped back to the columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from onedraw import privacy
+from onedraw.models.fit.published import Published
+from onedraw.models.likelihood.beta_target import BetaTarget
+from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.moments.stage import SQUARE, MomentColumns, MomentsProblem, MomentsTarget
+from onedraw.models.moments.sums import ColumnSums, PowerSums, SecondMoments, StandardMoments
 from onedraw.models.sums.sum_lattice import MEAN_BITS, gram_steps
-from onedraw.samplers.fit_noise import Noise
-from onedraw.samplers.sample import Sample
+from onedraw.plans import Plan
+from onedraw.samplers.noise import Noise
+from onedraw.samplers.randomness import KEY_BYTES
+from onedraw.samplers.sampler import Sample, Sampler, sampler_from_dict
 
 Array = NDArray[np.float64]
 Sum = Callable[..., NDArray[np.int64]]
 
 MEAN_STEPS = 2.0**MEAN_BITS
 
+LARGEST = 1e200
+"""Draws are cut here before they are rounded: no prior gives such a number a chance."""
 
-def measure(total: Sum, n: int, columns: MomentColumns, numbers: Mapping[str, float], noise: Noise) -> tuple[Array | None, Array | None]:  # fmt: skip
+LATTICE_BITS = 20
+"""The draw is rounded to about a millionth of its prior's deviation, as every draw that leaves is."""
+
+
+def measure(
+    total: Sum, n: int, columns: MomentColumns, numbers: Mapping[str, float], noise: Noise
+) -> tuple[Array | None, Array | None]:
     """(mean, Σ x̄x̄ᵀ as a lower triangle) with their noise; None for what the plan leaves out.
 
     ``total(statistic, *public)`` is an exact sum over the n records; ``numbers`` are ``mean_noise``, ``moments_noise`` and
@@ -38,52 +58,40 @@ def measure(total: Sum, n: int, columns: MomentColumns, numbers: Mapping[str, fl
     mean = published_mean(total, columns, numbers["mean_noise"], noise) / n if numbers["mean_noise"] else None
     if not numbers["moments_noise"]:
         return mean, None
-    centre, radius = columns.centre(mean), numbers["moment_radius"]
-    return mean, published_moments(total, n, columns, centre, radius, numbers["moments_noise"], noise)
+    radius = numbers["moment_radius"]
+    steps = gram_steps(radius**2, n)
+    sums = total(SecondMoments(columns.layout, columns.response), steps, columns.centre(mean), radius)
+    return mean, noise.triangle(sums, steps**2, numbers["moments_noise"])
 
 
 def published_mean(total: Sum, columns: MomentColumns, deviation: float, noise: Noise) -> Array:
     """Σ x with its noise."""
-    from onedraw.models.moments.sums import ColumnSums
-
     return noise.vector(total(ColumnSums(columns.layout, columns.response), MEAN_STEPS), MEAN_STEPS, deviation)
-
-
-def published_moments(total: Sum, n: int, columns: MomentColumns, centre: Any, radius: float, deviation: float, noise: Noise) -> Array:  # fmt: skip
-    """Σ x̄x̄ᵀ about the centre with its noise."""
-    from onedraw.models.moments.sums import SecondMoments
-
-    steps = gram_steps(radius**2, n)
-    sums = total(SecondMoments(columns.layout, columns.response), steps, centre, radius)
-    return noise.triangle(sums, steps**2, deviation)
 
 
 # ── moments for their own sake ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measure(Sampler):
     """The plan's own algorithm; it has no options."""
 
     randomness: ClassVar[str] = "numpy"
+    carries_out: ClassVar[str] = "moments"
+    why: ClassVar[str] = "means and squares, then standardised products"
 
-    def exactness(self, plan: Any) -> privacy.AsRun:
+    def exactness(self, plan: Plan) -> privacy.AsRun:
         return privacy.AsRun(plan.guarantee.promise)
 
-    def run(self, target: MomentsTarget, randomness: Any, *, size: int = 1) -> Sample:
+    def run(self, target: MomentsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """What follows from the moments, and the moments."""
         stages = measure_all(target.sum, target.problem, Noise(randomness, pure=target.problem.pure))
         values = MomentsResult.of(target.problem, stages).encoded.values
         return Sample(values[np.newaxis], {}, {name: part.tolist() for name, part in stages.items()})
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": "Measure"}
-
 
 def measure_all(total: Sum, problem: MomentsProblem, noise: Noise) -> dict[str, Array]:
     """Means and squares, then products and fourth moments of columns standardised by what was published of them."""
-    from onedraw.models.moments.sums import PowerSums, StandardMoments
-
     columns, numbers = problem.columns, problem.numbers
     steps = gram_steps(1.0, problem.n)
     each = np.concatenate([np.ones(columns.count), np.full(columns.numbers, 1.0 / SQUARE)])
@@ -97,3 +105,95 @@ def measure_all(total: Sum, problem: MomentsProblem, noise: Noise) -> dict[str, 
             seconds = total(StandardMoments(columns.layout, power), steps, centre, 1.0 / np.sqrt(unit), radius)
             found[stage] = noise.triangle(seconds, steps**2, numbers[f"{stage}_noise"])
     return {name: values for name, values in found.items() if len(values)}
+
+
+# ── moments before a draw ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Measuring(Protocol):
+    """The mechanism of a plan whose columns are measured first."""
+
+    def inner(self, plan: Plan) -> Plan: ...
+    def promise_with(self, plan: Plan, inner: privacy.Promise) -> privacy.Promise: ...
+
+
+def _measuring(plan: Plan) -> Measuring:
+    """A plan that requires "measured" has one."""
+    return cast(Measuring, plan.mechanism)
+
+
+@dataclass(frozen=True)
+class MeasuredFirst(Sampler):
+    """``of`` is the sampler of the inner plan."""
+
+    randomness: ClassVar[str] = "numpy"
+    carries_out: ClassVar[str] = "measured"
+
+    of: Sampler
+
+    def __post_init__(self) -> None:
+        if isinstance(self.of, Mapping):
+            object.__setattr__(self, "of", sampler_from_dict(self.of))
+
+    @classmethod
+    def chosen(cls, plan: Plan, accept: Collection[str]) -> tuple[Sampler, str]:
+        from onedraw.samplers.choice import default_sampler  # which chooses this one
+
+        within, why = default_sampler(_measuring(plan).inner(plan), accept=accept)
+        return cls(within), f"the columns' moments, then {why}"
+
+    def exactness(self, plan: Plan) -> privacy.Exactness:
+        """The inner sampler's; where its own law carries a promise, that one together with the moments'."""
+        from onedraw.samplers.choice import check_sampler  # which chooses this one
+
+        self.check_own(plan, "measures the columns that a plan of Measured(of=…) names")
+        inner = _measuring(plan).inner(plan)
+        check_sampler(inner, self.of)
+        found: privacy.Exactness = self.of.exactness(inner)
+        if isinstance(found, privacy.LastIterate | privacy.AsRun):
+            return type(found)(_measuring(plan).promise_with(plan, found.promise))
+        if isinstance(found, privacy.Exact) and not found.numeric:  # the moments' noise is not made of whole numbers
+            return privacy.Exact("after moments with noise of real variates")
+        return found
+
+    def passes(self, plan: Plan) -> int:
+        """Two for the moments, and the inner sampler's."""
+        return 2 + self.of.passes(_measuring(plan).inner(plan))
+
+    def seconds(self, plan: Plan) -> float:
+        return self.of.seconds(_measuring(plan).inner(plan))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "of": self.of.to_dict()}
+
+    def run(self, target: MeasuredTarget, randomness: Generator, *, size: int = 1) -> Sample:
+        """The draws for encoded rows, and the stages they follow from."""
+        published = design(target, Noise(randomness, pure=target.problem.pure))
+        law = target.within(target.problem.coordinates(published))
+        inner = self.of.run(law, self._randomness(randomness), size=size)
+        draws = inner.draws.reshape(size, -1)
+        if isinstance(law, BetaTarget):  # drawn from in unconstrained coordinates
+            draws = np.clip(target.plan.model.constrain(draws), -LARGEST, LARGEST)
+        spacing = math.ldexp(1.0, math.floor(math.log2(target.plan.model.prior_scale)) - LATTICE_BITS)
+        draws = np.rint(draws / spacing) * spacing + 0.0
+        found = {"mean": published.mean, "moments": published.moments, "draws": draws.ravel()}
+        return Sample(
+            target.problem.encoded_draws(published, draws),
+            inner.diagnostics,
+            {name: value.tolist() for name, value in found.items() if value is not None},
+        )
+
+    def _randomness(self, generator: Generator) -> Any:
+        """The generator itself, or a JAX key of 256 bits from it: as unknown to anybody as its own."""
+        if self.of.randomness == "numpy":
+            return generator
+        from onedraw.samplers.chacha import chacha_key
+
+        return chacha_key(generator.bytes(KEY_BYTES))
+
+
+def design(target: MeasuredTarget, noise: Noise) -> Published:
+    """Mean and second moments of the columns as they leave, where the plan measures them."""
+    problem = target.problem
+    mean, moments = measure(target.sum, problem.n, problem.moment_columns, problem.numbers, noise)
+    return Published(np.zeros(0), mean, moments)

@@ -36,23 +36,21 @@ class SeededChaCha(ChaCha):  # type: ignore[misc]
 class SecureChaCha(SeededChaCha):
     """ChaCha20 under a key from the operating system, taken anew in every forked child."""
 
+    secure = True
+
     def __init__(self) -> None:
-        super().__init__(key=_fresh_key())
+        super().__init__(key=int.from_bytes(operating_system_key(), "little"))
         _living.add(self)
 
     def take_fresh_key(self) -> None:
         """Start over under a new key; the buffered block goes too, since the counter returns to 0."""
-        self.seed(key=_fresh_key())
+        self.seed(key=int.from_bytes(operating_system_key(), "little"))
 
     def __reduce__(self) -> NoReturn:
         raise errors.WrongCall(
             "A secure generator cannot be copied or pickled: the copy would repeat its stream, and two "
             "releases with the same noise are not private. Call secure_generator() where it is needed."
         )
-
-
-def _fresh_key() -> int:
-    return int.from_bytes(operating_system_key(), "little")
 
 
 def _take_fresh_keys_in_child() -> None:

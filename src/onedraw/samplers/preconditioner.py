@@ -12,15 +12,16 @@ measured by Σ D_i du_i². Two metrics are used:
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onedraw.models.compute import jax, jnp
+from onedraw.models.compute import jax, jit, jnp
+from onedraw.models.convex.gibbs_target import GibbsTarget
+from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.convex.potential import gradient, hessian, potential
 from onedraw.samplers.ball import peak_on_ball
-from onedraw.samplers.columns import arguments_for
+from onedraw.samplers.chains import arguments_for
 
 MOST_DESCENT = 70.0
 """Steps of descent per M/m: each leaves 1 − m/M of what is above the minimum, so e^{−70} = 4e-31 of it remains."""
@@ -53,13 +54,14 @@ def slope_in(frame: Frame, kernel: Any, u: Any, arguments: tuple[Any, ...]) -> A
     return frame.scale * (frame.axes.T @ gradient(kernel, frame.theta(u), *arguments))
 
 
-def plain_frame(target: Any) -> Frame:
+def plain_frame(target: GibbsTarget) -> Frame:
     scale = 1.0 if target.radius is None else target.radius
     return Frame(np.eye(target.dimension), scale, np.full(target.dimension, scale**2))
 
 
-def preconditioned_frame(target: Any) -> Frame:
+def preconditioned_frame(target: GibbsTarget) -> Frame:
     """The eigenbasis of P."""
+    assert isinstance(target.model, LinearModel)  # another one states no ratio of curvatures
     rows, (_, curvature) = target.encoded.X, target.model.curvature_range
     values, axes = np.linalg.eigh(np.diag(target.precision) + (target.weight * curvature) * (rows.T @ rows))
     scale = 1.0 if target.radius is None else target.radius
@@ -68,7 +70,7 @@ def preconditioned_frame(target: Any) -> Frame:
 
 
 def minimum(
-    frame: Frame, target: Any, *, strong_convexity: float, smoothness: float, tolerance: float
+    frame: Frame, target: GibbsTarget, *, strong_convexity: float, smoothness: float, tolerance: float
 ) -> tuple[Any, dict[str, Any]]:
     """A point u with U(u) − min U ≤ tolerance on a ball, ‖∇U‖²/(2m) ≤ tolerance on R^d; (u, diagnostics).
 
@@ -84,7 +86,7 @@ def minimum(
     return u, {"descent_steps": int(steps), "descent_gap": float(gap)}
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@jit(0, 1)
 def _descend(
     kernel: Any, on_ball: bool, frame: Frame, start: Any, arguments: tuple[Any, ...],
     strong_convexity: Any, smoothness: Any, tolerance: Any, most: Any,
@@ -110,7 +112,7 @@ def _descend(
     return u, step, gap(u, slope)
 
 
-def surroundings(frame: Frame, target: Any, u: Any, *, rotate: bool) -> tuple[Frame, Surroundings]:
+def surroundings(frame: Frame, target: GibbsTarget, u: Any, *, rotate: bool) -> tuple[Frame, Surroundings]:
     """Slope and curvature at u; with ``rotate`` (the plain metric has no axes of its own) along the Hessian's axes."""
     theta = frame.theta(u)
     slope = np.asarray(gradient(target.kernel, theta, *target.arguments))

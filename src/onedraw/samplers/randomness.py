@@ -8,7 +8,7 @@ operating system for every generator and never leaves the process.
 
 | what happens | what the stream does |
 | --- | --- |
-| `os.fork` (also `multiprocessing` by fork) | every living secure generator takes a fresh key in the child; what needs JAX is refused there, see `forks` |
+| `os.fork` (also `multiprocessing` by fork) | every living secure generator takes a fresh key in the child; what needs JAX is refused there (`jax_is_lost`) |
 | copying or pickling a secure generator | refused: the copy would repeat the stream |
 | `spawn` | refused: randomgen's children ignore the key |
 | a fork in C without Python's hooks, a machine resumed twice | *not detected*: make the generator after it |
@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import operator
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ OPERATING_SYSTEM = "operating system entropy, ChaCha20"
 SEEDED = "seeded: reproducible, not private"
 
 KEY_BYTES = 32
+
+_forked_from_jax = False
 
 
 def secure_generator() -> Generator:
@@ -50,6 +53,11 @@ def seeded_generator(seed: int) -> Generator:
     from onedraw.samplers.numpy_chacha import SeededChaCha
 
     return Generator(SeededChaCha(key=int.from_bytes(seed_digest(seed, purpose="numpy"), "little")))
+
+
+def is_secure(generator: Generator) -> bool:
+    """Whether its key is the operating system's, and nobody's seed."""
+    return getattr(generator.bit_generator, "secure", False) is True
 
 
 def operating_system_key() -> bytes:
@@ -94,3 +102,23 @@ def _checked(seed: int) -> int:
         f"A seed is a whole number; {type(seed).__name__} was given. A seeded run is not private, so it must "
         "be asked for plainly. Pass an integer to reproduce a run, or no seed at all for a private draw."
     )
+
+
+# ── forks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def jax_is_lost() -> bool:
+    """Whether this process was forked after JAX had begun to compute: no thread of JAX's survives a fork, and whoever needs one
+    would wait for ever. A fork in C without Python's hooks is not noticed."""
+    return _forked_from_jax
+
+
+def _look_for_jax() -> None:
+    """In a forked child; if it cannot be told, JAX had begun."""
+    global _forked_from_jax
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    _forked_from_jax = _forked_from_jax or (bridge is not None and bool(getattr(bridge, "_backends", True)))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_look_for_jax)

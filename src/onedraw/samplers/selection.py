@@ -20,14 +20,18 @@ decide. The expected number of proposals is about 2 for scattered costs, and nev
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from onedraw import errors, privacy
-from onedraw.samplers.sample import Sample
+from onedraw.models.candidates.scores import passes
+from onedraw.models.likelihood.densities import CountLikelihood
+from onedraw.models.likelihood.likelihood_model import LikelihoodModel
+from onedraw.plans import Plan
+from onedraw.samplers.sampler import Sample, Sampler
 
 Costs = NDArray[np.int64]
 
@@ -40,38 +44,53 @@ LAST_BUCKET = 192
 FIRST_PRECISION = 64
 LARGEST_COST = 2**62
 
+PAIRS_A_SECOND, COUNTS_A_SECOND = 8e7, 1e6
+"""Records times candidates; of a likelihood of counts, whose loss is a sum over a hundred of them."""
+
 
 @dataclass(frozen=True)
-class Selection:
-    """The sampler of `Candidates`, and of nothing else: rounds of public candidates, an exact pick from each."""
+class WholeNumbers(Sampler):
+    """What the three samplers that select share: exact in whole numbers, no assumption about real arithmetic is left."""
 
     randomness: ClassVar[str] = "numpy"
+    compiling: ClassVar[float] = 0.0
+    of: ClassVar[str]
+    """What it selects, for a refusal."""
 
-    def exactness(self, plan: Any) -> privacy.Exactness:
-        """Exact, in whole numbers: no assumption about real arithmetic is left."""
-        if getattr(plan, "requires", "exact") != "candidates":
-            raise errors.ExactnessRefused(
-                "Selection() picks from the public candidates that a Candidates() plan lays out, and this plan has none. "
-                "Leave the sampler out to have one chosen, or calibrate Candidates(of=…)."
-            )
+    def exactness(self, plan: Plan) -> privacy.Exact:
+        self.check_own(plan, self.of)
         return privacy.Exact()
 
-    def passes(self, plan: Any) -> int:
-        """Over the records, for all draws: one for so many candidates of a round."""
-        from onedraw.models.candidates.scores import passes  # which every plan of this sampler has loaded
 
+class Picking(Protocol):
+    """The mechanism of a plan that requires candidates: what it publishes of its picks."""
+
+    @property
+    def publish(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Selection(WholeNumbers):
+    """The sampler of `Candidates`, and of nothing else: rounds of public candidates, an exact pick from each."""
+
+    carries_out: ClassVar[str] = "candidates"
+    why: ClassVar[str] = "exact selection from public candidates"
+    of: ClassVar[str] = "picks from the public candidates that a Candidates() plan lays out"
+
+    def passes(self, plan: Plan) -> int:
+        """One for so many candidates of a round."""
         once = int(plan.parameters["rounds"]) * passes(int(plan.parameters["candidates"]))
-        return once if plan.mechanism.publish == "picks" else once * int(plan.draws)
+        return once if cast(Picking, plan.mechanism).publish == "picks" else once * plan.draws
 
-    def to_dict(self) -> dict[str, object]:
-        return {"name": "Selection"}
+    def seconds(self, plan: Plan) -> float:
+        model, pairs = plan.model, plan.n * plan.parameters["rounds"] * plan.parameters["candidates"]
+        counts = isinstance(model, LikelihoodModel) and isinstance(model.likelihood, CountLikelihood)
+        return float(plan.draws * pairs / (COUNTS_A_SECOND if counts else PAIRS_A_SECOND))
 
-    def draw(self, target: Any, generator: Generator, *, size: int | None = None) -> NDArray[np.float64]:
-        """One draw (d,), or ``size`` rows (size, d)."""
-        draws = self.run(target, generator, size=1 if size is None else size).draws
-        return draws[0] if size is None else draws
+    def seconds_each(self, plan: Plan) -> float:
+        return 6e-5
 
-    def run(self, target: Any, generator: Generator, *, size: int = 1) -> Sample:
+    def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
         """What the target publishes of its picks; ``target.rounds`` candidates are laid out and picked from in turn.
 
         Candidates of a round depend on public numbers and on the picks before it, never on the records.
@@ -80,11 +99,91 @@ class Selection:
         while len(rows) < size:
             picks: list[NDArray[np.float64]] = []
             for number in range(target.rounds):
-                candidates, public_costs = target.propose(number, picks, generator)
+                candidates, public_costs = target.propose(number, picks, randomness)
                 costs = target.costs(number, candidates) + public_costs
-                picks.append(candidates[select(costs, generator, bits=target.bits)])
+                picks.append(candidates[select(costs, randomness, bits=target.bits)])
             rows.extend(target.publish(picks))
         return Sample(np.array(rows[:size]))
+
+
+@dataclass(frozen=True)
+class LossSelection(WholeNumbers):
+    """The sampler of `ExponentialChoice`, and of nothing else: a choice among settings, by `flip_run` or `select`."""
+
+    carries_out: ClassVar[str] = "losses"
+    why: ClassVar[str] = "exact selection by loss"
+    of: ClassVar[str] = "chooses among the settings of an ExponentialChoice() plan"
+
+    def seconds_each(self, plan: Plan) -> float:
+        return 2e-4
+
+    def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
+        """The places of ``size`` choices, one row each."""
+        alone, choose = np.ones(len(target.costs), dtype=np.int64), flip_run if target.flip else select_run
+        chosen = [choose(target.costs, alone, randomness, bits=target.bits)[0] for _ in range(size)]
+        return Sample(np.array(chosen, dtype=np.float64).reshape(size, 1))
+
+
+@dataclass(frozen=True)
+class RankSelection(WholeNumbers):
+    """The sampler of `ExponentialQuantiles`, and of nothing else: level by level, then the widths of intervals.
+
+    The order of the selections does not matter: a part's records are fixed by the cuts around it, which have been selected
+    before it, and by nothing else.
+    """
+
+    carries_out: ClassVar[str] = "ranks"
+    why: ClassVar[str] = "exact selection by rank"
+    of: ClassVar[str] = "selects quantiles by the ranks that an ExponentialQuantiles() plan lays out"
+
+    def seconds_each(self, plan: Plan) -> float:
+        return 4e-4 + 3e-7 * plan.n
+
+    def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
+        """``size`` rows of quantiles; the ends of intervals, where there are any, as a stage of the first."""
+        rows = [_quantiles(target, randomness) for _ in range(size)]
+        values = target.model.value(np.array(rows))
+        if not target.ends:
+            return Sample(values)
+        lower, upper = _ends(target, rows[0], randomness)
+        return Sample(values, stages={"quantiles": values[0].tolist(), "lower": lower, "upper": upper})
+
+
+def _quantiles(target: Any, generator: Generator) -> list[int]:
+    """The selected places, in the order of the levels."""
+    found: dict[int, int] = {}
+
+    def visit(node: Any, low: int, high: int) -> None:
+        if not node.splits:
+            found[node.index] = _chosen(target.values(node, low, high), target.bits, generator, flip=target.flip)
+            return
+        cut = _chosen(target.cuts(node, low, high), target.bits, generator)
+        found[node.index] = target.place_of(cut)
+        for child, ends in ((node.left, (low, cut)), (node.right, (cut, high))):
+            if child is not None:
+                visit(child, *ends)
+
+    visit(target.root, *target.whole())
+    return [found[index] for index in sorted(found)]
+
+
+def _ends(target: Any, places: list[int], generator: Generator) -> tuple[list[float], list[float]]:
+    """Lower ends, upper ends: of each quantile one width is selected, for both."""
+    rungs = [
+        _chosen(target.rungs(index, place), target.bits, generator, flip=target.flip) if target.has_end(index) else 0
+        for index, place in enumerate(places)
+    ]
+    ends = [target.interval(index, place, rung) for index, (place, rung) in enumerate(zip(places, rungs, strict=True))]
+    low, high = target.model.value(np.array(ends)).T.tolist()
+    return low, high
+
+
+def _chosen(runs: Any, bits: int, generator: Generator, *, flip: bool = False) -> int:
+    run, offset = (flip_run if flip else select_run)(runs.costs, runs.lengths, generator, bits=bits)
+    return int(runs.first[run]) + offset
+
+
+# ── exact selection ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def select(costs: Costs, generator: Generator, *, bits: int) -> int:
@@ -180,7 +279,7 @@ def _behind(costs: Costs) -> Costs:
     if costs.ndim != 1 or costs.size == 0 or costs.dtype != np.int64:
         raise errors.WrongCall(
             f"A selection needs one whole number (int64) for each of at least one candidate; an array of shape "
-            f"{costs.shape} and type {costs.dtype} came."
+            f"{costs.shape} and type {costs.dtype} was given."
         )
     if int(costs.max()) - int(costs.min()) >= LARGEST_COST:
         raise errors.WrongCall("The costs of a selection spread over 2^62 or more. Use a coarser lattice.")
@@ -192,7 +291,7 @@ def _buckets(behind: Costs, bits: int) -> NDArray[np.int64]:
     """j = ⌊γ/r⌋, at most the last bucket; without overflow, because what is far behind is cut off first."""
     # γ ≥ 192·r is the last bucket, and the quotient of anything below fits in 64 bits for b ≤ 40.
     if not 0 <= bits <= 40:
-        raise errors.WrongCall(f"The lattice of a selection is 2^−b with b between 0 and 40, but b = {bits} came.")
+        raise errors.WrongCall(f"The lattice of a selection is 2^−b with b between 0 and 40, but b = {bits} was given.")
     last = -((-LAST_BUCKET * STEP_NUMERATOR << bits) // STEP_DENOMINATOR)
     near = np.minimum(behind, last)
     buckets: NDArray[np.int64] = np.minimum(near * STEP_DENOMINATOR // (STEP_NUMERATOR << bits), LAST_BUCKET)

@@ -23,7 +23,7 @@ from onedraw.privacy.conversions import gaussian_delta
 from onedraw.privacy.corners import CornerDP
 from onedraw.samplers import fit as fitting
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.noise import Noise
 
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
 MODELS = {

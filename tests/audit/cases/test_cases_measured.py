@@ -12,7 +12,7 @@ from onedraw.audit.cases.measured import measured_case
 from onedraw.mechanisms import Measured
 from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.models.row_model import Encoded
-from onedraw.samplers import measured_first
+from onedraw.samplers import moments as measured_first
 
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
 MODELS = {

@@ -23,7 +23,7 @@ from onedraw.models import CountRegression, HuberRegression, LogCoshRegression, 
 from onedraw.models.fit.published import Coordinates
 from onedraw.plans import Plan
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers.noise import Noise
 
 from .case import Array
 from .losses import encoded_rows, slope_of

@@ -45,22 +45,8 @@ EFFORTS = {
 FEWEST = 2_000
 """Rounds of an attack that is worth making."""
 
-UNKNOWN_SECONDS = 0.1
-"""For one draw of a sampler nothing is known about."""
-
 REPLAYING = 4.0
 """Seconds for a fit, most of them for compiling its sums."""
-
-COMPILING = {
-    "Exact": 0.0,
-    "NoisySums": 0.0,
-    "Selection": 0.0,
-    "RankSelection": 0.0,
-    "LossSelection": 0.0,
-    "LastIterateLangevin": 3.0,
-    "Proximal": 14.0,
-}
-"""Seconds before a chain's first draw."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +80,7 @@ def _task(case: Any, effort: Effort, allowed: float, rounds: int | None, confide
     sampler = sampler_for(case.plan) if named is None else named
     if sampler is None:
         return Task(case, 0, "no proven sampler exists for it", exact)
-    each, compiling = seconds_per_draw(case.plan, sampler), COMPILING.get(type(sampler).__name__, 20.0)
+    each, compiling = sampler.seconds_each(case.plan), sampler.compiling
     if compiling and not effort.chains:
         return Task(case, 0, f"compiling its chain takes longer than --budget {effort.name}", exact)
     passes = 1.6 * len(effort.methods) * each
@@ -111,30 +97,6 @@ def _check(case: Any, rounds: int, effort: Effort, confidence: float) -> None:
     counted = max(1, rounds // (4 if set(effort.methods) & set(BLACK_BOX) else 2))
     each = 1.0 - (1.0 - confidence) / len(effort.methods)
     audit.check_rounds(counted, case.promise.epsilon(case.delta), case.delta, each)
-
-
-def seconds_per_draw(plan: Any, sampler: Any) -> float:
-    """About, on one core, from public numbers."""
-    match type(sampler).__name__:
-        case "LastIterateLangevin":
-            return float(8e-6 + 2.5e-8 * sampler.steps * (plan.n + 4))
-        case "Proximal":
-            from onedraw.samplers.proximal import geometry_of, iterations_of
-            from onedraw.samplers.public_numbers import numbers_of_plan
-
-            geometry = geometry_of(numbers_of_plan(plan, sampler="Proximal"))
-            return float(1e-6 * iterations_of(sampler.gamma, geometry) * (1.0 + plan.n / 50.0))
-        case "Selection":
-            return 6e-5
-        case "NoisySums":
-            return float(6e-5 + 2e-6 * plan.model.cells * plan.model.block)
-        case "LossSelection":
-            return 2e-4
-        case "RankSelection":
-            return float(4e-4 + 3e-7 * plan.n)
-        case "Exact":
-            return 4e-7
-    return UNKNOWN_SECONDS
 
 
 def investigate(

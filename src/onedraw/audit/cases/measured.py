@@ -20,8 +20,8 @@ from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, Measured, Nois
 from onedraw.models import Gaussian, LogCoshRegression, Logistic
 from onedraw.privacy import Promise
 from onedraw.samplers import default_sampler
-from onedraw.samplers import measured_first as program
-from onedraw.samplers.fit_noise import Noise
+from onedraw.samplers import moments as program
+from onedraw.samplers.noise import Noise
 
 from .case import Case, Pair, eligible, words
 from .fit_replay import Declared, measures_response, neighbours
@@ -158,7 +158,7 @@ def _departures_of_the_draw(plan: Plan, declared: Declared, target: Any, publish
             found.append("the draw follows another gradient than the plan declares")
     if "steps" not in numbers:
         return found
-    sampler = default_sampler(plan)[0].of
-    if (sampler.steps, sampler.step_size) != (int(numbers["steps"]), numbers["step_size"]):
+    sampler: Any = default_sampler(plan)[0].to_dict()["of"]
+    if (sampler["steps"], sampler["step_size"]) != (int(numbers["steps"]), numbers["step_size"]):
         found.append("the draw takes other steps than the plan declares")
     return found

@@ -19,8 +19,8 @@ from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
 from onedraw.models.fit.published import symmetric
 from onedraw.privacy import Promise
-from onedraw.samplers.fit_noise import Noise
 from onedraw.samplers.moments import measure_all
+from onedraw.samplers.noise import Noise
 
 from .case import Array, Case, eligible
 from .staged import (

@@ -1,0 +1,120 @@
+"""Noise for released numbers: on whole numbers for sums, on real vectors for a mode. The one file that meets OpenDP.
+
+`measurement` is noise on a vector of whole numbers with OpenDP's own statement of what it promises beside it. A discrete
+Gaussian of deviation σ on the integers is sampled exactly (Canonne, Kamath, Steinke, arXiv:2004.00010; OpenDP's
+sampler works in exact arithmetic on operating-system entropy). With σ of at least 2²⁰ steps its law is so near to that of
+a continuous Gaussian rounded to the nearest integer that GaussianDP is claimed of it, with a margin that is booked
+(mechanisms/discrete_noise.md).
+
+`Noise` is that of a fit or of moments: Gaussian, or of density ∝ e^{−‖v‖/scale}. Sums with fresh entropy get OpenDP's exact
+discrete Gaussian; a seeded run, and a machine without OpenDP in a study, get a Gaussian rounded to the same lattice. The pure
+laws of vectors and of matrices are those of `models.sums.noise_law`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from onedraw.errors import WrongCall
+from onedraw.models.sums.noise_law import drawn, drawn_matrices, triangle_scale
+from onedraw.samplers.randomness import is_secure
+
+Array = NDArray[np.float64]
+
+LEAST_STEPS = 2.0**20
+"""The smallest deviation, in lattice steps, for which the discrete law is taken for the rounded continuous one."""
+
+
+def discrete_gaussian(sums: NDArray[np.int64], deviation: float) -> NDArray[np.int64]:
+    """Whole numbers with exact discrete Gaussian noise of this deviation, in steps."""
+    if not LEAST_STEPS <= deviation < 2.0**60:
+        raise WrongCall(
+            f"Noise of {deviation:.3g} lattice steps is outside 2^20 … 2^60, where the discrete Gaussian stands for the "
+            "continuous one. Use a finer or coarser lattice."
+        )
+    return np.asarray(measurement("gaussian", len(sums), deviation).release(sums), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One of OpenDP's measurements on a vector of 64-bit whole numbers: discrete Laplace, or discrete Gaussian."""
+
+    law: str
+    built: Any
+
+    def confirms(self, sensitivity: float, *, epsilon: float | None = None, rho: float | None = None) -> bool:
+        """Whether OpenDP's map, for vectors this far apart (L1 or L2), gives at most this ε or ρ."""
+        stated = epsilon if self.law == "laplace" else rho
+        distance = int(sensitivity) if self.law == "laplace" else sensitivity
+        return stated is not None and distance == sensitivity and float(self.built.map(distance)) <= stated
+
+    def release(self, sums: Sequence[int] | NDArray[np.int64]) -> list[int]:
+        """The sums with fresh noise, from the operating system's entropy."""
+        return [int(value) for value in self.built([int(value) for value in sums])]
+
+
+@lru_cache(maxsize=64)
+def measurement(law: str, size: int, scale: float) -> Measured:
+    """Discrete "laplace" or "gaussian" noise of this scale on ``size`` whole numbers; OpenDP checks that the map holds."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"), size=size)
+    if law == "gaussian":
+        return Measured(law, make_gaussian(domain, l2_distance(T="f64"), scale=scale))
+    return Measured(law, make_laplace(domain, l1_distance(T="i64"), scale=scale))
+
+
+class Noise:
+    """``generator`` is a NumPy generator; ``pure`` says which law."""
+
+    def __init__(self, generator: Generator, *, pure: bool) -> None:
+        self.generator, self.pure, self.secure = generator, pure, is_secure(generator)
+
+    def vector(self, sums: NDArray[np.int64], steps: float, noise: float, each: Array | None = None) -> Array:
+        """Sums in whole steps, with noise of this size in their own unit; ``each`` multiplies that of single entries."""
+        sizes = np.ones(len(sums)) if each is None else each
+        if self.pure:
+            return self._on_lattice(sums + steps * self.real(len(sums), noise) * sizes) / steps
+        total = np.empty(len(sums))
+        for size in np.unique(sizes):
+            total[sizes == size] = self._whole(sums[sizes == size], noise * steps * float(size))
+        return total / steps
+
+    def triangle(self, sums: NDArray[np.int64], steps: float, noise: float) -> Array:
+        """A symmetric matrix by its lower triangle: off the diagonal an entry counts twice, so its noise is √½ as large. Under a
+        pure promise the noise is the law of matrices."""
+        size = (math.isqrt(8 * len(sums) + 1) - 1) // 2
+        if not self.pure:
+            return self.vector(sums, steps, noise, triangle_scale(size))
+        drawn = drawn_matrices(self.generator, noise, size, 1, pure=True)[0]
+        return self._on_lattice(sums + steps * drawn[np.tril_indices(size)]) / steps
+
+    def real(self, size: int, noise: float) -> Array:
+        """A real vector of this law."""
+        return drawn(self.generator, noise, (size,), pure=self.pure)
+
+    def rounded(self, values: Array, noise: float) -> Array:
+        """On multiples of a power of two a thousand times finer than the noise: what is published has no other digits."""
+        spacing = 2.0 ** (math.floor(math.log2(noise)) - 10)
+        return np.asarray(np.rint(values / spacing) * spacing + 0.0)
+
+    def _whole(self, sums: NDArray[np.int64], deviation: float) -> Array:
+        if self.secure:
+            return discrete_gaussian(sums, deviation).astype(np.float64)
+        return self._on_lattice(sums + deviation * self.generator.standard_normal(len(sums)))
+
+    @staticmethod
+    def _on_lattice(values: Array) -> Array:
+        return np.asarray(np.rint(values) + 0.0)

@@ -1,0 +1,109 @@
+"""What a sampler is: a frozen value that draws from a law with a source of randomness, and says before it runs how exactly.
+
+A new one is a file of this room with a class like this, and its name in the room's ``__init__``:
+
+    @dataclass(frozen=True)
+    class Mine(Sampler):
+        steps: int                                    # options, which stand on the certificate
+        def exactness(self, plan): ...                # from public numbers alone: `release` makes a promise of it
+        def run(self, target, randomness, *, size=1): ...
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.errors import CertificateRejected, ExactnessRefused
+from onedraw.plans import Plan
+from onedraw.privacy import Exactness
+
+NUMBERS_A_SECOND = 2e9
+"""Entries of the records that are read, measured on two cores."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """``draws`` has one row per draw. ``diagnostics`` depends on the records and is for the curator alone."""
+
+    draws: NDArray[np.float64]
+    diagnostics: dict[str, Any] = field(default_factory=dict, repr=False)
+    stages: dict[str, list[float]] | None = None
+    """Of a sampler that publishes in stages, everything it publishes; the draws follow from it."""
+
+
+@dataclass(frozen=True)
+class Sampler(abc.ABC):
+    """A way to draw. What it answers besides `run` follows from public numbers."""
+
+    randomness: ClassVar[str] = "jax"
+    """What it is run with: a "jax" key, or a "numpy" generator."""
+    carries_out: ClassVar[str] = ""
+    """What those plans require that are this very algorithm; empty for a sampler of posteriors."""
+    why: ClassVar[str] = ""
+    """… and what a certificate then says of the choice."""
+    compiling: ClassVar[float] = 20.0
+    """Seconds before its first draw."""
+    needs: ClassVar[tuple[str, str] | None] = None
+    """(extra, package) that must be installed."""
+
+    @abc.abstractmethod
+    def exactness(self, plan: Plan) -> Exactness:
+        """How exactly it draws, decided before it runs; refused where it does not draw what the plan is about."""
+
+    @abc.abstractmethod
+    def run(self, target: Any, randomness: Any, *, size: int = 1) -> Sample:
+        """``size`` independent draws from the plan's target."""
+
+    @classmethod
+    def chosen(cls, plan: Plan, accept: Collection[str]) -> tuple[Sampler, str]:
+        """(sampler, why) for a plan that is its own algorithm."""
+        return cls(), f"the plan's own algorithm: {cls.why}"
+
+    def draw(self, target: Any, randomness: Any, *, size: int | None = None) -> NDArray[np.float64]:
+        """One draw (d,), or ``size`` independent ones (size, d); in unconstrained coordinates, if the model has such."""
+        draws = self.run(target, randomness, size=1 if size is None else size).draws
+        return draws[0] if size is None else draws
+
+    def passes(self, plan: Plan) -> int:
+        """Over the records, for all draws, at most."""
+        return 1
+
+    def seconds(self, plan: Plan) -> float:
+        """About, for all of the plan's draws, apart from compiling. It decides what a choice leaves out, nothing else."""
+        return plan.n * len(plan.model.parameter_names) / NUMBERS_A_SECOND
+
+    def seconds_each(self, plan: Plan) -> float:
+        """About, on one core, of one among many draws that are made together."""
+        return 0.1
+
+    def check_own(self, plan: Plan, what: str) -> None:
+        """Refuse a plan that is not about this very algorithm."""
+        if plan.requires != self.carries_out:
+            raise ExactnessRefused(
+                f"{type(self).__name__}() {what}, and this plan has none. Leave the sampler out to have one chosen."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": type(self).__name__, **{option.name: getattr(self, option.name) for option in fields(self)}}
+
+
+def sampler_from_dict(stored: Mapping[str, Any]) -> Sampler:
+    """The inverse of ``sampler.to_dict()``, so that `verify` can ask it again; an unknown sampler or option is an error."""
+    from onedraw import samplers
+
+    name = stored.get("name") if isinstance(stored, Mapping) else None
+    if not isinstance(name, str) or name not in samplers.SAMPLERS:
+        known = ", ".join(sorted(samplers.SAMPLERS))
+        raise CertificateRejected(f"No sampler is called {name!r}; the known ones are {known}.")
+    options = {option: value for option, value in stored.items() if option != "name"}
+    try:
+        found: Sampler = getattr(samplers, name)(**options)
+    except TypeError:
+        raise CertificateRejected(f"The options stated for the sampler {name} are not those it has.") from None
+    return found
