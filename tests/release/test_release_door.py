@@ -13,7 +13,7 @@ from onedraw.release.lattice import on_lattice, snap, spacing_for
 from onedraw.samplers import Sample
 
 
-class Sampler(samplers.Sampler):
+class Told(samplers.Sampler):
     """A sampler that says what the test wants it to say, and records whether it ran."""
 
     randomness = "numpy"
@@ -48,12 +48,12 @@ def test_a_release_has_a_draw_a_certificate_and_an_entry_in_the_books(plan, reco
 
 def test_the_ledger_is_charged_before_the_draw_and_a_crash_loses_no_spend(plan, records, ledger):
     with pytest.raises(RuntimeError, match="power cut"):
-        od.release(plan, records, ledger=ledger, dataset="patients", sampler=Sampler(privacy.Exact(), fails=True))
+        od.release(plan, records, ledger=ledger, dataset="patients", sampler=Told(privacy.Exact(), fails=True))
     assert [event.kind for event in ledger.events("patients")] == ["dataset-opened", "reserved"]
 
 
 def test_a_certificate_that_cannot_be_written_costs_nothing(plan, records, ledger):
-    sampler = Sampler(privacy.Exact())
+    sampler = Told(privacy.Exact())
     sampler.to_dict = lambda: {"name": "Exact", "width": object()}  # no JSON holds it
     with pytest.raises(Exception, match=r"object|serial"):
         od.release(plan, records, ledger=ledger, dataset="patients", sampler=sampler)
@@ -64,7 +64,7 @@ def test_a_certificate_that_cannot_be_written_costs_nothing(plan, records, ledge
 def test_a_spent_budget_stops_the_release_before_the_sampler_runs(plan, records, ledger):
     ledger.init("small", od.ApproxDP(1.0, 1e-6))
     od.release(plan, records, ledger=ledger, dataset="small")
-    sampler = Sampler(privacy.Exact())
+    sampler = Told(privacy.Exact())
     with pytest.raises(errors.BudgetSpent):
         od.release(plan, records, ledger=ledger, dataset="small", sampler=sampler)
     assert not sampler.ran
@@ -115,7 +115,7 @@ def test_unproven_samplers_are_refused_unless_named(records, word):
         "estimated": privacy.Estimated(1e-7, "couplings"),
         "assumed": privacy.Assumed("the chain converged"),
     }[word]
-    sampler = Sampler(exactness)
+    sampler = Told(exactness)
     with pytest.raises(errors.ExactnessRefused, match=f'accept="{word}"'):
         od.release(plan, records, sampler=sampler)
     assert not sampler.ran
@@ -164,7 +164,7 @@ def test_an_estimated_draw_is_quoted_and_booked_like_one_within_a_proven_distanc
     ledger.init("estimates", od.ApproxDP(5.0, 0.5))
     model, gamma = od.models.BetaBernoulli(prior=(1, 1)), 0.00946
     plan = od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 0.1), n=200, draws=2, gamma=2 * gamma)
-    sampler = Sampler(privacy.Estimated(gamma, "couplings"))
+    sampler = Told(privacy.Estimated(gamma, "couplings"))
     release = od.release(plan, records, sampler=sampler, accept="estimated", ledger=ledger, dataset="estimates")
     paid = (1 + math.e) * 2 * gamma
     stated = privacy.Promise.from_dict(release.certificate.promise.native)
@@ -220,7 +220,7 @@ def test_no_record_can_make_a_release_fail(plan, records):
 
 
 def test_diagnostics_stay_with_the_curator(plan, records, tmp_path):
-    release = od.release(plan, records, sampler=Sampler(privacy.Exact()))
+    release = od.release(plan, records, sampler=Told(privacy.Exact()))
     assert release.diagnostics == {"seconds": 1.0}
     assert "seconds" not in repr(release)
     release.save(tmp_path / "out.json")

@@ -21,9 +21,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from scipy import special
 
@@ -31,13 +30,14 @@ from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.plans import Plan
 from onedraw.privacy.rounding import text
+from onedraw.privacy.stored import Stored, check_names
 
 _WRITTEN = re.compile(r"[1-9][0-9]{0,5}:[1-9][0-9]{0,8}( [1-9][0-9]{0,5}:[1-9][0-9]{0,8})*", re.ASCII)
 FIELDS = ("met", "lag", "confidence", "of", "late")
 
 
 @dataclass(frozen=True)
-class Meetings:
+class Meetings(Stored, noun="coupling"):
     """``counts[k]`` pairs met after k + 1 coupled steps. ``of`` names plan, chain and lag they were found for.
 
     ``late`` pairs may be unmet after the steps chosen: decided before the pairs were run, by `late_within`.
@@ -117,10 +117,9 @@ class Meetings:
         return {"met": met, "lag": self.lag, "confidence": self.confidence, "of": self.of, "late": self.late}
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Meetings:
-        if set(stored) != set(FIELDS):
-            raise WrongCall(f"Stored meetings have exactly the fields {', '.join(FIELDS)}.")
-        return cls(_read_counts(stored["met"]), stored["lag"], stored["confidence"], stored["of"], stored["late"])
+    def _from_values(cls, values: dict[str, Any]) -> Self:
+        check_names(values, FIELDS, of="coupling", refuses=WrongCall)
+        return cls(_read_counts(values["met"]), values["lag"], values["confidence"], values["of"], values["late"])
 
 
 def _read_counts(met: Any) -> tuple[int, ...]:

@@ -118,9 +118,6 @@ class HMC(Sampler):
     def passes(self, plan: Plan) -> int:
         return self.steps * self.settings(len(plan.model.parameter_names))[1] * plan.draws
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "meetings": None if self.meetings is None else self.meetings.to_dict()}
-
     def run(self, target: Potential, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` independent chains; nothing but their ends is kept."""
         arguments = arguments_of(target)

@@ -33,7 +33,7 @@ from onedraw.models.sums.sum_lattice import MEAN_BITS, gram_steps
 from onedraw.plans import Plan
 from onedraw.samplers.noise import Noise
 from onedraw.samplers.randomness import KEY_BYTES
-from onedraw.samplers.sampler import Sample, Sampler, sampler_from_dict
+from onedraw.samplers.sampler import Sample, Sampler
 
 Array = NDArray[np.float64]
 Sum = Callable[..., NDArray[np.int64]]
@@ -131,10 +131,6 @@ class MeasuredFirst(Sampler):
 
     of: Sampler
 
-    def __post_init__(self) -> None:
-        if isinstance(self.of, Mapping):
-            object.__setattr__(self, "of", sampler_from_dict(self.of))
-
     @classmethod
     def chosen(cls, plan: Plan, accept: Collection[str]) -> tuple[Sampler, str]:
         from onedraw.samplers.choice import default_sampler  # which chooses this one
@@ -162,9 +158,6 @@ class MeasuredFirst(Sampler):
 
     def seconds(self, plan: Plan) -> float:
         return self.of.seconds(_measuring(plan).inner(plan))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "of": self.of.to_dict()}
 
     def run(self, target: MeasuredTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """The draws for encoded rows, and the stages they follow from."""

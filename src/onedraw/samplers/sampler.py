@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from onedraw.errors import CertificateRejected, ExactnessRefused
 from onedraw.plans import Plan
 from onedraw.privacy import Exactness
+from onedraw.privacy.stored import Stored
 
 NUMBERS_A_SECOND = 2e9
 """Entries of the records that are read, measured on two cores."""
@@ -37,8 +38,7 @@ class Sample:
     """Of a sampler that publishes in stages, everything it publishes; the draws follow from it."""
 
 
-@dataclass(frozen=True)
-class Sampler(abc.ABC):
+class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
     """A way to draw. What it answers besides `run` follows from public numbers."""
 
     randomness: ClassVar[str] = "jax"
@@ -89,21 +89,15 @@ class Sampler(abc.ABC):
                 f"{type(self).__name__}() {what}, and this plan has none. Leave the sampler out to have one chosen."
             )
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": type(self).__name__, **{option.name: getattr(self, option.name) for option in fields(self)}}
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """The inverse of ``to_dict``, so that `verify` can ask it again; an unknown sampler or option is an error."""
+        from onedraw import samplers
+
+        name = stored.get("name") if isinstance(stored, Mapping) else None
+        for one in (name,) if isinstance(name, str) and name in samplers.SAMPLERS else samplers.SAMPLERS:
+            getattr(samplers, one)  # a class is known once its file has been read, and the others need not be
+        return super().from_dict(stored)
 
 
-def sampler_from_dict(stored: Mapping[str, Any]) -> Sampler:
-    """The inverse of ``sampler.to_dict()``, so that `verify` can ask it again; an unknown sampler or option is an error."""
-    from onedraw import samplers
-
-    name = stored.get("name") if isinstance(stored, Mapping) else None
-    if not isinstance(name, str) or name not in samplers.SAMPLERS:
-        known = ", ".join(sorted(samplers.SAMPLERS))
-        raise CertificateRejected(f"No sampler is called {name!r}; the known ones are {known}.")
-    options = {option: value for option, value in stored.items() if option != "name"}
-    try:
-        found: Sampler = getattr(samplers, name)(**options)
-    except TypeError:
-        raise CertificateRejected(f"The options stated for the sampler {name} are not those it has.") from None
-    return found
+sampler_from_dict = Sampler.from_dict
