@@ -83,7 +83,7 @@ def test_a_plan_keeps_its_budget_and_is_read_back_as_it_was(name, budget):
             continue
         assert plan.guarantee.promise.implies(budget)
         assert plan_from_dict(plan.to_dict()) == plan
-        assert samplers.default_sampler(plan)[0].exactness(plan).kind == "exact"
+        assert samplers.default_sampler(plan)[0].exactness(plan).tag == "exact"
 
 
 def test_k_records_per_person_need_k_times_the_noise():

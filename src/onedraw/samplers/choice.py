@@ -14,7 +14,7 @@ from collections.abc import Collection
 
 from onedraw import samplers
 from onedraw.errors import ExactnessRefused, WrongCall, check_extra
-from onedraw.models.likelihood.likelihood_model import LikelihoodModel
+from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.conjugate.family import ConjugateModel
 from onedraw.models.tables.column_quantiles import ColumnQuantiles
@@ -87,7 +87,7 @@ def _unproven(plan: Plan, accepted: tuple[str, ...]) -> tuple[Sampler, str]:
         chain = HMC.coupled(plan)
         return chain, f"HMC, {chain.steps:,} steps: couplings on data simulated from the public design ask for them"
     if "assumed" in accepted:
-        linear = isinstance(plan.model, LikelihoodModel) and isinstance(plan.model.predictor_function, Linear)
+        linear = isinstance(plan.model, WithLikelihood) and isinstance(plan.model.predictor_function, Linear)
         sampler = NUTS() if linear else NUTS(*NETWORK)
         return sampler, "NUTS from a Laplace approximation: the caller accepts that its convergence is assumed"
     raise ExactnessRefused(

@@ -30,7 +30,7 @@ from onedraw.models.compute import jax, jit, jnp
 from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.convex.losses import LinearLoss
 from onedraw.models.likelihood.beta_target import BetaTarget
-from onedraw.models.likelihood.likelihood_model import BetaKernel, LossKernel
+from onedraw.models.likelihood.likelihood_model import BetaKernel, LossKernel, WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.priors import Gaussian
 from onedraw.plans import Potential
@@ -278,6 +278,6 @@ def prior_picture(target: Potential) -> tuple[Array, Array, Array]:
     else:  # quartiles: a heavy tail must not set the scale
         low, location, high = np.quantile(draws, (0.25, 0.5, 0.75), axis=0)
         scale = np.maximum((high - low) / 1.349, 1e-12)
-    linear = isinstance(getattr(model, "predictor_function", None), Linear)
+    linear = isinstance(model, WithLikelihood) and isinstance(model.predictor_function, Linear)
     others = draws[: 0 if linear else STARTS - 1]
     return location, scale, np.concatenate([location[None, :], others])

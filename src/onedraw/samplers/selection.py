@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from onedraw import errors, privacy
 from onedraw.models.candidates.scores import passes
 from onedraw.models.likelihood.densities import CountLikelihood
-from onedraw.models.likelihood.likelihood_model import LikelihoodModel
+from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.plans import Plan
 from onedraw.samplers.sampler import Sample, Sampler
 
@@ -84,7 +84,7 @@ class Selection(WholeNumbers):
 
     def seconds(self, plan: Plan) -> float:
         model, pairs = plan.model, plan.n * plan.parameters["rounds"] * plan.parameters["candidates"]
-        counts = isinstance(model, LikelihoodModel) and isinstance(model.likelihood, CountLikelihood)
+        counts = isinstance(model, WithLikelihood) and isinstance(model.likelihood, CountLikelihood)
         return float(plan.draws * pairs / (COUNTS_A_SECOND if counts else PAIRS_A_SECOND))
 
     def seconds_each(self, plan: Plan) -> float:
