@@ -14,9 +14,9 @@ from collections.abc import Collection
 
 from onedraw import samplers
 from onedraw.errors import ExactnessRefused, WrongCall, check_extra
+from onedraw.models.conjugate.family import ConjugateModel
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
-from onedraw.models.conjugate.family import ConjugateModel
 from onedraw.models.tables.column_quantiles import ColumnQuantiles
 from onedraw.models.tables.model_choice import ModelChoice
 from onedraw.models.tables.table import Table

@@ -1,5 +1,5 @@
 """Exact draws from closed-form laws: a conjugate law draws from itself (`models.conjugate.distributions`, which says how
-and how exactly); any Gaussian, and a Gaussian cut to a ball, by `gaussian`."""
+and how exactly); any Gaussian, and a Gaussian cut to a ball, by `ball`."""
 
 from __future__ import annotations
 

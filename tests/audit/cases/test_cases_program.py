@@ -7,7 +7,6 @@ from scipy import integrate
 import onedraw as od
 from onedraw import samplers
 from onedraw.audit.cases import EFFORTS, attack_program, cases, examine, investigate, program_draws, tasks_for
-from onedraw.audit.cases.investigation import seconds_per_draw
 from onedraw.audit.cases.program import draws_of, sampler_for
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
@@ -160,4 +159,4 @@ def test_the_estimate_of_a_draws_time_is_of_the_right_order(model, name):
     begun = time.process_time()
     draw(0, np.random.default_rng(2), 20_000)
     taken = (time.process_time() - begun) / 20_000
-    assert taken < 10 * seconds_per_draw(case.plan, sampler_for(case.plan)) + 1e-5
+    assert taken < 10 * sampler_for(case.plan).seconds_each(case.plan) + 1e-5
