@@ -15,9 +15,9 @@ EXCEPTIONS = {
     "models/sums/gradient_sums.py": "the rows of a path of noisy gradients that are in memory, on the lattice",
     "models/convex/gibbs_target.py": "chains on Gibbs posteriors",
     "models/likelihood/beta_target.py": "chains on β-divergence posteriors",
-    "samplers/columns.py": "chains on Gibbs posteriors",
+    "samplers/chains.py": "chains on Gibbs posteriors",
     "samplers/preconditioner.py": "the proximal sampler",
-    "samplers/potential.py": "Hamiltonian chains",
+    "samplers/laplace.py": "Hamiltonian chains",
     # no release is made of these by anything but sums
     "models/batches.py": "a column of plain data as batches, which are then added up as blocks",
     "release/predictions.py": "predictions for new records: they are given back to who has these records, nothing is released",
