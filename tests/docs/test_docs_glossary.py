@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from onedraw.report.glossary import WORDS
+from onedraw.report.content import WORDS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
 

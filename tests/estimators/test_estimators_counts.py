@@ -6,7 +6,7 @@ import pytest
 import onedraw as od
 from onedraw.errors import InvalidModel
 from onedraw.report import coefficient_table, report_html
-from onedraw.report.ratios import usual_step
+from onedraw.report.results import usual_step
 
 TRUTH = np.array([0.02, 0.5, -0.9])
 FIT = {"bounds": ([18, 0], [98, 1]), "largest": 8}

@@ -15,7 +15,7 @@ from onedraw import errors, models
 from onedraw.mechanisms import Measured, NoisyGradient, plan_from_dict
 from onedraw.models.fit.published import Coordinates, Published
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
-from onedraw.report.correlations import correlations
+from onedraw.report.tables import correlations
 
 BUDGET = ApproxDP(1.0, 1e-5)
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}

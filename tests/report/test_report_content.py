@@ -106,10 +106,9 @@ def test_names_of_columns_levels_and_data_sets_are_escaped(releases, books, tabl
 
 def test_the_numbers_are_in_the_units_of_the_columns(releases, pages):
     release = releases["one logistic"]
-    drawn = release.draws[0]
-    age = drawn[0] / 50.0  # declared from 0 to 100
-    assert f">{age:.3g}<".replace("-", "−") in pages["one logistic"]
-    assert f">{drawn[0]:.3g}<".replace("-", "−") not in pages["one logistic"]
+    age, smoker, other, _ = release.draws[0] / (50.0, 0.5, 1000.0, 1.0)  # declared from 0 to 100, 0 to 1, −1000 to 1000
+    values = re.findall(r'class="number c-value"[^>]*>([^<]*)<', pages["one logistic"])
+    assert values[:3] == [f"{value:.3g}".replace("-", "−") for value in (age, smoker, other)]
     average = 10.0 + 10.0 * releases["average"].draw
     assert f"{average:.3g}" in Page(pages["average"]).text
 

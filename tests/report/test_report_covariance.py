@@ -10,7 +10,7 @@ from onedraw.mechanisms import Moments, calibrate
 from onedraw.models import Columns
 from onedraw.release.verification import rebuild_plan
 from onedraw.report import coefficient_table, report_html
-from onedraw.report.correlations import correlations, words_of
+from onedraw.report.tables import correlation_words, correlations
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +35,15 @@ def test_the_page_has_a_table_a_heat_map_and_what_is_not_given(release) -> None:
 
 def test_a_cell_of_the_heat_map_has_its_interval_and_unknown_ones_say_so(release) -> None:
     found = correlations(release.certificate, rebuild_plan(release.certificate))
-    lines = words_of(found)["lines"]
+    lines = correlation_words(found)["lines"]
     value, (low, high) = found.values[1][0], found.intervals[1][0]
     assert low < value < high
     assert f"{low:+.2f}" in lines[1]["values"][0]
     assert lines[2]["values"] == ["unknown", "unknown"]
-    assert "height and weight" in words_of(found)["strongest"] or "weight and height" in words_of(found)["strongest"]
+    assert (
+        "height and weight" in correlation_words(found)["strongest"]
+        or "weight and height" in correlation_words(found)["strongest"]
+    )
 
 
 def test_one_column_has_no_heat_map() -> None:

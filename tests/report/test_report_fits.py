@@ -9,8 +9,8 @@ import onedraw as od
 from onedraw.planning import Regression, choose
 from onedraw.release.verification import rebuild_plan
 from onedraw.report import coefficient_table, report_html
-from onedraw.report.correlations import Correlations, correlations, quotients, words_of
 from onedraw.report.pictures import STRONGEST, heat_strips
+from onedraw.report.tables import Correlations, correlation_words, correlations, quotients
 from tests.report.report_pages import Page, outside_loads
 from tests.report.test_report_contrast import SCHEMES, colours, contrast
 
@@ -84,7 +84,7 @@ def test_noise_cannot_make_a_correlation_larger_than_1_or_of_a_negative_variance
     found, _ = quotients(np.array([[1.0, 3.0, 1.0], [3.0, 4.0, 1.0], [1.0, 1.0, -0.1]]))
     assert found[1, 0] == 1.0
     assert np.isnan(found[2]).all()
-    words = words_of(Correlations(("a", "b", "c"), ((), (1.0,), (float("nan"), -0.25)), 0.1))
+    words = correlation_words(Correlations(("a", "b", "c"), ((), (1.0,), (float("nan"), -0.25)), 0.1))
     assert words["lines"][2]["values"] == ["unknown", "−0.25"]
     assert words["strongest"] == "The strongest is +1.00, of a and b."
 

@@ -6,7 +6,7 @@ import pytest
 import onedraw as od
 from onedraw.models import CategoryTable
 from onedraw.report import coefficient_table, report_html
-from onedraw.report.cross import cross_of
+from onedraw.report.tables import cross_of
 from tests.report.report_pages import Page
 
 COLUMN = np.array([0, 1, 2, 1] * 100)

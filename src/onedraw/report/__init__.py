@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from .audited import AuditFinding
     from .coefficients import CoefficientTable, coefficient_table
+    from .content import AuditFinding
     from .forest_plot import forest
-    from .page import report_html, write_report
-    from .plan_page import plan_html, write_plan
+    from .page import plan_html, report_html, write_plan, write_report
 
 # name → the file it lives in
 _NAMES = {
-    "AuditFinding": "audited",
+    "AuditFinding": "content",
     "CoefficientTable": "coefficients",
     "coefficient_table": "coefficients",
     "forest": "forest_plot",
-    "plan_html": "plan_page",
+    "plan_html": "page",
     "report_html": "page",
-    "write_plan": "plan_page",
+    "write_plan": "page",
     "write_report": "page",
 }
 

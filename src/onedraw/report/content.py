@@ -1,19 +1,21 @@
-"""What the page says: every statement of the report, taken from the certificate and from public books.
+"""What the pages say: of a release, from its certificate and the public ledger; of a plan, from public numbers alone.
 
-`content` gathers it as plain values; `page.html` only lays them out. Nothing here reads a record or a diagnostic.
+`content` and `plan_content` gather it as plain values; `page.html` and `plan.html` only lay them out. Nothing here reads a record or
+a diagnostic.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from onedraw.errors import CertificateRejected
+from onedraw.errors import CertificateRejected, WrongCall
 from onedraw.ledger import Ledger
-from onedraw.models import Model, Table
+from onedraw.mechanisms import Plan
+from onedraw.models import Table
 from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP
 from onedraw.privacy.attacker import COMMON
 from onedraw.release import Certificate, verify
@@ -21,13 +23,10 @@ from onedraw.release.verification import rebuild_plan
 from onedraw.samplers import SEEDED
 
 from . import pictures
-from .audited import AuditFinding
 from .coefficients import CoefficientTable
-from .correlations import correlations, words_of
-from .evaluated import evaluation_words
 from .formatting import lattice_words, shortened, shown, shown_down, shown_up, small
-from .glossary import WORDS
 from .results import results_of
+from .tables import correlation_words, correlations, evaluation_words
 
 STANDING = {
     "exact": "Exact",
@@ -47,6 +46,83 @@ PROVENANCE = {
     "assumed": "taken for true, not proven",
     "inferred": "read off a public file",
 }
+
+
+WORDS = (
+    ("epsilon", "ε (epsilon)", "How much one record may change what comes out: the smaller, the more private."),
+    ("delta", "δ (delta)", "The small chance with which ε may be exceeded; 0 where it never is."),
+    ("neighbours", "Neighbours", "Two data sets that differ in one record only: the promise is that nobody can tell them apart well."),
+    ("unit", "Unit", "Whose data the promise is about: one record, or all records of one person up to a declared number."),
+    ("ledger", "Ledger", "The account book of a data set: its budget, and what every release has spent of it."),
+    ("certificate", "Certificate", "The released file: the numbers, what was promised about them, and everything needed to check it."),
+    ("proven", "Exact, proven, accounted", "How the promise is known to hold: the draw follows its law exactly, a theorem covers what "
+     "ran, or the distance to the exact law is part of what was charged."),
+    ("fit", "Fit", "An estimate of a model's coefficients, made private by noise in the equations it solves."),
+    ("draw", "Draw", "Numbers picked at random from those that the records make likely; the chance in it is what protects."),
+    ("standard-error", "Standard error", "How far an estimate typically is from the truth: chance in the sample and noise for privacy "
+     "together."),
+    ("refused-interval", "Refused interval", "No interval is given because it could not keep what it says; the estimate stands."),
+)  # fmt: skip
+"""The words a report uses: (anchor, word, what it means), the same as on the documentation's glossary page."""
+
+MOST_NAMES = 60
+"""Numbers listed by name on the page of a plan, at most."""
+
+
+@dataclass(frozen=True)
+class AuditFinding:
+    """Attacked ``rounds`` times on neighbours of the attacker's choice: at ``delta``, ε is at least this, with this
+    confidence. ``broken``: the audit itself says that more was found than is promised."""
+
+    epsilon_lower_bound: float
+    delta: float
+    confidence: float
+    rounds: int = 0
+    attack: str = ""
+    broken: bool = False
+
+    def __post_init__(self) -> None:
+        if not (self.epsilon_lower_bound >= 0 and 0 <= self.delta < 1 and 0 < self.confidence < 1):
+            raise WrongCall("An audit finding needs a lower bound of at least 0, δ in [0, 1) and confidence in (0, 1).")
+
+    @classmethod
+    def read(cls, found: Any) -> AuditFinding:
+        """From anything that says the same by the same names, such as a result or a report of the audit room."""
+        if isinstance(found, cls):
+            return found
+        try:
+            tried = (str(getattr(one, "method", "")) for one in (found, *getattr(found, "findings", ())))
+            return cls(
+                float(found.epsilon_lower_bound), float(found.delta), float(found.confidence),
+                rounds=getattr(found, "rounds0", 0) + getattr(found, "rounds1", 0),
+                attack=", ".join(dict.fromkeys(filter(None, tried))),
+                broken=getattr(found, "passed", True) is False,
+            )  # fmt: skip
+        except (AttributeError, TypeError) as error:
+            raise WrongCall(
+                "audit= takes a finding with epsilon_lower_bound, delta and confidence, but a "
+                f"{type(found).__name__} came. Pass onedraw.report.AuditFinding(...)."
+            ) from error
+
+    def __str__(self) -> str:
+        attack = f" ({self.attack})" if self.attack else ""
+        rounds = f" in {self.rounds:,} rounds" if self.rounds else ""
+        least = self.epsilon_lower_bound
+        shows = "no ε holds" if math.isinf(least) else f"ε is at least {shown(least)}"
+        return (
+            f"An attack on the mechanism{attack}, with neighbouring data sets of its own choice{rounds}, shows that {shows} at "
+            f"δ = {small(self.delta)}, with {100 * self.confidence:g} % confidence."
+        )
+
+    def words(self, promise: Promise) -> dict[str, Any]:
+        """Beside what the promise allows at the same δ."""
+        allowed = promise.epsilon(self.delta)
+        at_most = shown_up(allowed) if math.isfinite(allowed) else "any ε"
+        return {"sentence": f"{self} The promise allows {at_most} there.", "broken": self.contradicts(promise)}
+
+    def contradicts(self, promise: Promise) -> bool:
+        """Whether the promise allows less than was found."""
+        return self.broken or self.epsilon_lower_bound > promise.epsilon(self.delta)
 
 
 @dataclass(frozen=True)
@@ -70,14 +146,14 @@ def content(
     reason = interval if isinstance(interval, str) else ""
     verified, unverified = verification(certificate, ledger)
     attacker = Attacker(promise, certificate.promise.delta)
-    proven = plan.mechanism.proven and certificate.exactness["kind"] not in UNPROVEN
+    target, by = certificate.data.target, plan.model.by if isinstance(plan.model, Table) else ()
     return {
         "certificate": certificate,
         "kind": plan.model.title,
-        "title": title_of(certificate, plan.model),
+        "title": plan.model.title + (f" of {target}" if target else "") + (f" by {' and '.join(by)}" if by else ""),
         "warnings": warnings_of(certificate, plan, finding=finding, promise=promise, unverified=unverified),
         "seeded": certificate.randomness == SEEDED,
-        "proven": proven,
+        "proven": plan.mechanism.proven and certificate.exactness["kind"] not in UNPROVEN,
         "standing": STANDING[certificate.exactness["kind"]] if plan.mechanism.proven else "Not proven, as published",
         "verified": verified,
         "may_publish": certificate.may_publish("this report and release.json").split("?", 1),
@@ -85,15 +161,15 @@ def content(
         "delta": small(certificate.promise.delta),
         "results": results_of(certificate, plan, table, why_none=reason),
         "evaluation": evaluation_words(certificate, plan),
-        "correlations": words_of(correlations(certificate, plan)),
+        "correlations": correlation_words(correlations(certificate, plan)),
         "attacker": attacker_words(attacker, plan),
-        "assumptions": assumptions_of(certificate),
+        "assumptions": assumption_words(certificate.assumptions),
         "budget": None if ledger is None or certificate.ledger is None else budget_of(ledger, certificate.ledger.dataset),
         "made": how_made(certificate, plan),
         "made_besides": made_besides(certificate, plan, promise),
         "numbers": [(name.replace("_", " "), shown(value)) for name, value in certificate.mechanism.parameters.items()],
         "model": json.dumps(certificate.plan.get("model"), indent=2, ensure_ascii=False),
-        "audit": None if finding is None else audit_words(finding, promise),
+        "audit": None if finding is None else finding.words(promise),
         "expected": None if plan_table is None else expected_of(plan_table, replaced=table is not None),
         "words": WORDS,
         "json": certificate.to_json(),
@@ -119,50 +195,35 @@ def verification(certificate: Certificate, ledger: Ledger | None) -> tuple[str |
 
 
 def warnings_of(
-    certificate: Certificate, plan: Any, *, finding: AuditFinding | None, promise: Promise, unverified: str
+    certificate: Certificate, plan: Plan, *, finding: AuditFinding | None, promise: Promise, unverified: str
 ) -> list[Warned]:
     """What takes something away from the promise, gravest first."""
-    kind, found = certificate.exactness["kind"], []
-    if certificate.randomness == SEEDED:
-        found.append(Warned("Not private: drawn from a fixed seed", "Whoever knows the seed can repeat the draw, so nothing "
-                            "below protects anybody. For trials only; do not publish it."))  # fmt: skip
-    if finding is not None and finding.contradicts(promise):
-        found.append(Warned("An audit contradicts the promise", f"{finding_words(finding)} The audit found more than is promised. Do not "
-                            "publish; report it."))  # fmt: skip
-    if not plan.mechanism.proven:
-        found.append(Warned("Not proven, as published", "The promise follows a published calibration whose proof does not cover this case. "
-                            "It may not hold."))  # fmt: skip
-    if kind in UNPROVEN:
-        found.append(Warned(STANDING[kind], f"The draw is not proven to follow the law that the theorem is about: "
-                            f"{certificate.exactness_cost}. Everything below holds only if that is true."))  # fmt: skip
-    if unverified:
-        found.append(
-            Warned("Not verified", f"The promise could not be derived again from the certificate. {unverified}")
-        )
-    found += [
-        Warned("Not covered by the promise", f"{note.statement[:1].upper()}{note.statement[1:]}.")
-        for note in certificate.data.notes
-        if note.provenance == "assumed"
-    ]
-    if certificate.ledger is None:
-        found.append(Warned("Not recorded in any ledger", "No ledger counts this release, so other releases of the same records "
-                            "may add to it unnoticed.", grave=False))  # fmt: skip
-    if certificate.data.inferred_from:
-        found.append(Warned("The schema was inferred", f"Its ranges and levels were read off {certificate.data.inferred_from}, which must "
-                            "be public. If it is not, the promise does not hold.", grave=False))  # fmt: skip
-    return found
-
-
-def title_of(certificate: Certificate, model: Model) -> str:
-    target, by = certificate.data.target, model.by if isinstance(model, Table) else ()
-    grouped = f" by {' and '.join(by)}" if by else ""
-    return f"{model.title} of {target}{grouped}" if target else f"{model.title}{grouped}"
+    kind, data = certificate.exactness["kind"], certificate.data
+    contradicted = finding is not None and finding.contradicts(promise)
+    uncovered = [note.statement for note in data.notes if note.provenance == "assumed"]
+    warnings = [
+        (certificate.randomness == SEEDED, Warned("Not private: drawn from a fixed seed", "Whoever knows the seed can repeat the "
+         "draw, so nothing below protects anybody. For trials only; do not publish it.")),
+        (contradicted, Warned("An audit contradicts the promise", f"{finding} The audit found more than is promised. Do not publish; "
+         "report it.")),
+        (not plan.mechanism.proven, Warned("Not proven, as published", "The promise follows a published calibration whose proof does "
+         "not cover this case. It may not hold.")),
+        (kind in UNPROVEN, Warned(STANDING[kind], "The draw is not proven to follow the law that the theorem is about: "
+         f"{certificate.exactness_cost}. Everything below holds only if that is true.")),
+        (bool(unverified), Warned("Not verified", f"The promise could not be derived again from the certificate. {unverified}")),
+        *((True, Warned("Not covered by the promise", f"{said[:1].upper()}{said[1:]}.")) for said in uncovered),
+        (certificate.ledger is None, Warned("Not recorded in any ledger", "No ledger counts this release, so other releases of the "
+         "same records may add to it unnoticed.", grave=False)),
+        (bool(data.inferred_from), Warned("The schema was inferred", f"Its ranges and levels were read off {data.inferred_from}, "
+         "which must be public. If it is not, the promise does not hold.", grave=False)),
+    ]  # fmt: skip
+    return [warning for holds, warning in warnings if holds]
 
 
 # ── the attacker ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def attacker_words(attacker: Attacker, plan: Any) -> dict[str, Any]:
+def attacker_words(attacker: Attacker, plan: Plan) -> dict[str, Any]:
     right = attacker.right_guesses
     per_hundred = math.ceil(round(100 * right, 6))
     unit = plan.guarantee.unit.records_per_person
@@ -182,56 +243,33 @@ def attacker_words(attacker: Attacker, plan: Any) -> dict[str, Any]:
     }
 
 
-def finding_words(finding: AuditFinding) -> str:
-    attack = f" ({finding.attack})" if finding.attack else ""
-    rounds = f" in {finding.rounds:,} rounds" if finding.rounds else ""
-    unbounded = math.isinf(finding.epsilon_lower_bound)
-    shows = "no ε holds" if unbounded else f"ε is at least {shown(finding.epsilon_lower_bound)}"
-    return (
-        f"An attack on the mechanism{attack}, with neighbouring data sets of its own choice{rounds}, shows that {shows} at "
-        f"δ = {small(finding.delta)}, with {100 * finding.confidence:g} % confidence."
-    )
-
-
-def audit_words(finding: AuditFinding, promise: Promise) -> dict[str, Any]:
-    allowed = promise.epsilon(finding.delta)
-    return {
-        "sentence": f"{finding_words(finding)} The promise allows {shown_up(allowed) if math.isfinite(allowed) else 'any ε'} there.",
-        "broken": finding.contradicts(promise),
-    }  # fmt: skip
-
-
 # ── what it rests on, the books, how it was made ─────────────────────────────────────────────────────────────
-
-
-def assumptions_of(certificate: Certificate) -> list[dict[str, str]]:
-    return assumption_words(certificate.assumptions)
 
 
 def assumption_words(assumptions: Iterable[Any]) -> list[dict[str, str]]:
     """Those that somebody must answer for first, the proven ones last."""
-    order = list(PROVENANCE)
-    weakest_first = {"assumed": 0, "inferred": 1, "declared": 2, "enforced": 3, "proved": 4}
-    listed = sorted(assumptions, key=lambda found: weakest_first.get(found.provenance, 0))
+    weakest_first = ["assumed", "inferred", "declared", "enforced", "proved"]
+    known = [(found, found.provenance if found.provenance in PROVENANCE else "assumed") for found in assumptions]
     return [
         {
             "statement": shortened(found.statement[:1].upper() + found.statement[1:]),
             "provenance": found.provenance,
-            "known": found.provenance if found.provenance in order else "assumed",
+            "known": standing,
             "means": PROVENANCE.get(found.provenance, "of unknown standing"),
         }
-        for found in listed
+        for found, standing in sorted(known, key=lambda pair: weakest_first.index(pair[1]))
     ]
 
 
 def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:
     """Only what the books say in total: no label, no other release by name."""
     account, left = ledger.account(dataset), ledger.remaining(dataset)
-    total = budget_epsilon(account.budget, left.delta)
+    budget = account.budget
+    total = budget.stated_epsilon if isinstance(budget, PureDP | ApproxDP) else budget.epsilon(left.delta)
     spent = left.spent_epsilon if left.listed_epsilon is None else max(total, left.listed_epsilon)  # nothing is left
     return {
         "dataset": dataset,
-        "budget": str(account.budget),
+        "budget": str(budget),
         "total": shown(total),
         "spent": shown_up(spent),
         "left": shown_down(left.epsilon),
@@ -243,11 +281,7 @@ def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:
     }
 
 
-def budget_epsilon(budget: Promise, delta: float) -> float:
-    return budget.stated_epsilon if isinstance(budget, PureDP | ApproxDP) else budget.epsilon(delta)
-
-
-def how_made(certificate: Certificate, plan: Any) -> list[tuple[str, str]]:
+def how_made(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:
     """What everybody may ask."""
     facts = [
         ("Model", f"{type(plan.model).__name__}: {certificate.draw.quantity}"),
@@ -258,26 +292,24 @@ def how_made(certificate: Certificate, plan: Any) -> list[tuple[str, str]]:
         ("Randomness", certificate.randomness),
         ("Prepared at", certificate.prepared_at),
         ("Software", ", ".join(f"{name} {version}" for name, version in certificate.software.items())),
-        *engine_words(certificate.data.engine),
     ]
+    engine = certificate.data.engine
+    if engine is not None:  # where compiled code read the records, in certificates that say so
+        parts = f" {engine.version}, {engine.parts} parts" if engine.digest else ""
+        device = f", on {engine.device} ({engine.platform}), JAX {engine.jax}" if engine.device else ""
+        facts.append(("Computed in", f"{engine.name}{parts}{device}"))
     return [(name, shortened(value)) for name, value in facts]
 
 
-def engine_words(engine: Any) -> list[tuple[str, str]]:
-    """Where compiled code read the records; of certificates that do not say, nothing."""
-    if engine is None:
-        return []
-    parts = f" {engine.version}, {engine.parts} parts" if engine.digest else ""
-    device = f", on {engine.device} ({engine.platform}), JAX {engine.jax}" if engine.device else ""
-    return [("Computed in", f"{engine.name}{parts}{device}")]
-
-
-def made_besides(certificate: Certificate, plan: Any, promise: Promise) -> list[tuple[str, str]]:
+def made_besides(certificate: Certificate, plan: Plan, promise: Promise) -> list[tuple[str, str]]:
     """What a reviewer asks besides, in that order; folded away."""
+    sampler = dict(certificate.sampler)
+    name = sampler.pop("name", "?")
+    options = ", ".join(f"{option.replace('_', ' ')} {shown(value)}" for option, value in sampler.items())
     facts = [
         ("Promise, in its native form", str(promise)),
         ("Draws", f"{plan.draws}"),
-        ("Sampler", sampler_words(certificate.sampler)),
+        ("Sampler", f"{name} ({options})" if options else f"{name}"),
         ("Why this sampler", certificate.sampler_choice),
         ("Exactness", certificate.exactness_cost),
         ("Arithmetic", certificate.numeric_model),
@@ -292,33 +324,67 @@ def made_besides(certificate: Certificate, plan: Any, promise: Promise) -> list[
     return [(name, shortened(value)) for name, value in facts if value]
 
 
-def sampler_words(sampler: dict[str, Any]) -> str:
-    options = ", ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in sampler.items() if name != "name")
-    return f"{sampler.get('name', '?')}" + (f" ({options})" if options else "")
-
-
-def expected_words(error: float) -> str:
-    return shown(error) if math.isfinite(error) else "unknown"
-
-
 def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
     """The plan's table: every mechanism that could have been used, best first, and why the others could not.
 
     A fit's plan speaks of several designs instead; where the release has standard errors they replace it, and it is left out.
     """
-    designs = () if replaced else choices.eligible[0].designs
+
+    def errors(expected: Any) -> tuple[str, ...]:
+        return tuple(
+            shown(error) if math.isfinite(error) else "unknown" for error in (expected.private, expected.sampling)
+        )
+
+    designs, eligible = choices.eligible[0].designs, choices.eligible
+    spoken = () if replaced else designs
     return {
-        "designs": [
-            (design.words, expected_words(design.expected.private), expected_words(design.expected.sampling))
-            for design in designs
-        ],
-        "beyond": choices.beyond if designs else "",
-        "rows": []
-        if choices.eligible[0].designs
-        else [
-            (choice.plan.heading, expected_words(choice.expected.private), expected_words(choice.expected.sampling))
-            for choice in choices.eligible
-        ],
+        "designs": [(design.words, *errors(design.expected)) for design in spoken],
+        "beyond": choices.beyond if spoken else "",
+        "rows": [] if designs else [(choice.plan.heading, *errors(choice.expected)) for choice in eligible],
         "refused": sorted((str(name), str(reason)) for name, reason in dict(choices.refused).items()),
-        "why": str(getattr(choices, "why", "") or ""),
+        "why": str(choices.why or ""),
+    }
+
+
+# ── the page of a plan ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def plan_content(planned: Any) -> dict[str, Any]:
+    """Everything `plan.html` needs, by name."""
+    plan, schema = planned.plan, planned.asked.schema
+    budget: Promise = planned.budget
+    delta, names = budget.quoted_delta, list(plan.model.parameter_names)
+    declared: dict[str, Callable[[Any], str]] = {
+        "number": lambda column: f"{shown(column.lower)} to {shown(column.upper)}",
+        "count": lambda column: f"0 to {shown(column.cap)}",
+    }
+    return {
+        "title": planned.asked.title[:1].upper() + planned.asked.title[1:],
+        "budget": str(budget),
+        "epsilon": shown_up(budget.epsilon(delta)),
+        "delta": small(delta),
+        "n": f"{planned.n:,}",
+        "unit": plan.guarantee.unit.sentence,
+        "dataset": schema.dataset,
+        "quantity": plan.model.quantity,
+        "names": names[:MOST_NAMES],
+        "more": max(0, len(names) - MOST_NAMES),
+        "besides": sum(plan.stage_sizes.values()),
+        "method": planned.choices.why,
+        "why_no_interval": planned.why_no_interval,
+        "attacker": attacker_words(Attacker(plan.guarantee.promise, delta), plan),
+        "assumptions": assumption_words(plan.guarantee.assumptions),
+        "expected": expected_of(planned.choices),
+        "columns": [
+            {
+                "name": name + (" (explained)" if name == planned.asked.target else ""),
+                "kind": column.kind,
+                "declared": declared.get(column.kind, lambda of: ", ".join(of.labels))(column),
+                "missing": shown(column.missing),
+            }
+            for name, column in schema.columns.items()
+        ],
+        "inferred": schema.notice,
+        "person": schema.person,
+        "digest": plan.digest,
     }

@@ -1,12 +1,14 @@
-"""Writing the page: the one file that meets Jinja.
+"""The two pages: of a release, and of a plan to read and sign before any record is read. The one file that meets Jinja.
 
-Everything is escaped on its way into the page, so a column may be called what it likes. The page carries a content
-security policy under which a browser loads nothing at all, and it runs no script.
+Everything is escaped on its way into a page, so a column may be called what it likes. A page carries a content security
+policy under which a browser loads nothing at all, and it runs no script. A plan's fingerprint stands on the certificate of
+every release made by it, so that what was signed can be told from what was not.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from onedraw.ledger import Ledger
 from onedraw.release import Certificate, Release, check_writable
 from onedraw.release.files import write_whole
 
-from .content import content
+from .content import content, plan_content
 
 HERE = Path(__file__).parent
 
@@ -40,20 +42,37 @@ def report_html(
     return str(template("page.html").render(said))
 
 
+def plan_html(planned: Any) -> str:
+    """The plan as one HTML document; ``planned`` is what `onedraw.plan` returns."""
+    return str(template("plan.html").render(plan_content(planned)))
+
+
 def write_report(
     release: Release | Certificate, path: str | os.PathLike[str], *, ledger: Ledger | None = None,
     interval: Any = None, audit: Any = None, plan_table: Any = None, overwrite: bool = False,
 ) -> Path:  # fmt: skip
     """Write `report_html` to ``path``, whole or not at all; `CannotWrite` before anything else is done."""
+    return _write(
+        path, lambda: report_html(release, ledger=ledger, interval=interval, audit=audit, plan_table=plan_table), "report",
+        overwrite=overwrite,
+    )  # fmt: skip
+
+
+def write_plan(planned: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Write `plan_html` to ``path``, whole or not at all."""
+    return _write(path, lambda: plan_html(planned), "plan", overwrite=overwrite)
+
+
+def _write(path: str | os.PathLike[str], html: Callable[[], str], noun: str, *, overwrite: bool) -> Path:
     target = Path(path)
     check_place(target, overwrite=overwrite)
-    text = report_html(release, ledger=ledger, interval=interval, audit=audit, plan_table=plan_table)
+    text = html()
     try:
         write_whole(target, text, overwrite=overwrite)
     except OSError as error:
         raise CannotWrite(
-            f"The report could not be written to {target}: {error.strerror}. The release itself is not touched. Free the "
-            "place or choose another, and write the report again."
+            f"The {noun} could not be written to {target}: {error.strerror}. Nothing else is touched: free the place or choose "
+            "another, and write it again."
         ) from error
     return target
 

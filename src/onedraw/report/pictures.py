@@ -10,8 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
 
+from onedraw.planning.evaluations import Curve
 from onedraw.privacy import Attacker
 
 from .coefficients import Row
@@ -118,27 +120,61 @@ def tradeoff(attacker: Attacker) -> Markup:
     """Misses against false alarms: blind guessing is the diagonal, the promise keeps every attacker above the curve."""
     points = attacker.curve()
     curve = " ".join(f"{_x(alpha):.2f},{_y(misses):.2f}" for alpha, misses in points)
-    ticks = Markup("").join(
-        Markup(
-            '<text x="{}" y="302" text-anchor="middle">{}</text><text x="48" y="{}" text-anchor="end">{}</text>'
-            '<path class="grid" d="M{} 16V286M54 {}H350"/>'
-        ).format(f"{_x(t):.1f}", label, f"{_y(t) + 4:.1f}", label, f"{_x(t):.1f}", f"{_y(t):.1f}")
-        for t, label in ((0.0, "0"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 %"))
-    )
-    corner = points[0][1]
-    return Markup(
-        '<svg class="tradeoff" viewBox="0 0 372 332" role="img" aria-labelledby="tradeoff-title tradeoff-desc">'
-        '<title id="tradeoff-title">Trade-off curve: the fewest misses an attacker can have at each rate of false '
-        'alarms</title><desc id="tradeoff-desc">{desc}</desc>{ticks}'
+    room = points[0][1] > 0.9 and attacker.right_guesses < 0.72
+    label = Markup('<text x="{}" y="{}" class="reach">out of reach</text>').format(_x(0.06), _y(0.12)) if room else ""
+    drawn = Markup(
         '<polygon class="gap" points="{curve} {end}"/><polygon class="safe" points="{origin} {curve}"/>'
         '<path class="blind" d="M{x0} {y1}L{x1} {y0}"/><polyline class="curve" points="{curve}"/>{label}'
-        '<text x="202" y="324" text-anchor="middle" class="axis-name">false alarms</text>'
-        '<text transform="translate(11 151) rotate(-90)" text-anchor="middle" class="axis-name">misses</text></svg>'
     ).format(
-        desc=_tradeoff_words(attacker), ticks=ticks, curve=Markup(curve), origin=f"{_x(0)},{_y(0)}",
-        end=f"{_x(1)},{_y(0)} {_x(0)},{_y(1)}", x0=_x(0), y0=_y(0), x1=_x(1), y1=_y(1),
-        label=Markup('<text x="{}" y="{}" class="reach">out of reach</text>').format(f"{_x(0.06)}", f"{_y(0.12)}")
-        if corner > 0.9 and attacker.right_guesses < 0.72 else "",
+        curve=curve, origin=f"{_x(0)},{_y(0)}", end=f"{_x(1)},{_y(0)} {_x(0)},{_y(1)}", x0=_x(0), y0=_y(0), x1=_x(1),
+        y1=_y(1), label=label,
+    )  # fmt: skip
+    kept = "; ".join(
+        f"at {100 * alpha:g} % false alarms at least {100 * attacker.misses(alpha):.1f} % misses"
+        for alpha in (0.01, 0.1, 0.5)
+    )
+    described = (
+        "Blind guessing lies on the diagonal from 100 % misses at no false alarms to none at 100 %. The promise keeps every "
+        f"attacker on or above a curve below it: {kept}. The table below has the numbers."
+    )
+    title = "Trade-off curve: the fewest misses an attacker can have at each rate of false alarms"
+    return _unit_square("tradeoff", title, drawn, across="false alarms", up="misses", described=described)
+
+
+def banded(curve: Curve, name: str, title: str, *, across: str, up: str, dots: bool = False) -> Markup:
+    """A curve with its band; the diagonal is chance, or perfect calibration."""
+    known = np.isfinite(curve.y)
+    x, y, low, high = (values[known].tolist() for values in (curve.x, curve.y, curve.low, curve.high))
+    points = [(f"{_x(across):.1f}", f"{_y(up):.1f}") for across, up in zip(x, y, strict=True)]
+    around = [*zip(x, low, strict=True), *reversed([*zip(x, high, strict=True)])]
+    circles = (Markup('<circle class="dot" cx="{}" cy="{}" r="4"/>').format(*point) for point in points if dots)
+    drawn = Markup(
+        '<polygon class="safe" points="{band}"/><path class="blind" d="M{x0} {y0}L{x1} {y1}"/>'
+        '<polyline class="curve" points="{line}"/>{dots}'
+    ).format(
+        band=" ".join(f"{_x(across):.1f},{_y(up):.1f}" for across, up in around), line=" ".join(map(",".join, points)),
+        dots=Markup("").join(circles), x0=_x(0), y0=_y(0), x1=_x(1), y1=_y(1),
+    )  # fmt: skip
+    return _unit_square(name, title, drawn, across=across, up=up)
+
+
+def _unit_square(name: str, title: str, drawn: Markup, *, across: str, up: str, described: str = "") -> Markup:
+    """What is drawn in the unit square, with its grid and the names of its axes."""
+    ticks = Markup("").join(
+        Markup(
+            '<text x="{0}" y="302" text-anchor="middle">{1}</text><text x="48" y="{2}" text-anchor="end">{1}</text>'
+            '<path class="grid" d="M{0} 16V286M54 {3}H350"/>'
+        ).format(f"{_x(t):.1f}", f"{100 * t:g} %" if t else "0", f"{_y(t) + 4:.1f}", f"{_y(t):.1f}")
+        for t in (0.0, 0.25, 0.5, 0.75, 1.0)
+    )
+    words = Markup('<desc id="{}-desc">{}</desc>').format(name, described) if described else ""
+    return Markup(
+        '<svg class="tradeoff" viewBox="0 0 372 332" role="img" aria-labelledby="{labelled}"><title id="{name}-title">{title}'
+        '</title>{words}{ticks}{drawn}<text x="202" y="324" text-anchor="middle" class="axis-name">{across}</text>'
+        '<text transform="translate(11 151) rotate(-90)" text-anchor="middle" class="axis-name">{up}</text></svg>'
+    ).format(
+        labelled=f"{name}-title {name}-desc" if described else f"{name}-title", name=name, title=title, words=words,
+        ticks=ticks, drawn=drawn, across=across, up=up,
     )  # fmt: skip
 
 
@@ -304,15 +340,3 @@ def _x(alpha: float) -> float:
 
 def _y(misses: float) -> float:
     return 286.0 - 270.0 * misses
-
-
-def _tradeoff_words(attacker: Attacker) -> str:
-    return (
-        "Blind guessing lies on the diagonal from 100 % misses at no false alarms to none at 100 %. The promise keeps every "
-        "attacker on or above a curve below it: "
-        + "; ".join(
-            f"at {100 * alpha:g} % false alarms at least {100 * attacker.misses(alpha):.1f} % misses"
-            for alpha in (0.01, 0.1, 0.5)
-        )
-        + ". The table below has the numbers."
-    )
