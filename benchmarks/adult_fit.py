@@ -29,7 +29,8 @@ from onedraw.models.fit import constants as constant
 from onedraw.models.fit.result import FitResult, least_information
 from onedraw.models.row_model import Encoded
 from onedraw.planning import choose
-from onedraw.planning.regression_questions import regression_for
+from onedraw.planning.options import Options
+from onedraw.planning.regression import regression_for
 from onedraw.release import release
 from onedraw.release.predictions import new_rows
 from onedraw.release.reading import fit_of
@@ -98,7 +99,7 @@ class WithoutNoise(Stages):
 
 
 def shortfall(schema, table, epsilon):
-    question, _ = regression_for(schema, "income", model="logistic")
+    question = regression_for(schema, "income", model="logistic", options=Options())
     plan = choose(question, od.ApproxDP(epsilon, DELTA), n=FITTED).best
     plan = replace(plan.mechanism, intervals=True).calibrate(plan.request)
     train = np.random.default_rng(0).permutation(table.num_rows)[:FITTED]
@@ -123,7 +124,7 @@ def larger(schema, table):
     """When would there be intervals? Rows of the table drawn again and again, responses from a model with a known truth."""
     kept = {name: column for name, column in schema.columns.items() if name not in ("education", "native_country")}
     schema = od.Schema(columns=kept, dataset=schema.dataset)
-    question, _ = regression_for(schema, "income", model="logistic")
+    question = regression_for(schema, "income", model="logistic", options=Options())
     encoded = choose(question, od.ApproxDP(1.0, DELTA), n=table.num_rows).best.model.summarise(
         od.read(table.drop_columns(["education", "native_country"]), schema, target="income")
     )
@@ -164,7 +165,7 @@ def one(schema, table, positive, epsilon, seed):
     order = np.random.default_rng(seed).permutation(len(positive))
     train, test = order[:FITTED], order[FITTED:]
     began = time.process_time()
-    question, _ = regression_for(schema, "income", model="logistic")
+    question = regression_for(schema, "income", model="logistic", options=Options())
     plan = choose(question, od.ApproxDP(epsilon, DELTA), n=FITTED).best
     found = release(plan, od.read(table.take(train), schema, target="income"))
     seconds = time.process_time() - began

@@ -32,7 +32,7 @@ from typing import Any
 from onedraw import cli
 from onedraw.errors import OnedrawError
 from onedraw.ledger import Ledger
-from onedraw.planning.asking import Asked
+from onedraw.planning import Asked
 from onedraw.release import verify
 from onedraw.release.verification import read_certificate
 from onedraw.samplers import Exact

@@ -52,8 +52,8 @@ def test_all_numbers_and_counts_are_taken_and_everything_is_in_the_json(run, hos
         (("--columns", "age,age"), "twice"),
         (("--columns", "size"), "size"),
         (("--columns", "ward,"), "''"),
-        (("--prior", "1,1"), "--prior do nothing"),
-        (("--radius", "3"), "--radius do nothing"),
+        (("--prior", "1,1"), "--prior does not belong to a covariance"),
+        (("--radius", "3"), "--radius does not belong to a covariance"),
         (("--draws", "4"), "published once"),
         (("--mechanism", "gibbs"), "one mechanism"),
     ],
@@ -68,7 +68,7 @@ def test_what_does_nothing_is_refused_before_anything_is_spent(run, hospital, op
 def test_other_models_need_a_target_and_take_no_columns(run, hospital):
     schema = ("--schema", "cost.yaml", "--model", "linear", "--epsilon", 2, "--rows", 300)
     assert "Pass --target" in run("plan", *schema)[2]
-    assert "--columns belongs to" in run("plan", *schema, "--target", "cost", "--columns", "age")[2]
+    assert "--columns does not belong to a linear" in run("plan", *schema, "--target", "cost", "--columns", "age")[2]
 
 
 def test_a_person_with_several_records_costs_so_many_times_the_noise(run, hospital):

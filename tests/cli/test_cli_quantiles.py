@@ -47,7 +47,7 @@ def test_counts_have_whole_quantiles_and_an_inter_quartile_range(release, hospit
     ("target", "model", "options", "words"),
     [
         ("ill", "median", {}, "needs a number or count column"),
-        ("cost", "mean", {"quantiles": "0.5"}, "belong to quantiles"),
+        ("cost", "mean", {"quantiles": "0.5"}, "does not belong to a mean"),
         ("cost", "quantiles", {"quantiles": "0.5,x"}, "numbers separated by commas"),
         ("cost", "quantiles", {"quantiles": "0,1"}, "strictly between"),
         ("cost", "median", {"quantiles": "0.9"}, "ask for quantiles"),

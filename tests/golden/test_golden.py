@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from onedraw.mechanisms import Mechanism
-from onedraw.planning.questions import QUESTIONS
-from onedraw.planning.regression import KINDS
+from onedraw.planning import KINDS, QUESTIONS
 from tests.golden.golden_cases import CASES, HELD_OUT, differences, made, write_clinic
 
 pytestmark = pytest.mark.golden

@@ -71,9 +71,9 @@ def test_a_plan_is_for_its_own_number_of_records(planned, stays):
         ({"target": None, "model": "logistic"}, "Pass target=…."),
         ({"target": "age", "model": "count"}, "between=(18, 30)"),
         ({"target": "age", "model": "mean", "options": {"prior_scale": 1.0}}, 'options={"prior_scale": …}'),
-        ({"target": "ward", "model": "logistic", "by": ("ward",)}, "by, level and between are for questions"),
+        ({"target": "ward", "model": "logistic", "by": ("ward",)}, "by does not belong to a logistic regression"),
         ({"target": "age", "model": "covariance"}, "Pass columns=… for target."),
-        ({"target": "age", "model": "mean", "columns": ["age"]}, 'columns belongs to model="covariance"'),
+        ({"target": "age", "model": "mean", "columns": ["age"]}, "columns does not belong to a mean"),
     ],
 )
 def test_in_python_a_plan_speaks_of_arguments_and_never_of_options_to_type(call, words):

@@ -14,7 +14,7 @@ from onedraw.mechanisms import AddedNoise
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.conjugate.inversion import binomial
-from onedraw.planning import column_choices, table_for
+from onedraw.planning import ColumnQuestion, table_for
 from onedraw.release.intervals.noise_law import law_of
 from onedraw.release.intervals.tables import _alone, _share, table_interval
 from onedraw.samplers import seeded_generator
@@ -185,10 +185,11 @@ def test_a_choice_is_made_from_public_numbers_and_names_what_it_took():
         {"columns": {"x": {"kind": "binary", "missing": 0}, "g": {"kind": "binary", "missing": 0}}}
     )
     table = table_for(schema, "x", question="proportion")
-    sure = column_choices(table, od.models.BetaBernoulli, od.ApproxDP(1.0, 1e-6), n=5000)
+    question = ColumnQuestion(table, lambda n, budget: od.models.BetaBernoulli())
+    sure = question.choices(od.ApproxDP(1.0, 1e-6), n=5000)
     assert "laplace noise" in sure.why
     assert len(sure.eligible) == 1
-    weighed = column_choices(table, od.models.BetaBernoulli, od.ApproxDP(1.0, 1e-6), n=5000, compare=True)
+    weighed = question.choices(od.ApproxDP(1.0, 1e-6), n=5000, compare=True)
     assert next(choice.name for choice in weighed.eligible) == "laplace"
     assert "against" in weighed.why
     grouped = table_for(schema, "x", question="count", by=["g"])
@@ -201,8 +202,8 @@ def test_a_choice_is_made_from_public_numbers_and_names_what_it_took():
 def test_a_question_about_one_column_loads_nothing_heavy():
     code = (
         "import sys, onedraw as od\n"
-        "from onedraw.planning import column_choices, table_for\n"
-        "plan = column_choices(od.models.CategoryTable(('n', 'y'), only='y'), None, od.PureDP(1.0), n=3).best\n"
+        "from onedraw.planning import ColumnQuestion, table_for\n"
+        "plan = ColumnQuestion(od.models.CategoryTable(('n', 'y'), only='y')).choices(od.PureDP(1.0), n=3).best\n"
         "od.release(plan, [0, 1, 1]).conf_int()\n"
         "print([m for m in ('jax', 'scipy.stats', 'sklearn', 'pandas', 'numpyro', 'matplotlib') if m in sys.modules])\n"
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .flags import AsJson
+from .options import AsJson
 from .show import console, number, progress, show_json, show_lines, show_table
 
 COLUMNS = ["mechanism", "promise", "ε promised", "ε shown", "gap", "fault caught", "by draws"]

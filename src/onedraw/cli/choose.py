@@ -9,7 +9,7 @@ import typer
 
 from onedraw.places import shown_place
 
-from .flags import AsJson, Books, Delta, Epsilon, HeldOut, HeldOutDataset, Seed, TableName
+from .options import AsJson, Delta, Epsilon, HeldOut, HeldOutDataset, LedgerPlace, Resume, Seed, TableName
 from .release import check_places, command_to_resume, said_if_stopped, say_written
 from .show import show_json, show_lines, waiting
 
@@ -18,14 +18,14 @@ def choose(
     release_files: Annotated[list[Path], typer.Argument(help="Two or more release files of one question, such as fits with different settings.")],
     data: HeldOut,
     epsilon: Epsilon,
-    ledger: Books,
+    ledger: LedgerPlace,
     out: Annotated[Path, typer.Option("--out", help="Where to write the choice; must not exist.")],
     table: TableName = None,
     dataset: HeldOutDataset = None,
     delta: Delta = 0.0,
     largest_error: Annotated[float | None, typer.Option("--largest-error", help="Of numbers: errors beyond it count as it. A smaller one makes a sharper choice.")] = None,
     seed: Seed = None,
-    resume: Annotated[str | None, typer.Option("--resume", help="Finish an interrupted choice: the ledger's entry that paid for it.")] = None,
+    resume: Resume = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """The best of several released models on held-out records, chosen for one charge, however many there are.
@@ -40,18 +40,18 @@ def choose(
     check_places(out, None, resumed=resume is not None)
     settings = {str(file): Release.load(file) for file in release_files}
     check_one_question(settings, len(release_files))
-    books = Ledger.open(ledger)
+    opened = Ledger.open(ledger)
     with waiting("choosing"), said_if_stopped():
         found = choose_model(
-            settings, in_database(data, table), epsilon=epsilon, delta=delta, largest_error=largest_error, ledger=books, dataset=dataset,
+            settings, in_database(data, table), epsilon=epsilon, delta=delta, largest_error=largest_error, ledger=opened, dataset=dataset,
             random_state=seed, out=out, resume=resume,
-            how_to_resume=command_to_resume({data: shown_place(data), ledger: books.place}),
+            how_to_resume=command_to_resume({data: shown_place(data), ledger: opened.place}),
         )  # fmt: skip
     if as_json:
         show_json(found.certificate.model_dump(mode="json") | {"out": str(out), "chosen": found.name})
         return
     show_lines(found.certificate.sentence, f"Chosen among {len(settings)}: {found.name}")
-    say_written(found.certificate, out, None, books.place)
+    say_written(found.certificate, out, None, opened.place)
 
 
 def check_one_question(settings: dict[str, Any], given: int) -> None:

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from onedraw.defaults import DELTA
 
-from .flags import AsJson
-from .plan import described, figure_of, show_designs
+from .options import AsJson
+from .plan import figure_of, show_designs
 from .release import show_estimates
 from .show import number, show_json, show_lines, waiting
-
-if TYPE_CHECKING:
-    from onedraw.planning.asking import Planned
 
 # What a pathologist knows of such slides before seeing any of these, in the units of the measuring program: radii of cell
 # nuclei in pixels, texture as the spread of grey values, concave points as a share of the outline. Round numbers, not the
@@ -66,13 +63,11 @@ def demo(
     means, means_table = averages(schema, ledger, place)
     records = read(place / "patients.csv", schema, target=TARGET)
     with waiting("planning, from public numbers"):
-        from onedraw.planning.asking import ask
+        from onedraw.planning import ask
 
         planned = ask(schema, TARGET, MODEL).planned(budget, n=records.n)
     with waiting("drawing"):
-        result = release(
-            planned.choices.best, records, ledger=ledger, label=f"{MODEL} of {TARGET}", out=place / "release.json"
-        )
+        result = release(planned.plan, records, ledger=ledger, label=f"{MODEL} of {TARGET}", out=place / "release.json")
     verified = verify(place / "release.json", ledger=ledger)
     audit = audited(place / "release.json")
     table, reason = intervals(result, planned)
@@ -83,7 +78,7 @@ def demo(
     left = ledger.remaining(str(schema.dataset))
     document = {
         "folder": str(place), "means": coefficients(means, means_table), "means_release": str(place / "means.json"),
-        "means_report": str(place / "means.html"), "plan": plan_rows(planned), "why": planned.choices.why, "sentence": result.certificate.sentence,
+        "means_report": str(place / "means.html"), "plan": planned.to_dict()["eligible"], "why": planned.choices.why, "sentence": result.certificate.sentence,
         "may_publish": result.certificate.may_publish("release.json and report.html"),
         "estimates": coefficients(result, table), "why_no_interval": reason, "verified": verified.answer,
         "audit": audit.to_dict(), "predictions": predicted(place), "right": share_right(place),
@@ -133,23 +128,22 @@ def write_patients(path: Path) -> None:
 def averages(schema: Any, ledger: Any, place: Path) -> tuple[Any, Any]:
     """The mean radius of benign and of malignant tumours, with an interval each, as a release of its own."""
     from onedraw.data import read
-    from onedraw.planning.asking import ask
+    from onedraw.planning import Options, ask
     from onedraw.privacy import ApproxDP
     from onedraw.release import release
     from onedraw.report import write_report
 
     from .release import intervals
 
-    asked, records = ask(schema, AVERAGED, "mean", by=(TARGET,)), read(place / "patients.csv", schema, target=AVERAGED)
+    asked, records = (
+        ask(schema, AVERAGED, "mean", Options(by=(TARGET,))),
+        read(place / "patients.csv", schema, target=AVERAGED),
+    )
     planned = asked.planned(ApproxDP(AVERAGE_EPSILON, DELTA), n=records.n)
-    result = release(planned.choices.best, records, ledger=ledger, label=asked.label, out=place / "means.json")
+    result = release(planned.plan, records, ledger=ledger, label=asked.label, out=place / "means.json")
     table, reason = intervals(result, planned)
     write_report(result, place / "means.html", ledger=ledger, interval=table or reason or None)
     return result, table
-
-
-def plan_rows(planned: Planned) -> list[dict[str, Any]]:
-    return [described(choice) for choice in planned.choices.eligible]
 
 
 def audited(path: Path) -> Any:

@@ -9,7 +9,7 @@ import typer
 
 from onedraw.places import shown_place
 
-from .flags import AsJson, Books, Delta, Epsilon, HeldOut, HeldOutDataset, Seed, TableName
+from .options import AsJson, Delta, Epsilon, HeldOut, HeldOutDataset, LedgerPlace, Report, Resume, Seed, TableName
 from .release import check_places, command_to_resume, said_if_stopped, say_written
 from .show import show_json, show_lines, show_table, waiting
 
@@ -18,16 +18,16 @@ def evaluate(
     release_file: Annotated[Path, typer.Argument(help="A release file of a regression or classification.")],
     data: HeldOut,
     epsilon: Epsilon,
-    ledger: Books,
+    ledger: LedgerPlace,
     out: Annotated[Path, typer.Option("--out", help="Where to write the evaluation; must not exist.")],
     table: TableName = None,
     dataset: HeldOutDataset = None,
     delta: Delta = 0.0,
     bins: Annotated[int | None, typer.Option("--bins", help="Bins of the score of two classes; planned from n and ε by default.")] = None,
     largest_error: Annotated[float | None, typer.Option("--largest-error", help="Of numbers: errors beyond it count as it. A smaller one gives less noise.")] = None,
-    report: Annotated[Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")] = None,
+    report: Report = None,
     seed: Seed = None,
-    resume: Annotated[str | None, typer.Option("--resume", help="Finish an interrupted evaluation: the ledger's entry that paid for it.")] = None,
+    resume: Resume = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Accuracy, ROC curve and calibration of a released classifier, or RMSE and R², on held-out records, with intervals.
@@ -40,22 +40,22 @@ def evaluate(
     from onedraw.release import Release
 
     check_places(out, report, resumed=resume is not None)
-    books = Ledger.open(ledger)
+    opened = Ledger.open(ledger)
     with waiting("counting"), said_if_stopped():
         found = evaluate_model(
             Release.load(release_file), in_database(data, table), epsilon=epsilon, delta=delta, bins=bins, largest_error=largest_error,
-            ledger=books, dataset=dataset, random_state=seed, out=out, resume=resume,
-            how_to_resume=command_to_resume({data: shown_place(data), ledger: books.place}),
+            ledger=opened, dataset=dataset, random_state=seed, out=out, resume=resume,
+            how_to_resume=command_to_resume({data: shown_place(data), ledger: opened.place}),
         )  # fmt: skip
     if report is not None:
         from onedraw.report import write_report
 
-        write_report(found.release, report, ledger=books)
+        write_report(found.release, report, ledger=opened)
     if as_json:
         show_json(found.certificate.model_dump(mode="json") | {"out": str(out), "scores": written(found.scores)})
         return
     show(found)
-    say_written(found.certificate, out, report, books.place)
+    say_written(found.certificate, out, report, opened.place)
 
 
 def show(found: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .flags import AsJson
+from .options import AsJson
 from .show import number, show_json, show_lines, show_table
 
 group = typer.Typer(

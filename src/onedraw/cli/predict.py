@@ -11,7 +11,7 @@ import typer
 
 from onedraw.plain_text import for_spreadsheet
 
-from .flags import AsJson, TableName
+from .options import AsJson, TableName
 from .show import show_json, show_lines, show_remark
 
 

@@ -1,106 +1,45 @@
-"""`onedraw release` and `onedraw verify`: let a draw out through the door, and check what it says afterwards."""
+"""`onedraw release` and `onedraw verify`: publish a draw with its certificate, and check what it says afterwards."""
 
 from __future__ import annotations
 
 import math
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onedraw.defaults import DELTA
+from onedraw.defaults import LEVEL
 from onedraw.places import shown_place
+from onedraw.planning.options import Options
 
-from .flags import (
-    Accept,
-    AsJson,
-    Between,
-    Books,
-    By,
-    ColumnList,
-    Delta,
-    Dispersion,
-    Draws,
-    Effect,
-    Epsilon,
-    Hidden,
-    Interval,
-    Level,
-    Mechanism,
-    Memory,
-    Noise,
-    Order,
-    Prior,
-    PriorScale,
-    Quantile,
-    Quantiles,
-    Question,
-    Radius,
-    ResponseBound,
-    Robust,
-    SchemaFile,
-    Seed,
-    TableName,
-    Target,
-    Threshold,
-    VarianceFloor,
-    budget_from,
-    draws_from,
-    names_from,
-    numbers_from,
-    response_range_from,
-)
+from .options import AsJson, Asking, LedgerPlace, Out, Report, Resume, Seed, TableName, with_options
 from .show import show_json, show_lines, show_remark, show_table, waiting
 
 if TYPE_CHECKING:
-    from onedraw.planning.asking import Planned
+    from onedraw.planning import Planned
 
 MANY = 60
 """More numbers than this are not printed: nobody reads them, and the file has them all."""
 
 
+@with_options
 def release(
     data: Annotated[str, typer.Argument(help="The private records: CSV, Parquet or Arrow; with --table, a postgresql:// URL or a SQLite file.")],
-    schema: SchemaFile,
-    model: Question,
-    epsilon: Epsilon,
-    ledger: Books,
-    out: Annotated[Path, typer.Option("--out", help="Where to write the release; must not exist. Taken before the charge.")],
-    target: Target = None,
+    asking: Asking,
+    ledger: LedgerPlace,
+    out: Out,
+    options: Options,
     table: TableName = None,
-    columns: ColumnList = None,
     dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset's name in the ledger.")] = None,
-    report: Annotated[Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")] = None,
-    delta: Delta = DELTA,
-    order: Order = None,
-    mechanism: Mechanism = "auto",
-    prior: Prior = None,
-    by: By = None,
-    level: Level = None,
-    between: Between = None,
-    draws: Draws = "auto",
+    report: Report = None,
     rows: Annotated[int | None, typer.Option("--rows", help="n, if you want it checked against the file's.")] = None,
     seed: Seed = None,
-    prior_scale: PriorScale = None,
-    radius: Radius = None,
-    response_bound: ResponseBound = None,
-    variance_floor: VarianceFloor = None,
-    threshold: Threshold = None,
-    quantile: Quantile = None,
-    dispersion: Dispersion = None,
-    robust: Robust = None,
-    hidden: Hidden = None,
-    quantiles: Quantiles = None,
-    interval: Interval = True,
-    effect: Effect = None,
-    noise: Noise = None,
-    accept: Accept = None,
-    resume: Annotated[str | None, typer.Option("--resume", help="Finish an interrupted release, with its other options as they were: the ledger's entry that paid for it.")] = None,
-    memory: Memory = None,
+    resume: Resume = None,
+    memory: Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="How much of the encoded records a fit may hold in memory, such as '2 GB' (256 MB by default); more is kept in a private file.")] = None,
     check: Annotated[bool, typer.Option("--check", help="First show, on a terminal only, how many cells of each private column are not as declared.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -110,63 +49,33 @@ def release(
     an interrupted release leaves OUT.unfinished, which holds the command with --resume that finishes it. Exit code 5: paid
     for but not finished; the message has that command, or the certificate is on standard output.
     """
-    from onedraw.data import Schema, read
+    from onedraw.data import read
     from onedraw.data.curator import check_terminal, columns_of, look
     from onedraw.ledger import Ledger
-    from onedraw.planning.asking import LEVEL, ask
     from onedraw.release import release as release_draws
 
     if check:
         check_terminal()
     check_places(out, report, resumed=resume is not None)
-    declared, budget, accepted = Schema.load(schema), budget_from(epsilon, delta, order), tuple(accept or ())
-    asked = ask(
-        declared, target, model, columns=columns, prior=numbers_from(prior, "--prior", "1,1"), by=names_from(by), level=level,
-        between=numbers_from(between, "--between", "18,30"),
-        quantiles=numbers_from(quantiles, "--quantiles", "0.25,0.5,0.75"), interval=interval,
-        options={
-            "effect": effect, "noise": noise, "prior_scale": prior_scale, "radius": radius,
-            "response_bound": response_range_from(response_bound), "variance_floor": variance_floor,
-            "threshold": threshold, "quantile": quantile, "dispersion": dispersion, "robust": robust, "hidden": hidden,
-        },
-    )  # fmt: skip
-    count, books = draws_from(draws), Ledger.open(ledger)
-    records = read(data, asked.schema, target=target, table=table, memory=memory).measured(asked.measure)
-    n = records.n if rows is None else rows
-    planned = asked.planned(budget, n=n, draws=count, mechanism=mechanism, accept=accepted)
+    asked, opened = asking.asked(options), Ledger.open(ledger)
+    records = read(data, asked.schema, target=asked.target, table=table, memory=memory).measured(asked.measure)
+    planned = asking.planned(asked, records.n if rows is None else rows)
     warn_of_few(planned)
     if check:
         look(columns_of(records))
     with waiting(f"drawing, {seconds_words(planned)}"), said_if_stopped():
         result = release_draws(
-            planned.choices.best, records, ledger=books, dataset=dataset, accept=accepted, random_state=seed,
-            label=asked.label, out=out, resume=resume, how_to_resume=command_to_resume({data: shown_place(data), ledger: books.place}),
+            planned.plan, records, ledger=opened, dataset=dataset, accept=asking.how["accept"], random_state=seed, label=asked.label,
+            out=out, resume=resume, how_to_resume=command_to_resume({data: shown_place(data), ledger: opened.place}),
         )  # fmt: skip
     ends, reason = intervals(result, planned)
     if report is not None:
         from onedraw.report import write_report
 
-        write_report(
-            result, report, ledger=books, interval=ends or reason or None, plan_table=planned.choices
-        )  # fmt: skip
-    numbers = coefficients(result, ends)
-    joint = result.joint if ends is not None and ends.tested else ()
-    if as_json:
-        show_json(result.certificate.model_dump(mode="json") | {
-            "out": str(out), "report": None if report is None else str(report), "why": planned.choices.why,
-            "estimates": numbers, "categories": [dict(row._asdict(), statistic=finite(row.statistic), p_value=finite(row.p_value)) for row in joint],
-            "level": LEVEL, "why_no_interval": reason,
-        })  # fmt: skip
-        return
-    show(
-        result.certificate,
-        numbers,
-        reason,
-        joint=[str(row) for row in joint] + spread_words(result.certificate),
-        why=planned.choices.why,
-        expected="" if ends else planned.choices.expectation,
-    )
-    say_written(result.certificate, out, report, books.place)
+        write_report(result, report, ledger=opened, interval=ends or reason or None, plan_table=planned.choices)
+    show(result, planned, ends, reason, {"out": out, "report": report} if as_json else None)
+    if not as_json:
+        say_written(result.certificate, out, report, opened.place)
 
 
 def say_written(certificate: Any, out: Path, report: Path | None, place: str) -> None:
@@ -218,7 +127,7 @@ def check_places(out: Path, report: Path | None, *, resumed: bool = False) -> No
 
 def warn_of_few(planned: Planned) -> None:
     """From public numbers alone; the release goes on."""
-    plan = planned.choices.best
+    plan = planned.plan
     parameters = len(plan.model.parameter_names)
     if parameters > plan.n and plan.requires != "moments":  # which have no prior
         show_remark(f"n = {plan.n} records for {parameters} parameters: the result will say little about the records.")
@@ -235,7 +144,6 @@ def seconds_words(planned: Planned) -> str:
 def intervals(result: Any, planned: Planned) -> tuple[Any, str]:
     """The table of intervals or None, and why there is none for some or for all; from the draws that were published."""
     from onedraw.errors import PromiseRefused
-    from onedraw.planning.asking import LEVEL
     from onedraw.report import coefficient_table
 
     if planned.why_no_interval:
@@ -284,33 +192,36 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def show(
-    certificate: Any, numbers: list[dict[str, Any]], reason: str, *, joint: Sequence[str] = (), why: str = "",
-    expected: str = "",
-) -> None:  # fmt: skip
+def show(result: Any, planned: Planned, ends: Any, reason: str, places: dict[str, Any] | None) -> None:
+    """As JSON, with the ``places`` it is written to, or for people."""
+    certificate, numbers = result.certificate, coefficients(result, ends)
+    joint = result.joint if ends is not None and ends.tested else ()
+    if places is not None:
+        show_json(certificate.model_dump(mode="json") | {
+            **{name: None if place is None else str(place) for name, place in places.items()}, "why": planned.choices.why,
+            "estimates": numbers, "categories": [dict(row._asdict(), statistic=finite(row.statistic), p_value=finite(row.p_value)) for row in joint],
+            "level": LEVEL, "why_no_interval": reason,
+        })  # fmt: skip
+        return
     show_lines(certificate.sentence)
-    if len(numbers) > MANY or certificate.draw.quantity == "network weights":
-        use = (
-            "all of them are in the file"
-            if certificate.data.target is None
-            else "score new records with onedraw predict"
-        )
-        show_lines(f"{len(numbers)} {certificate.draw.quantity}; {use}.")
+    described, whole = certificate.draw.quantity, certificate.data.target is None
+    if len(numbers) > MANY or described == "network weights":
+        use = "all of them are in the file" if whole else "score new records with onedraw predict"
+        show_lines(f"{len(numbers)} {described}; {use}.")
     else:
-        show_estimates(
-            f"{certificate.draw.quantity} of {certificate.data.target or 'the columns'}, in the units of the columns",
-            numbers,
-        )
-    show_lines(*joint)
-    show_lines(*(f"{head}{words}" for head, words in (("Method: ", why), ("", expected)) if words))
+        of = "the columns" if whole else certificate.data.target
+        show_estimates(f"{described} of {of}, in the units of the columns", numbers)
+    show_lines(*map(str, joint), *spread_words(certificate))
+    if planned.choices.why:
+        show_lines(f"Method: {planned.choices.why}")
+    if planned.choices.expectation and not ends:
+        show_lines(planned.choices.expectation)
     if reason:
         show_lines(f"No interval: {reason.rstrip('.')}.")
 
 
 def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
     """As much as is known: estimate, interval, and of a fit standard error and p."""
-    from onedraw.planning.asking import LEVEL
-
     given = any(row["low"] is not None for row in numbers)
     tested = given and any(row["p_value"] is not None for row in numbers)
     head = [

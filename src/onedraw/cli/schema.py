@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .flags import AsJson, TableName
+from .options import AsJson, TableName
 from .show import show_json, show_lines, show_remark, show_table
 
 group = typer.Typer(help="Say what is public about the columns.", no_args_is_help=True)

@@ -18,14 +18,11 @@ from onedraw.data import Measure, Records
 from onedraw.data.curator import Declared, columns_of
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.models.batches import column_chunks
-from onedraw.planning import Regression, choose
+from onedraw.planning import Regression
 from onedraw.plans import Plan
-from onedraw.release.intervals.replicated import why_no_interval
 
 from .base import PrivateEstimator, cached
 from .validation import Measured, Rows, as_given
-
-LEVEL = 0.95
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -64,11 +61,10 @@ class RegressionEstimator(PrivateEstimator):
         if not isinstance(self.mechanism, str):
             raise InvalidModel(f"mechanism must be 'auto' or a mechanism's name, got {self.mechanism!r}.")
         options = {"n": n, "mechanism": self.mechanism, "accept": accepted, "records_per_person": people}
-        choice = cached(choose, question, budget, draws=self._draws(), **options)
-        reason = why_no_interval(choice.best, LEVEL, effect=question.expected_effect, noise=question.unit)
+        choice = cached(Regression.choices, question, budget, draws=self._draws(), **options)
         draws = self._release(choice, data)
         self._public_question: Regression = question
-        self.interval_reason_: str = reason or ""
+        self.interval_reason_: str = question.why_no_interval(choice.best)
         return draws
 
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:

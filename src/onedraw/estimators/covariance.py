@@ -28,7 +28,7 @@ from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
 from onedraw.models.batches import column_chunks
 from onedraw.models.moments.result import MomentsResult
-from onedraw.planning import chosen_columns, covariance_choices, moments_of_schema
+from onedraw.planning import CovarianceQuestion, chosen_columns
 from onedraw.release.summary import Estimate
 
 from .base import PrivateEstimator, all_or_nothing, cached
@@ -62,10 +62,10 @@ class DPCovariance(PrivateEstimator):
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Charge the ledger, read the records, and keep what was released; ``y`` is not used."""
-        mechanism, model, data, n, people = self._by_schema(X) if self.schema is not None else self._by_bounds(X)
-        choice = cached(covariance_choices, mechanism, model, self._budget(), n=n, records_per_person=people)
+        question, data, n, people = self._by_schema(X) if self.schema is not None else self._by_bounds(X)
+        choice = cached(CovarianceQuestion.choices, question, self._budget(), n=n, records_per_person=people)
         self._release(choice, data)
-        found = self.release_.moments
+        model, found = question.model, self.release_.moments
         self.column_names_ = np.array(model.names, dtype=object)
         self.location_, self.covariance_, self.correlation_ = found.location, found.covariance, found.correlation
         self.precision_ = linalg.pinvh(found.covariance, check_finite=False)
@@ -75,7 +75,7 @@ class DPCovariance(PrivateEstimator):
         self.interval_reason_ = found.refused(model.names)
         return self
 
-    def _by_bounds(self, X: Any) -> tuple[Moments, Columns, Any, int, int]:
+    def _by_bounds(self, X: Any) -> tuple[CovarianceQuestion, Any, int, int]:
         if self.columns is not None:
             raise WrongCall(
                 "columns chooses among those of a schema. Pass schema=…, or X with the columns that are meant."
@@ -86,9 +86,10 @@ class DPCovariance(PrivateEstimator):
                 "clamped. It is never read from the records, whose extremes belong to single persons."
             )
         rows = check_rows(self, X, reset=True)
-        return Moments(), Columns(rows.features, bounds=self.bounds, feature_names=rows.names), rows.X, rows.n, 1
+        columns = Columns(rows.features, bounds=self.bounds, feature_names=rows.names)
+        return CovarianceQuestion(Moments(), columns), rows.X, rows.n, 1
 
-    def _by_schema(self, X: Any) -> tuple[Moments, Columns, Any, int, int]:
+    def _by_schema(self, X: Any) -> tuple[CovarianceQuestion, Any, int, int]:
         if self.bounds is not None:
             raise WrongCall("bounds and schema both say what is public about the columns. Pass one of them.")
         declared = self.schema if isinstance(self.schema, Schema) else Schema.load(self.schema)
@@ -96,10 +97,9 @@ class DPCovariance(PrivateEstimator):
             raise WrongCall(f"columns is a list of names, got the text {self.columns!r}. Pass [{self.columns!r}].")
         declared = chosen_columns(declared, None if self.columns is None else list(self.columns))
         records = read(X, declared)
-        mechanism, model = moments_of_schema(declared)
         self.n_features_in_ = len(declared.columns)
         self.feature_names_in_ = np.array(list(declared.columns), dtype=object)
-        return mechanism, model, records, records.n, declared.records_per_person
+        return CovarianceQuestion.of_schema(declared), records, records.n, declared.records_per_person
 
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
         if isinstance(data, Records):

@@ -25,7 +25,8 @@ from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
 from onedraw.models.features import read_rows
 from onedraw.models.fit.result import FitResult
-from onedraw.planning.regression_questions import regression_for
+from onedraw.planning import Options
+from onedraw.planning.regression import regression_for
 from onedraw.release.intervals.released import fit_interval
 from onedraw.release.intervals.replicated import Interval, Parts, interval, remembers_start, why_refused
 from onedraw.release.predictions import check_gives_intervals, expected_between, new_rows, responses, why_not
@@ -93,11 +94,8 @@ class LinearEstimator(RegressionEstimator):
     def _fitted_by_schema(self, X: Any, y: Any) -> Array:
         schema = declared_schema(self)
         target = target_of(self, schema, y)
-        options = {
-            name: value for name, value in self._besides_schema().items() if value is not None and value is not False
-        }
-        question, measure = regression_for(schema, target, model=self.kind, options=options)
-        records = records_of(schema, target, X, y).measured(measure)
+        question = regression_for(schema, target, model=self.kind, options=Options.named(self._besides_schema()))
+        records = records_of(schema, target, X, y).measured(question.measure)
         draws = self._answered(question, records, records.n, people=schema.records_per_person)
         names = [name for name in schema.columns if name != target]
         self.n_features_in_: int = len(names)

@@ -1,7 +1,7 @@
 """One column at a time: a proportion, a count, a histogram, a mean, a sum, a variance, a rate; as a whole or within groups.
 
 Each is released with plain noise on exact sums, or as one draw from a conjugate posterior, whichever is expected to be off by
-less (`planning.column_choice`); both have a known law, so one release gives an interval. These estimators take one column,
+less (`planning.ColumnQuestion`); both have a known law, so one release gives an interval. These estimators take one column,
 (n,) or (n, 1), like scikit-learn's LabelEncoder; with ``by`` a table of the column and its groups.
 
 | a record that is | counts as |
@@ -31,7 +31,7 @@ from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.mechanisms import AddedNoise
 from onedraw.models import Grouped, Table
 from onedraw.models.batches import column_chunks
-from onedraw.planning import Choices, column_choices
+from onedraw.planning import Choices, ColumnQuestion
 from onedraw.plans import Plan
 from onedraw.privacy import Promise
 from onedraw.release.intervals.released import release_interval
@@ -51,7 +51,7 @@ class Known:
 
     model: Any
 
-    def __call__(self) -> Any:
+    def __call__(self, n: int, budget: Promise) -> Any:
         return self.model
 
 
@@ -112,9 +112,10 @@ class ColumnEstimator(PrivateEstimator):
             raise WrongCall(f"n_draws must be a whole number of at least 1, got {self.n_draws!r}.")
         self._accepted()
         table = None if self.prior is not None else self._table(declared_groups_of(self))
+        question = ColumnQuestion(table, self._posterior(budget, n))
         found: Choices = cached(
-            column_choices, table, self._posterior(budget, n), budget, n=n, draws=int(self.n_draws), mechanism=self.mechanism
-        )  # fmt: skip
+            ColumnQuestion.choices, question, budget, n=n, draws=int(self.n_draws), mechanism=self.mechanism
+        )
         return found
 
     def _posterior(self, budget: Promise, n: int) -> Known | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from onedraw.errors import InvalidModel, WrongCall
-from onedraw.mechanisms import ExponentialQuantiles
 from onedraw.models import ColumnQuantiles
-from onedraw.planning import Choices, choices
-from onedraw.planning.expected_errors import why_selected
+from onedraw.planning import Choices, QuantileQuestion
 from onedraw.privacy import Promise
 from onedraw.release.intervals.quantiles import inter_quartile_range, why_no_ends
 from onedraw.release.intervals.released import release_interval
@@ -57,8 +55,8 @@ class DPQuantile(ColumnEstimator):
 
     def _planned(self, budget: Promise, n: int) -> Choices:
         self._accepted()
-        found: Choices = cached(choices, self._model(n, budget), budget, n=n, mechanisms=(ExponentialQuantiles(),))
-        return replace(found, why=why_selected(found.best))
+        found: Choices = cached(QuantileQuestion.choices, QuantileQuestion(self._model(n, budget)), budget, n=n)
+        return found
 
     def _keep(self, centre: Array) -> None:
         plan = self.choice_.best

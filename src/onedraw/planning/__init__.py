@@ -10,57 +10,50 @@ from typing import TYPE_CHECKING
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from .asking import Planned, plan
-    from .choice import Choice, Choices, choices, choose
-    from .column_choice import column_choices
-    from .covariance import chosen_columns, covariance_choices, moments_of_schema
-    from .evaluations import Scores, scores_of
-    from .expected_errors import Expectation, expected_error, simulated_error
-    from .questions import QUESTIONS, model_for, table_for
-    from .regression import KINDS, Regression, Variant
-    from .sample_size import smallest_epsilon, smallest_n
+    from .choice import Choice as Choice
+    from .choice import Choices as Choices
+    from .choice import Question as Question
+    from .choice import choices as choices
+    from .choice import choose as choose
+    from .column_questions import ColumnQuestion as ColumnQuestion
+    from .column_questions import CovarianceQuestion as CovarianceQuestion
+    from .column_questions import QuantileQuestion as QuantileQuestion
+    from .column_questions import chosen_columns as chosen_columns
+    from .column_questions import model_for as model_for
+    from .column_questions import table_for as table_for
+    from .evaluations import Scores as Scores
+    from .evaluations import scores_of as scores_of
+    from .expected_errors import Expectation as Expectation
+    from .expected_errors import expected_error as expected_error
+    from .expected_errors import simulated_error as simulated_error
+    from .options import KINDS as KINDS
+    from .options import QUESTIONS as QUESTIONS
+    from .options import Options as Options
+    from .question import Asked as Asked
+    from .question import Planned as Planned
+    from .question import ask as ask
+    from .question import plan as plan
+    from .regression import Regression as Regression
+    from .sample_size import smallest_epsilon as smallest_epsilon
+    from .sample_size import smallest_n as smallest_n
 
-__all__ = [
-    "KINDS",
-    "QUESTIONS",
-    "Choice",
-    "Choices",
-    "Expectation",
-    "Planned",
-    "Regression",
-    "Scores",
-    "Variant",
-    "choices",
-    "choose",
-    "chosen_columns",
-    "column_choices",
-    "covariance_choices",
-    "expected_error",
-    "model_for",
-    "moments_of_schema",
-    "plan",
-    "scores_of",
-    "simulated_error",
-    "smallest_epsilon",
-    "smallest_n",
-    "table_for",
-]
-
-_HOME = {
-    **dict.fromkeys(("Choice", "Choices", "choices", "choose"), "choice"),
-    **dict.fromkeys(("Expectation", "expected_error", "simulated_error"), "expected_errors"),
-    **dict.fromkeys(("smallest_epsilon", "smallest_n"), "sample_size"),
-    **dict.fromkeys(("QUESTIONS", "model_for", "table_for"), "questions"),
-    **dict.fromkeys(("KINDS", "Regression", "Variant"), "regression"),
-    **dict.fromkeys(("chosen_columns", "covariance_choices", "moments_of_schema"), "covariance"),
-    **dict.fromkeys(("Planned", "plan"), "asking"),
-    **dict.fromkeys(("Scores", "scores_of"), "evaluations"),
-    "column_choices": "column_choice",
-}
+_NAMES = {
+    "choice": ("Choice", "Choices", "Question", "choices", "choose"),
+    "column_questions": (
+        "ColumnQuestion", "CovarianceQuestion", "QuantileQuestion", "chosen_columns", "model_for", "table_for",
+    ),
+    "evaluations": ("Scores", "scores_of"),
+    "expected_errors": ("Expectation", "expected_error", "simulated_error"),
+    "options": ("KINDS", "QUESTIONS", "Options"),
+    "question": ("Asked", "Planned", "ask", "plan"),
+    "regression": ("Regression",),
+    "sample_size": ("smallest_epsilon", "smallest_n"),
+}  # fmt: skip
+_HOME = {name: file for file, names in _NAMES.items() for name in names}
 
 
 __getattr__ = names_on_demand(__name__, _HOME)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_HOME})

@@ -9,10 +9,11 @@ included). It says what it took and why.
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onedraw import samplers
 from onedraw.errors import InvalidModel, PromiseRefused
@@ -35,7 +36,10 @@ from onedraw.release.release import accepted_words, promise_of
 
 from .expected_errors import Expectation, expected_error
 from .fit_expectation import BEYOND, DesignError, expected_fit_errors
-from .regression import Regression, Variant
+
+if TYPE_CHECKING:
+    from .regression import Regression
+    from .variants import Variant
 
 CANDIDATES = (Direct(), Diffused(), Concentrated())
 
@@ -58,6 +62,27 @@ WIDER = 4.0
 on it."""
 
 
+def known(value: float) -> float | None:
+    """JSON has no NaN: what is not known is null."""
+    return value if math.isfinite(value) else None
+
+
+class Question(abc.ABC):
+    """What the command line and the estimators ask alike: a public value that finds the plans for its answer."""
+
+    @abc.abstractmethod
+    def choices(
+        self, budget: Promise, *, n: int, draws: int = 1, mechanism: str = "auto", accept: Collection[str] | str = (),
+        records_per_person: int = 1, compare: bool = False,
+    ) -> Choices:  # fmt: skip
+        """The plans that answer it under ``budget``, best first; `PromiseRefused` if there is none. ``compare`` calibrates all
+        mechanisms even where the answer is clear. Nothing here depends on a record."""
+
+    def why_no_interval(self, plan: Plan) -> str:
+        """Why a release by ``plan`` will have none, as far as public numbers say; empty if it will."""
+        return ""
+
+
 @dataclass(frozen=True, repr=False)
 class Choice:
     """A plan and what may be expected of it; for a regression the variant's name and the seconds its draws take."""
@@ -68,6 +93,30 @@ class Choice:
     seconds: float = math.nan
     designs: tuple[DesignError, ...] = ()
     """Of a fit, what to expect in several designs; ``expected`` is the first."""
+
+    @property
+    def named(self) -> str:
+        """What people type as --mechanism."""
+        return self.name or type(self.plan.mechanism).__name__.lower()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `onedraw plan --json` prints it."""
+        plan, expected = self.plan, self.expected
+        return {
+            "mechanism": self.named, "parameters": dict(plan.parameters), "promise": plan.guarantee.promise.to_dict(),
+            "expected_rmse": known(expected.private), "rmse_without_privacy": known(expected.sampling),
+            "bias": known(expected.bias), "seconds": known(self.seconds), "plan_digest": plan.digest,
+            "designs": [
+                {"filled": one.filled, "correlation": one.correlation, "stronger_effects": one.stronger,
+                 "expected_rmse": one.expected.private, "rmse_without_privacy": one.expected.sampling}
+                for one in self.designs
+            ],
+        }  # fmt: skip
+
+    def in_units(self, unit: float) -> Choice:
+        """The same plan, what to expect of it in another unit."""
+        designs = tuple(replace(design, expected=design.expected.times(unit)) for design in self.designs)
+        return replace(self, expected=self.expected.times(unit), designs=designs)
 
     @property
     def by_design(self) -> list[tuple[str, Expectation]]:
@@ -129,14 +178,8 @@ class Choices:
 
 
 def choices(
-    model: Any,
-    budget: Promise,
-    *,
-    n: int,
-    draws: int = 1,
-    records_per_person: int = 1,
-    mechanisms: Iterable[Any] = CANDIDATES,
-) -> Choices:
+    model: Any, budget: Promise, *, n: int, draws: int = 1, records_per_person: int = 1, mechanisms: Iterable[Any] = CANDIDATES
+) -> Choices:  # fmt: skip
     """Calibrate every mechanism that can keep ``budget`` and rank them; `PromiseRefused` if none can."""
     eligible, refused = [], {}
     for mechanism in mechanisms:
@@ -152,124 +195,122 @@ def choices(
     return Choices(tuple(eligible), {name: str(error) for name, error in refused.items()})
 
 
-# ── a person's question ──────────────────────────────────────────────────────────────────────────────────────
+# ── regressions ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def choose(
-    question: Regression,
-    budget: Promise,
-    *,
-    n: int,
-    draws: int = 1,
-    records_per_person: int = 1,
-    mechanism: str = "auto",
+    question: Regression, budget: Promise, *, n: int, draws: int = 1, records_per_person: int = 1, mechanism: str = "auto",
     accept: Collection[str] | str = (),
-) -> Choices:
+) -> Choices:  # fmt: skip
     """The plans that answer ``question`` under ``budget``, best first; `PromiseRefused` if there is none.
 
     ``mechanism`` names one variant, or is "auto": a fit, or where there is none (networks, Gaussian and concentrated
-    budgets, several draws) all of them, ranked by expected error under the reference design. Only promises that are proven for the draw and its sampler count, unless ``accept`` names "estimated" or "assumed".
-    Nothing here depends on a record.
+    budgets, several draws) all of them, ranked by expected error under the reference design. Only promises that are proven
+    for the draw and its sampler count, unless ``accept`` names "estimated" or "assumed". Nothing here depends on a record.
     """
-    accepted = accepted_words(accept)
-    variants = question.variants() if mechanism == "auto" else (question.variant(mechanism),)
-    if mechanism == "auto" and (fit := _fit(question, budget, n, draws, records_per_person)) is not None:
-        return Choices((fit,), {}, why_taken([fit], mechanism, budget, n))
-    if mechanism == "auto" and draws > 1:  # asked for because their spread gives an interval
-        variants = tuple(variant for variant in variants if not isinstance(variant.mechanism, Measured))
+    asking, auto = _Asking(question, budget, n, draws, records_per_person, accepted_words(accept)), mechanism == "auto"
+    if auto and (fit := asking.fit()) is not None:
+        return _in_own_units(question, [fit], {}, mechanism, budget, n)
     found: list[Choice] = []
-    refused: dict[str, PromiseRefused | InvalidModel] = {}
-    for variant in variants:
+    refused: dict[str, str] = {}
+    for variant in question.variants() if auto else (question.variant(mechanism),):
+        if auto and draws > 1 and isinstance(variant.mechanism, Measured):
+            continue  # several were asked for because their spread gives an interval, and theirs gives none
         try:
-            plans = _plans(question, variant, budget, n, draws, records_per_person, accepted)
-            found += plans if mechanism != "auto" else _within_time(plans)
+            found += _within_time(asking.plans(variant)) if auto else asking.plans(variant)
         except (PromiseRefused, InvalidModel) as error:
-            refused[variant.name] = error
+            refused[variant.name] = str(error)
     if not found:
-        raise PromiseRefused(_none_left(question, budget, n, refused))
+        reasons = " ".join(f"{name}: {error}" for name, error in refused.items())
+        raise PromiseRefused(
+            f"No mechanism answers a {question.kind} regression under {budget} with n = {n:,}. {reasons}"
+        )
     best = {choice.name: choice for choice in sorted(found, key=_rank, reverse=True)}  # the last of a name is its best
     eligible = sorted(best.values(), key=_rank)
-    reasons = {name: str(error) for name, error in refused.items()}
-    return Choices(tuple(eligible), reasons, why_taken(eligible, mechanism, budget, n))
+    return _in_own_units(question, eligible, refused, mechanism, budget, n)
 
 
-def _fit(question: Regression, budget: Promise, n: int, draws: int, records_per_person: int) -> Choice | None:
-    """The fit that answers the question, or None where there is none for it, or for this budget or number of draws."""
-    variant = question.fit
-    if variant is None or draws > 1:
-        return None
-    try:
-        plan = calibrate(variant.mechanism, variant.model, budget, n=n, records_per_person=records_per_person)
-    except (PromiseRefused, InvalidModel):
-        return None
-    return _fit_choice(question, variant, plan)
+def _in_own_units(
+    question: Regression, eligible: list[Choice], refused: dict[str, str], mechanism: str, budget: Promise, n: int
+) -> Choices:
+    """Errors in the unit of the response, and the sentence about them."""
+    if question.response_unit != 1.0:
+        eligible = [choice.in_units(question.response_unit) for choice in eligible]
+    return Choices(tuple(eligible), refused, why_taken(eligible, mechanism, budget, n))
 
 
-def _fit_choice(question: Regression, variant: Variant, plan: Plan) -> Choice:
-    sampler, _ = samplers.default_sampler(plan)
-    promise_of(plan, sampler.exactness(plan))
-    sizes = {"effect": question.expected_effect, "noise": question.unit}
-    designs = expected_fit_errors(plan, **sizes, declared=question.effect is not None)
-    return Choice(plan, designs[0].expected, variant.name, sampler.seconds(plan), designs)
+@dataclass(frozen=True)
+class _Asking:
+    """A regression with all that its plans are calibrated for."""
 
+    question: Regression
+    budget: Promise
+    n: int
+    draws: int
+    records_per_person: int
+    accepted: frozenset[str]
 
-def _plans(
-    question: Regression,
-    variant: Variant,
-    budget: Promise,
-    n: int,
-    draws: int,
-    records_per_person: int,
-    accepted: Collection[str],
-) -> list[Choice]:
-    """The variant's plans: one, or noisy-gradient paths of several lengths; for replicated draws the narrowest interval."""
-    if isinstance(_drawing(variant.mechanism), BetaDivergence) and not accepted:
-        raise PromiseRefused(
-            "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
-            'the risk by name with accept="estimated" or accept="assumed".'
-        )
-    if isinstance(variant.mechanism, PerturbedMode):
-        plan = calibrate(
-            variant.mechanism, variant.model, budget, n=n, draws=draws, records_per_person=records_per_person
-        )
-        return [_fit_choice(question, variant, plan)]
-    lengths: tuple[float | None, ...] = (None,)
-    if isinstance(variant.mechanism, NoisyGradient) and draws > 1:
-        lengths = LONGER
-        if question.prior_scale is None:
-            wide = replace(question, prior_scale=WIDER * question.scale, radius=question.ball)
-            variant = wide.variant(variant.name)
-    sizes = {"effect": question.expected_effect, "noise": question.unit}
-    found = []
-    for length in lengths:
-        mechanism = variant.mechanism if length is None else replace(variant.mechanism, relaxations=length)
-        plan = calibrate(
-            mechanism, variant.model, budget, n=n, draws=draws, gamma=_reserve(mechanism, budget, accepted),
-            records_per_person=records_per_person,
+    def fit(self) -> Choice | None:
+        """The fit that answers the question, or None where there is none for it, or for this budget or number of draws."""
+        variant = self.question.fit
+        if variant is None or self.draws > 1:
+            return None
+        try:
+            plan = self._calibrated(variant.mechanism, variant.model)
+        except (PromiseRefused, InvalidModel):
+            return None
+        return self._fitted(variant, plan)
+
+    def _fitted(self, variant: Variant, plan: Plan) -> Choice:
+        sampler, _ = samplers.default_sampler(plan)
+        promise_of(plan, sampler.exactness(plan))
+        designs = expected_fit_errors(plan, **self.question.sizes, declared=self.question.effect is not None)
+        return Choice(plan, designs[0].expected, variant.name, sampler.seconds(plan), designs)
+
+    def _calibrated(self, mechanism: Any, model: Any, gamma: float | None = None) -> Plan:
+        return calibrate(
+            mechanism, model, self.budget, n=self.n, draws=self.draws, gamma=gamma, records_per_person=self.records_per_person
         )  # fmt: skip
-        sampler, _ = samplers.default_sampler(plan, accept=accepted)
-        promise_of(plan, sampler.exactness(plan), accept=accepted)
-        found.append(Choice(plan, expected_error(plan, **sizes), variant.name, sampler.seconds(plan)))
-    if len(found) > 1 and draws > 1:
+
+    def plans(self, variant: Variant) -> list[Choice]:
+        """The variant's plans: one, or noisy-gradient paths of several lengths; for replicated draws the narrowest interval."""
+        if _is_chain(variant.mechanism) and not self.accepted:
+            raise PromiseRefused(
+                "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
+                'the risk by name with accept="estimated" or accept="assumed".'
+            )
+        if isinstance(variant.mechanism, PerturbedMode):
+            return [self._fitted(variant, self._calibrated(variant.mechanism, variant.model))]
+        if not isinstance(variant.mechanism, NoisyGradient) or self.draws == 1:
+            return [self._drawn(variant, variant.mechanism)]
+        if self.question.prior_scale is None:
+            wide = replace(self.question, prior_scale=WIDER * self.question.scale, radius=self.question.ball)
+            variant = wide.variant(variant.name)
+        found = [self._drawn(variant, replace(variant.mechanism, relaxations=length)) for length in LONGER]
+        sizes = self.question.sizes
         possible = [choice for choice in found if informed(choice.plan, **sizes) >= LEAST_INFORMED]
-        if possible:
-            widths = [expected_half_width(choice.plan, **sizes) for choice in possible]
-            return [choice for choice, width in zip(possible, widths, strict=True) if width <= TOLERATED * min(widths)][
-                -1:
-            ]
-    return found
+        if not possible:
+            return found
+        widths = [expected_half_width(choice.plan, **sizes) for choice in possible]
+        near = [choice for choice, width in zip(possible, widths, strict=True) if width <= TOLERATED * min(widths)]
+        return near[-1:]
+
+    def _drawn(self, variant: Variant, mechanism: Any) -> Choice:
+        plan = self._calibrated(mechanism, variant.model, _reserve(mechanism, self.budget, self.accepted))
+        sampler, _ = samplers.default_sampler(plan, accept=self.accepted)
+        promise_of(plan, sampler.exactness(plan), accept=self.accepted)
+        expected = expected_error(plan, **self.question.sizes)
+        return Choice(plan, expected, variant.name, sampler.seconds(plan))
 
 
-def _drawing(mechanism: Any) -> Any:
-    """The mechanism that draws: of one in measured coordinates the inner one."""
-    return mechanism.of if isinstance(mechanism, Measured) else mechanism
+def _is_chain(mechanism: Any) -> bool:
+    """Whether it draws from a β-divergence posterior itself, in measured coordinates or not."""
+    return isinstance(mechanism.of if isinstance(mechanism, Measured) else mechanism, BetaDivergence)
 
 
 def _reserve(mechanism: Any, budget: Promise, accepted: Collection[str]) -> float | None:
     """Half of δ for a chain whose distance is estimated, which only a δ can pay for; None: the mechanism's own."""
-    if not (
-        isinstance(_drawing(mechanism), BetaDivergence) and "estimated" in accepted and isinstance(budget, ApproxDP)
-    ):
+    if not (_is_chain(mechanism) and "estimated" in accepted and isinstance(budget, ApproxDP)):
         return None
     return total_variation_within(budget.stated_epsilon, 0.5 * budget.stated_delta)
 
@@ -309,9 +350,7 @@ def why_taken(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -
     rank = "the first" if math.isnan(best.expected.private) else "the smallest"
     if any(choice.expected.private < best.expected.private for choice in eligible):
         rank = "nearly the smallest, and whatever the columns are like,"
-    chains = any(
-        isinstance(_drawing(choice.plan.mechanism), BetaDivergence) for choice in eligible
-    )  # eligible only if accepted
+    chains = any(_is_chain(choice.plan.mechanism) for choice in eligible)  # eligible only if accepted
     word = "proven, or accepted by name," if chains else "proven"
     return (
         f"{best.name}: {error}, {rank} of {len(eligible)} mechanism{'' if len(eligible) == 1 else 's'} {word} for {budget} with n = {n:,}{compared}. "
@@ -329,8 +368,3 @@ def _why_fit(best: Choice, budget: Promise, *, named: bool) -> str:
         f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}; {interval}. "
         "Decided from public numbers, before any record was read."
     )
-
-
-def _none_left(question: Regression, budget: Promise, n: int, refused: dict[str, Any]) -> str:
-    reasons = " ".join(f"{name}: {error}" for name, error in refused.items())
-    return f"No mechanism answers a {question.kind} regression under {budget} with n = {n:,}. {reasons}"

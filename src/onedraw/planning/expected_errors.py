@@ -52,6 +52,10 @@ class Expectation:
         """How many times larger the error is than without privacy."""
         return self.private / self.sampling if self.sampling else math.inf
 
+    def times(self, unit: float) -> Expectation:
+        """The same errors in another unit."""
+        return Expectation(self.private * unit, self.sampling * unit, self.bias * unit)
+
 
 def expected_error(plan: Plan, *, effect: float | None = None, noise: float | None = None) -> Expectation:
     """What to expect of the mean of the plan's draws.

@@ -1,11 +1,10 @@
-"""From a person's question about a regression to models and mechanisms, with everything in it public.
+"""A regression as a question, with everything in it public; from a schema, or from what a caller declares.
 
-An analyst says what kind of regression, how many columns, and what is known of their ranges. That fixes the prior and
-the ball, and with them every model and mechanism that could answer: the `variants`. Which one is best is the business
-of `choose`; here nothing is ranked and no record is read.
-
-Features with bounds are scaled to [−1, 1]. Sizes are in units of the response: 1 for log-odds; for numbers the declared
-``noise``, or a quarter of ``response_bound``, or 1. With r̃ the largest norm of a row (its 1 for the intercept included):
+An analyst says what kind of regression, how many columns, and what is known of their ranges. That fixes the prior and the ball,
+and with them every model and mechanism that could answer (`variants`). Which one is best is the business of `choose`. Every default
+is a function of what was declared, never of a record. Features with bounds are scaled to [−1, 1]. Sizes are in units of the
+response: 1 for log-odds; for numbers the declared ``noise``, or a quarter of ``response_bound``, or 1. With r̃ the largest norm of a
+row (its 1 for the intercept included):
 
 | left out | public default |
 | --- | --- |
@@ -14,73 +13,94 @@ Features with bounds are scaled to [−1, 1]. Sizes are in units of the response
 | effect, noise | 1 unit each: the standard deviations of the linear predictor, and of a response about it |
 | threshold | 1.345 units: 95 % efficiency for normal residuals |
 | variance_floor | none: the mechanisms that need one are not offered |
+
+**From a schema** (`regression_for`) a classification takes its classes from the target's levels. A regression of numbers takes the
+target's range; responses are measured from its middle, in units of a part of it, so that a prior around 0 is around the middle of
+what can be. Middle and unit are given back to whoever reads the result.
+
+| model | target | asks for |
+| --- | --- | --- |
+| logistic | binary, category | log-odds; of more than two levels a score for each |
+| softmax | category, binary | a score for each level |
+| svc | binary, or a category of two levels | the side of a hyperplane |
+| linear, huber, quantile | number, count | coefficients of a mean, a robust mean, a quantile |
+| poisson, negative-binomial | count | coefficients of the logarithm of an expected count |
+| network-classifier, network-regressor | as above | predictions of one hidden layer (no proven sampler: name what you accept) |
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import lru_cache
-from typing import Any, cast
+from collections.abc import Collection, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy import optimize
 
-from onedraw.errors import InvalidModel
-from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, PerturbedMode
-from onedraw.mechanisms.beta_design import mean_information
-from onedraw.models import (
-    CountRegression,
-    Gaussian,
-    GaussianRegression,
-    HuberisedHinge,
-    HuberRegression,
-    LeastSquares,
-    LogCoshRegression,
-    Logistic,
-    NegativeBinomialRegression,
-    Network,
-    NormalInverseGamma,
-    PoissonRegression,
-    Quantile,
-    Softmax,
+from onedraw.data import Measure, Schema
+from onedraw.defaults import LEVEL
+from onedraw.errors import InvalidModel, InvalidSchema
+from onedraw.mechanisms import Plan
+from onedraw.models.features import (
+    LARGEST,
+    Features,
+    category_columns,
+    column_range,
+    declared_features,
+    schema_features,
 )
-from onedraw.models.features import LARGEST, Features, declared_features
-from onedraw.models.likelihood.densities import Categorical
+from onedraw.privacy import Promise
 from onedraw.release.intervals.design import PREDICTOR_DEVIATION, UNITS_IN_BOUND
+from onedraw.release.intervals.replicated import why_no_interval
 
-KINDS = (
-    "logistic", "softmax", "svc", "linear", "huber", "quantile", "poisson", "negative-binomial", "network-classifier",
-    "network-regressor",
-)  # fmt: skip
-RESIDUALS = ("linear", "huber", "quantile", "network-regressor")
+from .choice import Choices, Question, choose
+from .options import (
+    ALIASES,
+    CLASSIFICATIONS,
+    COUNTS,
+    KINDS,
+    NETWORKS,
+    RESIDUALS,
+    RegressionOptions,
+    check_belongs,
+    given,
+)
+from .variants import Variant, fit_of, variant_of, variants_of
 
 BEYOND = 2.0
 """The ball reaches this many prior deviations beyond the typical norm √d."""
 
-HUBER = 1.345
-HINGE_WIDTH, QUANTILE_WIDTH = 0.5, 0.25
-"""How much of a kink is rounded off, in units: gradient samplers need a smooth loss."""
+HALF_WIDTH = {"network-regressor": 2.0}
+"""Responses are measured in units in which half of their range is 4, so that no plan depends on whether money is counted
+in cents; of a network 2, the size that weights of N(0, 1) expect."""
+
+FLOOR = (0.05 * HALF_WIDTH["network-regressor"]) ** 2
+"""Of a network's residual variance, unless declared: that of a twentieth of half the range."""
+
+WHY_NEEDED = {
+    "linear": "A linear regression needs response_bound=Y, the public size beyond which responses are clamped, or threshold=… for Huber's "
+    "loss, which bounds what one response can do. Without either one record could move the fit by any amount; neither is computed "
+    "from the records.",
+    "poisson": "A Poisson regression needs largest=Y, the public count beyond which counts are read as Y. Without it one record could "
+    "move the fit by any amount; it is never computed from the records. Pass largest=20, say.",
+    "negative-binomial": "A negative binomial regression needs dispersion=r, a public number: counts of mean m then have the variance "
+    "m + m²/r. Pass dispersion=1 for strongly scattered counts, or ask for a Poisson regression.",
+    "softmax": "A classification of several classes needs classes=[…], all labels there can be. They are public and never read from "
+    "the records: a label that only one person has would give that person away.",
+}
+NEEDED = {"linear": ("response_bound", "threshold"), "poisson": ("largest",), "negative-binomial": ("dispersion",), "softmax": ("classes",)}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Variant:
-    """One way to answer: the name people type, the model it rests on and the mechanism that draws."""
-
-    name: str
-    model: Any
-    mechanism: Any
-
-
-@dataclass(frozen=True)
-class Regression:
+class Regression(RegressionOptions, Question):
     """A question with everything public about it; see the head of this file for the defaults.
 
     ``bounds`` = (lo, hi), numbers or one each per column, or ``data_norm``: exactly one of the two. ``classes`` are the
     labels of a classification, the negative one first. ``response_bound`` Y clamps responses to [−Y, Y]. ``largest`` is the
     largest count that is to matter; ``dispersion`` r makes the variance of a count of mean m equal to m + m²/r. ``robust``
-    standard errors of a fit hold where the model does not.
+    standard errors of a fit hold where the model does not. ``measure`` is what responses were brought into before: sizes
+    here are in its unit, expected errors in the response's own.
     """
 
     kind: str
@@ -90,25 +110,15 @@ class Regression:
     data_norm: float | None = None
     intercept: bool = True
     classes: Any = None
-    prior_scale: float | None = None
-    radius: float | None = None
-    response_bound: float | None = None
-    variance_floor: float | None = None
-    threshold: float | None = None
-    quantile: float | None = None
     largest: int | None = None
-    dispersion: float | None = None
-    robust: bool = False
-    hidden: int = 10
-    effect: float | None = None
-    noise: float | None = None
     feature_names: Any = None
     categories: tuple[tuple[int, int], ...] = ()
     """(start, stop) of 0/1 columns that code one category; a fit uses that at most one of them is 1."""
+    measure: Measure | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InvalidModel(f"kind must be one of {', '.join(KINDS)}, but {self.kind!r} came.")
+            raise InvalidModel(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}.")
         for field in fields(self):  # lists become tuples: a question is a value
             object.__setattr__(self, field.name, _frozen(getattr(self, field.name)))
         if self.kind == "softmax" and self.classes is not None and len(self.classes) == 2:
@@ -126,45 +136,30 @@ class Regression:
             value = getattr(self, name)
             if value is not None and not (_real(value) and 1.0 / LARGEST < value < LARGEST):
                 raise InvalidModel(
-                    f"{name} must be a positive finite number, between {1.0 / LARGEST:g} and {LARGEST:g}, or None, but {value!r} came."
+                    f"{name} must be a positive finite number, between {1.0 / LARGEST:g} and {LARGEST:g}, or None, got {value!r}."
                 )
-        self._check_classes()
         if not isinstance(self.robust, bool):
-            raise InvalidModel(f"robust must be True or False, but {self.robust!r} came.")
-        if self.kind == "linear" and self.response_bound is None and self.threshold is None:
-            raise InvalidModel(
-                "A linear regression needs response_bound=Y, the public size beyond which responses are clamped, or "
-                "threshold=… for Huber's loss, which bounds what one response can do. Without either one record could "
-                "move the fit by any amount; neither is computed from the records."
-            )
-        if self.kind == "poisson" and self.largest is None:
-            raise InvalidModel(
-                "A Poisson regression needs largest=Y, the public count beyond which counts are read as Y. Without it one "
-                "record could move the fit by any amount; it is never computed from the records. Pass largest=20, say."
-            )
-        if self.kind == "negative-binomial" and self.dispersion is None:
-            raise InvalidModel(
-                "A negative binomial regression needs dispersion=r, a public number: counts of mean m then have the variance "
-                "m + m²/r. Pass dispersion=1 for strongly scattered counts, or ask for a Poisson regression."
-            )
-        assert self.rows.bounded  # reading it refuses missing or double bounds
-
-    def _check_classes(self) -> None:
-        classification = self.kind in ("logistic", "softmax", "svc", "network-classifier")
-        if not classification and self.classes is not None:
+            raise InvalidModel(f"robust must be True or False, got {self.robust!r}.")
+        if self.kind not in CLASSIFICATIONS and self.classes is not None:
             raise InvalidModel(f"classes belong to a classification, and kind={self.kind!r} is about numbers.")
-        if self.kind == "softmax" and self.classes is None:
-            raise InvalidModel(
-                "A classification of several classes needs classes=[…], all labels there can be. They are public and "
-                "never read from the records: a label that only one person has would give that person away."
-            )
+        if self.kind in NEEDED and all(getattr(self, name) is None for name in NEEDED[self.kind]):
+            raise InvalidModel(WHY_NEEDED[self.kind])
+        assert self.rows.bounded  # reading it refuses missing or double bounds
 
     # ── public numbers ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
+    def columns(self) -> dict[str, Any]:
+        """The features as every model of this question is given them."""
+        return {
+            "features": self.features, "bounds": self.bounds, "data_norm": self.data_norm, "scaled": self.bounds is not None,
+            "intercept": self.intercept, "feature_names": self.feature_names,
+        }  # fmt: skip
+
+    @cached_property
     def rows(self) -> Features:
         """The features as every model of this question encodes them."""
-        return declared_features("A regression", self.features, **self._row_options)
+        return declared_features("A regression", **self.columns)
 
     @property
     def unit(self) -> float:
@@ -173,7 +168,7 @@ class Regression:
             return 1.0
         if self.noise is not None:
             return self.noise
-        return 1.0 if self.response_bound is None else self.response_bound / UNITS_IN_BOUND
+        return 1.0 if self.response_bound is None else float(self.response_bound) / UNITS_IN_BOUND
 
     @property
     def outputs(self) -> int:
@@ -200,227 +195,48 @@ class Regression:
     def expected_effect(self) -> float:
         return self.unit if self.effect is None else self.effect
 
+    @property
+    def sizes(self) -> dict[str, float]:
+        """What errors and intervals are predicted for."""
+        return {"effect": self.expected_effect, "noise": self.unit}
+
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """What mechanisms are tuned by: how informative a residual is does not depend on the predictor's size."""
+        return {"noise": self.unit} if self.kind in RESIDUALS else {"effect": self.expected_effect}
+
+    @property
+    def response_unit(self) -> float:
+        """In which errors are stated."""
+        return 1.0 if self.measure is None else self.measure.unit
+
     # ── the ways to answer ─────────────────────────────────────────────────────────────────────────────────
 
     @property
     def fit(self) -> Variant | None:
-        """A perturbed mode, which measures what the other mechanisms have to guess; None where the question has none."""
-        common, numeric = self._common(ball=False), self.kind in RESIDUALS
-        if numeric and self.response_bound is None:
-            return None
-        models: dict[str, Callable[[], Any]] = {
-            "logistic": lambda: Logistic(**common, loss="exp-linear", classes=self.classes),
-            "softmax": lambda: Softmax(**common, classes=self.classes),
-            "svc": lambda: HuberisedHinge(**common, width=HINGE_WIDTH, classes=self.classes),
-            "linear": lambda: LogCoshRegression(**common, response_bound=cast(float, self.response_bound)),
-            "quantile": lambda: Quantile(**common, **self._quantile_options),
-            "poisson": lambda: CountRegression(**common, largest=cast(int, self.largest)),
-        }
-        if self.kind not in models:
-            return None
-        mechanism = PerturbedMode(categories=self.categories, prior=self.prior_scale is not None, robust=self.robust)
-        return Variant("fit", models[self.kind](), mechanism)
+        """A perturbed mode; None where the question has none."""
+        return fit_of(self)
 
     def variants(self) -> tuple[Variant, ...]:
         """Every model and mechanism that could answer, ranked by nothing; some will refuse the budget."""
-        builders: dict[str, Callable[[], list[Variant]]] = {
-            "logistic": self._logistic,
-            "softmax": self._softmax,
-            "svc": self._svc,
-            "linear": self._linear,
-            "huber": lambda: self._huber("", self._threshold),
-            "quantile": self._quantile,
-            "poisson": lambda: self._counts(PoissonRegression(**self._common(ball=False))),
-            "negative-binomial": lambda: self._counts(
-                NegativeBinomialRegression(**self._common(ball=False), dispersion=cast(float, self.dispersion))
-            ),
-            "network-classifier": self._network,
-            "network-regressor": self._network,
-        }
-        fit = [] if self.fit is None else [self.fit]
-        return (*fit, *self._measured(), *builders[self.kind]())
-
-    def _measured(self) -> list[Variant]:
-        """The columns' moments first, unless a prior was declared, which is about columns as they are: noisy gradients and
-        Gibbs posteriors of the fit's loss, and what selects or draws by a β-divergence."""
-        huber = self.kind in ("huber", "linear") and self.fit is None
-        model = self._huber("", self._threshold)[0].model if huber else None if self.fit is None else self.fit.model
-        if model is None or self.outputs > 1 or self.prior_scale is not None:
-            return []
-        sizes = {} if self.kind in RESIDUALS else self._sizes  # numbers are measured in units of their residuals
-        inner = [Variant("noisy-gradient", model, NoisyGradient(**sizes)), Variant("gdp", model, Gibbs("gdp"))]
-        others = self._logistic() if self.kind == "logistic" else self._gaussian() if self.kind == "linear" else []
-        inner += [one for one in others if one.name in ("candidates", "beta-divergence")]
-        return [
-            Variant(f"{one.name} measured", one.model, Measured(one.mechanism, categories=self.categories))
-            for one in inner
-        ]
+        return variants_of(self)
 
     def variant(self, name: str) -> Variant:
         """The variant of this name."""
-        found = {variant.name: variant for variant in self.variants()}
-        if self.robust and name in found and name != "fit":
-            raise InvalidModel(
-                f"robust=True is about the standard errors of a fit, and {name!r} is none: it would do nothing. Leave one of them out."
-            )
-        if name not in found:
-            raise InvalidModel(
-                f"No mechanism for a {self.kind} regression is called {name!r}. Choose 'auto' or one of: {', '.join(found)}."
-            )
-        return found[name]
+        return variant_of(self, name)
 
-    def _logistic(self) -> list[Variant]:
-        def model(loss: str = "logistic", *, ball: bool = False) -> Logistic:
-            return Logistic(**self._common(ball), loss=loss, classes=self.classes)
-
-        return [
-            Variant("noisy-gradient", model(), self._noisy_gradient()),
-            Variant("noisy-gradient exp-linear", model("exp-linear"), self._noisy_gradient()),
-            Variant("gdp", model(), Gibbs("gdp")),
-            Variant("gdp exp-linear", model("exp-linear"), Gibbs("gdp")),
-            Variant("bounded", model(ball=True), Gibbs("bounded")),
-            Variant("candidates", model(), Candidates(of=self._beta())),
-            Variant("beta-divergence", model(), self._beta()),
-        ]
-
-    def _softmax(self) -> list[Variant]:
-        free, on_ball = (Softmax(**self._common(ball), classes=self.classes) for ball in (False, True))
-        several = replace(self._beta(), beta=best_beta(len(self.classes), self.expected_effect))
-        return [
-            Variant("noisy-gradient", free, self._noisy_gradient()),
-            Variant("gdp", free, Gibbs("gdp")),
-            Variant("bounded", on_ball, Gibbs("bounded")),
-            Variant("candidates", free, Candidates(of=several)),
-            Variant("beta-divergence", free, several),
-        ]
-
-    def _svc(self) -> list[Variant]:
-        free, on_ball = (
-            HuberisedHinge(**self._common(ball), width=HINGE_WIDTH, classes=self.classes) for ball in (False, True)
+    def choices(
+        self, budget: Promise, *, n: int, draws: int = 1, mechanism: str = "auto", accept: Collection[str] | str = (),
+        records_per_person: int = 1, compare: bool = False,
+    ) -> Choices:  # fmt: skip
+        return choose(
+            self, budget, n=n, draws=draws, mechanism=mechanism, accept=accept, records_per_person=records_per_person
         )
-        return [
-            Variant("noisy-gradient", free, self._noisy_gradient()),
-            Variant("gdp", free, Gibbs("gdp")),
-            Variant("bounded", on_ball, Gibbs("bounded")),
-            Variant("candidates", on_ball, Candidates(of=Gibbs("bounded"))),
-        ]
 
-    def _linear(self) -> list[Variant]:
-        found = []
-        if self.response_bound is not None:
-            model = LeastSquares(**self._common(ball=True), response_bound=self.response_bound)
-            found = [
-                Variant("least-squares", model, Gibbs("bounded")),
-                Variant("least-squares gdp", model, Gibbs("gdp")),
-                Variant("noisy-gradient", model, self._noisy_gradient()),
-            ]
-        return found + self._huber("huber", self._threshold) + self._gaussian()
-
-    def _huber(self, name: str, threshold: float) -> list[Variant]:
-        free, on_ball = (
-            HuberRegression(**self._common(ball), threshold=threshold, response_bound=self.response_bound)
-            for ball in (False, True)
-        )
-        return [
-            Variant(f"noisy-gradient {name}".strip(), free, self._noisy_gradient()),
-            Variant(f"gdp {name}".strip(), free, Gibbs("gdp")),
-            Variant(f"bounded {name}".strip(), on_ball, Gibbs("bounded")),
-        ]
-
-    def _gaussian(self) -> list[Variant]:
-        """The β-divergence, whose sensitivity rests on a floor of the residual variance."""
-        if self.variance_floor is None:
-            return []
-        prior = NormalInverseGamma(scale=self.scale, conjugate=False)
-        model = GaussianRegression(**self._columns, variance_floor=self.variance_floor, prior=prior)
-        return [
-            Variant("candidates", model, Candidates(of=self._beta())),
-            Variant("beta-divergence", model, self._beta()),
-        ]
-
-    def _quantile(self) -> list[Variant]:
-        free, on_ball = (Quantile(**self._common(ball), **self._quantile_options) for ball in (False, True))
-        return [
-            Variant("noisy-gradient", free, self._noisy_gradient()),
-            Variant("gdp", free, Gibbs("gdp")),
-            Variant("bounded", on_ball, Gibbs("bounded")),
-        ]
-
-    def _counts(self, model: Any) -> list[Variant]:
-        """The β-divergence, whose sensitivity needs no largest count."""
-        return [
-            Variant("candidates", model, Candidates(of=self._beta())),
-            Variant("beta-divergence", model, self._beta()),
-        ]
-
-    def _network(self) -> list[Variant]:
-        classification = self.kind == "network-classifier"
-        columns = {name: value for name, value in self._columns.items() if name != "intercept"}
-        scale = 1.0 if self.prior_scale is None else self.prior_scale
-        options: dict[str, Any] = {"task": "classification", "classes": self.classes, "prior": Gaussian(scale=scale)}
-        if not classification:
-            floor = (self.unit / 10) ** 2 if self.variance_floor is None else self.variance_floor
-            prior = NormalInverseGamma(scale=scale, conjugate=False)
-            options = {"task": "regression", "variance_floor": floor, "prior": prior}
-        model = Network(**columns, hidden=self.hidden, **options)
-        return [
-            Variant("candidates", model, Candidates(of=self._beta())),
-            Variant("beta-divergence", model, self._beta()),
-        ]
-
-    # ── parts ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def _row_options(self) -> dict[str, Any]:
-        return {
-            "bounds": self.bounds, "data_norm": self.data_norm, "scaled": self.bounds is not None,
-            "intercept": self.intercept, "feature_names": self.feature_names,
-        }  # fmt: skip
-
-    @property
-    def _columns(self) -> dict[str, Any]:
-        return {"features": self.features, **self._row_options}
-
-    def _common(self, ball: bool) -> dict[str, Any]:
-        return {**self._columns, "prior": Gaussian(scale=self.scale, radius=self.ball if ball else None)}
-
-    @property
-    def _quantile_options(self) -> dict[str, Any]:
-        return {
-            "level": 0.5 if self.quantile is None else self.quantile,
-            "smoothing": QUANTILE_WIDTH * self.unit,
-            "response_bound": self.response_bound,
-        }
-
-    @property
-    def _threshold(self) -> float:
-        return HUBER * self.unit if self.threshold is None else self.threshold
-
-    def _noisy_gradient(self) -> NoisyGradient:
-        return NoisyGradient(**self._sizes)
-
-    def _beta(self) -> BetaDivergence:
-        return BetaDivergence(**self._sizes)
-
-    @property
-    def _sizes(self) -> dict[str, Any]:
-        """What mechanisms are tuned by: how informative a residual is does not depend on the predictor's size."""
-        return {"noise": self.unit} if self.kind in RESIDUALS else {"effect": self.expected_effect}
-
-
-@lru_cache(maxsize=64)
-def best_beta(classes: int, effect: float) -> float:
-    """β with the smallest private variance Δ(β)/H(β) for several classes whose scores have this standard deviation.
-
-    The same for every ε; searched here, over scores alone, because the design with all its rows takes minutes."""
-    variances = np.array([effect**2])
-
-    def variance(beta: float) -> float:
-        found = mean_information(Categorical(classes), variances, beta, None)
-        assert found is not None
-        return float(1.0 / ((beta - 1.0) * found[0][0]))
-
-    return round(float(optimize.minimize_scalar(variance, bounds=(1.2, 4.0), method="bounded").x), 3)
+    def why_no_interval(self, plan: Plan) -> str:
+        if self.kind in NETWORKS:  # whose single weights mean nothing, which needs no plan to be known
+            return ""
+        return why_no_interval(plan, LEVEL, **self.sizes) or ""
 
 
 def _frozen(value: Any) -> Any:
@@ -432,3 +248,87 @@ def _frozen(value: Any) -> Any:
 
 def _real(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+# ── from a schema ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def regression_for(schema: Schema, target: str, *, model: str, options: RegressionOptions) -> Regression:
+    """The question about ``target``, all other columns being its features.
+
+    The option ``response_bound`` is a pair (low, high), or Y for (−Y, Y); by default the target's declared range.
+    """
+    kind, column = ALIASES.get(model, model), schema.column(target)
+    if kind == "logistic" and len(getattr(column, "labels", ())) > 2:
+        kind = "softmax"
+    check_belongs(options, kind)
+    features = schema_features(schema, target)
+    if not features["features"]:
+        raise InvalidSchema(
+            f"The schema declares no column besides the target {target!r}, so there is nothing to explain it by. Declare "
+            "the features, or ask for a proportion, a histogram or a mean."
+        )
+    features["categories"] = category_columns(schema, target)
+    asked = {one.name: value for one, value in given(options)}
+    if kind in CLASSIFICATIONS:
+        return Regression(kind, **features, classes=classes_of(column, target, kind), **asked)
+    if kind in COUNTS:
+        return Regression(kind, **features, largest=largest_count(column, target, kind), **asked)
+    return Regression(kind, **features, **_measured(column, target, kind, options))
+
+
+def classes_of(column: Any, target: str, kind: str) -> tuple[str, ...]:
+    labels = getattr(column, "labels", None)
+    if labels is None:
+        raise InvalidSchema(
+            f"A {kind} regression needs classes, but the schema declares {target!r} as {column.kind}, without any. They are "
+            "never read from the records: a label that only one person has would give that person away. Declare it as "
+            "`kind: binary` or `kind: category` with `levels:`, or ask for a linear regression."
+        )
+    if kind == "svc" and len(labels) != 2:
+        raise InvalidSchema(
+            f"An svc separates two classes, but the schema declares {len(labels)} levels of {target!r}. Ask for softmax."
+        )
+    return tuple(labels)
+
+
+def largest_count(column: Any, target: str, kind: str) -> int:
+    """The declared cap of the target: what a larger count is read as."""
+    if column.kind != "count":
+        raise InvalidSchema(
+            f"A {kind} regression explains a count, but the schema declares {target!r} as {column.kind}. Declare it as "
+            "`kind: count` with `cap:`, the largest count that is to matter, or ask for a linear regression."
+        )
+    return int(column.cap)
+
+
+def _measured(column: Any, target: str, kind: str, options: RegressionOptions) -> dict[str, Any]:
+    """What responses are measured in, and the options of the question in that unit."""
+    if column.kind not in ("number", "count"):
+        raise InvalidSchema(
+            f"A {kind} regression explains a number, but the schema declares {target!r} as {column.kind}. Ask for a "
+            "logistic regression, or correct the schema."
+        )
+    low, high = response_range(options.response_bound or column_range(column))
+    network, half_width = kind in NETWORKS, HALF_WIDTH.get(kind, UNITS_IN_BOUND)
+    measure = Measure(low + (high - low) / 2.0, (high - low) / 2.0 / half_width)
+    found: dict[str, Any] = {"variance_floor": FLOOR} if network else {}
+    for one, value in given(options):
+        power = one.metadata["power"]
+        if network and one.name == "prior_scale":  # about weights, which are in nobody's units
+            power = 0
+        found[one.name] = value / measure.unit**power if power else value
+    return found | {"response_bound": None if network else half_width, "measure": measure}
+
+
+def response_range(declared: float | Sequence[float]) -> tuple[float, float]:
+    """(low, high); one number Y is (−Y, Y)."""
+    ends = [float(end) for end in declared] if isinstance(declared, Sequence) else [float(declared)]
+    low, high = (-ends[0], ends[0]) if len(ends) == 1 else (ends[0], ends[-1])
+    if len(ends) > 2:
+        raise InvalidModel(f"--response-bound takes LOW,HIGH or one number, got {len(ends)} numbers.")
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidModel(
+            f"The range of responses must be two finite numbers, the lower first, got {low:g} and {high:g}."
+        )
+    return low, high

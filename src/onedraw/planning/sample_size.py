@@ -1,19 +1,27 @@
-"""How many records, or how much budget, for a wanted precision? The smallest for which the best mechanism is expected to
-reach it, by bisection over plans: from public numbers, before any record is read."""
+"""How many records, or how much budget, for a wanted precision? And how does the error go with either of them?
+
+The smallest n and ε for which the best mechanism is expected to reach it, by bisection over plans; the points of a figure; and the
+same errors simulated. All from public numbers, before any record is read.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
 
 from onedraw.defaults import DELTA
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.privacy import ApproxDP, Promise, PureDP
 from onedraw.privacy.search import geometric, smallest
 
-from .choice import choose
-from .expected_errors import Expectation
+from .choice import Choice, choose, known
+from .expected_errors import Expectation, simulated_error
+from .options import NETWORKS
+from .question import Asked, Planned
 from .regression import Regression
 
 FEWEST, START, MOST = 10, 1000.0, 10**9
@@ -26,6 +34,16 @@ LEAST_EPSILON, LARGEST_EPSILON = 0.01, 50.0
 PRECISION = 0.05
 """The answer is at most this much, relatively, above the smallest one."""
 
+PUBLIC_SEED = 20261115  # simulations of public numbers: the seed protects nothing and makes plans reproducible
+FACTORS = tuple(10.0 ** (step / 4) for step in range(-4, 5))
+"""Sizes of a figure, a tenth to ten times as large as asked."""
+
+_smallest = partial(smallest, precision=PRECISION, factor=4.0, middle=geometric)
+"""A search that begins at ``start``, since cheap plans are near it."""
+
+Step = Callable[[str], None]
+"""Told what is computed next, for a bar."""
+
 
 def smallest_n(question: Regression, budget: Promise, error: float, *, mechanism: str = "auto") -> int:
     """The fewest records for which the expected error per coefficient is at most ``error``; rounded up to two digits."""
@@ -36,7 +54,11 @@ def smallest_n(question: Regression, budget: Promise, error: float, *, mechanism
         return _expected(question, budget, math.ceil(size), mechanism)
 
     hopeless = OUT_OF_REACH * error < expected(START).sampling * math.sqrt(START / MOST)
-    found = None if hopeless else _smallest(lambda size: expected(size).private <= error, FEWEST, MOST, start=START)
+    found = (
+        None
+        if hopeless
+        else _smallest(lambda size: expected(size).private <= error, start=START, least=FEWEST, most=MOST)
+    )
     if found is None:
         raise PromiseRefused(
             f"Even {MOST:,} records are not expected to bring the error of a {question.kind} regression down to {error:g} "
@@ -59,7 +81,7 @@ def smallest_epsilon(
     hopeless = OUT_OF_REACH * error < expected(1.0).sampling
     found = (
         None if hopeless
-        else _smallest(lambda epsilon: expected(epsilon).private <= error, LEAST_EPSILON, LARGEST_EPSILON, start=1.0)
+        else _smallest(lambda epsilon: expected(epsilon).private <= error, start=1.0, least=LEAST_EPSILON, most=LARGEST_EPSILON)
     )  # fmt: skip
     if found is None:
         raise PromiseRefused(
@@ -78,13 +100,108 @@ def _expected(question: Regression, budget: Promise, n: int, mechanism: str) -> 
     return Expectation(math.inf, 0.0) if math.isnan(found.private) else found
 
 
-def _smallest(reached: Callable[[float], bool], least: float, most: float, *, start: float) -> float | None:
-    """The smallest value that is good enough; the search begins at ``start``, since cheap plans are near it."""
-    return smallest(reached, start=start, least=least, most=most, precision=PRECISION, factor=4.0, middle=geometric)
-
-
 def _check_error(error: float) -> None:
     if isinstance(error, bool) or not isinstance(error, int | float) or not 0.0 < error < math.inf:
         raise WrongCall(
             f"error must be the wanted root mean squared error per coefficient, above 0, but {error!r} came."
         )
+
+
+# ── what `onedraw plan` adds to a plan ───────────────────────────────────────────────────────────────────────
+
+
+def check_predictable(asked: Asked, *, for_error: float | None, figure: bool, simulate: int) -> None:
+    """Refuse, before anything is computed, what has no answer."""
+    if asked.model in NETWORKS and (for_error is not None or figure or simulate):
+        raise WrongCall(
+            "The error of a network's weights cannot be predicted: single weights mean nothing. Leave out --for-error, "
+            "--figure and --simulate."
+        )
+    if asked.target is None and simulate:
+        raise WrongCall("--simulate is for mechanisms with a choice; a covariance has one. Leave it out.")
+    if for_error is None:
+        return
+    if not 1e-60 < for_error < 1e60:
+        raise WrongCall(
+            f"--for-error is the wanted root mean squared error, a number between 1e-60 and 1e60, got {for_error:g}."
+        )
+    if not asked.is_regression:
+        raise WrongCall(
+            f"--for-error is answered for regressions; for a {asked.model} look at the figure: --figure plan.png."
+        )
+
+
+def simulated(planned: Planned, data_sets: int, step: Step) -> list[float | None]:
+    """Errors of the real mechanisms on data simulated from the design. Seeded and public: nothing here is a release."""
+    question, found = planned.asked.question, []
+    sizes = question.sizes if isinstance(question, Regression) else {}
+    unit = question.response_unit if isinstance(question, Regression) else 1.0
+    for choice in planned.choices.eligible:
+        step(choice.named)
+        generator = np.random.default_rng(PUBLIC_SEED)
+        try:
+            error = simulated_error(choice.plan, data_sets=data_sets, generator=generator, **sizes).private
+        except WrongCall:
+            error = math.nan
+        found.append(known(error * unit))
+    return found
+
+
+def smallest_sizes(planned: Planned, error: float, *, mechanism: str, step: Step) -> dict[str, Any]:
+    """The smallest n for the budget and the smallest ε for the records, or the reason there is none."""
+    question, budget = planned.asked.question, planned.budget
+    assert isinstance(question, Regression)
+    found: dict[str, Any] = {"error": error, "smallest_rows": None, "smallest_epsilon": None, "reasons": []}
+    step("smallest n")
+    try:
+        found["smallest_rows"] = smallest_n(question, budget, error, mechanism=mechanism)
+    except PromiseRefused as refused:
+        found["reasons"].append(str(refused))
+    step("smallest ε")
+    if not isinstance(budget, ApproxDP | PureDP):
+        found["reasons"].append("The smallest ε is sought for (ε, δ) budgets; leave out --order for it.")
+        return found
+    delta = budget.stated_delta if isinstance(budget, ApproxDP) else 0.0
+    try:
+        found["smallest_epsilon"] = smallest_epsilon(question, error, n=planned.n, delta=delta, mechanism=mechanism)
+    except PromiseRefused as refused:
+        found["reasons"].append(str(refused))
+    return found
+
+
+def expected_over(planned: Planned, over: str, *, step: Step, **options: Any) -> list[dict[str, Any]]:
+    """Expected errors at other sizes of n, or ("epsilon") of the budget, for every mechanism eligible there."""
+    points = []
+    for factor in FACTORS:
+        step("")
+        n, budget = planned.n, planned.budget
+        if over == "rows":
+            n = max(1, round(n * factor))
+        else:
+            budget = _scaled(budget, factor)
+        try:
+            found = planned.asked.planned(budget, n=n, draws=planned.plan.draws, **options).choices.eligible
+        except PromiseRefused:
+            continue
+        at = n if over == "rows" else budget.stated_epsilon  # type: ignore[attr-defined]  # of those that are scaled
+        errors = {name: error for choice in found for name, error in _errors_of(choice).items()}
+        points.append({"at": at, "expected_rmse": errors, "rmse_without_privacy": known(found[0].expected.sampling)})
+    return points
+
+
+def _errors_of(choice: Choice) -> dict[str, float | None]:
+    """By the name of the line in the figure: of a fit two, between which the designs lie."""
+    if not choice.designs:
+        return {choice.named: known(choice.expected.private)}
+    errors = [design.expected.private for design in choice.designs]
+    return {f"{choice.named}, worst design": max(errors), f"{choice.named}, best design": min(errors)}
+
+
+def _scaled(budget: Promise, factor: float) -> Promise:
+    """The same kind of budget with another ε."""
+    match budget:
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
+            return ApproxDP(epsilon * factor, delta)
+        case PureDP(stated_epsilon=epsilon):
+            return PureDP(epsilon * factor)
+    raise WrongCall("--over epsilon varies the ε of an (ε, δ) budget; leave out --order, or use --over rows.")

@@ -1,0 +1,333 @@
+"""Questions about columns by themselves: a table for plain noise, a conjugate posterior, a selection by rank, or moments.
+
+An analyst asks for a proportion, a count, a histogram, a mean, a sum, a variance or a rate of a column, perhaps by groups, or
+which columns go together. The schema has already said what is public about them. Every default here is a function of the
+schema, n and the budget, never of a record.
+
+| question | column | table | model and default prior |
+| --- | --- | --- | --- |
+| proportion | binary | share of the second level | Beta–Bernoulli, Beta(1, 1), uniform |
+| histogram | category, binary | shares of all levels | Dirichlet–Categorical, one pseudo-record per level |
+| count | category, binary | counts of all levels, of the second, or of ``level`` | none |
+| count, proportion with ``between`` | number, count | the count or share of records within | none |
+| mean | number | mean, with a second moment for its interval | Gaussian mean of known variance, one pseudo-record at mid-range |
+| sum, variance | number, count | sum, variance | none |
+| rate | count | mean | Gamma–Poisson, worth one record at half the cap |
+| median, quantiles | number, count | none | quantiles by rank, on a lattice of the column's range |
+| duration | number from 0 | none | Gamma–Exponential, worth two records at half the bound |
+| covariance | all numbers and counts, or those named | none | moments; a category is coded as 0 and 1, but for its first level |
+
+**Noise or a posterior?** A draw from a posterior spreads as wide as the sample itself leaves the parameter open, so its error is at
+least √2 times the error without privacy, up to a term of order 1/n that a prior's pull can win. Where the noise alone is below 0.9
+times that error, plain noise is therefore better than any of them, and none is calibrated; elsewhere all are compared. Priors, if
+any, belong to posteriors: noise has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from onedraw.data import Schema
+from onedraw.errors import InvalidModel, InvalidSchema, PromiseRefused, WrongCall
+from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, Plan, calibrate
+from onedraw.mechanisms.added_noise import expected_noise
+from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, Columns, NumberTable, Table
+from onedraw.models.features import category_columns, schema_features
+from onedraw.models.tables.category_table import condition
+from onedraw.models.tables.table import LAWS
+from onedraw.plans import record_count
+from onedraw.privacy import ApproxDP, Promise
+
+from .choice import CANDIDATES, Choice, Choices, Question, choices
+from .expected_errors import Expectation, expected_error, why_selected
+from .options import CONDITIONS, GROUPED, QUESTIONS, RANKS
+
+ASKED_OF: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("sum", "variance", *RANKS), ("number", "count")),
+    "count": ("category", "binary"),
+    **{family.kind: family.asked_of for family in FAMILIES},
+}
+"""The kinds of column that a question can be asked of."""
+
+POSTERIORS = {type(mechanism).__name__.lower(): mechanism for mechanism in CANDIDATES}
+
+SURELY_BETTER = 0.9
+"""Noise below this share of the sampling error beats every posterior draw, for 20 records and more."""
+
+FEWEST = 20
+
+FILLED = 1.0 / 3.0
+"""The variance of a column that fills its declared range evenly, in half-ranges."""
+
+
+# ── noise on a table, or a draw from a posterior ─────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ColumnQuestion(Question):
+    """``table`` is released with noise, ``posterior(n, budget)`` makes the model that is drawn from; None where there is none.
+
+    A caller who gives a prior wants a posterior: no table then. The mechanism is "auto", "laplace", "gaussian", or the name of a
+    posterior mechanism.
+    """
+
+    table: Table | None
+    posterior: Callable[[int, Promise], Any] | None = None
+
+    def choices(
+        self, budget: Promise, *, n: int, draws: int = 1, mechanism: str = "auto", accept: Collection[str] | str = (),
+        records_per_person: int = 1, compare: bool = False,
+    ) -> Choices:  # fmt: skip
+        known = [*(LAWS if self.table is not None else ()), *(POSTERIORS if self.posterior is not None else ())]
+        if mechanism != "auto" and mechanism not in known:
+            raise InvalidModel(
+                f"No mechanism for this question is called {mechanism!r}. Choose auto or one of: {', '.join(known)}."
+            )
+        options: dict[str, Any] = {"n": n, "draws": draws, "records_per_person": records_per_person}
+        if mechanism in LAWS:
+            found = Choices((self._noise(budget, mechanism, options),), {})
+        elif mechanism in POSTERIORS:
+            assert self.posterior is not None
+            found = choices(self.posterior(n, budget), budget, mechanisms=(POSTERIORS[mechanism],), **options)
+        else:
+            return self._best(budget, compare, options)
+        return _said(found, mechanism, budget)
+
+    def _best(self, budget: Promise, compare: bool, options: dict[str, Any]) -> Choices:
+        """All that are eligible, ranked; plain noise alone where nothing can be better than it."""
+        refused: dict[str, PromiseRefused | InvalidModel] = {}
+        noisy: list[Choice] = []
+        others = Choices((), {})
+        try:
+            noisy = [] if self.table is None else [self._noise(budget, None, options)]
+        except PromiseRefused as error:
+            refused["noise"] = error
+        sure = self.posterior is not None and not compare and options["n"] >= FEWEST
+        if sure and noisy and expected_noise(noisy[0].plan) < SURELY_BETTER * noisy[0].expected.sampling:
+            return _said(Choices(tuple(noisy), {}), "surely", budget)
+        if self.posterior is not None:
+            try:
+                others = choices(self.posterior(options["n"], budget), budget, **options)
+            except (PromiseRefused, InvalidModel) as error:
+                refused["a posterior draw"] = error
+        if not noisy and not others.eligible:
+            raise next(iter(refused.values()))
+        if noisy and others.eligible:  # the same error without privacy for both
+            sampling = others.eligible[0].expected.sampling
+            private = math.hypot(sampling, expected_noise(noisy[0].plan))
+            noisy = [replace(noisy[0], expected=Expectation(private, sampling, 0.0))]
+        ranked = sorted([*noisy, *others.eligible], key=lambda choice: choice.expected.private)
+        reasons = {name: str(reason) for name, reason in refused.items()} | others.refused
+        return _said(Choices(tuple(ranked), reasons), "auto", budget)
+
+    def _noise(self, budget: Promise, law: str | None, options: dict[str, Any]) -> Choice:
+        assert self.table is not None
+        plan = calibrate(AddedNoise(law), self.table, budget, **options)
+        return Choice(plan, expected_error(plan), str(plan.mechanism.law))  # type: ignore[attr-defined]
+
+
+def _said(found: Choices, how: str, budget: Promise) -> Choices:
+    """What was taken and why, in a sentence or two."""
+    best = found.eligible[0]
+    error = f"expected error {best.expected.private:.3g}"
+    if best.expected.sampling:
+        error += f" ({best.expected.sampling:.3g} without privacy)"
+    rivals = [choice for choice in found.eligible[1:] if bool(choice.name) != bool(best.name)]
+    if how == "surely":
+        why = f"{best.named} noise: {error}. A draw from a posterior would be off by at least {1.4 * best.expected.sampling:.3g}."
+    elif how != "auto":
+        why = f"{best.named}: named by the caller; {error}."
+    elif rivals:
+        kind = "the best draw from a posterior" if best.name else f"{rivals[0].name} noise"
+        why = (
+            f"{best.named}{' noise' if best.name else ''}: {error}, against {rivals[0].expected.private:.3g} of {kind}."
+        )
+    else:
+        what, many = "noise" if best.name else "sampling", len(found.eligible)
+        why = f"{best.named} {what}: {error}{f', the smallest of {many} that can keep {budget}' if many > 1 else ''}."
+    return replace(found, why=f"{why} Decided from public numbers, before any record was read.")
+
+
+def column_for(schema: Schema, target: str, question: str, *, numeric: bool = False) -> Any:
+    """The declared column, if the question can be asked of its kind; ``numeric`` with a condition on its numbers."""
+    column = schema.column(target)
+    kinds = ("number", "count") if numeric else ASKED_OF[question]
+    if column.kind not in kinds:
+        fits = [name for name in QUESTIONS if column.kind in ASKED_OF[name]]
+        remedy = f"Ask for its {' or '.join(fits)}, or correct the schema."
+        if question in CONDITIONS and column.kind in ("number", "count"):
+            remedy = f"Say which numbers are counted, --between 18,30, or ask for its {' or '.join(fits)}."
+        raise InvalidSchema(
+            f"A {question}{' between two numbers' if numeric else ''} needs a {' or '.join(kinds)} column, but {target!r} is declared as "
+            f"{column.kind}. {remedy}"
+        )
+    return column
+
+
+def _range(column: Any) -> tuple[float, float]:
+    return (0.0, float(column.cap)) if column.kind == "count" else (column.lower, column.upper)
+
+
+def table_for(
+    schema: Schema, target: str, *, question: str, by: Sequence[str] = (), level: str | None = None,
+    between: Sequence[float] | None = None,
+) -> CategoryTable | NumberTable | None:  # fmt: skip
+    """The table that answers ``question`` about column ``target``, in the groups of the columns ``by``; None for durations and ranks."""
+    column = column_for(schema, target, question, numeric=between is not None)
+    groups = _grouping(schema, target, by, question)
+    show = "counts" if question == "count" else "shares"
+    if between is not None:
+        return CategoryTable(**_condition(column, target, level, between), show=show, **groups)
+    match question:
+        case "proportion" | "histogram" | "count":
+            labels = tuple(map(str, column.labels))
+            second = labels[1] if column.kind == "binary" and question != "histogram" else None
+            return CategoryTable(labels, show=show, only=second if level is None else level, **groups)
+        case "mean" | "sum" | "variance" | "rate":
+            return NumberTable(*_range(column), show=question, **groups)
+        case _:  # ranks, and families without a table
+            return None
+
+
+def _condition(column: Any, target: str, level: str | None, between: Sequence[float]) -> dict[str, Any]:
+    """Records whose number lies within a public condition. The column's declared range is where records are clamped to, so a
+    condition that it misses altogether is a slip."""
+    if level is not None or len(between) != 2:
+        raise InvalidModel(
+            f"between is two numbers, low and high, and goes without level; got {len(between)} number(s)"
+            f"{'' if level is None else ' and a level'}. Pass --between 18,30 alone."
+        )
+    lower, upper = _range(column)
+    asked = condition(*(float(end) for end in between))
+    low, high = asked["between"]
+    if high < lower or upper < low:
+        raise InvalidModel(
+            f"No record can be {asked['only']}: {target!r} is declared on [{lower:g}, {upper:g}], and values outside count as the "
+            "nearest end. Correct the condition or the schema."
+        )
+    return asked
+
+
+def _grouping(schema: Schema, target: str, by: Sequence[str], question: str) -> dict[str, Any]:
+    """The declared groups: levels of one or two category or binary columns."""
+    if by and question not in GROUPED:
+        raise InvalidModel(f"A {question} is not given by groups. Ask for a {', '.join(GROUPED)}.")
+    levels = []
+    for name in by:
+        column: Any = schema.column(name)
+        if column.kind not in ("category", "binary") or name == target:
+            raise InvalidSchema(
+                f"Groups are the levels of a category or binary column other than the target, but {name!r} is "
+                f"{'the target' if name == target else f'declared as {column.kind}'}. Choose another column for by."
+            )
+        levels.append(tuple(map(str, column.labels)))
+    return {"by": tuple(by), "groups": tuple(levels)} if by else {}
+
+
+def model_for(
+    schema: Schema, target: str, *, question: str, n: int, budget: Promise, prior: Sequence[float] | None = None
+) -> Any:
+    """The conjugate model that answers ``question`` about column ``target``, with bounds from the schema."""
+    for family in FAMILIES:
+        if family.kind == question:
+            return family.for_column(
+                column_for(schema, target, question), n=record_count(n), budget=budget, prior=prior
+            )
+    raise InvalidModel(f"No posterior is known for a {question}: it is released with plain noise, or by rank.")
+
+
+# ── quantiles ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class QuantileQuestion(Question):
+    """Quantiles of a column, by the one mechanism there is for them."""
+
+    model: ColumnQuantiles
+
+    def choices(
+        self, budget: Promise, *, n: int, draws: int = 1, mechanism: str = "auto", accept: Collection[str] | str = (),
+        records_per_person: int = 1, compare: bool = False,
+    ) -> Choices:  # fmt: skip
+        if mechanism not in ("auto", "exponentialquantiles"):
+            raise WrongCall(f"No mechanism is called {mechanism!r}. Choose one of: exponentialquantiles, auto.")
+        only = (ExponentialQuantiles(),)
+        found = choices(self.model, budget, n=n, draws=draws, records_per_person=records_per_person, mechanisms=only)
+        return replace(found, why=why_selected(found.best))
+
+
+def quantile_model(column: Any, question: str, levels: Any, interval: float | None) -> ColumnQuantiles:
+    """Quantiles of a column in its declared range; counts on whole numbers."""
+    if question == "median" and levels is not None and tuple(levels) != (0.5,):
+        raise InvalidModel("The median is one quantile, the 0.5. For others ask for quantiles.")
+    wanted = (0.5,) if question == "median" else (0.25, 0.5, 0.75) if levels is None else tuple(levels)
+    step = 1.0 if column.kind == "count" else None
+    return ColumnQuantiles(wanted, *_range(column), step=step, interval=interval)
+
+
+# ── which columns go together ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class CovarianceQuestion(Question):
+    """Means, deviations and correlations; what may be expected is said of a correlation."""
+
+    mechanism: Moments
+    model: Columns
+
+    @classmethod
+    def of_schema(cls, schema: Schema) -> CovarianceQuestion:
+        """Of all columns of a schema."""
+        categories = category_columns(schema, None)
+        return cls(Moments(categories=categories), Columns(**schema_features(schema, None)))
+
+    def choices(
+        self, budget: Promise, *, n: int, draws: int = 1, mechanism: str = "auto", accept: Collection[str] | str = (),
+        records_per_person: int = 1, compare: bool = False,
+    ) -> Choices:  # fmt: skip
+        if mechanism != "auto" or draws != 1:
+            raise WrongCall("A covariance has one mechanism and is published once. Leave out --mechanism and --draws.")
+        plan = calibrate(self.mechanism, self.model, budget, n=n, records_per_person=records_per_person)
+        expected, problem = expected_correlation(plan), _problem(plan)
+        given = "" if problem.gives_correlations else "; with this n and ε the noise is too large for correlations, so none will be given: more records, fewer columns or a larger ε help"  # fmt: skip
+        stronger = plan.parameters["pure"] and isinstance(budget, ApproxDP)
+        why = (
+            f"moments: noise on exact sums; a correlation of two columns is expected to be off by {expected.private:.3g} "
+            f"({expected.sampling:.3g} without privacy), a mean by {problem.deviation('sums'):.3g} of half its range by noise{given}"
+            f"{'; it keeps pure ε, which costs nothing here' if stronger else ''}. "
+            "Decided from public numbers, before any record was read."
+        )
+        seconds = plan.n * self.model.features.count**2 / 2e9
+        return Choices((Choice(plan, expected, "moments", seconds),), {}, why)
+
+
+def chosen_columns(schema: Schema, names: Sequence[str] | None = None) -> Schema:
+    """The schema of the columns that are described: those named, or all numbers and counts."""
+    if names is None:
+        names = [name for name, column in schema.columns.items() if column.kind in ("number", "count")]
+        if not names:
+            raise InvalidSchema(
+                "The schema declares no number column, so there is nothing to be correlated. Name the columns with "
+                "--columns; categories are coded as 0 and 1."
+            )
+    if len(set(names)) < len(names):
+        raise WrongCall("--columns names a column twice; its correlation with itself is 1. Name each once.")
+    return schema.model_copy(update={"columns": {name: schema.column(name) for name in names}})
+
+
+def _problem(plan: Plan) -> Any:
+    assert isinstance(plan.mechanism, Moments)
+    return plan.mechanism.problem(plan)
+
+
+def expected_correlation(plan: Plan) -> Expectation:
+    """The error of one correlation, for columns that fill their ranges and do not go together; of one column its mean's."""
+    problem = _problem(plan)
+    if problem.columns.count == 1:
+        sampling, noise = math.sqrt(FILLED / plan.n), problem.deviation("sums")
+    else:
+        sampling, noise = 1.0 / math.sqrt(plan.n), problem.deviation("moments") / math.sqrt(2.0)
+    return Expectation(math.hypot(sampling, noise), sampling, 0.0)

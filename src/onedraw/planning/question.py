@@ -1,0 +1,231 @@
+"""What was asked for, and the plans that answer it: `onedraw.plan` in Python, `plan`, `release` and `demo` on the command line.
+
+    planned = od.plan("schema.yaml", "readmitted", "logistic", epsilon=1.0, n=5000)
+    release = planned.release("patients.csv", ledger="ledger.db")
+
+A plan is made of public numbers alone. Whoever answers for the data can look at it, have it as a page to sign
+(`Planned.report`) and find its fingerprint again on the certificate of the release that was made by it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from onedraw.data import Measure, Schema, read
+from onedraw.defaults import DELTA, LEVEL
+from onedraw.errors import OnedrawError, WrongCall
+from onedraw.ledger import Ledger
+from onedraw.plans import Plan
+from onedraw.privacy import ApproxDP, Promise, PureDP
+from onedraw.release import Release
+from onedraw.release import release as release_by
+
+from .choice import Choices, Question
+from .options import POSTERIOR, RANKS, Options, check_belongs, is_regression
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The plans, best first, and why there will be no interval, where public numbers say so."""
+
+    choices: Choices
+    why_no_interval: str
+    asked: Asked
+    budget: Promise
+    n: int
+
+    @property
+    def plan(self) -> Plan:
+        """The one that a release would follow."""
+        return self.choices.best
+
+    def __repr__(self) -> str:
+        words = [f"{self.asked.title}: {self.budget}, n = {self.n:,}.", self.choices.why, self.choices.expectation]
+        if self.why_no_interval:
+            words.append(f"No interval: {self.why_no_interval.rstrip('.')}.")
+        return f"<Planned {' '.join(filter(None, words))}>"
+
+    def _repr_html_(self) -> str:
+        return self.choices._repr_html_()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `onedraw plan --json` prints it."""
+        asked = self.asked
+        return {
+            "budget": self.budget.to_dict(), "n": self.n, "target": asked.target,
+            "columns": list(asked.schema.columns) if asked.target is None else None, "draws": self.plan.draws,
+            "why_no_interval": self.why_no_interval, "model": self.plan.model.to_dict(), "why": self.choices.why,
+            "expectation": self.choices.expectation, "eligible": [choice.to_dict() for choice in self.choices.eligible],
+            "refused": self.choices.refused,
+        }  # fmt: skip
+
+    def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the plan as one HTML page, for whoever answers for the data to read and sign."""
+        written: Path = import_module("onedraw.report").write_plan(self, path, overwrite=overwrite)
+        return written
+
+    def release(
+        self, source: Any, *, ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None,
+        accept: Collection[str] | str = (), out: str | os.PathLike[str] | None = None, random_state: int | None = None,
+    ) -> Release:  # fmt: skip
+        """Release what was planned from a frame or file that has the columns of the schema: ledger first, then the records."""
+        records = read(source, self.asked.schema, target=self.asked.target).measured(self.asked.measure)
+        opened = ledger if ledger is None or isinstance(ledger, Ledger) else Ledger.open(ledger)
+        return release_by(
+            self.plan, records, ledger=opened, dataset=dataset, accept=accept, random_state=random_state,
+            label=self.asked.label, out=out,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question in a person's words about columns of a schema; ``target`` is None where several are described."""
+
+    schema: Schema
+    target: str | None
+    model: str
+    question: Question
+    by: tuple[str, ...] = ()
+    where: str = ""
+    """The public condition of a count, in words."""
+    measure: Measure | None = None
+    """What the responses of a regression of numbers are measured in."""
+
+    @property
+    def is_regression(self) -> bool:
+        return self.target is not None and is_regression(self.model)
+
+    @property
+    def title(self) -> str:
+        if self.target is None:
+            return f"{self.model} of {', '.join(self.schema.columns)}"
+        words = [self.model, "regression" if self.is_regression else "", f"of {self.target}", self.where]
+        return " ".join(filter(None, [*words, f"by {' and '.join(self.by)}" if self.by else ""]))
+
+    @property
+    def label(self) -> str:
+        """In the ledger."""
+        return f"{self.model} of {self.target or f'{len(self.schema.columns)} columns'}"
+
+    def planned(
+        self, budget: Promise, *, n: int, draws: int | None = None, mechanism: str = "auto", accept: Collection[str] = (),
+        compare: bool = False,
+    ) -> Planned:  # fmt: skip
+        """From public numbers only; ``draws`` None is "auto". ``compare`` weighs all mechanisms of a column."""
+        found = self.question.choices(
+            budget, n=n, draws=draws or 1, mechanism=mechanism, accept=accept, compare=compare,
+            records_per_person=self.schema.records_per_person,
+        )  # fmt: skip
+        return Planned(found, self.question.why_no_interval(found.best), self, budget, n)
+
+
+def plan(
+    schema: Schema | str | os.PathLike[str] | Mapping[str, Any], target: str | None, model: str, *, n: int,
+    epsilon: float | None = None, delta: float = DELTA, budget: Promise | None = None, mechanism: str = "auto",
+    draws: int | None = None, accept: Collection[str] | str = (), columns: Sequence[str] | None = None, by: Sequence[str] = (),
+    quantiles: Sequence[float] | None = None, level: str | None = None, between: Sequence[float] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Planned:  # fmt: skip
+    """What a release would promise and how good it would be, before any record is read: `onedraw plan` in Python.
+
+    ``model`` is what ``--model`` takes: "logistic", "linear", "poisson", …, or of one column "mean", "proportion", "median", ….
+    The budget is ``epsilon`` and ``delta``, 0 meaning pure ε, or any promise as ``budget``. ``options`` are the other options of
+    the command by name, such as {"robust": True}. ``between`` = (18, 30) counts the records of a numeric column that lie within.
+    """
+    if (epsilon is None) == (budget is None):
+        raise WrongCall(
+            "A plan needs a budget: epsilon=1.0 (with delta=…), or budget=, a promise; exactly one of the two."
+        )
+    declared = schema if isinstance(schema, Schema) else Schema.from_dict(schema) if isinstance(schema, Mapping) else Schema.load(schema)  # fmt: skip
+    spend = budget if epsilon is None else ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    assert spend is not None
+    own = {"columns": columns, "by": tuple(by), "quantiles": quantiles, "level": level, "between": between}
+    try:
+        asked = ask(declared, target, model, Options.named({**(options or {}), **own}))
+        accepted = (accept,) if isinstance(accept, str) else tuple(accept)
+        return asked.planned(spend, n=n, draws=draws, mechanism=mechanism, accept=accepted, compare=True)
+    except OnedrawError as error:
+        raise type(error)(in_python(str(error)), **error.fields) from None
+
+
+NOTHING = Options()
+
+TYPED = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: ([A-Z0-9](?:[\w…]|,(?=\S))*))?(?: (covariance)\b)?")
+
+
+def in_python(message: str) -> str:
+    """A message about what people type, in the words of `plan`: ``--prior-scale`` becomes options={"prior_scale": …}."""
+    known = inspect.signature(plan).parameters
+
+    def argument(match: re.Match[str]) -> str:
+        name, value, word = match[1].replace("-", "_"), match[2], match[3]
+        if name not in known:
+            return f'options={{"{name}": …}}'
+        if word:
+            return f'{name}="{word}"'
+        given = "" if value is None else f"({', '.join(value.split(','))})" if value[0].isdigit() else "…"
+        return f"{name}={given}" if given else name
+
+    return TYPED.sub(argument, message)
+
+
+def ask(schema: Schema, target: str | None, model: str, options: Options = NOTHING) -> Asked:
+    """Check the question against the schema alone: no file of records is opened.
+
+    "quantile" alone is the regression; with a list of quantiles it is the question about one column.
+    """
+    if model == "quantile" and options.quantiles is not None:
+        model = "quantiles"
+    if model == "covariance":
+        return _covariance(schema, target, options)
+    regression = is_regression(model)
+    if target is None:
+        raise WrongCall(f"A {model} is about one column, and none was named. Pass --target COLUMN.")
+    if not regression:
+        return _one_column(schema, target, model, options)
+    from .regression import regression_for  # and with it the models of regressions, which no other question needs
+
+    question = regression_for(schema, target, model=model, options=options)
+    return Asked(schema, target, model, question, measure=question.measure)
+
+
+def _covariance(schema: Schema, target: str | None, options: Options) -> Asked:
+    """The question which columns go together."""
+    from .column_questions import CovarianceQuestion, chosen_columns
+
+    if target is not None:
+        raise WrongCall(
+            "A covariance is about several columns, none before the others. Pass --columns A,B,… for --target."
+        )
+    check_belongs(options, "covariance")
+    chosen = chosen_columns(schema, options.columns)
+    return Asked(chosen, None, "covariance", CovarianceQuestion.of_schema(chosen))
+
+
+def _one_column(schema: Schema, target: str, model: str, options: Options) -> Asked:
+    from .column_questions import ColumnQuestion, QuantileQuestion, column_for, model_for, quantile_model, table_for
+
+    check_belongs(options, model)
+    by, prior, between = tuple(options.by), options.prior, options.between
+    if model in RANKS:
+        levels, interval = options.quantiles, LEVEL if options.interval else None
+        column = column_for(schema, target, model)
+        return Asked(schema, target, model, QuantileQuestion(quantile_model(column, model, levels, interval)))
+    table = table_for(schema, target, question=model, by=by, level=options.level, between=between)
+    if prior is not None and (by or between is not None):
+        what = "by groups" if by else "between two numbers"
+        raise WrongCall(f"--prior is for draws from a posterior; a {model} {what} has none. Leave it out.")
+
+    def posterior(n: int, budget: Promise) -> Any:
+        return model_for(schema, target, question=model, n=n, budget=budget, prior=prior)
+
+    drawn = None if model not in POSTERIOR or by or between is not None else posterior
+    where = str(getattr(table, "only", "")) if between is not None else ""
+    return Asked(schema, target, model, ColumnQuestion(table if prior is None else None, drawn), by, where)

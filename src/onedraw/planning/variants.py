@@ -1,0 +1,226 @@
+"""The ways to answer a regression: every model and mechanism that could, ranked by nothing; some will refuse the budget.
+
+The loss of a kind is written in `LOSSES`; noisy gradients and Gibbs posteriors take any of them. A likelihood adds its β-divergence,
+by selection among candidates or, where somebody accepts a chain by name, from the posterior itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from scipy import optimize
+
+from onedraw.errors import InvalidModel
+from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, PerturbedMode
+from onedraw.mechanisms.beta_design import mean_information
+from onedraw.models import (
+    CountRegression,
+    Gaussian,
+    GaussianRegression,
+    HuberisedHinge,
+    HuberRegression,
+    LeastSquares,
+    LogCoshRegression,
+    Logistic,
+    NegativeBinomialRegression,
+    Network,
+    NormalInverseGamma,
+    PoissonRegression,
+    Quantile,
+    Softmax,
+)
+from onedraw.models.likelihood.densities import Categorical
+
+from .options import RESIDUALS
+
+if TYPE_CHECKING:
+    from .regression import Regression
+
+HUBER = 1.345
+HINGE_WIDTH, QUANTILE_WIDTH = 0.5, 0.25
+"""How much of a kink is rounded off, in units: gradient samplers need a smooth loss."""
+
+HIDDEN = 10
+"""Units of a network."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to answer: the name people type, the model it rests on and the mechanism that draws."""
+
+    name: str
+    model: Any
+    mechanism: Any
+
+
+Loss = Callable[["Regression", bool], Any]
+
+LOSSES: dict[str, Loss] = {
+    "logistic": lambda asked, ball: Logistic(**_rows(asked, ball), classes=asked.classes),
+    "exp-linear": lambda asked, ball: Logistic(**_rows(asked, ball), loss="exp-linear", classes=asked.classes),
+    "softmax": lambda asked, ball: Softmax(**_rows(asked, ball), classes=asked.classes),
+    "svc": lambda asked, ball: HuberisedHinge(**_rows(asked, ball), width=HINGE_WIDTH, classes=asked.classes),
+    "least-squares": lambda asked, ball: LeastSquares(**_rows(asked, ball), response_bound=asked.response_bound),
+    "log-cosh": lambda asked, ball: LogCoshRegression(**_rows(asked, ball), response_bound=asked.response_bound),
+    "huber": lambda asked, ball: HuberRegression(
+        **_rows(asked, ball), response_bound=asked.response_bound,
+        threshold=HUBER * asked.unit if asked.threshold is None else asked.threshold,
+    ),
+    "quantile": lambda asked, ball: Quantile(
+        **_rows(asked, ball), level=0.5 if asked.quantile is None else asked.quantile,
+        smoothing=QUANTILE_WIDTH * asked.unit, response_bound=asked.response_bound,
+    ),
+    "poisson": lambda asked, ball: CountRegression(**_rows(asked, ball), largest=cast(int, asked.largest)),
+}  # fmt: skip
+"""By the name of the loss, on all of space or on the ball."""
+
+FITS = {"logistic": "exp-linear", "softmax": "softmax", "svc": "svc", "linear": "log-cosh", "quantile": "quantile", "poisson": "poisson"}  # fmt: skip
+"""The loss of a fit, by kind; the others have none."""
+
+
+def _rows(asked: Regression, ball: bool) -> dict[str, Any]:
+    """The columns, and a prior on all of space or on the ball."""
+    return {**asked.columns, "prior": Gaussian(scale=asked.scale, radius=asked.ball if ball else None)}
+
+
+def fit_of(asked: Regression) -> Variant | None:
+    """A perturbed mode, which measures what the other mechanisms have to guess; None where the question has none."""
+    if asked.kind not in FITS or (asked.kind in RESIDUALS and asked.response_bound is None):
+        return None
+    mechanism = PerturbedMode(categories=asked.categories, prior=asked.prior_scale is not None, robust=asked.robust)
+    return Variant("fit", LOSSES[FITS[asked.kind]](asked, False), mechanism)
+
+
+def variants_of(asked: Regression) -> tuple[Variant, ...]:
+    """The fit, draws in measured coordinates, and draws in declared ones."""
+    fit = fit_of(asked)
+    return (*(() if fit is None else (fit,)), *_measured(asked, fit), *_declared(asked))
+
+
+def variant_of(asked: Regression, name: str) -> Variant:
+    """The variant of this name."""
+    found = {variant.name: variant for variant in variants_of(asked)}
+    if name not in found:
+        raise InvalidModel(
+            f"No mechanism for a {asked.kind} regression is called {name!r}. Choose 'auto' or one of: {', '.join(found)}."
+        )
+    if asked.robust and name != "fit":
+        raise InvalidModel(
+            f"robust=True is about the standard errors of a fit, and {name!r} is none: it would do nothing. Leave one of them out."
+        )
+    return found[name]
+
+
+def _measured(asked: Regression, fit: Variant | None) -> list[Variant]:
+    """The columns' moments first, unless a prior was declared, which is about columns as they are: noisy gradients and
+    Gibbs posteriors of the fit's loss, and what selects or draws by a β-divergence."""
+    huber = LOSSES["huber"](asked, False) if asked.kind in ("huber", "linear") and fit is None else None
+    model = huber if fit is None else fit.model
+    if model is None or asked.outputs > 1 or asked.prior_scale is not None:
+        return []
+    tuned = {} if asked.kind in RESIDUALS else asked.tuning  # numbers are measured in units of their residuals
+    inner = [Variant("noisy-gradient", model, NoisyGradient(**tuned)), Variant("gdp", model, Gibbs("gdp"))]
+    if asked.kind == "logistic":
+        inner += _by_density(asked, LOSSES["logistic"](asked, False))
+    if asked.kind == "linear":
+        inner += _gaussian(asked)
+    return [
+        Variant(f"{one.name} measured", one.model, Measured(one.mechanism, categories=asked.categories))
+        for one in inner
+    ]
+
+
+def _declared(asked: Regression) -> list[Variant]:
+    match asked.kind:
+        case "logistic":
+            plain, other = _by_loss(asked, "logistic"), _by_loss(asked, "exp-linear", " exp-linear")
+            return [plain[0], other[0], plain[1], other[1], plain[2], *_by_density(asked, plain[0].model)]
+        case "softmax":
+            several = replace(_beta(asked), beta=best_beta(len(asked.classes), asked.expected_effect))
+            found = _by_loss(asked, "softmax")
+            return [*found, *_by_density(asked, found[0].model, several)]
+        case "svc":
+            found = _by_loss(asked, "svc")
+            return [*found, Variant("candidates", found[2].model, Candidates(of=Gibbs("bounded")))]
+        case "linear":
+            return [*_least_squares(asked), *_by_loss(asked, "huber", " huber"), *_gaussian(asked)]
+        case "huber" | "quantile":
+            return _by_loss(asked, asked.kind)
+        case "poisson":
+            return _by_density(asked, PoissonRegression(**_rows(asked, False)))
+        case "negative-binomial":
+            assert asked.dispersion is not None
+            return _by_density(asked, NegativeBinomialRegression(**_rows(asked, False), dispersion=asked.dispersion))
+        case _:
+            return _by_density(asked, _network(asked))
+
+
+def _by_loss(asked: Regression, loss: str, name: str = "") -> list[Variant]:
+    """A convex loss with noisy gradients, and as Gibbs posterior under its two rules."""
+    free, on_ball = (LOSSES[loss](asked, ball) for ball in (False, True))
+    return [
+        Variant(f"noisy-gradient{name}", free, NoisyGradient(**asked.tuning)),
+        Variant(f"gdp{name}", free, Gibbs("gdp")),
+        Variant(f"bounded{name}", on_ball, Gibbs("bounded")),
+    ]
+
+
+def _least_squares(asked: Regression) -> list[Variant]:
+    """Its slopes are bounded on the ball alone, for responses with a bound."""
+    if asked.response_bound is None:
+        return []
+    model = LOSSES["least-squares"](asked, True)
+    return [
+        Variant("least-squares", model, Gibbs("bounded")),
+        Variant("least-squares gdp", model, Gibbs("gdp")),
+        Variant("noisy-gradient", model, NoisyGradient(**asked.tuning)),
+    ]
+
+
+def _by_density(asked: Regression, model: Any, beta: BetaDivergence | None = None) -> list[Variant]:
+    """The β-divergence of a likelihood, whose sensitivity needs no largest count."""
+    beta = beta or _beta(asked)
+    return [Variant("candidates", model, Candidates(of=beta)), Variant("beta-divergence", model, beta)]
+
+
+def _gaussian(asked: Regression) -> list[Variant]:
+    """The β-divergence of normal residuals, whose sensitivity rests on a floor of their variance."""
+    if asked.variance_floor is None:
+        return []
+    prior = NormalInverseGamma(scale=asked.scale, conjugate=False)
+    return _by_density(asked, GaussianRegression(**asked.columns, variance_floor=asked.variance_floor, prior=prior))
+
+
+def _network(asked: Regression) -> Network:
+    columns = {name: value for name, value in asked.columns.items() if name != "intercept"}
+    hidden = HIDDEN if asked.hidden is None else asked.hidden
+    scale = 1.0 if asked.prior_scale is None else asked.prior_scale
+    if asked.kind == "network-classifier":
+        prior = Gaussian(scale=scale)
+        return Network(**columns, hidden=hidden, task="classification", classes=asked.classes, prior=prior)
+    floor = (asked.unit / 10) ** 2 if asked.variance_floor is None else asked.variance_floor
+    variance = NormalInverseGamma(scale=scale, conjugate=False)
+    return Network(**columns, hidden=hidden, task="regression", variance_floor=floor, prior=variance)
+
+
+def _beta(asked: Regression) -> BetaDivergence:
+    return BetaDivergence(**asked.tuning)
+
+
+@lru_cache(maxsize=64)
+def best_beta(classes: int, effect: float) -> float:
+    """β with the smallest private variance Δ(β)/H(β) for several classes whose scores have this standard deviation.
+
+    The same for every ε; searched here, over scores alone, because the design with all its rows takes minutes."""
+    variances = np.array([effect**2])
+
+    def variance(beta: float) -> float:
+        found = mean_information(Categorical(classes), variances, beta, None)
+        assert found is not None
+        return float(1.0 / ((beta - 1.0) * found[0][0]))
+
+    return round(float(optimize.minimize_scalar(variance, bounds=(1.2, 4.0), method="bounded").x), 3)
