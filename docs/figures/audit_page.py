@@ -61,10 +61,11 @@ TABLE = (
 FAULTS_HEAD = """\
 ## The literature's faults, shown
 
-The same auditor on published procedures, each written down as a test double ([errata](errata-of-the-literature.md)).
+The same auditor on published procedures, each written down as a test double ([errata](errata-of-the-literature.md)):
+`onedraw audit literature` computes them.
 
-| row | published | promised | found |
-| --- | --- | --- | --- |"""
+| row | paper | claim | what is false | shown by | quantity | claimed | measured |
+| --- | --- | --- | --- | --- | --- | ---: | ---: |"""
 
 TAIL = """\
 ## Faults of a program
@@ -120,11 +121,16 @@ def render(result: dict[str, Any]) -> str:
         lines += [f"## {title.replace('-', ' ').capitalize()}\n", TABLE, *map(line, found), "", *reasons(found), ""]
     lines += [
         FAULTS_HEAD,
-        *(f"| {f['row']} | {f['source']} | {f['promised']} | {f['found']} |" for f in result["faults"]),
+        *map(fault_line, result["faults"]),
         "",
         TAIL,
     ]
     return "\n".join(lines)
+
+
+def fault_line(row: dict[str, Any]) -> str:
+    words = [row[name] for name in ("row", "paper", "claim", "wrong", "pair", "quantity")]
+    return f"| {' | '.join(words)} | {row['claimed']:.4g} | {row['value']:.4g} |"
 
 
 def line(row: dict[str, Any]) -> str:

@@ -54,7 +54,7 @@ def test_a_gaussian_shift_has_its_tradeoff_curve_its_mu_and_no_largest_log_ratio
     truth = stats.norm.cdf(stats.norm.ppf(1.0 - alphas) - 1.0)
     np.testing.assert_allclose(gaussian_profile.tradeoff(alphas), truth, atol=1e-6)
     assert gaussian_profile.tradeoff([0.0, 1.0]) == pytest.approx([1.0, 0.0])
-    assert gaussian_profile.gap(od.GaussianDP(1.5)) == pytest.approx(1.5, abs=1e-6)
+    assert gaussian_profile.gaussian_mu == pytest.approx(1.0, abs=1e-6)
     assert gaussian_profile.largest_log_ratio == math.inf
     assert gaussian_profile.accuracy == pytest.approx(stats.norm.cdf(0.5), abs=1e-10)
     for order in (1.5, 2.0, 8.0, 32.0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.audit.cases import conjugate
+from onedraw.audit.cases import conjugate, literature
 
 
 def words(text):
@@ -17,14 +17,14 @@ def test_promise_and_lower_bound_stand_side_by_side(run):
     code, out, _ = run("audit", "--model", "mean", "--epsilon", 1, "--mechanism", "diffused", "--budget", "demo")
     assert code == 0
     assert "diffused, gaussian-mean" in out
-    assert "Gaussian DP, μ = 0.2681" in out
+    assert "Gaussian DP, μ = 0.2367" in out
     assert "no record was read" in out
 
 
 def test_the_smallest_fault_that_would_be_caught_is_printed(run):
     code, out, _ = run("audit", "--model", "mean", "--epsilon", 1, "--mechanism", "gibbs-theorem7", "--budget", "quick")
     assert code == 0
-    assert "× 1.50" in out  # the exact profile allows half as much weight again as Theorem 15 does
+    assert "× 1.41" in out  # the exact profile allows two fifths more weight than Theorem 15 does
 
 
 def test_json_and_figure_are_written(run, tmp_path):
@@ -194,3 +194,22 @@ def test_the_full_audit_says_how_long_before_it_starts(run, monkeypatch):
     )
     assert code == 0
     assert "1 case(s), up to 1,000,000 rounds each: about" in words(err)
+
+
+def test_the_faults_of_the_literature_are_a_table_and_a_document(run):
+    code, out, _ = run("audit", "literature")
+    assert code == 0
+    assert "MAS Corollary 8" in words(out)
+    assert "no record was read" in words(out)
+    code, out, _ = run("audit", "literature", "--json")
+    found = json.loads(out)["faults"]
+    assert code == 0
+    assert len(found) == 8
+    assert all(one["value"] > one["claimed"] for one in found)
+
+
+def test_a_fault_that_cannot_be_shown_has_exit_code_3(run, monkeypatch):
+    """The planted fault: Corollary 8 where it is true."""
+    honest = literature.corollary8
+    monkeypatch.setattr(literature, "corollary8", lambda: honest(epsilon=5.0))
+    assert run("audit", "literature")[0] == 3

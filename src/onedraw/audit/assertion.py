@@ -24,7 +24,7 @@ from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violat
 from onedraw.audit.search import differing_record, worst_pair
 from onedraw.audit.tradeoff import promise_of
 from onedraw.errors import WrongCall
-from onedraw.privacy.promises import ApproxDP, Promise
+from onedraw.privacy.promises import Promise
 from onedraw.privacy.rounding import text
 from onedraw.privacy.validation import positive_integer, probability
 
@@ -219,12 +219,10 @@ def _check_rounds(audit: _Audit, confidence: float) -> None:
 
 
 def _delta(promise: Promise, delta: float | None) -> float:
-    """The δ at which the lower bound on ε is reported: the promise's own, 0 if it is pure, else 1e-5."""
+    """The δ at which the lower bound on ε is reported: 0 if the promise is pure, else its own or the default."""
     if delta is not None:
         return probability("δ", delta)
-    if isinstance(promise, ApproxDP):
-        return promise.stated_delta
-    return 0.0 if promise.pure_epsilon < math.inf else 1e-5
+    return 0.0 if promise.pure_epsilon < math.inf else promise.quoted_delta
 
 
 def _message(report: AuditReport, searched: bool) -> str:

@@ -83,7 +83,7 @@ def share(
     match promise:
         case GaussianDP(mu=mu):
             levels = [multiple * mu for multiple in (0.0, 1.0, 2.0, 3.0)]
-            return max(_gaussian_mu(profile.delta_bracket(level)[0], level) for level in levels) / mu
+            return max(gaussian_mu(profile.delta_bracket(level)[0], level) for level in levels) / mu
         case RenyiDP() | ZCDP():
             assert promise.renyi is not None
             chosen = _orders(promise.renyi.limit) if orders is None else orders
@@ -104,7 +104,7 @@ def excess(profile: Profile, promise: Promise, *, delta: float, orders: Sequence
     return share(profile, promise, delta=delta, orders=orders)
 
 
-def _gaussian_mu(delta: float, epsilon: float) -> float:
+def gaussian_mu(delta: float, epsilon: float) -> float:
     """The μ whose exact profile Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) is δ at ε; 0 where δ is not told from 0."""
     if delta < 1e-11:
         return 0.0

@@ -305,6 +305,16 @@ class Profile:
         """What was promised over what this pair attains, in the promise's own currency: 1 is tight, below 1 broken."""
         return comparison.gap(self, promise_of(promise))
 
+    @cached_property
+    def gaussian_mu(self) -> float:
+        """The smallest μ for which δ(ε) of this pair lies below that of GaussianDP(μ), over a grid of ε; from below."""
+        top = self.largest_log_ratio if self.largest_log_ratio < math.inf else self._invert(1e-9, 1)
+        refine = self.continuous is not None and self.continuous.dimension == 1
+        grid = map(float, np.linspace(0.0, min(top, 60.0), 41))
+        lows = [(self._delta(epsilon, refine=refine)[0], epsilon) for epsilon in grid]
+        believed = [(low, epsilon) for low, epsilon in lows if low > max(1e-12, 10.0 * self.tolerance)]
+        return max((comparison.gaussian_mu(low, epsilon) for low, epsilon in believed), default=0.0)
+
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the profile, for JSON; null is unbounded."""
         epsilons = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)

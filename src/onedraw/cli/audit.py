@@ -7,19 +7,23 @@ from typing import Annotated, Any
 
 import typer
 
+from onedraw.defaults import DELTA
+
 from .options import AsJson
 from .show import console, number, progress, show_json, show_lines, show_table
 
+LITERATURE = Path("literature")
+FAULTS = ["row", "paper", "claim", "what is false", "shown by", "quantity", "claimed", "measured"]
 COLUMNS = ["mechanism", "promise", "ε promised", "ε shown", "gap", "fault caught", "by draws"]
 
 
 def audit(
     release_file: Annotated[
-        Path | None, typer.Argument(metavar="[RELEASE]", help="A release file: its own mechanism and numbers are attacked.")
+        Path | None, typer.Argument(metavar="[RELEASE]", help="A release file: its own mechanism and numbers are attacked. Or the word literature: what published papers promise and do not keep.")
     ] = None,
     model: Annotated[str | None, typer.Option("--model", help="Or a model: proportion, histogram, mean, rate, duration, covariance, linear, logistic, hinge, huber, least-squares, gaussian, log-cosh, quantile, counts, classes.")] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="The promise's ε.")] = None,
-    delta: Annotated[float, typer.Option("--delta", help="The promise's δ; 0 means pure.")] = 1e-5,
+    delta: Annotated[float, typer.Option("--delta", help="The promise's δ; 0 means pure.")] = DELTA,
     mechanism: Annotated[str | None, typer.Option("--mechanism", help="Only mechanisms whose name begins so, e.g. gibbs-gdp.")] = None,
     budget: Annotated[str, typer.Option("--budget", help="demo (5 s), quick (a minute) or full (says how long first).")] = "quick",
     rounds: Annotated[int | None, typer.Option("--rounds", min=1, max=10**8, help="Rounds of each attack on draws, instead of the budget's.")] = None,
@@ -29,11 +33,16 @@ def audit(
     figure: Annotated[Path | None, typer.Option("--figure", help="Also draw the closest case's trade-off curve.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Attack a mechanism on synthetic worst cases; exit code 3 if a promise is broken."""
+    """Attack a mechanism on synthetic worst cases; exit code 3 if a promise is broken.
+
+    `onedraw audit literature` computes the faults of published papers; exit code 3 if one of them cannot be shown.
+    """
     from onedraw.audit.cases.investigation import tasks_for
     from onedraw.errors import check_extra
     from onedraw.release import check_writable
 
+    if release_file == LITERATURE:
+        return show_literature(as_json=as_json)
     if figure is not None:
         check_extra("figures", "matplotlib", "--figure")
     for target in (out, figure):
@@ -53,6 +62,27 @@ def audit(
     else:
         show(document, found, [path for path in (out, figure) if path is not None])
     if not document["passed"]:
+        raise typer.Exit(3)
+
+
+def show_literature(*, as_json: bool) -> None:
+    """What papers claim against what the audit measures, each on a pair that anyone can compute again."""
+    from onedraw.audit.cases import faults
+
+    found = faults()
+    if as_json:
+        show_json({"faults": [fault.to_dict() for fault in found]})
+    else:
+        rows = [
+            [one.row, one.paper, one.claim, one.wrong, one.pair, one.quantity, number(one.claimed), number(one.value)]
+            for one in found
+        ]
+        show_table("Published, and false", FAULTS, rows)
+        show_lines(
+            "",
+            "Rows are those of docs/errata-of-the-literature.md. onedraw uses the corrected statements; no record was read.",
+        )
+    if not all(fault.shown for fault in found):
         raise typer.Exit(3)
 
 

@@ -70,7 +70,7 @@ def test_with_the_floor_in_its_place_the_same_pair_keeps_epsilon():
 def test_corollary_8_is_false_at_epsilon_20():
     fault = literature.corollary8()
     assert fault.value == pytest.approx(1.17e-3, abs=5e-6)
-    assert fault.value > 100 * fault.promise.stated_delta
+    assert fault.value > 100 * fault.claimed == pytest.approx(1e-3)
 
 
 def test_corollary_8_is_true_where_the_library_accepts_it():
@@ -82,8 +82,7 @@ def test_the_published_rates_prove_something_of_a_mechanism_that_ignores_its_rec
     fault = literature.attack_rates()
     assert fault.value > 0.9
     assert fault.value < math.log(3)
-    assert "ε ≥ 0;" not in fault.found
-    assert fault.found.endswith("ε ≥ 0")
+    assert fault.wrong.endswith("ε ≥ 0")
 
 
 @pytest.mark.statistical
@@ -105,5 +104,26 @@ def test_rates_per_class_prove_nothing_of_it():
 
 def test_all_faults_are_listed_with_their_rows():
     listed = faults()
-    assert [fault.row for fault in listed] == ["2", "3", "16", "6c"]
-    assert all(fault.to_dict()["found"] for fault in listed)
+    assert [fault.row for fault in listed] == ["1", "2", "3", "6c", "10", "16", "17", "18"]
+    assert all(fault.shown and fault.to_dict()["shown"] for fault in listed)
+
+
+def test_an_intercept_that_is_forgotten_overspends_and_a_right_constant_does_not():
+    assert literature.intercept().value == pytest.approx(4.14, abs=5e-3)
+    assert literature.intercept(norm=100.0).value < 1.0  # there √(r² + 1) is r
+
+
+def test_a_clipped_record_moves_twice_as_far_as_published():
+    assert literature.clipping().value == pytest.approx(4 * literature.clipping().claimed)
+
+
+def test_the_first_corollary_8_is_false_from_epsilon_3_11_on():
+    assert literature.first_corollary8().value == pytest.approx(0.384, abs=5e-4)
+    assert not literature.first_corollary8(epsilon=3.1).shown
+    assert literature.first_corollary8(epsilon=3.12).shown
+
+
+def test_the_gradient_of_the_divergence_is_steeper_than_published():
+    fault = literature.divergence_gradient()
+    assert fault.value == pytest.approx(0.2963, abs=5e-5)
+    assert literature.divergence_gradient(beta=3.0).value <= 0.25

@@ -9,8 +9,7 @@ from onedraw.audit.cases import case_for, cases, every_case, examine, smallest_c
 from onedraw.audit.cases.case import Pair, words
 from onedraw.audit.cases.convex import PlaneCase, PredictorCase
 from onedraw.audit.cases.losses import flips
-from onedraw.audit.comparison import _gaussian_mu as gaussian_mu
-from onedraw.audit.comparison import share
+from onedraw.audit.comparison import gaussian_mu, share
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 

@@ -199,10 +199,11 @@ def tilted(
     second: Any,
     kinks: tuple[float, ...] = (),
     stations: tuple[float, ...] = (),
+    fewest: int = FEWEST,
 ) -> Law:
     """The law of w, given x and log volume as functions of it; cells end at the kinks."""
     across = noise.across()
-    w, width = _cells(noise.reach + furthest, kinks, stations, POINTS if across is None else POINTS // 5)
+    w, width = _cells(noise.reach + furthest, kinks, stations, fewest, POINTS if across is None else POINTS // 5)
     points = w if across is None else w[:, None]
 
     def masses(record: Any) -> Array:
@@ -214,18 +215,22 @@ def tilted(
     totals = [float(special.logsumexp(one)) for one in logs]
     whole = max(totals)  # both have the noise's own total: the change of variables is one to one
     if whole - min(totals) > UNSEEN / 10.0:
+        if fewest < 1000:
+            return tilted(noise, furthest, first, second, kinks, stations, 5 * fewest)
         raise WrongCall("The grid is too coarse for this fit's numbers: its two laws do not add up to the same.")
     unseen = [math.log(UNSEEN - math.expm1(total - whole)) for total in totals]
     return Law(*(np.append(one - whole, rest) for one, rest in zip(logs, unseen, strict=True))).merged(BINS)
 
 
-def _cells(end: float, kinks: tuple[float, ...], stations: tuple[float, ...], points: int) -> tuple[Array, Array]:
+def _cells(
+    end: float, kinks: tuple[float, ...], stations: tuple[float, ...], fewest: int, points: int
+) -> tuple[Array, Array]:
     """Nodes and weights of Gauss's rule of two points on cells of [−end, end]. None straddles a kink, those beside one are thin, because
     volume is largest right there, and between two ``stations`` there are always some."""
     thin = 1e-6 * end
     marks = {-end, end, *stations, *(kink + side for kink in kinks for side in (-thin, 0.0, thin))}
     edges = [
-        np.linspace(low, high, 2 if high - low < 2.0 * thin else max(FEWEST, math.ceil(points * (high - low) / (2.0 * end))) + 1)
+        np.linspace(low, high, 2 if high - low < 2.0 * thin else max(fewest, math.ceil(points * (high - low) / (2.0 * end))) + 1)
         for low, high in itertools.pairwise(sorted(mark for mark in marks if -end <= mark <= end))
     ]  # fmt: skip
     middles = np.concatenate([(one[1:] + one[:-1]) / 2.0 for one in edges])
