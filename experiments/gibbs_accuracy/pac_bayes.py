@@ -21,7 +21,7 @@ import math
 from dataclasses import dataclass
 
 from onedraw.errors import InvalidBudget, InvalidModel
-from onedraw.mechanisms.gibbs_rules import Curvature, gdp_promise, gdp_weight
+from onedraw.mechanisms.convex_bounds import Curvature, gdp_promise, gdp_weight
 from onedraw.privacy import GaussianDP, Promise
 from onedraw.privacy.rounding import down, up
 from onedraw.privacy.validation import positive, positive_integer, probability

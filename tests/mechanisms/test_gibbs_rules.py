@@ -12,13 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onedraw.errors import InvalidBudget, InvalidModel, PromiseRefused
-from onedraw.mechanisms import gibbs_rules as rules
-from onedraw.mechanisms.gibbs_rules import Curvature
+from onedraw.mechanisms import convex_bounds, gibbs, literature
+from onedraw.mechanisms.convex_bounds import Curvature
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, RenyiDP
 from onedraw.privacy.conversions import gaussian_delta, gaussian_mu
 from tests.mechanisms.gibbs_profiles import gibbs_pair, hinge, huber, linear, logistic, squares
 
 UNIT = Curvature(2.0, 1.0)
+
+
+def gaussian_mean(norm: float, *, precision: float, n: int) -> Curvature:
+    """ℓ = ½‖θ − x‖², ‖x‖ ≤ r, prior N(0, I/λ): G = 2r, m_ℓ = 1, so μ = 2wr/√(nw + λ), and that is exact (Theorem 15)."""
+    return Curvature(2.0 * norm, precision, strong_convexity=1.0, n=n)
 
 
 def bisect(holds, low, high):
@@ -32,15 +37,15 @@ def bisect(holds, low, high):
 
 
 def test_the_three_reference_weights():
-    assert f"{rules.corollary8_weight(1.0, 1e-5, UNIT):.6f}" == "0.102007"
-    assert f"{rules.theorem7_weight(1.0, 1e-5, UNIT):.6f}" == "0.102029"
-    assert f"{rules.gdp_weight(ApproxDP(1.0, 1e-5), UNIT):.6f}" == "0.134026"
+    assert f"{literature.corollary8_weight(1.0, 1e-5, UNIT):.6f}" == "0.102007"
+    assert f"{literature.theorem7_weight(1.0, 1e-5, UNIT):.6f}" == "0.102029"
+    assert f"{convex_bounds.gdp_weight(ApproxDP(1.0, 1e-5), UNIT):.6f}" == "0.134026"
 
 
 def test_the_gaussian_mean_of_theorem_15_and_its_exact_value():
     n = 10_000
-    mean = rules.gaussian_mean(1.0, precision=0.0, n=n)
-    tail, exact = rules.theorem7_weight(0.1, 1e-3, mean), rules.gdp_weight(ApproxDP(0.1, 1e-3), mean)
+    mean = gaussian_mean(1.0, precision=0.0, n=n)
+    tail, exact = literature.theorem7_weight(0.1, 1e-3, mean), convex_bounds.gdp_weight(ApproxDP(0.1, 1e-3), mean)
     assert f"{tail / n:.8e}".startswith("1.796")
     assert f"{exact / n:.8e}".startswith("8.253")
     k = math.log(1e3)
@@ -53,28 +58,30 @@ def test_theorem_15_beats_the_bounded_loss_from_70_records_on_not_15():
     wins = [
         n
         for n in range(1, 200)
-        if rules.theorem7_weight(0.1, 1e-3, rules.gaussian_mean(1.0, precision=0.0, n=n)) >= 0.1 / 8
+        if literature.theorem7_weight(0.1, 1e-3, gaussian_mean(1.0, precision=0.0, n=n)) >= 0.1 / 8
     ]
     assert wins[0] == 70
 
 
 def test_the_gaussian_mean_is_a_gaussian_shift_exactly():
     n, weight, norm, precision = 50, 0.3, 1.5, 2.0
-    mean = rules.gaussian_mean(norm, precision=precision, n=n)
+    mean = gaussian_mean(norm, precision=precision, n=n)
     shift, variance = 2 * weight * norm / (n * weight + precision), 1 / (n * weight + precision)
-    assert rules.gdp_promise(weight, mean).mu == pytest.approx(shift / math.sqrt(variance), rel=1e-14)
+    assert convex_bounds.gdp_promise(weight, mean).mu == pytest.approx(shift / math.sqrt(variance), rel=1e-14)
 
 
 @pytest.mark.parametrize(("delta", "limit"), [(1e-5, "8.99"), (1e-3, "8.08"), (1e-8, "9.92")])
 def test_corollary_8_is_true_up_to_its_printed_limit_and_not_beyond(delta, limit):
-    found = bisect(lambda epsilon: rules.corollary8_holds(epsilon, delta), 1.0, 50.0)
+    found = bisect(lambda epsilon: literature.corollary8_holds(epsilon, delta), 1.0, 50.0)
     assert f"{found:.2f}" == limit
-    assert all(rules.corollary8_holds(epsilon, delta) for epsilon in np.linspace(0.01, found, 200))
-    assert not any(rules.corollary8_holds(epsilon, delta) for epsilon in np.linspace(found + 1e-6, 60, 200))
+    assert all(literature.corollary8_holds(epsilon, delta) for epsilon in np.linspace(0.01, found, 200))
+    assert not any(literature.corollary8_holds(epsilon, delta) for epsilon in np.linspace(found + 1e-6, 60, 200))
 
 
 def test_corollary_8_follows_from_theorem_7_only_up_to_about_one():
-    follows = bisect(lambda e: rules.theorem7_weight(e, 1e-5, UNIT) >= rules.corollary8_weight(e, 1e-5, UNIT), 0.5, 5.0)
+    follows = bisect(
+        lambda e: literature.theorem7_weight(e, 1e-5, UNIT) >= literature.corollary8_weight(e, 1e-5, UNIT), 0.5, 5.0
+    )
     assert f"{follows:.2f}" == "1.01"
 
 
@@ -83,11 +90,16 @@ def test_the_hinge_of_errata_16_breaks_corollary_8_at_epsilon_20():
     curvature = Curvature(2 * 0.1, 1.0)
     z = np.array([0.1])
     pair = gibbs_pair(
-        hinge, [(z, 1)], [(z, -1)], weight=rules.corollary8_weight(20.0, 1e-5, curvature), precision=1.0, width=14.0
+        hinge,
+        [(z, 1)],
+        [(z, -1)],
+        weight=literature.corollary8_weight(20.0, 1e-5, curvature),
+        precision=1.0,
+        width=14.0,
     )
     assert f"{pair.delta(20.0):.2e}" == "1.17e-03"
     assert pair.delta(20.0) > 100 * 1e-5
-    kept = rules.gdp_weight(ApproxDP(20.0, 1e-5), curvature)
+    kept = convex_bounds.gdp_weight(ApproxDP(20.0, 1e-5), curvature)
     pair = gibbs_pair(hinge, [(z, 1)], [(z, -1)], weight=kept, precision=1.0, width=14.0, points=400_001)
     assert 0.99e-5 < pair.delta(20.0) <= 1e-5 * (1 + 1e-6), "the GDP rule is true there, and tight"
 
@@ -113,19 +125,19 @@ def test_the_gdp_rule_never_allows_less_than_theorem_7_or_a_valid_corollary_8():
     for _ in range(10_000):
         epsilon, delta = 10 ** generator.uniform(-2, 1.5), 10 ** generator.uniform(-12, -1.5)
         curvature = Curvature(2 * 10 ** generator.uniform(-2, 2), 10 ** generator.uniform(-3, 3))
-        ours = rules.gdp_weight(ApproxDP(epsilon, delta), curvature)
-        assert ours >= rules.theorem7_weight(epsilon, delta, curvature)
-        if rules.corollary8_holds(epsilon, delta):
+        ours = convex_bounds.gdp_weight(ApproxDP(epsilon, delta), curvature)
+        assert ours >= literature.theorem7_weight(epsilon, delta, curvature)
+        if literature.corollary8_holds(epsilon, delta):
             valid += 1
-            assert ours >= rules.corollary8_weight(epsilon, delta, curvature)
+            assert ours >= literature.corollary8_weight(epsilon, delta, curvature)
         else:
-            assert ours < rules.corollary8_weight(epsilon, delta, curvature)
+            assert ours < literature.corollary8_weight(epsilon, delta, curvature)
     assert 5000 < valid < 10_000, "both sides of the corollary's range were visited"
 
 
 @pytest.mark.parametrize("budget", [ApproxDP(1.0, 1e-5), ZCDP(0.05), RenyiDP.at(8.0, 0.4)], ids=str)
 def test_gdp_allows_at_least_as_much_as_rdp_and_as_much_where_only_divergences_count(budget):
-    gdp, rdp = rules.gdp_weight(budget, UNIT), rules.rdp_weight(budget, UNIT)
+    gdp, rdp = convex_bounds.gdp_weight(budget, UNIT), gibbs.rdp_weight(budget, UNIT)
     assert gdp >= rdp * (1 - 1e-9)
     assert (gdp > 1.05 * rdp) == isinstance(budget, ApproxDP)
 
@@ -154,12 +166,12 @@ constants = st.builds(
 @settings(max_examples=80, deadline=None)
 @given(constants, st.floats(1e-3, 10.0))
 def test_the_weight_of_a_mu_is_the_largest_float_that_keeps_it(curvature, mu):
-    weight = rules.weight_at(mu, curvature)
-    assert rules.gdp_promise(weight, curvature).mu <= mu
-    assert rules.gdp_promise(weight * (1 + 1e-12), curvature).mu > mu
+    weight = convex_bounds.weight_at(mu, curvature)
+    assert convex_bounds.gdp_promise(weight, curvature).mu <= mu
+    assert convex_bounds.gdp_promise(weight * (1 + 1e-12), curvature).mu > mu
     copies = curvature.records_per_person * math.sqrt(curvature.draws)
     total = curvature.n * weight * curvature.strong_convexity + curvature.prior_strong_convexity
-    assert rules.gdp_promise(weight, curvature).mu == pytest.approx(
+    assert convex_bounds.gdp_promise(weight, curvature).mu == pytest.approx(
         copies * weight * curvature.gradient_difference / math.sqrt(total), rel=1e-12
     )
 
@@ -167,9 +179,9 @@ def test_the_weight_of_a_mu_is_the_largest_float_that_keeps_it(curvature, mu):
 @settings(max_examples=60, deadline=None)
 @given(constants, st.sampled_from(BUDGETS))
 def test_calibrated_weights_keep_the_budget_and_a_thousandth_more_breaks_it(curvature, budget):
-    found = [(rules.gdp_weight(budget, curvature), rules.gdp_promise)]
+    found = [(convex_bounds.gdp_weight(budget, curvature), convex_bounds.gdp_promise)]
     if not isinstance(budget, GaussianDP):
-        found.append((rules.rdp_weight(budget, curvature), rules.rdp_promise))
+        found.append((gibbs.rdp_weight(budget, curvature), gibbs.rdp_promise))
     for weight, promise in found:
         assert promise(weight, curvature).implies(budget)
         assert not promise(weight * 1.001, curvature).implies(budget)
@@ -178,11 +190,11 @@ def test_calibrated_weights_keep_the_budget_and_a_thousandth_more_breaks_it(curv
 @settings(max_examples=80, deadline=None)
 @given(constants, st.floats(0.01, 30.0), st.floats(1e-12, 0.1))
 def test_theorem_7_and_corollary_8_invert_their_own_promises(curvature, epsilon, delta):
-    weight = rules.theorem7_weight(epsilon, delta, curvature)
-    assert rules.theorem7_promise(weight, epsilon, curvature).implies(ApproxDP(epsilon, delta))
-    assert rules.theorem7_delta(weight * 1.001, epsilon, curvature) > delta
-    weight = rules.corollary8_weight(epsilon, delta, curvature)
-    claimed = rules.corollary8_promise(weight, delta, curvature)
+    weight = literature.theorem7_weight(epsilon, delta, curvature)
+    assert literature.theorem7_promise(weight, epsilon, curvature).implies(ApproxDP(epsilon, delta))
+    assert literature.theorem7_delta(weight * 1.001, epsilon, curvature) > delta
+    weight = literature.corollary8_weight(epsilon, delta, curvature)
+    claimed = literature.corollary8_promise(weight, delta, curvature)
     assert epsilon * (1 - 1e-9) <= claimed.stated_epsilon <= epsilon * (1 + 1e-12)
 
 
@@ -192,18 +204,18 @@ def test_strong_convexity_of_the_loss_follows_the_closed_form_of_section_4():
     printed = (mu**2 * n * strong + math.sqrt(mu**4 * n**2 * strong**2 + 16 * lipschitz**2 * mu**2 * prior)) / (
         8 * lipschitz**2
     )
-    assert rules.weight_at(mu, curvature) == pytest.approx(printed, rel=1e-13)
+    assert convex_bounds.weight_at(mu, curvature) == pytest.approx(printed, rel=1e-13)
     assert printed > mu * math.sqrt(prior) / (2 * lipschitz), "curvature of the loss buys weight"
 
 
 def test_the_bounded_rule_is_exact_arithmetic():
-    assert rules.loss_range(0.5) == 1.0
-    assert rules.loss_range(2.0, 3.0) == 3.0
-    assert rules.bounded_weight(1.0, rules.loss_range(0.25)) == 2.0
-    weight = rules.bounded_weight(0.7, 0.3, records_per_person=3, draws=4)
+    assert gibbs.loss_range(0.5) == 1.0
+    assert gibbs.loss_range(2.0, 3.0) == 3.0
+    assert gibbs.bounded_weight(1.0, gibbs.loss_range(0.25)) == 2.0
+    weight = gibbs.bounded_weight(0.7, 0.3, records_per_person=3, draws=4)
     assert Fraction(weight) * Fraction(0.3) * 12 <= Fraction(0.7)
-    assert rules.bounded_promise(weight, 0.3, records_per_person=3, draws=4).implies(BoundedRange(0.7))
-    assert not rules.bounded_promise(math.nextafter(weight, 1.0), 0.3, records_per_person=3, draws=4).implies(
+    assert gibbs.bounded_promise(weight, 0.3, records_per_person=3, draws=4).implies(BoundedRange(0.7))
+    assert not gibbs.bounded_promise(math.nextafter(weight, 1.0), 0.3, records_per_person=3, draws=4).implies(
         BoundedRange(0.7)
     )
 
@@ -213,8 +225,8 @@ def test_groups_and_draws_are_the_shift_of_a_gaussian_product(records, draws):
     """With a linear loss each draw is N(w Σ z, 1/m): k records move it by 2wk, J draws add their squared shifts."""
     curvature = Curvature(2.0, 1.0, records_per_person=records, draws=draws)
     exact = math.sqrt(draws) * 2.0 * 0.1 * records
-    assert rules.gdp_promise(0.1, curvature).mu == pytest.approx(exact, rel=1e-14)
-    tail, true = rules.theorem7_delta(0.1, 4.0, curvature), gaussian_delta(exact, 4.0)
+    assert convex_bounds.gdp_promise(0.1, curvature).mu == pytest.approx(exact, rel=1e-14)
+    tail, true = literature.theorem7_delta(0.1, 4.0, curvature), gaussian_delta(exact, 4.0)
     assert true <= tail, "Theorem 7 stretched by k√J still bounds the exact profile"
 
 
@@ -224,11 +236,11 @@ def test_there_is_no_promise_without_curvature_or_without_a_delta():
     with pytest.raises(InvalidBudget):
         Curvature(math.inf, 1.0)
     with pytest.raises(PromiseRefused, match="δ = 0"):
-        rules.theorem7_weight(1.0, 0.0, UNIT)
+        literature.theorem7_weight(1.0, 0.0, UNIT)
     with pytest.raises(PromiseRefused, match="GaussianDP"):
-        rules.gdp_weight(ApproxDP(1.0, 0.0), UNIT)
+        convex_bounds.gdp_weight(ApproxDP(1.0, 0.0), UNIT)
     with pytest.raises(PromiseRefused, match="Theorem 7 says nothing"):
-        rules.theorem7_promise(5.0, 1.0, UNIT)
+        literature.theorem7_promise(5.0, 1.0, UNIT)
 
 
 # ── concrete pairs, by quadrature ──────────────────────────────────────────────────────────────────────────
@@ -263,7 +275,7 @@ def test_the_gdp_promise_dominates_the_exact_profile_of_adjacent_pairs(dimension
     precision, slack = 9.0, {}
     for name, (loss, lipschitz, records, neighbour) in pairs_in(dimension).items():
         pair = gibbs_pair(loss, records, neighbour, weight=weight, precision=precision, dimension=dimension, width=3.0)
-        mu = rules.gdp_promise(weight, Curvature(2 * lipschitz, precision)).mu
+        mu = convex_bounds.gdp_promise(weight, Curvature(2 * lipschitz, precision)).mu
         assert profile_excess(pair, mu) <= 1e-6, name
         slack[name] = gaussian_delta(mu, 0.0) / pair.delta(0.0)
     print({name: round(value, 2) for name, value in slack.items()})
@@ -277,7 +289,7 @@ def test_the_gdp_promise_dominates_the_exact_profile_of_adjacent_pairs(dimension
 def test_a_lipschitz_constant_halved_is_caught(dimension, name):
     loss, lipschitz, records, neighbour = pairs_in(dimension)[name]
     pair = gibbs_pair(loss, records, neighbour, weight=1.0, precision=9.0, dimension=dimension, width=3.0)
-    faulty = rules.gdp_promise(1.0, Curvature(lipschitz, 9.0)).mu
+    faulty = convex_bounds.gdp_promise(1.0, Curvature(lipschitz, 9.0)).mu
     assert profile_excess(pair, faulty) > 1e-3
 
 
@@ -287,19 +299,19 @@ def test_restricting_to_a_ball_keeps_the_gdp_promise(precision):
     z = np.array([1.0])
     for radius in (0.2, 1.0, 3.0):
         pair = gibbs_pair(hinge, [(z, 1)], [(z, -1)], weight=1.0, precision=precision, radius=radius)
-        assert profile_excess(pair, rules.gdp_promise(1.0, Curvature(2.0, precision)).mu) <= 1e-6
+        assert profile_excess(pair, convex_bounds.gdp_promise(1.0, Curvature(2.0, precision)).mu) <= 1e-6
 
 
 @pytest.mark.parametrize("dimension", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_a_bounded_loss_stays_below_epsilon_and_a_flipped_label_at_the_corner_reaches_half(dimension, epsilon):
     z, radius = (np.array([1.0]) if dimension == 1 else CORNER), 2.0
-    weight = rules.bounded_weight(epsilon, rules.loss_range(radius))  # logistic: Δ = B = R‖z‖
+    weight = gibbs.bounded_weight(epsilon, gibbs.loss_range(radius))  # logistic: Δ = B = R‖z‖
     flipped = gibbs_pair(
         logistic, [(z, 1)], [(z, -1)], weight=weight, precision=0.5, radius=radius, dimension=dimension
     )
     assert 0.45 * epsilon <= flipped.supremum <= epsilon
-    assert flipped.range <= rules.bounded_promise(weight, 2 * radius).stated_epsilon * (1 + 1e-9)
+    assert flipped.range <= gibbs.bounded_promise(weight, 2 * radius).stated_epsilon * (1 + 1e-9)
     skewed = [(z, 1)] * 60
     pair = gibbs_pair(
         logistic,
@@ -329,7 +341,7 @@ def test_the_range_of_least_squares_on_a_ball_is_attained(response, radius):
     """ϱ = 4YB if B ≤ Y, (Y+B)² otherwise: opposite responses, or a record that says nothing."""
     sensitivity = (response + radius) ** 2 / 2
     sharp = 4 * response * radius if radius <= response else (response + radius) ** 2
-    weight = rules.bounded_weight(1.0, rules.loss_range(sensitivity, sharp))
+    weight = gibbs.bounded_weight(1.0, gibbs.loss_range(sensitivity, sharp))
     z = np.array([1.0])
     ranges = [
         gibbs_pair(squares, [(z, response)], [other], weight=weight, precision=0.1, radius=radius).range

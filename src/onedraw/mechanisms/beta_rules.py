@@ -32,8 +32,7 @@ from onedraw.privacy import ApproxDP, BoundedRange, Promise, PureDP, compose, se
 from onedraw.privacy.rounding import fraction_down, fraction_up, text, up
 from onedraw.privacy.validation import positive
 
-from .calibration import MARGIN, SMALLEST
-from .gibbs_rules import largest_number
+from .calibration import MARGIN, SMALLEST, largest_number
 
 Array = NDArray[np.float64]
 Sensitivity = Callable[[float], float]

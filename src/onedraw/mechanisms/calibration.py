@@ -52,3 +52,18 @@ def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> fl
         return None
     found, _ = search.narrowed(keeps, true=1e-6, false=100.0, precision=digits, middle=search.geometric)
     return found * (1.0 - MARGIN)
+
+
+def largest_number(kind: Callable[[float], Promise], budget: Promise) -> float:
+    """The largest number with ``kind(number)`` ⇒ budget, to a relative 2⁻⁴⁰, rounded down; refused if none."""
+    found = search.largest(
+        lambda value: kind(value).implies(budget), least=2.0**-498, most=2.0**39, precision=PRECISION
+    )
+    return no_such_promise(kind, budget) if found is None else found
+
+
+def no_such_promise(kind: Callable[[float], Promise], budget: Promise) -> float:
+    raise PromiseRefused(
+        f"No {getattr(kind, '__name__', 'promise')} is proven to imply {budget}, however small its number. Choose "
+        "another kind of budget, or one with a δ above 0."
+    )

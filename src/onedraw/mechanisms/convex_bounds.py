@@ -1,34 +1,129 @@
-"""A convex model's public constants as plain numbers, for one weight on the records and n of them.
+"""What is publicly known of a convex model, and what that makes of its Gibbs posterior ∝ exp(−w Σ ℓ(θ, x_i)) π(θ)^{1/m}.
 
-The rules of gibbs_rules.py, the samplers and the noisy-gradient path all rest on the same few bounds; here they are
-read off the model once, with their provenance, and rounded outward where n and the weight enter. The mean of
-Gaussian records belongs here too: ‖x − θ‖²/(2v) is 1/v-strongly convex, and two records differ by a linear function
-of slope at most 2B/v (Minami et al., supplement B, Theorem 15).
+The mechanisms for convex losses and their samplers rest on the same few bounds; here they are read off the model once, with
+their provenance, and rounded outward where n and the weight enter. Every ℓ(·, x) is convex and m_ℓ-strongly convex (m_ℓ ≥ 0),
+−log π is m_π-strongly convex, m = n·w·m_ℓ + m_π, and ℓ(·, x) − ℓ(·, x') is G-Lipschitz, G ≤ 2L. One exact draw is then
+GaussianDP(μ), μ(w) = wG/√m (arXiv:2203.00263). The mean of Gaussian records belongs here too: ‖x − θ‖²/(2v) is 1/v-strongly
+convex, and two records differ by a linear function of slope at most 2B/v (Minami et al., supplement B, Theorem 15).
+
+Promises are rounded up, weights down: μ is computed in rational arithmetic and rounded once. Proofs: gibbs.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
-from onedraw.errors import UnsupportedBudget
+import numpy as np
+
+from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.models import GaussianMean, Model
+from onedraw.models.conjugate.distributions import BallGaussian
+from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.convex.losses import SquaredLoss
-from onedraw.plans import Request, fixed_in_advance
-from onedraw.privacy import ApproxDP, Assumption, Promise
-from onedraw.privacy.conversions import total_variation_within
-from onedraw.privacy.rounding import fraction_down, fraction_up, text
+from onedraw.models.sums.row_lattice import square_units
+from onedraw.plans import Plan, Request, fixed_in_advance
+from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Promise
+from onedraw.privacy.conversions import gaussian_mu, total_variation_within
+from onedraw.privacy.rounding import fraction_down, fraction_up, root_up, text
+from onedraw.privacy.validation import positive
 
-from .gibbs_rules import Curvature
+from .calibration import largest_number, no_such_promise
 
 SHARE = 0.01
 """Of δ, kept back for a sampler that is not exact."""
 
 _NAMED = ("lipschitz", "gradient_difference", "smoothness", "strong_convexity")
 _ON_A_BALL = ("predictor_bound", "sensitivity", "range", "curvature_ratio")
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The public numbers a Lipschitz rule rests on; ``reach`` is k·√J for k records in J draws together.
+
+    Several records of one person add their gradients, and J independent draws are one draw from a product,
+    along which the log-ratio is √J times as steep: both only stretch G.
+    """
+
+    gradient_difference: float
+    prior_strong_convexity: float
+    strong_convexity: float = 0.0
+    """m_ℓ, for one record."""
+    n: int = 1
+    records_per_person: int = 1
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        positive("the gradient difference G", self.gradient_difference)
+        if not (self.prior_strong_convexity >= 0.0 and self.strong_convexity >= 0.0):
+            raise InvalidModel("Strong convexity is never below 0: a loss or prior that is not convex has no promise.")
+        if not self.prior_strong_convexity + self.strong_convexity > 0.0:
+            raise InvalidModel(
+                "The prior has a flat coordinate (m_π = 0) and the loss has no curvature of its own, so nothing "
+                "keeps two neighbouring posteriors together: no promise exists. Use a prior of finite scale."
+            )
+
+    @property
+    def reach_squared(self) -> Fraction:
+        """(G·k)²·J: the squared slope of the log-ratio per unit of weight."""
+        return (Fraction(self.gradient_difference) * self.records_per_person) ** 2 * self.draws
+
+    def total(self, weight: float) -> Fraction:
+        """m = n·w·m_ℓ + m_π, exactly."""
+        return self.n * Fraction(weight) * Fraction(self.strong_convexity) + Fraction(self.prior_strong_convexity)
+
+    def mu_squared(self, weight: float) -> Fraction:
+        """w²G²/m, exactly; it increases in the weight."""
+        return Fraction(positive("the weight", weight)) ** 2 * self.reach_squared / self.total(weight)
+
+
+def weight_at(mu: float, curvature: Curvature) -> float:
+    """The largest w with wG/√m ≤ μ, rounded down.
+
+    w²G² = μ²(n·m_ℓ·w + m_π) has the positive root w = [μ²nm_ℓ + √(μ⁴n²m_ℓ² + 4G²μ²m_π)]/(2G²); at G = 2L this is
+    mathematics.md §4's [μ²nm_ℓ + √(μ⁴n²m_ℓ² + 16L²μ²m_π)]/(8L²), and μ√m_π/G where m_ℓ = 0.
+    """
+    square, reach = Fraction(mu) ** 2, curvature.reach_squared
+    linear = square * curvature.n * Fraction(curvature.strong_convexity)
+    root = root_up(linear**2 + 4 * reach * square * Fraction(curvature.prior_strong_convexity))
+    weight = fraction_down((linear + Fraction(root)) / (2 * reach))
+    while weight > 0.0 and curvature.mu_squared(weight) > square:
+        weight = math.nextafter(weight, 0.0)
+    if not weight > 0.0:
+        raise PromiseRefused(
+            f"No weight that a floating-point number can hold keeps μ = {text(mu)} with these bounds: the records "
+            "would not matter. Use a larger budget, tighter bounds on the records, or a narrower prior."
+        )
+    return weight
+
+
+def gdp_weight(budget: Promise, curvature: Curvature) -> float:
+    """The largest weight whose GaussianDP(wG/√m) implies the budget."""
+    return weight_at(gdp_mu(budget), curvature)
+
+
+def gdp_promise(weight: float, curvature: Curvature) -> GaussianDP:
+    """GaussianDP(wG/√m), exact draw, no differentiability needed (arXiv:2203.00263)."""
+    return GaussianDP(root_up(curvature.mu_squared(weight)))
+
+
+@lru_cache(maxsize=256)
+def gdp_mu(budget: Promise) -> float:
+    """The largest μ with GaussianDP(μ) ⇒ budget, rounded down."""
+    if isinstance(budget, GaussianDP):
+        return budget.mu
+    if isinstance(budget, ApproxDP):
+        mu = gaussian_mu(budget.stated_epsilon, budget.stated_delta)
+        return mu if mu > 0.0 else no_such_promise(GaussianDP, budget)
+    return largest_number(GaussianDP, budget)
+
+
+# ── what a model says ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -150,3 +245,51 @@ def assumptions(request: Request) -> tuple[Assumption, ...]:
         shown = ", ".join(map(text, values))
         found.append(Assumption(f"{name.replace('_', ' ')} {shown}: {bound.why}", bound.provenance))
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One theorem that turns these bounds and a budget into a weight, and a weight into a promise."""
+
+    theorem: str
+    budgets: tuple[type[Promise], ...]
+    """The kinds of budget it can keep, (ε, δ) with δ above 0 among them."""
+    weight: Callable[[Request, ConvexBounds], float]
+    promise: Callable[[Request, float, ConvexBounds], Promise]
+    of_a_mean: str = ""
+    """The theorem for the Gaussian mean, where it is another one."""
+
+
+# ── the law, once the records are there ──────────────────────────────────────────────────────────────────────
+
+
+def gibbs_law(plan: Plan, summary: Any, *, weight: float, prior_factor: float = 1.0) -> Any:
+    """∝ exp(−w Σ ℓ(θ, x_i)) π(θ)^{1/m}: a Gaussian, or one cut to a ball, where the loss is quadratic."""
+    model = plan.model
+    if isinstance(model, GaussianMean):
+        return model.posterior(summary, weight=weight, prior_factor=prior_factor)
+    target = gibbs_target(plan, summary, weight=weight, prior_factor=prior_factor)
+    if not has_closed_form(model):
+        return target
+    from onedraw.models.sums.gradient_sums import squares  # which loads JAX
+
+    sums = squares(summary, square_units(model, summary.n))
+    precision = weight * sums[:-1, :-1] + np.diag(target.precision)
+    return BallGaussian(precision, weight * sums[:-1, -1] + target.precision * target.location, model.prior.radius)
+
+
+def gibbs_target(
+    plan: Plan, summary: Any, *, weight: float, prior_factor: float = 1.0, kind: type[GibbsTarget] = GibbsTarget
+) -> GibbsTarget:
+    """The same law as a potential, with the plan's public constants of it."""
+    model, numbers = plan.model, plan.parameters
+    return kind(
+        model,
+        summary,
+        weight,
+        model.prior.precision(model.dimension) / prior_factor,
+        model.prior.location(model.dimension),
+        numbers.get("radius"),
+        numbers["strong_convexity"],
+        numbers.get("smoothness", math.inf),
+    )

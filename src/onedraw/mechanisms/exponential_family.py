@@ -38,8 +38,7 @@ from onedraw.privacy.rounding import fraction_down, text
 
 from . import convex_bounds
 from .calibration import SMALLEST, largest
-from .convex_target import gibbs_law
-from .gibbs_rules import Curvature, gdp_promise
+from .convex_bounds import Curvature, gdp_promise, gibbs_law
 
 PAPER = "Geumlek, Song, Chaudhuri (NIPS 2017)"
 

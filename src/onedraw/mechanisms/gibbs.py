@@ -4,7 +4,7 @@
 
 Sources: Minami, Arai, Sato, Nakagawa, *Differential privacy without sensitivity* (NIPS 2016); Gopi, Lee, Liu
 (arXiv:2203.00263) for the default; Geumlek, Song, Chaudhuri (NIPS 2017), A.7.1; McSherry and Talwar for bounded
-losses. The formulas are in gibbs_rules.py, statements, preconditions and departures in gibbs.md. What is promised
+losses. Statements, preconditions and departures: gibbs.md; the literature's own rules: literature.py. What is promised
 here is about an exact draw; what a chain's draw promises is worked out at the release, from its exactness.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
@@ -31,31 +32,116 @@ from onedraw.privacy import (
     PureDP,
     RenyiDP,
 )
-from onedraw.privacy.conversions import gaussian_delta
-from onedraw.privacy.rounding import text
+from onedraw.privacy.rounding import down, fraction_down, fraction_up, text
 from onedraw.privacy.validation import positive
 
-from . import gibbs_rules as rules
-from .calibration import MARGIN
-from .convex_bounds import SHARE, ConvexBounds, assumptions, bounds_of, has_closed_form, reserve
-from .convex_target import gibbs_law
+from . import literature
+from .calibration import MARGIN, counts_epsilons, largest_number
+from .convex_bounds import (
+    SHARE,
+    ConvexBounds,
+    Curvature,
+    Rule,
+    assumptions,
+    bounds_of,
+    gdp_promise,
+    gdp_weight,
+    gibbs_law,
+    has_closed_form,
+    reserve,
+    weight_at,
+)
 
-THEOREMS = {
-    "gdp": "GaussianDP(wG/√m) of strongly log-concave posteriors whose potentials differ by a G-Lipschitz function "
-    "(arXiv:2203.00263)",
-    "theorem7": "Theorem 7, Minami et al. (NIPS 2016), with G for 2L",
-    "corollary8": "Corollary 8, Minami et al. (NIPS 2016), where the exact Gaussian profile confirms it (errata 16)",
-    "theorem10": "Theorem 10, Minami et al. (NIPS 2016), sharpened: GaussianDP(wG/√m) on a ball (arXiv:2203.00263)",
-    "rdp": "Lemma 1 of A.7.1, Geumlek et al. (NIPS 2017): ZCDP(2w²L²/m), with G for 2L",
-    "bounded": "the exponential mechanism with a bounded loss, Theorems 3 and 4 of Minami et al. (NIPS 2016), as a "
-    "bounded range",
-}
-NOT_PROVEN = "Corollary 8, Minami et al. (NIPS 2016), as published; NOT PROVEN (errata 16)"
 TINY_DELTA = 1e-10
 """The δ offered to someone who asked for a pure promise that only a chain could keep."""
 
 RESERVE = {"bounded": 0.99}
 """The share of δ left to an approximate sampler where it is not the usual one: a bounded loss itself needs no δ."""
+
+
+# ── the rules ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rdp_weight(budget: Promise, curvature: Curvature) -> float:
+    """The largest weight whose ZCDP(2w²L²/m) implies the budget."""
+    rho = largest_number(ZCDP, budget)
+    weight = weight_at(down(math.sqrt(2.0 * rho)), curvature)
+    while rdp_promise(weight, curvature).rho > rho:
+        weight = math.nextafter(weight, 0.0)
+    return weight
+
+
+def rdp_promise(weight: float, curvature: Curvature) -> ZCDP:
+    """ZCDP(w²G²/(2m)), which is 2w²L²/m at G = 2L (Geumlek et al., Lemma 1)."""
+    return ZCDP(fraction_up(curvature.mu_squared(weight) / 2))
+
+
+def bounded_weight(epsilon: float, loss_range: float, *, records_per_person: int = 1, draws: int = 1) -> float:
+    """ε/(k·J·ϱ), rounded down; with ϱ = 2Δ this is the exponential mechanism's ε/(2Δ)."""
+    copies = records_per_person * draws
+    return fraction_down(Fraction(positive("ε", epsilon)) / (Fraction(positive("ϱ", loss_range)) * copies))
+
+
+def bounded_promise(weight: float, loss_range: float, *, records_per_person: int = 1, draws: int = 1) -> BoundedRange:
+    """BoundedRange(k·J·w·ϱ): the range of a sum of log-ratios is at most the sum of their ranges."""
+    copies = records_per_person * draws
+    return BoundedRange(fraction_up(Fraction(positive("the weight", weight)) * Fraction(loss_range) * copies))
+
+
+def loss_range(sensitivity: float, known_range: float | None = None) -> float:
+    """ϱ = sup over records of the oscillation of ℓ(·, x) − ℓ(·, x'): at most 2Δ, or a sharper known bound."""
+    doubled = 2.0 * positive("the sensitivity Δ", sensitivity)
+    return doubled if known_range is None else min(doubled, positive("the range ϱ", known_range))
+
+
+def _range(request: Request, bounds: ConvexBounds) -> float:
+    if bounds.sensitivity is None:
+        raise UnsupportedBudget(
+            f"The loss of {type(request.model).__name__} is unbounded: without a ball two records may differ by any "
+            "amount, so rule='bounded' has no weight. Restrict the prior to a ball, for example Gaussian(scale=1, "
+            "radius=2), or use rule='gdp', which needs no ball."
+        )
+    return loss_range(bounds.sensitivity, bounds.range)
+
+
+def _bounded_weight(request: Request, bounds: ConvexBounds) -> float:
+    budget = request.exact_budget
+    if isinstance(budget, PureDP | BoundedRange | ApproxDP):
+        epsilon = budget.stated_epsilon
+    else:
+        epsilon = largest_number(BoundedRange, budget)
+    return bounded_weight(
+        epsilon, _range(request, bounds), records_per_person=request.records_per_person, draws=request.draws
+    )
+
+
+RULES: dict[str, Rule] = {
+    "gdp": Rule(
+        "GaussianDP(wG/√m) of strongly log-concave posteriors whose potentials differ by a G-Lipschitz function "
+        "(arXiv:2203.00263)",
+        (ApproxDP, GaussianDP, ZCDP, RenyiDP),
+        lambda request, bounds: gdp_weight(request.exact_budget, bounds.curvature(request)),
+        lambda request, weight, bounds: gdp_promise(weight, bounds.curvature(request)),
+    ),
+    "rdp": Rule(
+        "Lemma 1 of A.7.1, Geumlek et al. (NIPS 2017): ZCDP(2w²L²/m), with G for 2L",
+        (ApproxDP, ZCDP, RenyiDP),
+        lambda request, bounds: rdp_weight(request.exact_budget, bounds.curvature(request)),
+        lambda request, weight, bounds: rdp_promise(weight, bounds.curvature(request)),
+    ),
+    "bounded": Rule(
+        "the exponential mechanism with a bounded loss, Theorems 3 and 4 of Minami et al. (NIPS 2016), as a bounded range",
+        (Promise,),
+        _bounded_weight,
+        lambda request, weight, bounds: bounded_promise(
+            weight, _range(request, bounds), records_per_person=request.records_per_person, draws=request.draws
+        ),
+    ),
+    **literature.RULES,
+}
+
+
+# ── the mechanism ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -81,8 +167,8 @@ class Gibbs(Mechanism):
     as_published: bool = False
 
     def __post_init__(self) -> None:
-        if self.rule not in THEOREMS:
-            raise WrongCall(f"The rules of Gibbs are {', '.join(map(repr, THEOREMS))}, but {self.rule!r} came.")
+        if self.rule not in RULES:
+            raise WrongCall(f"The rules of Gibbs are {', '.join(map(repr, RULES))}, but {self.rule!r} was given.")
         if self.as_published not in (True, False) or (self.as_published and self.rule != "corollary8"):
             raise WrongCall(
                 "as_published=True asks for Corollary 8 outside its valid range and belongs to rule='corollary8' alone; "
@@ -113,13 +199,13 @@ class Gibbs(Mechanism):
     def calibrate(self, request: Request) -> Plan:
         bounds = self._checked(request)
         weight = self.weight or self._largest_weight(request, bounds)
-        within = self.as_published and self._corollary8_true_at(request, weight, bounds)
+        within = self.as_published and literature.corollary8_true_at(request, weight, bounds)
         return (replace(self, as_published=False) if within else self)._plan(request, weight, bounds)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         bounds, weight = self._checked(request), parameters.get("weight", math.nan)
         if not 0.0 < weight < math.inf or self.weight not in (None, weight):
-            raise PromiseRefused(f"{self.title} needs the weight it was calibrated to, but {weight!r} came.")
+            raise PromiseRefused(f"{self.title} needs the weight it was calibrated to, not {weight!r}.")
         return self._plan(request, weight, bounds)
 
     def promise(
@@ -137,107 +223,32 @@ class Gibbs(Mechanism):
         if budget is None and self.rule in ("theorem7", "corollary8"):
             raise WrongCall(f"{self.rule} gives a δ for each ε: pass budget=ApproxDP(epsilon, delta) to say where.")
         request = Request(model, asked, n=n, draws=draws, records_per_person=records_per_person)
-        return self._promise(request, positive("the weight", weight), self._bounds(request))
+        return self._rule.promise(request, positive("the weight", weight), self._bounds(request))
 
     def target(self, plan: Plan, summary: Any) -> Any:
         """The posterior of the plan's weight: a closed-form law where there is one, otherwise a `GibbsTarget`."""
         return gibbs_law(plan, summary, weight=plan.parameters["weight"])
 
-    # ── the rules ──────────────────────────────────────────────────────────────────────────────────────────
+    @property
+    def _rule(self) -> Rule:
+        return literature.AS_PUBLISHED if self.as_published else RULES[self.rule]
 
     def _largest_weight(self, request: Request, bounds: ConvexBounds) -> float:
-        """Rounded down; by a margin where μ, ρ or δ passed through functions another machine may round otherwise."""
-        budget, curvature = request.exact_budget, bounds.curvature(request)
-        match self.rule, budget:
-            case (("gdp" | "theorem10"), _):
-                weight = rules.gdp_weight(budget, curvature)
-            case "rdp", _:
-                weight = rules.rdp_weight(budget, curvature)
-            case "theorem7", ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
-                weight = rules.theorem7_weight(epsilon, delta, curvature)
-            case "corollary8", ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
-                weight = rules.corollary8_weight(epsilon, delta, self._as_printed(request, bounds))
-            case _, (PureDP() | BoundedRange() | ApproxDP()):
-                return self._bounded_weight(request, bounds, budget.stated_epsilon)
-            case _:
-                weight = self._bounded_weight(request, bounds, rules.largest_number(BoundedRange, budget))
-        return self._less_a_margin(request, weight, bounds)
+        """Rounded down; by a margin where μ, ρ or δ passed through functions another machine may round otherwise.
 
-    def _less_a_margin(self, request: Request, weight: float, bounds: ConvexBounds) -> float:
-        """A larger margin where δ is so small that the rounding of its own profile is a part of it (δ = 1e-12, ε = 1e-8)."""
+        A larger margin where δ is so small that the rounding of its own profile is a part of it (δ = 1e-12, ε = 1e-8).
+        """
+        weight, budget = self._rule.weight(request, bounds), request.exact_budget
+        if self.rule == "bounded" and isinstance(budget, PureDP | BoundedRange | ApproxDP):
+            return weight
 
         def kept(margin: float) -> bool:
-            return self._promise(request, weight * (1.0 - margin), bounds).implies(request.exact_budget)
+            return self._rule.promise(request, weight * (1.0 - margin), bounds).implies(budget)
 
         margin = MARGIN
         while margin < 0.1 and not (kept(margin) and kept(4.0 * margin)):  # twice, for one may be kept by chance
             margin *= 16.0
         return weight * (1.0 - (margin if margin == MARGIN else 4.0 * margin))
-
-    def _bounded_weight(self, request: Request, bounds: ConvexBounds, epsilon: float) -> float:
-        return rules.bounded_weight(
-            epsilon, self._range(request, bounds), records_per_person=request.records_per_person, draws=request.draws
-        )
-
-    def _promise(self, request: Request, weight: float, bounds: ConvexBounds) -> Promise:
-        budget, curvature = request.exact_budget, bounds.curvature(request)
-        match self.rule, budget:
-            case (("gdp" | "theorem10"), _):
-                return rules.gdp_promise(weight, curvature)
-            case "rdp", _:
-                return rules.rdp_promise(weight, curvature)
-            case "theorem7", ApproxDP(stated_epsilon=epsilon):
-                return rules.theorem7_promise(weight, epsilon, curvature)
-            case "corollary8", ApproxDP():
-                return self._corollary8(request, weight, bounds)
-        return rules.bounded_promise(
-            weight,
-            self._range(request, bounds),
-            records_per_person=request.records_per_person,
-            draws=request.draws,
-        )
-
-    def _corollary8(self, request: Request, weight: float, bounds: ConvexBounds) -> ApproxDP:
-        budget = request.exact_budget
-        assert isinstance(budget, ApproxDP)
-        epsilon, delta = budget.stated_epsilon, budget.stated_delta
-        printed = rules.corollary8_promise(weight, delta, self._as_printed(request, bounds))
-        if not (self.as_published or self._corollary8_true_at(request, weight, bounds)):
-            true_delta = gaussian_delta(rules.corollary8_mu(printed.stated_epsilon, delta), printed.stated_epsilon)
-            raise PromiseRefused(
-                f"Corollary 8 claims (ε = {epsilon:.6g}, δ = {delta:.3g}) for weight {weight:.6g}, and that is false: a "
-                f"linear loss with these bounds has δ = {true_delta:.3g} there. The corollary does not follow from "
-                "Theorem 7 beyond ε ≈ 1 and fails from ε ≈ 9 on (errata 16). Use rule='gdp', which allows the largest "
-                "weight that is true, or as_published=True to release the paper's figure marked as not proven."
-            )
-        return budget if printed.implies(budget) else printed
-
-    def _corollary8_true_at(self, request: Request, weight: float, bounds: ConvexBounds) -> bool:
-        """The (ε, δ) the corollary claims of this very weight, put to the exact Gaussian profile."""
-        budget = request.exact_budget
-        assert isinstance(budget, ApproxDP)
-        printed = rules.corollary8_promise(weight, budget.stated_delta, self._as_printed(request, bounds))
-        return rules.corollary8_holds(printed.stated_epsilon, budget.stated_delta)
-
-    @staticmethod
-    def _as_printed(request: Request, bounds: ConvexBounds) -> rules.Curvature:
-        """The paper's own constants: 2L, and the prior's curvature alone."""
-        if bounds.lipschitz is None:
-            raise UnsupportedBudget(
-                f"Corollary 8 needs a Lipschitz loss, and that of {type(request.model).__name__} is not: only the "
-                "difference of two records is. Use rule='gdp' or 'theorem7' (Theorem 15 here)."
-            )
-        return replace(bounds.curvature(request), gradient_difference=2.0 * bounds.lipschitz)
-
-    @staticmethod
-    def _range(request: Request, bounds: ConvexBounds) -> float:
-        if bounds.sensitivity is None:
-            raise UnsupportedBudget(
-                f"The loss of {type(request.model).__name__} is unbounded: without a ball two records may differ by any "
-                "amount, so rule='bounded' has no weight. Restrict the prior to a ball, for example Gaussian(scale=1, "
-                "radius=2), or use rule='gdp', which needs no ball."
-            )
-        return rules.loss_range(bounds.sensitivity, bounds.range)
 
     # ── checks, and the plan ───────────────────────────────────────────────────────────────────────────────
 
@@ -254,7 +265,7 @@ class Gibbs(Mechanism):
         """Refuse budgets that this rule can never keep, whatever the weight."""
         bounds, budget = self._bounds(request), request.budget
         if self.rule == "bounded":
-            self._range(request, bounds)
+            _range(request, bounds)
             exact = has_closed_form(request.model)
             if not (exact or (isinstance(budget, ApproxDP) and budget.stated_delta > 0)):
                 raise UnsupportedBudget(
@@ -263,18 +274,18 @@ class Gibbs(Mechanism):
                     f"posterior. {pure_offer(budget)}"
                 )
             return bounds
-        if isinstance(budget, PureDP | BoundedRange) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0):
+        if counts_epsilons(budget):
             raise UnsupportedBudget(
                 f"rule={self.rule!r} cannot keep {budget}: with an unbounded loss the log-ratio of two posteriors is "
                 f"unbounded too, and only a δ above 0 can pay for its tail. {pure_offer(budget)}"
             )
-        if not isinstance(budget, _BUDGETS.get(self.rule, ApproxDP)):
-            kinds = ", ".join(kind.__name__ for kind in _BUDGETS.get(self.rule, (ApproxDP,)))
-            raise UnsupportedBudget(f"rule={self.rule!r} keeps budgets of kind {kinds} (δ > 0), but {budget} came.")
+        if not isinstance(budget, self._rule.budgets):
+            kinds = ", ".join(kind.__name__ for kind in self._rule.budgets)
+            raise UnsupportedBudget(f"rule={self.rule!r} keeps budgets of kind {kinds} (δ > 0), not {budget}.")
         return bounds
 
     def _plan(self, request: Request, weight: float, bounds: ConvexBounds) -> Plan:
-        promise = self._promise(request, weight, bounds)
+        promise = self._rule.promise(request, weight, bounds)
         if not promise.implies(request.exact_budget):
             raise PromiseRefused(
                 f"A draw of weight {text(weight)} under rule={self.rule!r} promises {promise}, which is not proven to "
@@ -283,32 +294,20 @@ class Gibbs(Mechanism):
             )
         numbers = bounds.numbers(weight, request.n)
         if self.rule == "bounded":
-            numbers["range"] = self._range(request, bounds)
+            numbers["range"] = _range(request, bounds)
         else:
             one = bounds.curvature(replace(request, draws=1, records_per_person=1))
-            numbers["mu"] = rules.gdp_promise(weight, one).mu
+            numbers["mu"] = gdp_promise(weight, one).mu
         found = assumptions(request)
         if not self.proven:
             claim = "Corollary 8 holds at this budget, though the exact Gaussian profile contradicts it"
             found = (Assumption(claim, Provenance.ASSUMED), *found)
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, self._theorem(request), found)
+        theorem = self._rule.theorem
+        if self.proven and isinstance(request.model, GaussianMean):
+            exact = f"{theorem}; exact for the Gaussian mean: neighbours are Gaussians of equal variance"
+            theorem = self._rule.of_a_mean or exact
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, found)
         return Plan(self, request, tuple(numbers.items()), guarantee)
-
-    def _theorem(self, request: Request) -> str:
-        if not self.proven:
-            return NOT_PROVEN
-        if isinstance(request.model, GaussianMean):
-            if self.rule == "theorem7":
-                return "Theorem 15, Minami et al. (NIPS 2016), supplement B"
-            return f"{THEOREMS[self.rule]}; exact for the Gaussian mean: neighbours are Gaussians of equal variance"
-        return THEOREMS[self.rule]
-
-
-_BUDGETS: dict[str, tuple[type[Promise], ...]] = {
-    "gdp": (ApproxDP, GaussianDP, ZCDP, RenyiDP),
-    "theorem10": (ApproxDP, GaussianDP, ZCDP, RenyiDP),
-    "rdp": (ApproxDP, ZCDP, RenyiDP),
-}
 
 
 def pure_offer(budget: Promise) -> str:

@@ -45,9 +45,9 @@ from onedraw.privacy.validation import positive
 from .beta_divergence import BetaDivergence
 from .calibration import MARGIN
 from .candidates import Candidates
+from .convex_bounds import gdp_mu
 from .fit_numbers import Setting, row_bound
 from .gibbs import Gibbs
-from .gibbs_rules import gdp_mu
 from .noisy_gradient import NoisyGradient
 from .perturbed_mode import layout_of
 from .stages import Categories, MomentsStage, Spending, check_lattice, stage_before

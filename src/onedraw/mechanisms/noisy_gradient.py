@@ -41,10 +41,8 @@ from onedraw.privacy.rounding import root_up
 from onedraw.privacy.validation import positive
 
 from .calibration import largest
-from .convex_bounds import ConvexBounds, assumptions, bounds_of
-from .convex_target import gibbs_target
+from .convex_bounds import ConvexBounds, assumptions, bounds_of, gdp_mu, gibbs_target
 from .gibbs import pure_offer
-from .gibbs_rules import gdp_mu
 from .reference_design import EFFECT, NOISE, residual_information, smallest_curvature, usual_length
 
 RELAXATIONS = 3.0

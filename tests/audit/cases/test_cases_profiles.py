@@ -34,12 +34,12 @@ def test_no_promise_is_broken(examined):
 def test_every_mechanism_and_rule_has_a_case(examined):
     from onedraw.mechanisms import Mechanism
     from onedraw.mechanisms.beta_divergence import RULES
-    from onedraw.mechanisms.gibbs import THEOREMS
+    from onedraw.mechanisms.gibbs import RULES as GIBBS_RULES
 
     known = {one.case.mechanism for one in examined.values()}
     for name in Mechanism.members():
         assert any(mechanism.startswith(words(name)) for mechanism in known), name
-    assert {f"gibbs {rule}" for rule in THEOREMS} <= known
+    assert {f"gibbs {rule}" for rule in GIBBS_RULES} <= known
     assert {f"beta-divergence {rule}" for rule in RULES} <= known
 
 

@@ -1,0 +1,178 @@
+"""Rules as the literature has them, for whoever compares or reproduces: the defaults of `Gibbs` and `BetaDivergence` allow more.
+
+| rule | what it says | source |
+| --- | --- | --- |
+| ``theorem7`` | μ²/2 ≤ (√(k+ε) − √k)², k = log 1/δ, for μ = wG/√m | Minami et al. (NIPS 2016), Theorem 7; 15 for the Gaussian mean |
+| ``corollary8`` | μ ≤ ε/√(1 + 2 log 1/δ), where that is true (errata 16) | the same, Corollary 8 |
+| ``theorem10`` | GaussianDP(μ) on a ball: no unknown constant | the same, Theorem 10, sharpened |
+| ``jewson`` | w = 1 and the smallest β with 2Δ(β) ≤ ε (errata 3) | Jewson, Ghalebikesabi, Holmes (NeurIPS 2023) |
+
+Pure functions of public numbers; promises are rounded up, weights down. Proofs and departures: gibbs.md, beta_divergence.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from onedraw.errors import PromiseRefused, UnsupportedBudget
+from onedraw.plans import Request
+from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, RenyiDP
+from onedraw.privacy.conversions import gaussian_delta
+from onedraw.privacy.rounding import SLACK, TINY, down, fraction_up, root_up, text, up
+from onedraw.privacy.validation import positive, probability
+
+from .convex_bounds import ConvexBounds, Curvature, Rule, gdp_promise, gdp_weight, weight_at
+
+# ── Theorem 7 (and 15) ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def theorem7_weight(epsilon: float, delta: float, curvature: Curvature) -> float:
+    """The largest weight whose tail bound at ε is δ: 2L²w²/m ≤ (√(k+ε) − √k)², k = log 1/δ."""
+    weight = weight_at(theorem7_mu(epsilon, delta), curvature)
+    while theorem7_delta(weight, epsilon, curvature) > delta:
+        weight = down(weight)
+    return weight
+
+
+def theorem7_promise(weight: float, epsilon: float, curvature: Curvature) -> ApproxDP:
+    """(ε, exp(−(m/(8L²w²))(ε − 2L²w²/m)²)) at a given ε > 2L²w²/m, with G for 2L; refused below."""
+    delta = theorem7_delta(weight, epsilon, curvature)
+    if not delta < 1.0:
+        raise PromiseRefused(
+            f"Theorem 7 says nothing about weight {text(weight)} at ε = {text(epsilon)}: it needs ε > 2L²w²/m = "
+            f"{float(curvature.mu_squared(weight) / 2):.6g}. Use a smaller weight, a larger ε, or the rule gdp."
+        )
+    return ApproxDP(epsilon, delta)
+
+
+def theorem7_mu(epsilon: float, delta: float) -> float:
+    """√2·(√(k+ε) − √k), rounded down, written without its cancellation."""
+    k = -math.log(_small(delta))
+    return down(math.sqrt(2.0) * positive("ε", epsilon) / (math.sqrt(k + epsilon) + math.sqrt(k)))
+
+
+def theorem7_delta(weight: float, epsilon: float, curvature: Curvature) -> float:
+    """exp(−(ε − s)²/(4s)) with s = w²G²/(2m) (2L²w²/m at G = 2L), rounded up; 1 where ε ≤ s."""
+    spread = fraction_up(curvature.mu_squared(weight) / 2)
+    gap = positive("ε", epsilon) - spread
+    if not gap > 0.0:
+        return 1.0
+    exponent = gap * gap / (4.0 * spread)
+    return min(1.0, up(math.exp(-exponent), relative=SLACK * (1.0 + exponent), absolute=TINY))
+
+
+# ── Corollary 8 ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def corollary8_weight(epsilon: float, delta: float, curvature: Curvature) -> float:
+    """w = (ε/2L)√(m_π/(1 + 2 log 1/δ)), as printed: the loss's own strong convexity is not used."""
+    return weight_at(corollary8_mu(epsilon, delta), _prior_only(curvature))
+
+
+def corollary8_promise(weight: float, delta: float, curvature: Curvature) -> ApproxDP:
+    """(2Lw√((1 + 2 log 1/δ)/m_π), δ) as printed; whether it is true is `corollary8_holds`."""
+    mu = root_up(_prior_only(curvature).mu_squared(weight))
+    return ApproxDP(up(mu * math.sqrt(1.0 - 2.0 * math.log(_small(delta)))), delta)
+
+
+def corollary8_mu(epsilon: float, delta: float) -> float:
+    """ε/√(1 + 2 log 1/δ), rounded down."""
+    return down(positive("ε", epsilon) / math.sqrt(1.0 - 2.0 * math.log(_small(delta))))
+
+
+def corollary8_holds(epsilon: float, delta: float) -> bool:
+    """Whether Corollary 8 is true at (ε, δ): the exact δ of GaussianDP(ε/√(1 + 2 log 1/δ)) is at most δ.
+
+    The linear loss attains GaussianDP(wG/√m), so the test is necessary as well as sufficient (errata 16).
+    """
+    return gaussian_delta(corollary8_mu(epsilon, delta), epsilon) <= delta
+
+
+def _prior_only(curvature: Curvature) -> Curvature:
+    return Curvature(
+        curvature.gradient_difference,
+        curvature.prior_strong_convexity,
+        records_per_person=curvature.records_per_person,
+        draws=curvature.draws,
+    )
+
+
+def corollary8_true_at(request: Request, weight: float, bounds: ConvexBounds) -> bool:
+    """The (ε, δ) the corollary claims of this very weight, put to the exact Gaussian profile."""
+    delta = _pair(request)[1]
+    return corollary8_holds(corollary8_promise(weight, delta, _as_printed(request, bounds)).stated_epsilon, delta)
+
+
+def _corollary8(request: Request, weight: float, bounds: ConvexBounds) -> ApproxDP:
+    """As printed, and refused where that is not true."""
+    promise, (epsilon, delta) = _corollary8_as_published(request, weight, bounds), _pair(request)
+    if not corollary8_true_at(request, weight, bounds):
+        printed = corollary8_promise(weight, delta, _as_printed(request, bounds)).stated_epsilon
+        true_delta = gaussian_delta(corollary8_mu(printed, delta), printed)
+        raise PromiseRefused(
+            f"Corollary 8 claims (ε = {epsilon:.6g}, δ = {delta:.3g}) for weight {weight:.6g}, and that is false: a "
+            f"linear loss with these bounds has δ = {true_delta:.3g} there. The corollary does not follow from "
+            "Theorem 7 beyond ε ≈ 1 and fails from ε ≈ 9 on (errata 16). Use rule='gdp', which allows the largest "
+            "weight that is true, or as_published=True to release the paper's figure marked as not proven."
+        )
+    return promise
+
+
+def _corollary8_as_published(request: Request, weight: float, bounds: ConvexBounds) -> ApproxDP:
+    printed = corollary8_promise(weight, _pair(request)[1], _as_printed(request, bounds))
+    return ApproxDP(*_pair(request)) if printed.implies(request.exact_budget) else printed
+
+
+def _as_printed(request: Request, bounds: ConvexBounds) -> Curvature:
+    """The paper's own constants: 2L, and the prior's curvature alone."""
+    if bounds.lipschitz is None:
+        raise UnsupportedBudget(
+            f"Corollary 8 needs a Lipschitz loss, and that of {type(request.model).__name__} is not: only the "
+            "difference of two records is. Use rule='gdp' or 'theorem7' (Theorem 15 here)."
+        )
+    return replace(bounds.curvature(request), gradient_difference=2.0 * bounds.lipschitz)
+
+
+def _pair(request: Request) -> tuple[float, float]:
+    """(ε, δ), the only kind of budget these theorems speak of."""
+    budget = request.exact_budget
+    assert isinstance(budget, ApproxDP)
+    return budget.stated_epsilon, budget.stated_delta
+
+
+def _small(delta: float) -> float:
+    if not probability("δ", delta) > 0.0:
+        raise PromiseRefused("δ = 0 leaves nothing for the tail a Lipschitz loss has. Choose a δ above 0.")
+    return delta
+
+
+_COROLLARY8 = Rule(
+    "Corollary 8, Minami et al. (NIPS 2016), where the exact Gaussian profile confirms it (errata 16)",
+    (ApproxDP,),
+    lambda request, bounds: corollary8_weight(*_pair(request), _as_printed(request, bounds)),
+    _corollary8,
+)
+
+AS_PUBLISHED = replace(
+    _COROLLARY8,
+    theorem="Corollary 8, Minami et al. (NIPS 2016), as published; NOT PROVEN (errata 16)",
+    promise=_corollary8_as_published,
+)
+
+RULES: dict[str, Rule] = {
+    "theorem7": Rule(
+        "Theorem 7, Minami et al. (NIPS 2016), with G for 2L",
+        (ApproxDP,),
+        lambda request, bounds: theorem7_weight(*_pair(request), bounds.curvature(request)),
+        lambda request, weight, bounds: theorem7_promise(weight, _pair(request)[0], bounds.curvature(request)),
+        of_a_mean="Theorem 15, Minami et al. (NIPS 2016), supplement B",
+    ),
+    "corollary8": _COROLLARY8,
+    "theorem10": Rule(
+        "Theorem 10, Minami et al. (NIPS 2016), sharpened: GaussianDP(wG/√m) on a ball (arXiv:2203.00263)",
+        (ApproxDP, GaussianDP, ZCDP, RenyiDP),
+        lambda request, bounds: gdp_weight(request.exact_budget, bounds.curvature(request)),
+        lambda request, weight, bounds: gdp_promise(weight, bounds.curvature(request)),
+    ),
+}
