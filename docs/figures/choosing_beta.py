@@ -20,8 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import onedraw as od
-from onedraw.mechanisms.beta_design import ReferenceDesign
-from onedraw.mechanisms.beta_rules import normal_optimum
+from onedraw.mechanisms.beta_design import ReferenceDesign, normal_optimum
 
 ASSET = Path(__file__).parents[1] / "assets" / "choosing-beta.png"
 FLOOR = 0.01

@@ -16,7 +16,6 @@ from onedraw.errors import InvalidModel, OnedrawError, PromiseRefused, Unsupport
 from onedraw.mechanisms import BetaDivergence, calibrate, plan_from_dict
 from onedraw.mechanisms.beta_design import ReferenceDesign
 from onedraw.mechanisms.beta_divergence import sensitivity_of
-from onedraw.mechanisms.beta_rules import BINARY_OPTIMUM
 from onedraw.models import (
     BetaBernoulli,
     BinaryRegression,
@@ -53,6 +52,9 @@ MODELS = {
     "network": Network(3, hidden=2),
     "network regression": Network(3, hidden=2, task="regression", variance_floor=0.01),
 }
+
+BINARY_OPTIMUM = 1.0 + 1.0 / math.log(2.0)
+"""β* at p = ½: (β−1)·2^{−(β−1)} is largest there."""
 
 
 # ── the best β ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import optimize, special
 
 from onedraw.errors import PromiseRefused
-from onedraw.mechanisms import beta_rules as rules
+from onedraw.mechanisms import beta_design, beta_divergence, literature
 from onedraw.mechanisms.beta_design import mean_information
 from onedraw.models.likelihood.densities import (
     Bernoulli,
@@ -43,18 +43,18 @@ def floored(beta):
 @settings(max_examples=200, deadline=None)
 @given(st.floats(1e-6, 1e3), st.floats(1e-6, 1e6), st.integers(1, 50))
 def test_the_weight_spends_the_range_and_never_more(largest, sensitivity, people):
-    weight = rules.weight_within(largest, sensitivity, records_per_person=people)
+    weight = beta_divergence.weight_within(largest, sensitivity, records_per_person=people)
     assert 2 * Fraction(weight) * Fraction(sensitivity) * people <= Fraction(largest)
     more = math.nextafter(weight, math.inf)
     assert 2 * Fraction(more) * Fraction(sensitivity) * people > Fraction(largest)
-    spent = rules.draw_range(weight, sensitivity, records_per_person=people)
+    spent = beta_divergence.draw_range(weight, sensitivity, records_per_person=people)
     assert spent <= largest
     assert spent == pytest.approx(largest, rel=1e-15)
 
 
 def test_a_weight_that_would_not_matter_is_refused():
     with pytest.raises(PromiseRefused, match="below 2"):
-        rules.weight_within(1e-19, 1.0)
+        beta_divergence.weight_within(1e-19, 1.0)
 
 
 @pytest.mark.parametrize("draws", [1, 2, 7])
@@ -62,16 +62,18 @@ def test_a_weight_that_would_not_matter_is_refused():
     "budget", [PureDP(1.0), BoundedRange(0.7), ZCDP(0.05), ApproxDP(1.0, 1e-5), ApproxDP(1.0, 0.0)]
 )
 def test_the_range_of_one_draw_is_the_largest_that_all_draws_can_afford(budget, draws):
-    largest = rules.largest_range(budget, draws)
-    assert rules.promise_of_draws(largest, draws, budget).implies(budget)
-    assert not rules.promise_of_draws(largest * (1 + 3 * rules.PRECISION), draws, budget).implies(budget)
+    largest = beta_divergence.largest_range(budget, draws)
+    assert beta_divergence.promise_of_draws(largest, draws, budget).implies(budget)
+    assert not beta_divergence.promise_of_draws(
+        largest * (1 + 3 * beta_divergence.RANGE_PRECISION), draws, budget
+    ).implies(budget)
 
 
 def test_several_draws_gain_from_composition_where_the_budget_has_a_delta():
     budget = ApproxDP(1.0, 1e-5)
-    assert rules.largest_range(PureDP(1.0), 20) == pytest.approx(0.05)
-    assert rules.largest_range(budget, 20) > 2 * 0.05
-    assert rules.largest_range(ZCDP(0.1), 20) == pytest.approx(math.sqrt(8 * 0.1 / 20), rel=1e-5)
+    assert beta_divergence.largest_range(PureDP(1.0), 20) == pytest.approx(0.05)
+    assert beta_divergence.largest_range(budget, 20) > 2 * 0.05
+    assert beta_divergence.largest_range(ZCDP(0.1), 20) == pytest.approx(math.sqrt(8 * 0.1 / 20), rel=1e-5)
 
 
 # ── the rule of the paper ──────────────────────────────────────────────────────────────────────────────────
@@ -79,15 +81,15 @@ def test_several_draws_gain_from_composition_where_the_budget_has_a_delta():
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.2, 1.0, 2.0, 7.0, 10.0, 20.0])
 def test_for_discrete_models_the_papers_beta_is_one_plus_two_over_epsilon(epsilon):
-    beta = rules.jewson_beta(discrete, epsilon)
+    beta = literature.jewson_beta(discrete, epsilon)
     assert beta == pytest.approx(1 + 2 / epsilon, rel=1e-14)
-    assert rules.draw_range(1.0, discrete(beta)) <= epsilon
+    assert beta_divergence.draw_range(1.0, discrete(beta)) <= epsilon
 
 
 @pytest.mark.parametrize(("variance", "true"), [(9.0, 7.65), (1.0, 7.69)])
 def test_the_published_gaussian_calibration_spends_what_errata_3_says(variance, true):
-    beta = rules.jewson_beta(rules.normal_sensitivity(variance), 1.0)
-    assert rules.draw_range(1.0, floored(beta)) == pytest.approx(true, abs=0.005)
+    beta = literature.jewson_beta(literature.normal_sensitivity(variance), 1.0)
+    assert beta_divergence.draw_range(1.0, floored(beta)) == pytest.approx(true, abs=0.005)
 
 
 def test_with_weight_one_and_a_floor_of_a_hundredth_no_epsilon_below_7_52_exists():
@@ -95,30 +97,30 @@ def test_with_weight_one_and_a_floor_of_a_hundredth_no_epsilon_below_7_52_exists
     least = 2 * math.e * math.log(peak)
     assert least == pytest.approx(7.52, abs=0.005)
     with pytest.raises(PromiseRefused, match="no β at all"):
-        rules.jewson_beta(floored, least * 0.999)
-    beta = rules.jewson_beta(floored, least * 1.001)
+        literature.jewson_beta(floored, least * 0.999)
+    beta = literature.jewson_beta(floored, least * 1.001)
     assert beta == pytest.approx(1 + 1 / math.log(peak), rel=0.05)
-    assert rules.draw_range(1.0, floored(beta)) <= least * 1.001
+    assert beta_divergence.draw_range(1.0, floored(beta)) <= least * 1.001
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(7.6, 300.0))
 def test_of_two_betas_with_the_same_range_the_smaller_is_taken(epsilon):
-    beta = rules.jewson_beta(floored, epsilon)
+    beta = literature.jewson_beta(floored, epsilon)
     assert beta < 1 + 1 / math.log(1 / math.sqrt(2 * math.pi * FLOOR))
-    assert rules.draw_range(1.0, floored(beta)) <= epsilon
-    assert rules.draw_range(1.0, floored(1 + (beta - 1) * (1 - 1e-6))) > epsilon
+    assert beta_divergence.draw_range(1.0, floored(beta)) <= epsilon
+    assert beta_divergence.draw_range(1.0, floored(1 + (beta - 1) * (1 - 1e-6))) > epsilon
 
 
 def test_a_beta_at_which_the_loss_sees_nothing_is_refused():
     with pytest.raises(PromiseRefused, match="no longer"):
-        rules.jewson_beta(discrete, 1e-7)
+        literature.jewson_beta(discrete, 1e-7)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.floats(1e-4, 1e4), st.floats(1.01, 8.0))
 def test_the_normal_sensitivity_is_that_of_the_likelihood(variance, beta):
-    ours = rules.normal_sensitivity(variance)(beta)
+    ours = literature.normal_sensitivity(variance)(beta)
     assert ours == pytest.approx(GaussianNoise(variance=variance).sensitivity(beta).value, rel=1e-11)
     assert ours >= (2 * math.pi * variance) ** (-(beta - 1) / 2) / (beta - 1) * (1 - 1e-15)
 
@@ -161,15 +163,15 @@ def test_information_is_the_curvature_and_the_variance_of_the_slope_of_the_loss(
 
 @pytest.mark.parametrize("u", [-3.0, 0.0, 0.7])
 def test_the_binary_formulas_agree_with_differentiation_away_from_a_half(u):
-    information, variability = rules.binary_information(np.array([u]), 1.8)
+    information, variability = beta_design.binary_information(np.array([u]), 1.8)
     found = differentiated(Bernoulli(), u, 1.8, np.array([-1.0, 1.0]), 1.0)
     assert (information[0], variability[0]) == pytest.approx(found, rel=1e-5)
 
 
 def test_two_classes_of_a_softmax_carry_the_binary_information():
     u = np.array([-2.0, 0.3, 1.0])
-    binary = rules.binary_information(u, 2.2)
-    softmax = rules.categorical_information(np.column_stack([0 * u, u]), 2.2)
+    binary = beta_design.binary_information(u, 2.2)
+    softmax = beta_design.categorical_information(np.column_stack([0 * u, u]), 2.2)
     assert softmax == pytest.approx((2 * binary[0].mean(), 2 * binary[1].mean()), rel=1e-12)
 
 
@@ -177,14 +179,14 @@ def test_classes_are_exchangeable_so_the_softmax_average_is_a_multiple_of_the_ce
     scores = np.random.default_rng(3).standard_normal((200_000, 3))
     p = special.softmax(scores, axis=1)
     matrix = np.einsum("ny,nyi,nyj->ij", p**2.2, np.eye(3) - p[:, None, :], np.eye(3) - p[:, None, :]) / len(p)
-    level = rules.categorical_information(scores, 2.2)[0]
+    level = beta_design.categorical_information(scores, 2.2)[0]
     np.testing.assert_allclose(matrix, level * (np.eye(3) - 1 / 3), atol=3e-4)
     averaged = mean_information(Categorical(3), np.ones(1), 2.2, None)[0][0]
     assert averaged == pytest.approx(level, rel=0.02)
 
 
 def test_nothing_is_lost_where_an_outcome_is_all_but_certain():
-    information, variability = rules.binary_information(np.array([-700.0, 40.0, 700.0]), 2.43)
+    information, variability = beta_design.binary_information(np.array([-700.0, 40.0, 700.0]), 2.43)
     assert np.isfinite(information).all()
     assert np.isfinite(variability).all()
     assert information[1] == pytest.approx(math.exp(-80.0), rel=1e-6), "q²p^β to first order"
@@ -195,16 +197,16 @@ def test_nothing_is_lost_where_an_outcome_is_all_but_certain():
 
 @pytest.mark.parametrize(("ratio", "beta"), [(1.0, 3.0), (10.0, 1.29)])
 def test_the_gaussian_optimum_is_that_of_the_text(ratio, beta):
-    assert rules.normal_optimum(ratio) == pytest.approx(beta, abs=0.005)
+    assert beta_design.normal_optimum(ratio) == pytest.approx(beta, abs=0.005)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.floats(1.0, 1000.0))
 def test_the_gaussian_optimum_minimises_the_private_term(ratio):
-    floor = rules.normal_sensitivity(1.0)
+    floor = literature.normal_sensitivity(1.0)
 
     def private(beta):
-        return math.log(floor(beta) / rules.normal_information(ratio, beta)[0])
+        return math.log(floor(beta) / beta_design.normal_information(ratio, beta)[0])
 
     found = optimize.minimize_scalar(private, bounds=(1.01, 5.0), method="bounded", options={"xatol": 1e-10})
-    assert rules.normal_optimum(ratio) == pytest.approx(found.x, abs=1e-4)
+    assert beta_design.normal_optimum(ratio) == pytest.approx(found.x, abs=1e-4)

@@ -9,7 +9,7 @@ from scipy import integrate, special, stats
 
 import onedraw as od
 from onedraw import models
-from onedraw.mechanisms import beta_rules, calibrate, plan_from_dict
+from onedraw.mechanisms import beta_design, calibrate, plan_from_dict
 from onedraw.mechanisms.beta_design import variance_information
 from onedraw.mechanisms.candidates import Candidates
 from onedraw.models.candidates import scores as candidate_scores
@@ -55,13 +55,13 @@ def information_by_quadrature(standard, log_variance, beta):
 
 @pytest.mark.parametrize(("sigma", "beta"), [(1.0, 1.0001), (1.0, 1.5), (0.3, 2.2), (3.0, 1.1)])
 def test_the_information_on_a_normal_variance(sigma, beta):
-    found = beta_rules.normal_variance_information(sigma, beta)
+    found = beta_design.normal_variance_information(sigma, beta)
     assert found == pytest.approx(information_by_quadrature(stats.norm.logpdf, 2 * math.log(sigma), beta), rel=1e-5)
     assert variance_information(GaussianNoise(0.01), beta, sigma) == found
 
 
 def test_at_beta_one_it_is_fisher_s_half():
-    assert beta_rules.normal_variance_information(1.7, 1.0) == pytest.approx((0.5, 0.5))
+    assert beta_design.normal_variance_information(1.7, 1.0) == pytest.approx((0.5, 0.5))
 
 
 @pytest.mark.parametrize(("sigma", "beta"), [(1.0, 1.4), (0.5, 2.0)])

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize, special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models.features import Features
@@ -33,11 +34,12 @@ from onedraw.models.likelihood.densities import (
 )
 from onedraw.models.likelihood.predictors import Linear
 
-from . import beta_rules as rules
 from .reference_design import NOISE, POINTS, PUBLIC_SEED, second_moments
 
 Array = NDArray[np.float64]
 Averages = tuple[Array, Array]
+Sensitivity = Callable[[float], float]
+"""Δ as a function of β, rounded up."""
 
 BINARY_SEARCH = (1.5, 4.0)
 """A second optimum, near 1 + 1/p for rare outcomes, is ruinous at p = ½ (mathematics.md §5)."""
@@ -105,9 +107,7 @@ class ReferenceDesign:
         # tr(H⁻¹KH⁻¹) = Σ_j v_jᵀKv_j/λ_j², v_j the eigenvectors of H
         return float((across / values**2).sum() + (1.0 / values).sum() / weight)
 
-    def optimal_beta(
-        self, sensitivity: rules.Sensitivity, largest_range: float, *, weight: float | None = None
-    ) -> float:
+    def optimal_beta(self, sensitivity: Sensitivity, largest_range: float, *, weight: float | None = None) -> float:
         """β with the smallest trace among those that keep the range, at the largest weight or at the one given."""
 
         def error(distance: float) -> float:
@@ -162,7 +162,7 @@ def variance_information(likelihood: Any, beta: float, noise: float | None) -> t
 
 @variance_information.register
 def _(likelihood: GaussianNoise, beta: float, noise: float | None) -> tuple[float, float]:
-    return rules.normal_variance_information(reference_scale(likelihood, noise), beta)
+    return normal_variance_information(reference_scale(likelihood, noise), beta)
 
 
 @variance_information.register
@@ -172,7 +172,7 @@ def _(likelihood: StudentT, beta: float, noise: float | None) -> tuple[float, fl
     free = replace(likelihood, variance_floor=max(1e-3 * scale**2, 1e-30), variance=None)
     residuals = scale * np.arange(-64.0, 64.0, 1.0 / 64.0)[:, None]
     near = [free.log_density(np.zeros(1), residuals, scale**2 * math.exp(shift)) for shift in (-step, 0.0, step)]
-    found = rules.tabulated_information(near[1], (near[2] - near[0]) / (2.0 * step), beta, spacing=scale / 64.0)
+    found = tabulated_information(near[1], (near[2] - near[0]) / (2.0 * step), beta, spacing=scale / 64.0)
     return float(found[0][0]), float(found[1][0])
 
 
@@ -184,7 +184,7 @@ def mean_information(likelihood: Any, variances: Array, beta: float, noise: floa
 
 @mean_information.register
 def _(likelihood: Bernoulli, variances: Array, beta: float, noise: float | None) -> Averages:
-    information, variability = rules.binary_information(np.sqrt(variances)[:, None] * _Z, beta)
+    information, variability = binary_information(np.sqrt(variances)[:, None] * _Z, beta)
     return information @ _MASS, variability @ _MASS
 
 
@@ -192,14 +192,14 @@ def _(likelihood: Bernoulli, variances: Array, beta: float, noise: float | None)
 def _(likelihood: Categorical, variances: Array, beta: float, noise: float | None) -> Averages:
     """Classes are exchangeable under the design: both averages are multiples of I − 11ᵀ/K, across which θ is free."""
     scores = np.random.default_rng(PUBLIC_SEED).standard_normal((POINTS, likelihood.classes))
-    pairs = [rules.categorical_information(math.sqrt(variance) * scores, beta) for variance in variances]
+    pairs = [categorical_information(math.sqrt(variance) * scores, beta) for variance in variances]
     return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
 
 
 @mean_information.register
 def _(likelihood: GaussianNoise, variances: Array, beta: float, noise: float | None) -> Averages:
     """The residual's law is the same at every u."""
-    information, variability = rules.normal_information(reference_scale(likelihood, noise), beta)
+    information, variability = normal_information(reference_scale(likelihood, noise), beta)
     return np.full_like(variances, information), np.full_like(variances, variability)
 
 
@@ -242,4 +242,71 @@ def _by_summation(
     """H and K at each predictor, the score by a central difference."""
     step = 1e-4
     near = [likelihood.log_density(predictor + shift, responses, variance) for shift in (-step, 0.0, step)]
-    return rules.tabulated_information(near[1], (near[2] - near[0]) / (2.0 * step), beta, spacing=spacing)
+    return tabulated_information(near[1], (near[2] - near[0]) / (2.0 * step), beta, spacing=spacing)
+
+
+# ── information per record ─────────────────────────────────────────────────────────────────────────────────
+
+
+def binary_information(predictor: Array, beta: float) -> tuple[Array, Array]:
+    """H = p²q²(p^{β−2} + q^{β−2}) and K = p³q³(p^{β−2} + q^{β−2})², p the logistic function of the predictor."""
+    p, q = special.log_expit(predictor), special.log_expit(-predictor)
+    first, second = np.exp(beta * p + 2.0 * q), np.exp(2.0 * p + beta * q)
+    # K = H²/(pq), and both factors may underflow where p or q does: combine the exponents instead.
+    mixed = np.logaddexp(beta * p + 2.0 * q, 2.0 * p + beta * q)
+    return first + second, np.exp(2.0 * mixed - p - q)
+
+
+def normal_information(deviation: float, beta: float) -> tuple[float, float]:
+    """Of the mean, per xxᵀ: H = (2πσ²)^{−(β−1)/2} β^{−3/2}/σ², K = (2πσ²)^{−(β−1)} (2β−1)^{−3/2}/σ²."""
+    size = (2.0 * math.pi * deviation**2) ** (-(beta - 1.0) / 2.0)
+    return size * beta**-1.5 / deviation**2, size**2 * (2.0 * beta - 1.0) ** -1.5 / deviation**2
+
+
+def normal_variance_information(deviation: float, beta: float) -> tuple[float, float]:
+    """Of log σ²: H = ¼A(β)(2πσ²)^{−(β−1)/2}, K = ¼A(2β−1)(2πσ²)^{−(β−1)} − m².
+
+    m = ½(1−β)β^{−3/2}(2πσ²)^{−(β−1)/2} is the mean score under f^β. The score is ½(z² − 1), and f^β is a normal density of variance σ²/β but for its mass (2πσ²)^{−(β−1)/2}β^{−½}, under
+    which z² has the mean 1/β and the mean square 3/β²: A(β) = β^{−½}(3/β² − 2/β + 1). At β = 1 both are Fisher's ½.
+    """
+    size = (2.0 * math.pi * deviation**2) ** (-(beta - 1.0) / 2.0)
+
+    def square(power: float) -> float:
+        return 0.25 / math.sqrt(power) * (3.0 / power**2 - 2.0 / power + 1.0)
+
+    mean = 0.5 * (1.0 - beta) * beta**-1.5
+    return size * square(beta), size**2 * (square(2.0 * beta - 1.0) - mean**2)
+
+
+def categorical_information(scores: Array, beta: float) -> tuple[float, float]:
+    """Averages a_H, a_K over the rows of scores: E H = a_H·(I − 11ᵀ/K) where classes are exchangeable, and so K."""
+    classes = scores.shape[1]
+    p = special.softmax(scores, axis=1)
+
+    def spread(weights: Array) -> Array:
+        """Σ_y weight_y ‖e_y − p‖²."""
+        size = (p * p).sum(axis=1)
+        return np.asarray((weights * (1.0 - 2.0 * p)).sum(axis=1) + size * weights.sum(axis=1))
+
+    mean = p**beta - p * (p**beta).sum(axis=1, keepdims=True)
+    information = spread(p**beta).mean()
+    variability = (spread(p ** (2.0 * beta - 1.0)) - (mean * mean).sum(axis=1)).mean()
+    return float(information) / (classes - 1), float(variability) / (classes - 1)
+
+
+def tabulated_information(
+    log_density: Array, scores: Array, beta: float, *, spacing: float | Array = 1.0
+) -> tuple[Array, Array]:
+    """H and K by summation over the first axis: all counts, or a fine grid of responses ``spacing`` apart."""
+    weighted = spacing * np.exp(beta * log_density)
+    information = (weighted * scores**2).sum(axis=0)
+    mean = (weighted * scores).sum(axis=0)
+    variability = (spacing * np.exp((2.0 * beta - 1.0) * log_density) * scores**2).sum(axis=0) - mean**2
+    return information, variability
+
+
+def normal_optimum(ratio: float) -> float:
+    """β with the smallest private term H⁻¹/w of a normal model, σ/s = ``ratio`` ≥ 1: ln(σ/s) + 3/(2β) = 1/(β−1)."""
+    logarithm = math.log(ratio)
+    found = optimize.brentq(lambda beta: logarithm + 1.5 / beta - 1.0 / (beta - 1.0), 1.0 + 1e-9, 3.0 + 1e-9)
+    return float(found)

@@ -4,9 +4,10 @@
 
 Source: Jewson, Ghalebikesabi, Holmes, *Differentially private statistical inference through β-divergence one
 posterior sampling* (NeurIPS 2023). A bounded density bounds the loss, so that neither features nor responses nor
-parameters need bounds. The paper fixes w = 1 and lets ε choose β; here w carries ε and β is free to be the best one,
-under a public reference design. Formulas: beta_rules.py. The search for β: beta_design.py. Statement, preconditions
-and departures: beta_divergence.md. The promise is about an exact draw; what a chain's draw is worth is worked out at
+parameters need bounds. With Δ(β) = sup |ℓ_β(x, θ) − ℓ_β(x', θ)| one exact draw is BoundedRange(2wΔ(β)), whatever β and
+w: at a given ε every pair (β, ε/(2Δ(β))) is equally private, but not equally useful. The paper fixes w = 1 and lets ε
+choose β (literature.py); here w carries ε and β is free to be the best one under a public reference design
+(beta_design.py). Statement, preconditions and departures: beta_divergence.md. The promise is about an exact draw; what a chain's draw is worth is worked out at
 the release, from its exactness.
 """
 
@@ -15,18 +16,32 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import Bound
-from onedraw.models.likelihood.densities import LARGEST_BETA, LEAST_BETA, GaussianNoise, check_beta
+from onedraw.models.likelihood.densities import LARGEST_BETA, LEAST_BETA, check_beta
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import Assumption, BoundedRange, Guarantee, Neighbours, Promise, Provenance
-from onedraw.privacy.rounding import text
+from onedraw.privacy import (
+    ApproxDP,
+    Assumption,
+    BoundedRange,
+    Guarantee,
+    Neighbours,
+    Promise,
+    Provenance,
+    PureDP,
+    compose,
+    search,
+)
+from onedraw.privacy.rounding import fraction_down, fraction_up, text
 from onedraw.privacy.validation import positive
 
-from . import beta_rules as rules
-from .beta_design import ReferenceDesign
+from . import literature
+from .beta_design import ReferenceDesign, Sensitivity
+from .calibration import MARGIN, SMALLEST, counts_epsilons, largest_number
 from .noisy_gradient import LARGEST_EFFECT
 from .reference_design import EFFECT
 
@@ -40,6 +55,9 @@ NOT_PROVEN = (
     "Theorem 1, Jewson et al. (NeurIPS 2023), calibrated as in its published code, with the prior's variance in place of "
     "the floor of the residual variance; NOT PROVEN (errata 3)"
 )
+
+RANGE_PRECISION = 2.0**-20
+"""Relative; how close several draws come to the budget. Each step may need a privacy-loss distribution."""
 
 SAME = 2.0**-48
 """Two machines may round the last digits of a sensitivity differently; its own outward rounding is larger."""
@@ -71,7 +89,9 @@ class BetaDivergence(Mechanism):
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
-            raise WrongCall(f"The rules of BetaDivergence are {', '.join(map(repr, RULES))}, but {self.rule!r} came.")
+            raise WrongCall(
+                f"The rules of BetaDivergence are {', '.join(map(repr, RULES))}, but {self.rule!r} was given."
+            )
         if self.as_published not in (True, False) or (self.as_published and self.rule != "jewson"):
             raise WrongCall(
                 "as_published=True asks for the calibration of the paper's own code and belongs to rule='jewson' alone."
@@ -83,16 +103,13 @@ class BetaDivergence(Mechanism):
             )
         for name in ("beta", "weight", "effect", "noise"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, positive(name, getattr(self, name)))
-        self._check_sizes()
-
-    def _check_sizes(self) -> None:
+                self._set(**{name: positive(name, getattr(self, name))})
         if self.beta is not None:
             check_beta(self.beta)
         if self.effect is not None and self.effect > LARGEST_EFFECT:
             raise WrongCall(
                 f"effect is the standard deviation of the linear predictor and at most {LARGEST_EFFECT:g}, but "
-                f"{self.effect:.6g} came: with nearly every response certain there is nothing to plan with. Declare 1 to "
+                f"{self.effect:.6g} was given: with nearly every response certain there is nothing to plan with. Declare 1 to "
                 "3, which covers most studies, or pass beta=… yourself."
             )
 
@@ -111,13 +128,13 @@ class BetaDivergence(Mechanism):
 
     def calibrate(self, request: Request) -> Plan:
         sensitivity = sensitivity_of(request.model)
-        largest = rules.largest_range(request.exact_budget, request.draws)
+        largest = largest_range(request.exact_budget, request.draws)
         beta = self._beta(request, largest)
-        within = self.as_published and not self._overspends(request, beta, 1.0)
-        mechanism = replace(self, as_published=False) if within else self
+        kept = self.as_published and _promise(request, 1.0, sensitivity(beta)).implies(request.exact_budget)
+        mechanism = replace(self, as_published=False) if kept else self
         weight = 1.0 if self.rule == "jewson" else self.weight
         if weight is None:
-            weight = rules.weight_within(largest, sensitivity(beta), records_per_person=request.records_per_person)
+            weight = weight_within(largest, sensitivity(beta), records_per_person=request.records_per_person)
         return mechanism._plan(request, beta, weight)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
@@ -135,8 +152,8 @@ class BetaDivergence(Mechanism):
     ) -> Promise:
         """What ``draws`` exact draws of this β and weight promise together, as a bounded range."""
         delta = sensitivity_of(model)(beta)
-        one = rules.draw_range(weight, delta, records_per_person=records_per_person)
-        return rules.promise_of_draws(one, draws, BoundedRange(one))
+        one = draw_range(weight, delta, records_per_person=records_per_person)
+        return promise_of_draws(one, draws, BoundedRange(one))
 
     def target(self, plan: Plan, summary: Any) -> Any:
         """The posterior as a potential."""
@@ -149,23 +166,15 @@ class BetaDivergence(Mechanism):
         if self.beta is not None:
             return self.beta
         if self.rule == "jewson":
-            return rules.jewson_beta(self._believed(request.model), largest, records_per_person=people)
+            return literature.jewson_beta(self._believed(request.model), largest, records_per_person=people)
         return self._design(request.model).optimal_beta(
             sensitivity_of(request.model), largest / people, weight=self.weight
         )
 
-    def _believed(self, model: Any) -> rules.Sensitivity:
+    def _believed(self, model: Any) -> Sensitivity:
         """Δ as this rule computes it: as published, with the prior's variance in place of the floor."""
-        variance = published_variance(model) if self.as_published else None
-        if variance is not None:
-            return rules.normal_sensitivity(variance)
-        return sensitivity_of(model)
-
-    def _overspends(self, request: Request, beta: float, weight: float) -> bool:
-        true = sensitivity_of(request.model)(beta)
-        one = rules.draw_range(weight, true, records_per_person=request.records_per_person)
-        budget = request.exact_budget
-        return not rules.promise_of_draws(one, request.draws, budget).implies(budget)
+        variance = literature.published_variance(model) if self.as_published else None
+        return sensitivity_of(model) if variance is None else literature.normal_sensitivity(variance)
 
     def _design(self, model: Any) -> ReferenceDesign:
         return ReferenceDesign(model, self.effect or EFFECT, self.noise)
@@ -173,23 +182,22 @@ class BetaDivergence(Mechanism):
     # ── the plan ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _plan(self, request: Request, beta: float, weight: float, stated: Mapping[str, float] | None = None) -> Plan:
-        bound = sensitivity_bound(request.model, beta)
-        true = _agreed(stated, "sensitivity", sensitivity_of(request.model)(beta), SAME)
+        value, bound = sensitivity_bound(request.model, beta)
+        true = _agreed(stated, "sensitivity", value, SAME)
         believed = true if self.proven else self._believed(request.model)(beta)
         numbers = {
             "weight": weight,
             "beta": beta,
             "sensitivity": true,
-            "range": rules.draw_range(weight, believed),
+            "range": draw_range(weight, believed),
         }
         if not self.proven:
-            numbers["true_range"] = rules.draw_range(weight, true)
+            numbers["true_range"] = draw_range(weight, true)
         curvature = self._design(request.model).curvature(beta)
         if curvature is not None:
             numbers["curvature"] = _agreed(stated, "curvature", curvature, 1e-6)
             numbers["effect"] = self.effect or EFFECT
-        one = rules.draw_range(weight, believed, records_per_person=request.records_per_person)
-        promise = rules.promise_of_draws(one, request.draws, request.exact_budget)
+        promise = _promise(request, weight, believed)
         if not promise.implies(request.exact_budget):
             raise PromiseRefused(
                 f"A draw of weight {text(weight)} at β = {text(beta)} promises {promise}, which is not proven to imply "
@@ -214,26 +222,82 @@ class BetaDivergence(Mechanism):
         return tuple(found)
 
 
-def sensitivity_bound(model: Any, beta: float) -> Bound:
-    """Δ(β) of the model's loss with its provenance; refused where the density has no known bound."""
+# ── the range of a draw ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_range(weight: float, sensitivity: float, *, records_per_person: int = 1) -> float:
+    """2wΔ·k, rounded up: the range of the log-ratio of one draw when a person's k records are replaced."""
+    exact = 2 * Fraction(positive("the weight", weight)) * Fraction(positive("the sensitivity Δ", sensitivity))
+    return fraction_up(exact * records_per_person)
+
+
+def weight_within(largest_range: float, sensitivity: float, *, records_per_person: int = 1) -> float:
+    """The largest w with 2wΔ·k at most this range, rounded down; refused where the records would not matter."""
+    exact = Fraction(positive("the range", largest_range)) / (2 * records_per_person * Fraction(sensitivity))
+    weight = fraction_down(exact)
+    if not weight >= SMALLEST:
+        raise PromiseRefused(
+            f"A bounded range of {text(largest_range)} leaves the weight w = {weight:.3g}, below 2^−60: in floating-point "
+            "arithmetic the records would not matter, and the draw would be one from the prior. Use a larger budget."
+        )
+    return weight
+
+
+def promise_of_draws(one_draw: float, draws: int, budget: Promise) -> Promise:
+    """``draws`` independent draws of this range each, described in the budget's own currency.
+
+    Ranges of independent draws add, which is the best for budgets without a δ; every other budget gains from
+    composition, as a draw's log-ratio is rarely at either end of its range.
+    """
+    if draws == 1 or counts_epsilons(budget):
+        return BoundedRange(fraction_up(Fraction(one_draw) * draws))
+    return compose(*[BoundedRange(one_draw)] * draws)
+
+
+def _promise(request: Request, weight: float, sensitivity: float) -> Promise:
+    one = draw_range(weight, sensitivity, records_per_person=request.records_per_person)
+    return promise_of_draws(one, request.draws, request.exact_budget)
+
+
+@lru_cache(maxsize=256)
+def largest_range(budget: Promise, draws: int) -> float:
+    """The largest range of one draw with which all of them together imply the budget, rounded down."""
+    if counts_epsilons(budget):
+        assert isinstance(budget, PureDP | BoundedRange | ApproxDP)
+        return fraction_down(Fraction(budget.stated_epsilon) / draws)
+    high = largest_number(BoundedRange, budget)
+    if draws == 1:
+        return high * (1.0 - MARGIN)
+    found = search.largest(
+        lambda one_draw: promise_of_draws(one_draw, draws, budget).implies(budget),
+        start=high / draws,
+        most=high,
+        precision=RANGE_PRECISION,
+        factor=float(draws),
+    )
+    assert found is not None  # J draws of a J-th of the range keep at least what one draw does
+    return found * (1.0 - RANGE_PRECISION)
+
+
+# ── the sensitivity of a model ───────────────────────────────────────────────────────────────────────────────
+
+
+def sensitivity_bound(model: Any, beta: float) -> tuple[float, Bound]:
+    """Δ(β) of the model's loss, and where it comes from; refused where it is not known, or no positive finite number."""
     bound: Bound = _likelihood(model).sensitivity(beta)
-    return bound
+    value: Any = bound.value
+    if not 0.0 < value < math.inf:
+        raise PromiseRefused(
+            f"The sensitivity of {type(model).__name__} at β = {text(beta)} is not a positive finite number, so no "
+            "weight is private. Use a smaller β, or a higher floor on the scale of the response."
+        )
+    return value, bound
 
 
-def sensitivity_of(model: Any) -> rules.Sensitivity:
-    """Δ as a function of β, a positive finite number or refused."""
-    likelihood = _likelihood(model)
-
-    def sensitivity(beta: float) -> float:
-        value: float = likelihood.sensitivity(beta).value
-        if not 0.0 < value < math.inf:
-            raise PromiseRefused(
-                f"The sensitivity of {type(model).__name__} at β = {text(beta)} is not a positive finite number, so no "
-                "weight is private. Use a smaller β, or a higher floor on the scale of the response."
-            )
-        return value
-
-    return sensitivity
+def sensitivity_of(model: Any) -> Sensitivity:
+    """Δ as a function of β; refused at once where the density has no known bound."""
+    _likelihood(model)
+    return lambda beta: sensitivity_bound(model, beta)[0]
 
 
 def _likelihood(model: Any) -> Any:
@@ -245,17 +309,6 @@ def _likelihood(model: Any) -> Any:
             "model with a likelihood, or Gibbs() for a convex loss."
         )
     return likelihood
-
-
-def published_variance(model: Any) -> float | None:
-    """The variance the published code takes for the floor of a Gaussian model: that of its coefficients' prior.
-
-    9 for the linear model, 1 for the network. None for every other likelihood, where the code is right.
-    """
-    if not isinstance(getattr(model, "likelihood", None), GaussianNoise):
-        return None
-    scale = getattr(model.prior, "scale", None)
-    return None if scale is None else float(scale) ** 2
 
 
 def _agreed(stated: Mapping[str, float] | None, name: str, derived: float, tolerance: float) -> float:

@@ -13,11 +13,17 @@ Pure functions of public numbers; promises are rounded up, weights down. Proofs 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from scipy import optimize
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
+from onedraw.models.likelihood.densities import LARGEST_BETA, GaussianNoise
 from onedraw.plans import Request
-from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, RenyiDP
+from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, RenyiDP, search
 from onedraw.privacy.conversions import gaussian_delta
 from onedraw.privacy.rounding import SLACK, TINY, down, fraction_up, root_up, text, up
 from onedraw.privacy.validation import positive, probability
@@ -176,3 +182,74 @@ RULES: dict[str, Rule] = {
         lambda request, weight, bounds: gdp_promise(weight, bounds.curvature(request)),
     ),
 }
+
+
+# ── w = 1, and β as the budget asks for it ───────────────────────────────────────────────────────────────────────────
+
+
+def jewson_beta(sensitivity: Callable[[float], float], largest_range: float, *, records_per_person: int = 1) -> float:
+    """The smallest β with 2Δ(β)·k within the range at w = 1: 1 + 2/ε for discrete models.
+
+    Where the density exceeds 1, Δ has a least value and a small ε has no β at all (errata 3).
+    """
+
+    def reached(distance: float) -> float:
+        return fraction_up(2 * Fraction(sensitivity(1.0 + distance)) * records_per_person)
+
+    low = high = 2.0**-19
+    while reached(high) > largest_range:
+        if reached(high) > reached(low):
+            return 1.0 + _first_kept(reached, low / 2.0, _least(reached, low / 2.0, high, largest_range), largest_range)
+        low, high = high, 2.0 * high
+        if high >= LARGEST_BETA:
+            raise PromiseRefused(
+                f"With w = 1 a range of {text(largest_range)} needs a β above {LARGEST_BETA:g}, where the loss no longer "
+                "sees the records. Use rule='optimal', which lowers the weight instead, or a larger budget."
+            )
+    return 1.0 + _first_kept(reached, low, high, largest_range)
+
+
+def _least(reached: Callable[[float], float], low: float, high: float, largest_range: float) -> float:
+    """Where Δ is least between the two, if that is small enough."""
+    found = optimize.minimize_scalar(reached, bounds=(low, high), method="bounded", options={"xatol": 1e-12 * high})
+    if reached(found.x) > largest_range:
+        raise PromiseRefused(
+            f"With w = 1 no β at all certifies a range of {text(largest_range)}: the density may exceed 1 and the least "
+            f"range is {reached(found.x):.6g}, at β = {1.0 + found.x:.6g} (2e·ln M for a density of at most M). Use "
+            "rule='optimal', whose weight makes every ε possible, a larger budget, or a higher variance floor."
+        )
+    return float(found.x)
+
+
+def _first_kept(reached: Callable[[float], float], low: float, high: float, largest_range: float) -> float:
+    """The smallest distance β − 1 that keeps the range, Δ decreasing between the two; kept at the end returned.
+
+    β itself is what is stored, so β is searched for, and rounded as it will be.
+    """
+    if reached((1.0 + high) - 1.0) > largest_range:
+        return high
+    found, _ = search.narrowed(lambda beta: reached(beta - 1.0) <= largest_range, true=1.0 + high, false=1.0 + low)
+    return found - 1.0
+
+
+def normal_sensitivity(variance: float) -> Callable[[float], float]:
+    """Δ(β) = M^{β−1}/(β−1), M = 1/√(2πv), rounded up: of a normal density whose variance is at least v."""
+    logarithm = -0.5 * math.log(2.0 * math.pi * positive("the variance", variance))
+
+    def sensitivity(beta: float) -> float:
+        exponent = (beta - 1.0) * logarithm
+        size = math.exp(exponent) if exponent < 700.0 else math.inf
+        return up(size / (beta - 1.0), relative=2.0**-44 * (1.0 + abs(exponent)), absolute=2.0**-1000)
+
+    return sensitivity
+
+
+def published_variance(model: Any) -> float | None:
+    """The variance the published code takes for the floor of a Gaussian model: that of its coefficients' prior.
+
+    9 for the linear model, 1 for the network. None for every other likelihood, where the code is right.
+    """
+    if not isinstance(getattr(model, "likelihood", None), GaussianNoise):
+        return None
+    scale = getattr(model.prior, "scale", None)
+    return None if scale is None else float(scale) ** 2
