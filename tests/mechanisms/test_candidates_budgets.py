@@ -9,8 +9,7 @@ import pytest
 import onedraw as od
 from onedraw import errors, models
 from onedraw.mechanisms import Gibbs, calibrate, plan_from_dict
-from onedraw.mechanisms.candidate_promise import largest_range, promise_of_rounds
-from onedraw.mechanisms.candidates import Candidates
+from onedraw.mechanisms.candidates import Candidates, largest_range, promise_of_rounds
 from onedraw.models.candidates import scores as candidate_scores
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, PureDP, RenyiDP
 from tests.mechanisms.candidate_enumeration import adjacent, hockey_stick, log_laws, renyi_divergence
@@ -45,7 +44,7 @@ def test_every_adjacent_pair_is_below_the_promised_curve(rounds):
 def test_the_enumeration_catches_costs_that_are_too_large(monkeypatch):
     plan = calibrate(Candidates(count=60, rounds=1), logistic(scale=6.0), ZCDP(0.25), n=2)
     original = candidate_scores.candidate_costs
-    monkeypatch.setattr("onedraw.mechanisms.candidate_target.candidate_costs", lambda *a, **k: 3 * original(*a, **k))
+    monkeypatch.setattr("onedraw.mechanisms.candidates_layout.candidate_costs", lambda *a, **k: 3 * original(*a, **k))
     pairs = adjacent(log_laws(plan, seed=1))
     assert max(renyi_divergence(one, other, 2.0) for one, other in pairs) > plan.guarantee.promise.renyi.at_order(2.0)
 

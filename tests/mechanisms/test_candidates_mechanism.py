@@ -61,7 +61,7 @@ def test_the_enumeration_catches_a_weight_that_is_too_large(monkeypatch):
     plan = calibrate(Candidates(count=60, rounds=1), logistic(scale=6.0), PureDP(EPSILON), n=2)
     honest = largest_loss(log_laws(plan, seed=1))
     original = candidate_scores.candidate_costs
-    monkeypatch.setattr("onedraw.mechanisms.candidate_target.candidate_costs", lambda *a, **k: 2 * original(*a, **k))
+    monkeypatch.setattr("onedraw.mechanisms.candidates_layout.candidate_costs", lambda *a, **k: 2 * original(*a, **k))
     assert honest <= EPSILON < largest_loss(log_laws(plan, seed=1))
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from onedraw import errors, models
 from onedraw.mechanisms import calibrate
-from onedraw.mechanisms.candidate_plan import FIRST_ROUND, Geometry, lay_out, shares
 from onedraw.mechanisms.candidates import Candidates
+from onedraw.mechanisms.candidates_layout import FIRST_ROUND, Geometry, lay_out, shares
 from onedraw.privacy import PureDP
 
 CURVATURE = 0.066

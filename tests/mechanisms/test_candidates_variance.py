@@ -246,7 +246,7 @@ def test_a_floor_that_is_not_enforced_is_caught(monkeypatch):
         return np.rint(width * (losses - low) / (high - low)).astype(np.int64).sum(axis=1)
 
     assert candidate_scores.candidate_costs is not unbounded
-    monkeypatch.setattr("onedraw.mechanisms.candidate_target.candidate_costs", unbounded)
+    monkeypatch.setattr("onedraw.mechanisms.candidates_layout.candidate_costs", unbounded)
     assert largest_loss(log_laws(plan, seed=1, universe=RECORDS)) > 1.5
 
 

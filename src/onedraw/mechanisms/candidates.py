@@ -7,16 +7,17 @@ picks before it (mathematics.md §6, mathematics-2.md C).
 
 A record's weighted loss is a whole number in [0, W_j] on a public lattice 2^−b, cut there if need be, and the
 selection is exact on whole numbers: round j is BoundedRange(2·W_j·2^−b) given its candidates, and all rounds together
-are PureDP(Σ 2·W_j·2^−b), in the arithmetic that really runs. Layout of the rounds: candidate_plan.py. What they
-promise under other budgets: candidate_promise.py. Statement, preconditions and limits: candidates.md.
+are PureDP(Σ 2·W_j·2^−b), in the arithmetic that really runs. The rounds: candidates_layout.py.
+Loss and prior: candidates_loss.py. Statement, preconditions and limits: candidates.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,15 +26,28 @@ from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import NormalInverseGamma
 from onedraw.models.candidates.scores import LARGEST_WIDTH
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance
-from onedraw.privacy.rounding import fraction_up, text
+from onedraw.privacy import (
+    ZCDP,
+    ApproxDP,
+    Assumption,
+    BoundedRange,
+    BoundedRangeCurve,
+    Guarantee,
+    Neighbours,
+    Promise,
+    Provenance,
+    PureDP,
+    RenyiDP,
+    compose,
+)
+from onedraw.privacy.curves import add_curves
+from onedraw.privacy.rounding import fraction_down, fraction_up, text
 
+from . import calibration
 from .beta_divergence import BetaDivergence
-from .candidate_loss import Scoring, scoring
-from .candidate_plan import Geometry, Layout, lay_out, shares
-from .candidate_prior import candidate_prior
-from .candidate_promise import check_budget, counts_epsilons, largest_range, promise_of_rounds
-from .candidate_target import CandidateTarget
+from .calibration import counts_epsilons
+from .candidates_layout import CandidateTarget, Geometry, Layout, lay_out, shares
+from .candidates_loss import Scoring, candidate_prior, scoring
 from .gibbs import Gibbs
 
 PUBLISHED = {
@@ -85,7 +99,7 @@ class Candidates(Mechanism):
         if not isinstance(of, BetaDivergence) and not (isinstance(of, Gibbs) and of.rule == "bounded"):
             raise WrongCall(
                 "Candidates selects by a bounded loss: of=BetaDivergence(), or of=Gibbs(rule='bounded') for a convex loss "
-                f"on a ball; a {type(of).__name__} came."
+                f"on a ball; not by {type(of).__name__}."
             )
         if not of.proven:
             raise WrongCall("Candidates keeps its promise exactly; a calibration as published, not proven, cannot.")
@@ -93,11 +107,11 @@ class Candidates(Mechanism):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value <= most):
                 raise WrongCall(
-                    f"{name} must be a whole number from 1 to {most:,}, but {value!r} came: without candidates there is "
+                    f"{name} must be a whole number from 1 to {most:,}, not {value!r}: without candidates there is "
                     f"nothing to pick from. Leave {name} out to have it planned."
                 )
         if self.publish not in PUBLISHED:
-            raise WrongCall(f"publish is 'mean', 'corrected' or 'picks', but {self.publish!r} came.")
+            raise WrongCall(f"publish is 'mean', 'corrected' or 'picks', not {self.publish!r}.")
 
     def closed_form(self, model: Any) -> bool:
         return False
@@ -116,8 +130,8 @@ class Candidates(Mechanism):
             fixed = request.draws if fixed is None else fixed
             if fixed != request.draws:
                 raise WrongCall(
-                    f"publish='picks' releases one draw for each round, so draws must be the number of rounds, {fixed}; "
-                    f"{request.draws} came."
+                    f"publish='picks' releases one draw for each round, so draws must be the number of rounds, {fixed}, "
+                    f"not {request.draws}."
                 )
         loss, layout = self._laid_out(request, fixed)
         widths, bits = _widths(loss, layout, request.budget)
@@ -172,7 +186,6 @@ class Candidates(Mechanism):
 
     def _range(self, request: Request, rounds: int) -> Fraction:
         """2wΔ of all rounds together, for one record and one repetition."""
-        check_budget(request.budget)
         if request.gamma:
             raise UnsupportedBudget("Candidates selects exactly and needs no reserve; leave out gamma.")
         return largest_range(
@@ -190,11 +203,6 @@ class Candidates(Mechanism):
         promise = promise_of_rounds(
             spent, request.budget, records_per_person=request.records_per_person, repetitions=self._repetitions(request)
         )
-        if not promise.implies(request.budget):
-            raise PromiseRefused(
-                f"Rounds of these widths promise {promise}, which does not imply {request.budget}. Leave them to "
-                "calibrate, or use a larger budget."
-            )
         numbers = {
             **loss.numbers,
             "rounds": float(layout.rounds),
@@ -204,21 +212,18 @@ class Candidates(Mechanism):
             **{f"epsilon_{number}": fraction_up(part) for number, part in enumerate(spent, 1)},
             **derived,
         }
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREM, _assumptions(request, bits))
+        enforced = Provenance.ENFORCED
+        found = (
+            *fixed_in_advance(request, "prior, loss, weight"),
+            Assumption(
+                f"a record's cost under a candidate is a whole number between 0 and the round's width, on the lattice 2^-{bits}: "
+                "it is cut there, so the promise does not rest on the loss or on its floating-point value",
+                enforced,
+            ),
+            Assumption("candidates depend on public numbers and on earlier picks only", enforced),
+        )
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREM, found)
         return Plan(self, request, tuple(numbers.items()), guarantee)
-
-
-def _assumptions(request: Request, bits: int) -> tuple[Assumption, ...]:
-    enforced = Provenance.ENFORCED
-    return (
-        *fixed_in_advance(request, "prior, loss, weight"),
-        Assumption(
-            f"a record's cost under a candidate is a whole number between 0 and the round's width, on the lattice 2^-{bits}: "
-            "it is cut there, so the promise does not rest on the loss or on its floating-point value",
-            enforced,
-        ),
-        Assumption("candidates depend on public numbers and on earlier picks only", enforced),
-    )
 
 
 def _geometry(model: Any, loss: Scoring) -> Geometry:
@@ -273,3 +278,54 @@ def _stated(parameters: Mapping[str, float]) -> tuple[Layout, tuple[int, ...], i
     layout = Layout(whole("rounds", 1, 40), whole("candidates", 1, MOST_CANDIDATES))
     widths = tuple(whole(f"width_{number}", 1, LARGEST_WIDTH) for number in range(1, layout.rounds + 1))
     return layout, widths, whole("bits", 0, FINEST)
+
+
+# ── what rounds promise together ─────────────────────────────────────────────────────────────────────────────
+
+
+def promise_of_rounds(
+    ranges: Sequence[Fraction], budget: Promise, *, records_per_person: int = 1, repetitions: int = 1
+) -> Promise:
+    """What rounds of these conditional ranges ε_j, for one record, promise in the currency of the budget.
+
+    | budget | promise |
+    | --- | --- |
+    | PureDP, ApproxDP with δ = 0 | PureDP(Σ ε_j) |
+    | BoundedRange(ε) | PureDP(Σ ε_j), Σ ε_j ≤ ε/2: a log-ratio between −ε/2 and ε/2 has the range ε |
+    | ZCDP, RenyiDP, ApproxDP | RenyiDP of each curve, composed; for one round that implies ZCDP(ε²/8) |
+
+    Candidates are public, so what is bounded for every layout is bounded on average: log-ratios and Rényi divergences. The
+    *range* is not: where the interval of log-ratios lies depends on the candidates, and over all of them it may be twice as
+    long. Later rounds see earlier picks; pure ε and Rényi curves add up under adaptive choice, with all ε_j fixed beforehand.
+    A person with k records moves every cost k times as far; independent repetitions add up like rounds.
+    """
+    if counts_epsilons(budget):
+        return PureDP(fraction_up(sum(ranges, Fraction(0)) * records_per_person * repetitions))
+    parts = [RenyiDP(curve) for curve in _curves(ranges, records_per_person)]
+    return parts[0] if len(parts) * repetitions == 1 else compose(*parts * repetitions)
+
+
+def _curves(ranges: Sequence[Fraction], records_per_person: int) -> list[BoundedRangeCurve]:
+    return [BoundedRangeCurve(fraction_up(part * records_per_person)) for part in ranges]
+
+
+@lru_cache(maxsize=256)
+def largest_range(budget: Promise, rounds: int, *, records_per_person: int = 1, repetitions: int = 1) -> Fraction:
+    """Σ ε_j of all rounds, for one record and one repetition: the largest with which the budget is kept."""
+    if not isinstance(budget, PureDP | BoundedRange | ZCDP | RenyiDP | ApproxDP):
+        raise UnsupportedBudget(
+            f"Candidates are calibrated to PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, not to {budget}. Use "
+            "PureDP(epsilon) or ApproxDP(epsilon, delta)."
+        )
+    if isinstance(budget, PureDP | BoundedRange) or (isinstance(budget, ApproxDP) and counts_epsilons(budget)):
+        usable = Fraction(budget.stated_epsilon) / (2 if isinstance(budget, BoundedRange) else 1)
+        return usable / (records_per_person * repetitions)
+    parts = shares(rounds)
+
+    def keeps(total: float) -> bool:
+        """By the sum of the curves alone, which is quick: a privacy-loss distribution of the parts finds no more."""
+        curves = _curves([Fraction(total) * part for part in parts], records_per_person)
+        return RenyiDP(add_curves((curve, repetitions) for curve in curves)).implies(budget)
+
+    found = calibration.largest_range(keeps, budget, f"{rounds} round(s) of candidates")
+    return Fraction(fraction_down(Fraction(found) * (1 - Fraction(calibration.RANGE_MARGIN))))

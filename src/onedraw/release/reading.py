@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import Moments, PerturbedMode, Plan
-from onedraw.mechanisms.candidate_plan import shares
+from onedraw.mechanisms.candidates_layout import shares
 from onedraw.models import Model
 from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.result import MomentsResult

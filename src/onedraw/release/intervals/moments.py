@@ -26,7 +26,7 @@ from scipy import special
 
 from onedraw.mechanisms import Candidates, NoisyGradient, Plan
 from onedraw.mechanisms.beta_design import ReferenceDesign
-from onedraw.mechanisms.candidate_plan import shares
+from onedraw.mechanisms.candidates_layout import shares
 from onedraw.mechanisms.reference_design import mean_curvature, second_moments
 from onedraw.models import ConvexModel, Encoded, Gaussian
 from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss, MarginLoss, ResidualLoss, SquaredLoss

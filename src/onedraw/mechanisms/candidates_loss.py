@@ -1,11 +1,18 @@
-"""Which loss the candidates are selected by, its public interval, and what the reference design says of it.
+"""Which loss the candidates of a `Candidates` plan are selected by, and which prior they are laid out by.
 
 For `BetaDivergence`: the β-loss of any likelihood of a linear predictor, its variance known or a parameter, with β
-chosen as for a single draw. For ``Gibbs(rule="bounded")``: a convex margin loss on the prior's ball.
+chosen as for a single draw. For ``Gibbs(rule="bounded")``: a convex margin loss on the prior's ball. Either has a public
+interval, and the reference design says how informative it is.
+
+Candidates are laid out in a model's unconstrained coordinates. A `Gaussian` prior is its own description. Where the
+variance is a parameter (`NormalInverseGamma`; η the last coordinate, σ² = floor + e^η) the description is normal about
+the prior's median, with the spread of its quantiles; it decides where candidates lie, while their weight uses the prior
+itself, Jacobian included. So the pick tends to a draw from the posterior whatever the description is.
 """
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +20,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy import special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models import ConvexModel, Gaussian, NormalInverseGamma
@@ -28,15 +37,25 @@ from onedraw.privacy.rounding import fraction_down, fraction_up
 
 from .beta_design import ReferenceDesign, reference_scale, variance_information
 from .beta_divergence import BetaDivergence
-from .candidate_plan import CHAINS
-from .candidate_promise import counts_epsilons
+from .calibration import counts_epsilons
 from .reference_design import EFFECT, mean_curvature, second_moments
 
 Array = NDArray[np.float64]
 
+CHAINS = (
+    'take the risk of a chain by name: release a BetaDivergence() plan with accept="estimated" (HMC, its convergence '
+    'estimated on simulated data) or accept="assumed" (NUTS).'
+)
+"""What is left where candidates cannot cover a posterior."""
+
+LOWEST = 7.0
+"""log floor − 7 is the lowest coordinate of a mean: σ² is then within a thousandth of the floor, and flat below."""
+
+_BEHIND = special.ndtr(-1.0), 0.5, special.ndtr(1.0)
+
 CALIBRATED = Fraction(1, 10**9)
-"""A weight this close to the largest one spends the whole budget: only its last digits were rounded. Of budgets that
-are sums of ε; the largest range of another one comes from a search, whose last digits are a machine's own."""
+"""A weight this close to the largest one spends the whole budget: only its last digits were rounded. This is for budgets that
+are sums of ε; for others the largest range is searched for, and its last digits may differ between machines."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,3 +212,157 @@ def _row_moments(features: Features) -> Array:
     moments = second_moments(features, lambda squares: np.ones(len(squares)))
     assert moments is not None
     return moments
+
+
+# ── the prior ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CandidatePrior(abc.ABC):
+    """What a selection asks of a prior; every coordinate unconstrained."""
+
+    @property
+    @abc.abstractmethod
+    def location(self) -> Array: ...
+
+    @property
+    @abc.abstractmethod
+    def scales(self) -> Array: ...
+
+    @abc.abstractmethod
+    def draw(self, generator: Generator, size: int) -> Array:
+        """Candidates as wide as the prior, one per row."""
+
+    @abc.abstractmethod
+    def log_density(self, thetas: Array) -> Array: ...
+
+    def log_drawn(self, thetas: Array) -> Array:
+        """The log-density of what `draw` draws."""
+        return self.log_density(thetas)
+
+    def noise(self, reference: float) -> float:
+        """The standard deviation of a real response about its mean that goes with `scales`."""
+        return reference
+
+    def contains(self, thetas: Array) -> NDArray[np.bool_]:
+        return np.ones(len(thetas), dtype=np.bool_)
+
+    def average(self, picks: Array, weights: Array) -> Array:
+        """The picks' mean, a parameter itself."""
+        return np.average(picks, axis=0, weights=weights)
+
+    def nearest(self, theta: Array) -> Array:
+        """The nearest point that the prior allows."""
+        return theta
+
+    def published(self, theta: Array) -> Array:
+        """As people want it: a variance in place of its coordinate."""
+        return theta
+
+
+@dataclass(frozen=True, eq=False)
+class NormalCandidates(CandidatePrior):
+    """A Gaussian prior, on a ball if it has one; no coordinate is taken to be wider than the ball's uniform law."""
+
+    prior: Gaussian
+    dimension: int
+
+    @property
+    def location(self) -> Array:
+        return self.prior.location(self.dimension)
+
+    @property
+    def scales(self) -> Array:
+        scales = self.prior.precision(self.dimension) ** -0.5
+        if self.prior.radius is None:
+            return scales
+        return np.minimum(scales, self.prior.radius / math.sqrt(self.dimension + 2))
+
+    def draw(self, generator: Generator, size: int) -> Array:
+        return self.location + self.scales * generator.standard_normal((size, self.dimension))
+
+    def log_drawn(self, thetas: Array) -> Array:
+        return log_normal(thetas, self.location, self.scales)
+
+    def log_density(self, thetas: Array) -> Array:
+        return log_normal(thetas, self.location, self.prior.precision(self.dimension) ** -0.5)
+
+    def contains(self, thetas: Array) -> NDArray[np.bool_]:
+        radius = math.inf if self.prior.radius is None else self.prior.radius
+        return np.asarray(np.linalg.norm(thetas, axis=1) <= radius)
+
+    def nearest(self, theta: Array) -> Array:
+        length, radius = float(np.linalg.norm(theta)), self.prior.radius
+        return theta if radius is None or length <= radius else theta * (radius / length)
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceCandidates(CandidatePrior):
+    """Coefficients and the variance's coordinate η, with the prior as the model has it."""
+
+    model: Any
+
+    @property
+    def _floor(self) -> float:
+        return float(self.model.likelihood.floor)
+
+    @property
+    def _quantiles(self) -> Array:
+        """σ² a standard deviation below, at and above the median, as a normal law would have them."""
+        prior = self.model.prior
+        inside = special.gammainc(prior.shape, prior.rate / self._floor)
+        precision = special.gammaincinv(prior.shape, inside * (1.0 - np.array(_BEHIND))) / prior.rate
+        return np.asarray(np.maximum(1.0 / precision, self._floor))
+
+    @property
+    def location(self) -> Array:
+        found = np.zeros(self.model.dimension)
+        found[-1] = self._coordinates[1]
+        return found
+
+    @property
+    def scales(self) -> Array:
+        prior, coordinates = self.model.prior, self._coordinates
+        width = prior.scale * (math.sqrt(self._quantiles[1]) if prior.conjugate else 1.0)
+        return np.append(np.full(self.model.dimension - 1, width), 0.5 * (coordinates[2] - coordinates[0]))
+
+    @property
+    def _coordinates(self) -> Array:
+        """η at those quantiles; where the prior is nearly all at its floor, a little above it."""
+        excess = np.maximum(self._quantiles - self._floor, self._floor * np.exp([-LOWEST, 1.0 - LOWEST, 2.0 - LOWEST]))
+        return np.log(excess)
+
+    def noise(self, reference: float) -> float:
+        """A conjugate prior is as wide as its own variance says, so that is what its width is measured by."""
+        return math.sqrt(self._quantiles[1]) if self.model.prior.conjugate else reference
+
+    def draw(self, generator: Generator, size: int) -> Array:
+        return np.asarray(self.model.draw_prior(generator, size))
+
+    def log_density(self, thetas: Array) -> Array:
+        return np.asarray(self.model.log_prior(thetas))
+
+    def average(self, picks: Array, weights: Array) -> Array:
+        """Coefficients by their mean and σ² by its geometric mean, which is never below the floor; the mean of η
+        itself would be ruled by picks at the floor, whose η may be anything."""
+        found = np.average(picks, axis=0, weights=weights)
+        log_variance = float(np.average(self.model.beta_kernel.log_variance(picks), weights=weights))
+        excess = max(math.expm1(log_variance - math.log(self._floor)), math.exp(-LOWEST))
+        found[-1] = math.log(self._floor) + math.log(excess)
+        return found
+
+    def published(self, theta: Array) -> Array:
+        return np.asarray(self.model.constrain(theta))
+
+
+def candidate_prior(model: Any) -> CandidatePrior:
+    """The prior of a model whose parameters are coefficients, with or without a variance."""
+    if isinstance(model.prior, NormalInverseGamma):
+        return VarianceCandidates(model)
+    return NormalCandidates(model.prior, model.dimension)
+
+
+def log_normal(thetas: Array, location: Array, scales: Array) -> Array:
+    """Normal with independent coordinates."""
+    squares = ((thetas - location) / scales) ** 2
+    constant = float(np.log(scales).sum() + 0.5 * len(scales) * math.log(2.0 * math.pi))
+    return np.asarray(-0.5 * squares.sum(axis=1) - constant)
