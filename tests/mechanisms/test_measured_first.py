@@ -263,7 +263,7 @@ def test_another_algorithm_than_the_inner_plans_is_refused():
     for other in (od.samplers.Exact(), od.samplers.Selection(), od.samplers.LastIterateLangevin(7, inner.of.step_size)):
         with pytest.raises(errors.ExactnessRefused):
             od.samplers.MeasuredFirst(other).exactness(plan)
-    with pytest.raises(errors.ExactnessRefused, match="not one"):
+    with pytest.raises(errors.ExactnessRefused, match="has none"):
         inner.exactness(od.calibrate(NoisyGradient(), MODELS["exp-linear"], BUDGET, n=300))
 
 
