@@ -31,8 +31,8 @@ import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Encoded, Gaussian, Softmax
 from onedraw.models.convex.losses import ExpLinearLoss
-from onedraw.models.fit.classes import ClassLoss, SoftmaxClasses
-from onedraw.models.fit.published import PARTS, Published
+from onedraw.models.fit.losses import ClassLoss, SoftmaxClasses
+from onedraw.models.fit.problem import PARTS, Published
 from onedraw.models.fit.result import FitResult
 from onedraw.privacy.perturbed_mode import one_against_rest, ridge_for, volume_cost
 from onedraw.samplers import fit_many

@@ -22,8 +22,8 @@ from onedraw.mechanisms import Gibbs, NoisyGradient, PerturbedMode, calibrate
 from onedraw.models import Encoded, Gaussian, Logistic
 from onedraw.models.compute import check_arithmetic, jax
 from onedraw.models.fit.losses import FitLoss
-from onedraw.models.fit.statistics import NewtonSums
-from onedraw.models.moments.sums import SecondMoments
+from onedraw.models.fit.sums import NewtonSums
+from onedraw.models.moments.measured import SecondMoments
 from onedraw.samplers import LastIterateLangevin, Proximal, fit_many
 from onedraw.samplers.chacha import seeded_key
 from onedraw.samplers.fit import Stages

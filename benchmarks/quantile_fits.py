@@ -21,7 +21,7 @@ from scipy import optimize, special
 import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Gaussian, HuberisedHinge, Quantile
-from onedraw.models.fit.published import PARTS, Published
+from onedraw.models.fit.problem import PARTS, Published
 from onedraw.models.fit.result import FitResult
 from onedraw.samplers import fit_many
 

@@ -111,7 +111,7 @@ def lattice(n: int = 1_000_000, rounds: int = 9) -> None:
     import jax
     import jax.numpy as jnp
 
-    from onedraw.models.fit.statistics import Measured, NewtonSums
+    from onedraw.models.fit.sums import Measured, NewtonSums
     from onedraw.models.moments.measured import Layout
     from onedraw.models.sums.exact_sums import Scaled, held
 

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from onedraw.data import Schema, read
 from onedraw.models import Gaussian, Logistic, schema_features
-from onedraw.models.fit.statistics import Measured, NewtonSums
+from onedraw.models.fit.sums import Measured, NewtonSums
 from onedraw.models.moments.measured import Layout
 from onedraw.models.row_model import Rows
 from onedraw.models.sums.exact_sums import Scaled

@@ -11,7 +11,7 @@ import onedraw as od
 from onedraw.data import Schema, read
 from onedraw.mechanisms import ExponentialQuantiles, calibrate
 from onedraw.models import ColumnQuantiles
-from onedraw.models.tables.place_counts import PlaceCounts, spread_below, spread_place
+from onedraw.models.tables.column_quantiles import PlaceCounts, spread_below, spread_place
 from onedraw.samplers import RankSelection, seeded_generator
 from tests.data.parted_records import Parted
 

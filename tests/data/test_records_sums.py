@@ -20,9 +20,8 @@ from onedraw.data.sums import BLOCK, USUAL, Blocks, Work, block_rows, blocked, t
 from onedraw.errors import FileMismatch, InvalidModel, WrongCall
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, schema_features
-from onedraw.models.fit.statistics import Measured, NewtonSums
-from onedraw.models.moments.measured import Layout
-from onedraw.models.moments.sums import SecondMoments
+from onedraw.models.fit.sums import Measured, NewtonSums
+from onedraw.models.moments.measured import Layout, SecondMoments
 from onedraw.models.row_model import Rows
 from onedraw.models.sums import exact_sums
 from onedraw.models.sums.exact_sums import Scaled
@@ -330,7 +329,7 @@ from onedraw.data import Schema, read
 from onedraw.models import Gaussian, Logistic, schema_features
 from onedraw.models.row_model import Rows
 from onedraw.models.sums.exact_sums import Scaled
-from onedraw.models.fit.statistics import Measured, NewtonSums
+from onedraw.models.fit.sums import Measured, NewtonSums
 from onedraw.models.moments.measured import Layout
 
 path, memory = sys.argv[1:]

@@ -12,7 +12,7 @@ import onedraw as od
 from onedraw.audit.cases.quantiles import selection_law
 from onedraw.errors import InvalidBudget, InvalidModel, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import ExponentialChoice, plan_from_dict
-from onedraw.models.tables.model_choice import LOSS_STEPS, Losses, ModelChoice
+from onedraw.models.tables.scores import LOSS_STEPS, Losses, ModelChoice
 from onedraw.samplers import seeded_generator
 from onedraw.samplers.selection import LossSelection
 

@@ -10,8 +10,8 @@ from onedraw import errors, models, samplers
 from onedraw.mechanisms import calibrate
 from onedraw.mechanisms.beta_divergence import BetaDivergence
 from onedraw.mechanisms.candidates import Candidates
-from onedraw.models.candidates import costs as candidate_costs_module
-from onedraw.models.candidates.scores import BernoulliBeta, candidate_costs
+from onedraw.models import candidates as candidate_costs_module
+from onedraw.models.candidates import BernoulliBeta, candidate_costs
 from onedraw.models.likelihood.densities import GaussianNoise, StudentT
 from onedraw.models.row_model import Encoded
 from onedraw.privacy import ApproxDP, PureDP

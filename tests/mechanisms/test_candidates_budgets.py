@@ -10,7 +10,7 @@ import onedraw as od
 from onedraw import errors, models
 from onedraw.mechanisms import Gibbs, calibrate, plan_from_dict
 from onedraw.mechanisms.candidates import Candidates, largest_range, promise_of_rounds
-from onedraw.models.candidates import scores as candidate_scores
+from onedraw.models import candidates as candidate_scores
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, PureDP, RenyiDP
 from tests.mechanisms.candidate_enumeration import adjacent, hockey_stick, log_laws, renyi_divergence
 

@@ -10,8 +10,8 @@ from onedraw import errors, models, samplers
 from onedraw.mechanisms import Gibbs, calibrate, plan_from_dict
 from onedraw.mechanisms.beta_divergence import BetaDivergence
 from onedraw.mechanisms.candidates import Candidates
-from onedraw.models.candidates import scores as candidate_scores
-from onedraw.models.candidates.scores import BernoulliBeta, LikelihoodBeta, candidate_costs
+from onedraw.models import candidates as candidate_scores
+from onedraw.models.candidates import BernoulliBeta, LikelihoodBeta, candidate_costs
 from onedraw.models.likelihood.densities import Bernoulli
 from onedraw.models.likelihood.likelihood_model import BetaKernel
 from onedraw.models.likelihood.predictors import Linear

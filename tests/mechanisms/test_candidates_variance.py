@@ -12,7 +12,7 @@ from onedraw import models
 from onedraw.mechanisms import beta_design, calibrate, plan_from_dict
 from onedraw.mechanisms.beta_design import variance_information
 from onedraw.mechanisms.candidates import Candidates
-from onedraw.models.candidates import scores as candidate_scores
+from onedraw.models import candidates as candidate_scores
 from onedraw.models.likelihood.densities import GaussianNoise, StudentT
 from onedraw.privacy import PureDP
 from onedraw.samplers import Selection, seeded_generator

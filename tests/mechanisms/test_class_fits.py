@@ -12,9 +12,9 @@ from scipy import special
 import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import Encoded, Gaussian, Softmax
-from onedraw.models.fit.classes import SoftmaxClasses
-from onedraw.models.fit.published import symmetric
-from onedraw.models.fit.statistics import Measured, NewtonSums, Outer
+from onedraw.models.fit.losses import SoftmaxClasses
+from onedraw.models.fit.problem import symmetric
+from onedraw.models.fit.sums import Measured, NewtonSums, Outer
 from onedraw.models.moments.measured import Layout
 from onedraw.models.sums.exact_sums import held
 from onedraw.release import release, verify

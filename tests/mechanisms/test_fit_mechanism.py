@@ -20,15 +20,12 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.fit.aside import Aside
-from onedraw.models.fit.published import symmetric
+from onedraw.models.fit.problem import Aside, symmetric
 from onedraw.models.fit.result import FitResult
-from onedraw.models.fit.statistics import Measured, NewtonSums, Outer
-from onedraw.models.moments.measured import Layout
-from onedraw.models.moments.sums import ColumnSums, SecondMoments
+from onedraw.models.fit.sums import Measured, NewtonSums, Outer
+from onedraw.models.moments.measured import ColumnSums, Layout, SecondMoments
 from onedraw.models.row_model import Encoded
-from onedraw.models.sums.exact_sums import held
-from onedraw.models.sums.sum_lattice import gram_bits
+from onedraw.models.sums.exact_sums import gram_bits, held
 from onedraw.release import release, verify
 from onedraw.release.verification import read_certificate
 from onedraw.samplers import fit as fitting

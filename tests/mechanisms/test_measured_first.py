@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import onedraw as od
 from onedraw import errors, models
 from onedraw.mechanisms import Measured, NoisyGradient, plan_from_dict
-from onedraw.models.fit.published import Coordinates, Published
+from onedraw.models.fit.problem import Coordinates, Published
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 from onedraw.report.tables import correlations
 

@@ -12,7 +12,8 @@ from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, Un
 from onedraw.mechanisms import Moments, calibrate, plan_from_dict
 from onedraw.mechanisms.moments import MomentsNumbers
 from onedraw.models import Columns, Gaussian, Logistic
-from onedraw.models.moments.measured import Layout
+from onedraw.models.moments.columns import SQUARE
+from onedraw.models.moments.measured import Layout, MomentColumns, PowerSums, StandardMoments
 from onedraw.models.moments.result import (
     MomentsResult,
     matrix_quantile,
@@ -20,8 +21,6 @@ from onedraw.models.moments.result import (
     normal_quantile,
     pure_quantile,
 )
-from onedraw.models.moments.stage import SQUARE, MomentColumns
-from onedraw.models.moments.sums import PowerSums, StandardMoments
 from onedraw.models.sums.exact_sums import held
 from onedraw.models.sums.noise_law import drawn_matrices, matrix_deviation
 from onedraw.release import verify

@@ -14,9 +14,18 @@ from onedraw.models.fit.losses import FitLoss
 from onedraw.models.moments.measured import INSIDE, mallows
 from onedraw.models.moments.measured_model import MeasuredModel, WeightedLoss
 from onedraw.models.row_model import Encoded
-from onedraw.models.sums.gradient_sums import GradientSums, LatticeRows, squares, steps_of
-from onedraw.models.sums.row_lattice import SEGMENT, RowLattice, rounding, row_lattice, square_units
-from onedraw.models.sums.sum_lattice import share_bits
+from onedraw.models.sums.exact_sums import share_bits
+from onedraw.models.sums.gradient_sums import (
+    SEGMENT,
+    GradientSums,
+    LatticeRows,
+    RowLattice,
+    rounding,
+    row_lattice,
+    square_units,
+    squares,
+    steps_of,
+)
 from tests.models.convex_cases import MODELS, SEED, by_name
 
 RECORDS = 192

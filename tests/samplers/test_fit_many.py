@@ -10,7 +10,7 @@ from onedraw.data.sums import Block, Blocks
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import NoisyGradient, PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, Softmax
-from onedraw.models.fit.minimum import Objective, minima, minimum
+from onedraw.models.fit.sums import Objective, minima, minimum
 from onedraw.samplers import fit_many
 from onedraw.samplers import many_fits as module
 from onedraw.samplers.fit import Stages

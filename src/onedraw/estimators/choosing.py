@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from onedraw.errors import WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import ExponentialChoice, calibrate
-from onedraw.models.tables.model_choice import LOSS_STEPS, Losses, ModelChoice, in_steps
-from onedraw.models.tables.scores import RegressorScores
+from onedraw.models.tables.scores import LOSS_STEPS, Losses, ModelChoice, RegressorScores, in_steps
 from onedraw.privacy import Assumption, Provenance
 from onedraw.release import Certificate, Release, release
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import NormalInverseGamma
-from onedraw.models.candidates.scores import LARGEST_WIDTH
+from onedraw.models.candidates import LARGEST_WIDTH
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
     ZCDP,

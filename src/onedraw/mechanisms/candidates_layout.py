@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from onedraw.errors import PromiseRefused
-from onedraw.models.candidates.scores import CandidateLoss, candidate_costs
+from onedraw.models.candidates import CandidateLoss, candidate_costs
 
 from .candidates_loss import CHAINS, CandidatePrior, log_normal
 

@@ -26,7 +26,7 @@ from scipy import special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models import ConvexModel, Gaussian, NormalInverseGamma
-from onedraw.models.candidates.scores import BernoulliBeta, CandidateLoss, LikelihoodBeta, MarginOnBall
+from onedraw.models.candidates import BernoulliBeta, CandidateLoss, LikelihoodBeta, MarginOnBall
 from onedraw.models.convex.losses import MarginLoss
 from onedraw.models.features import Features
 from onedraw.models.likelihood.densities import Bernoulli, Categorical, GaussianNoise, StudentT

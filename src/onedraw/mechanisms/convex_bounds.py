@@ -26,7 +26,7 @@ from onedraw.models.conjugate.distributions import BallGaussian
 from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.convex.losses import SquaredLoss
-from onedraw.models.sums.row_lattice import square_units
+from onedraw.models.sums.gradient_sums import square_units
 from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Promise
 from onedraw.privacy.conversions import gaussian_mu, total_variation_within

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
-from onedraw.models.tables.model_choice import LOSS_STEPS, LossSums, ModelChoice
+from onedraw.models.tables.scores import LOSS_STEPS, LossSums, ModelChoice
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
     ZCDP,

@@ -11,12 +11,10 @@ import math
 from dataclasses import dataclass
 
 from onedraw.models.fit import constants as constant
-from onedraw.models.fit.classes import ClassLoss
-from onedraw.models.fit.losses import FitLoss, measured_of
-from onedraw.models.fit.published import Measuring
+from onedraw.models.fit.losses import ClassLoss, FitLoss, measured_of
+from onedraw.models.fit.problem import Measuring
 from onedraw.models.fit.result import least_information
-from onedraw.models.moments.measured import Layout
-from onedraw.models.moments.stage import MomentColumns
+from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.sums.noise_law import deviation, matrix_deviation
 
 from .stages import MomentsStage, Spending, stage_before

@@ -30,13 +30,13 @@ from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import BinaryRegression, GaussianRegression
 from onedraw.models.fit import constants as constant
 from onedraw.models.fit.losses import FitLoss
-from onedraw.models.fit.published import Measuring, Published
+from onedraw.models.fit.problem import Measuring, Published
 from onedraw.models.likelihood.densities import Bernoulli, GaussianNoise
 from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.moments.measured import MomentColumns
 from onedraw.models.moments.measured_model import MeasuredModel, MeasuredProblem, MeasuredTarget
-from onedraw.models.moments.stage import MomentColumns
 from onedraw.models.priors import Gaussian
-from onedraw.models.sums import sum_lattice
+from onedraw.models.sums import exact_sums
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance, PureDP
 from onedraw.privacy.rounding import fraction_down, root_up, sum_up
@@ -161,7 +161,7 @@ class Measured(Mechanism):
         claim = f"prior of deviation {numbers.prior_deviation:.6g} on coefficients of measured columns"
         found, before = [Assumption(claim, Provenance.ENFORCED)], ""
         if numbers.moments_noise:
-            lattice = f"moments of the columns: {sum_lattice.in_words(request.n)}"
+            lattice = f"moments of the columns: {exact_sums.in_words(request.n)}"
             found.append(Assumption(lattice, Provenance.ENFORCED))
             before = f"the columns' moments ({'pure' if pure else 'Gaussian'} noise), then, adaptively: "
         guarantee = Guarantee(

@@ -20,11 +20,11 @@ from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models import Columns
-from onedraw.models.moments import constants as constant
-from onedraw.models.moments.measured import Layout
+from onedraw.models.moments import columns as constant
+from onedraw.models.moments.columns import MomentsProblem, MomentsTarget
+from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.moments.result import MomentsResult
-from onedraw.models.moments.stage import MomentColumns, MomentsProblem, MomentsTarget
-from onedraw.models.sums import sum_lattice
+from onedraw.models.sums import exact_sums
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance, PureDP
 from onedraw.privacy.rounding import root_up, sum_up, up
@@ -166,7 +166,7 @@ class Moments(Mechanism):
                 (
                     *fixed_in_advance(request, "the columns, their bounds"),
                     Assumption("rows are clamped to their bounds and shortened to R and U", Provenance.ENFORCED),
-                    Assumption(sum_lattice.in_words(request.n), Provenance.ENFORCED),
+                    Assumption(exact_sums.in_words(request.n), Provenance.ENFORCED),
                 ),
             ),
         )

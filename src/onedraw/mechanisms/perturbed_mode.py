@@ -19,13 +19,11 @@ from scipy import optimize, special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models.fit import constants as constant
-from onedraw.models.fit.classes import ClassLoss
-from onedraw.models.fit.losses import FitLoss
-from onedraw.models.fit.published import Published
+from onedraw.models.fit.losses import ClassLoss, FitLoss
+from onedraw.models.fit.problem import FitProblem, FitTarget, Published
 from onedraw.models.fit.result import FitResult
-from onedraw.models.fit.target import FitProblem, FitTarget
 from onedraw.models.moments.measured import Layout
-from onedraw.models.sums import noise_law, sum_lattice
+from onedraw.models.sums import exact_sums, noise_law
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import (
     ZCDP,
@@ -176,7 +174,7 @@ class PerturbedMode(Mechanism):
                 f"the gradient at what is published has norm at most {numbers.tolerance:.3g}, checked on exact sums",
                 enforced,
             ),
-            Assumption(sum_lattice.in_words(request.n), enforced),
+            Assumption(exact_sums.in_words(request.n), enforced),
         ]
         if self.categories:
             found.append(Assumption("columns of one category are at least 0 and of norm at most 1", enforced))

@@ -5,7 +5,7 @@ is asked for its own quantiles in the same way (H. Kaplan, S. Schnapp, U. Stemme
 
 **Runs**: places of the lattice between two neighbouring records have the same ranks, so they form one run of so many places
 with one cost, and a selection is a choice among at most 2n + 1 runs, however fine the lattice. Where records are cut in two,
-ties are cut too, on a lattice of 2^b ≥ n slots for each place (`place_counts`). Records are counted, never sorted or held.
+ties are cut too, on a lattice of 2^b ≥ n slots for each place (`models.tables.column_quantiles`). Records are counted, never sorted or held.
 
 **Widths**: the released place is public when its interval is asked for, so all that is left to learn is a width, and a factor
 of √2 is near enough: a ladder from the whole range down has about fifty rungs where the lattice has ten million places.
@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.models.tables.column_quantiles import ColumnQuantiles
-from onedraw.models.tables.place_counts import PlaceCounts, spread_below, spread_place
+from onedraw.models.tables.column_quantiles import ColumnQuantiles, PlaceCounts, spread_below, spread_place
 
 Integers = NDArray[np.int64]
 

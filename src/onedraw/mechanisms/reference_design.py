@@ -66,7 +66,7 @@ def usual_length(model: Any, effect: float | None, noise: float | None) -> float
     """The norm of the coefficients that paths are planned for, as ridges of fits are; None if nothing is known of the rows.
 
     Numbers are predicted as well as their coefficients are known, whose norm is larger the less columns vary; classes are
-    ordered by a shrunk score as well (`fit_constants.UNMEASURED_EFFECT`).
+    ordered by a shrunk score as well (`models.fit.constants`).
     """
     features = getattr(model, "features", None)
     if not (isinstance(model, ConvexModel) and isinstance(features, Features)):

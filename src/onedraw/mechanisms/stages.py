@@ -20,9 +20,9 @@ from typing import NamedTuple, Self
 
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.models.fit import constants as constant
-from onedraw.models.moments.stage import MomentColumns
+from onedraw.models.moments.measured import MomentColumns
+from onedraw.models.sums.exact_sums import MEAN_BITS, MOST_RECORDS, share_bits
 from onedraw.models.sums.noise_law import deviation, matrix_deviation
-from onedraw.models.sums.sum_lattice import MEAN_BITS, MOST_RECORDS, share_bits
 from onedraw.plans import Request
 from onedraw.privacy import ApproxDP, PureDP
 from onedraw.privacy.rounding import fraction_up, up
@@ -102,7 +102,7 @@ class Stage(NamedTuple):
     """… of a sum of columns or, as usual, of products."""
 
     def bits(self, n: int) -> tuple[int, int]:
-        """That share has 2 to the power of these lattice steps, at least and at most (`models.sum_lattice`)."""
+        """That share has 2 to the power of these lattice steps, at least and at most (`models.sums.exact_sums`)."""
         return (MEAN_BITS, MEAN_BITS) if self.columns else (share_bits(n) - 2, share_bits(n))
 
     @property

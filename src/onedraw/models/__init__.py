@@ -47,9 +47,8 @@ from .priors import Gaussian
 from .row_model import Encoded
 from .tables.category_table import CategoryTable
 from .tables.column_quantiles import ColumnQuantiles
-from .tables.model_choice import ModelChoice
 from .tables.number_table import NumberTable
-from .tables.scores import ClassifierScores, RegressorScores
+from .tables.scores import ClassifierScores, ModelChoice, RegressorScores
 from .tables.table import Grouped, Table
 
 __all__ = [

@@ -14,9 +14,8 @@ import numpy as np
 from scipy import special
 
 from onedraw.mechanisms import PerturbedMode, Plan
-from onedraw.models.fit.classes import ClassLoss
-from onedraw.models.fit.losses import FitLoss
-from onedraw.models.fit.target import FitProblem
+from onedraw.models.fit.losses import ClassLoss, FitLoss
+from onedraw.models.fit.problem import FitProblem
 from onedraw.models.sums.noise_law import deviation, matrix_deviation
 
 from .coordinates import Directions

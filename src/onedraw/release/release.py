@@ -37,7 +37,7 @@ from onedraw.errors import CountMismatch, ExactnessRefused, PromiseRefused, Wron
 from onedraw.ledger import Ledger, Reservation
 from onedraw.models import BetaTarget, ColumnQuantiles, ConjugateModel
 from onedraw.models.row_model import RowModel
-from onedraw.models.tables.model_choice import ModelChoice
+from onedraw.models.tables.scores import ModelChoice
 from onedraw.models.tables.table import Table
 from onedraw.plain_text import acting, texts_in
 from onedraw.plans import Plan

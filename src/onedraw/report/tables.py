@@ -22,7 +22,7 @@ import numpy as np
 
 from onedraw.mechanisms import Measured, Moments, PerturbedMode
 from onedraw.models import Model, Table
-from onedraw.models.fit.published import symmetric
+from onedraw.models.fit.problem import symmetric
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums.noise_law import matrix_deviation
 from onedraw.models.tables.table import Side

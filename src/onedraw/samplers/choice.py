@@ -18,7 +18,7 @@ from onedraw.models.conjugate.family import ConjugateModel
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.tables.column_quantiles import ColumnQuantiles
-from onedraw.models.tables.model_choice import ModelChoice
+from onedraw.models.tables.scores import ModelChoice
 from onedraw.models.tables.table import Table
 from onedraw.plans import Plan
 from onedraw.samplers.chains import numbers_of_plan

@@ -16,15 +16,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from onedraw import privacy
+from onedraw.data.sums import check_room
 from onedraw.models.fit.losses import measured_of
-from onedraw.models.fit.minimum import Objective, minimum
-from onedraw.models.fit.published import Coordinates, Published
+from onedraw.models.fit.problem import Coordinates, FitProblem, FitTarget, Published
 from onedraw.models.fit.result import FitResult
-from onedraw.models.fit.statistics import NewtonSums, Outer
-from onedraw.models.fit.target import FitProblem, FitTarget
-from onedraw.models.moments.sums import SecondMoments
-from onedraw.models.sums.exact_sums import check_room
-from onedraw.models.sums.sum_lattice import gram_steps
+from onedraw.models.fit.sums import NewtonSums, Objective, Outer, minimum
+from onedraw.models.moments.measured import SecondMoments
+from onedraw.models.sums.exact_sums import gram_steps
 from onedraw.plans import Plan
 from onedraw.samplers.moments import measure
 from onedraw.samplers.noise import Noise

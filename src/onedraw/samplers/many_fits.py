@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 from onedraw.data.sums import Integers, block_rows, check_room, weights
 from onedraw.errors import WrongCall
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
-from onedraw.models.fit.minimum import Objective, minima
-from onedraw.models.fit.published import PARTS, Published
-from onedraw.models.fit.target import FitTarget
+from onedraw.models.fit.problem import PARTS, FitTarget, Published
+from onedraw.models.fit.sums import Objective, minima
 from onedraw.models.sums.exact_sums import Scaled
 from onedraw.plans import Plan, Potential
 from onedraw.samplers.fit import Stages

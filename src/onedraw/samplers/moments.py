@@ -23,13 +23,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from onedraw import privacy
-from onedraw.models.fit.published import Published
+from onedraw.models.fit.problem import Published
 from onedraw.models.likelihood.beta_target import BetaTarget
+from onedraw.models.moments.columns import SQUARE, MomentsProblem, MomentsTarget
+from onedraw.models.moments.measured import ColumnSums, MomentColumns, PowerSums, SecondMoments, StandardMoments
 from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.models.moments.result import MomentsResult
-from onedraw.models.moments.stage import SQUARE, MomentColumns, MomentsProblem, MomentsTarget
-from onedraw.models.moments.sums import ColumnSums, PowerSums, SecondMoments, StandardMoments
-from onedraw.models.sums.sum_lattice import MEAN_BITS, gram_steps
+from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps
 from onedraw.plans import Plan
 from onedraw.samplers.noise import Noise
 from onedraw.samplers.randomness import KEY_BYTES

@@ -27,7 +27,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from onedraw import errors, privacy
-from onedraw.models.candidates.scores import passes
+from onedraw.models.candidates import passes
 from onedraw.models.likelihood.densities import CountLikelihood
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.plans import Plan

@@ -17,7 +17,7 @@ from onedraw.audit.cases.laws import Noise as Law
 from onedraw.audit.cases.losses import slope_of
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models.fit import statistics as fit_statistics
-from onedraw.models.fit.target import FitTarget
+from onedraw.models.fit.problem import FitTarget
 from onedraw.models.sums.noise_law import drawn_matrices
 from onedraw.privacy.conversions import gaussian_delta
 from onedraw.privacy.corners import CornerDP

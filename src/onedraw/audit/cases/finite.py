@@ -21,7 +21,7 @@ from scipy import special
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import Candidates, ExponentialChoice, Gibbs, Plan, calibrate
 from onedraw.models import BinaryRegression, Gaussian, Logistic
-from onedraw.models.tables.model_choice import LOSS_STEPS, Losses, ModelChoice
+from onedraw.models.tables.scores import LOSS_STEPS, Losses, ModelChoice
 from onedraw.privacy import Promise, PureDP
 
 from .case import Array, Case, FiniteCase, LogDensity, Pair, eligible, pure

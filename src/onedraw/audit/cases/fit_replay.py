@@ -20,7 +20,7 @@ from scipy import special, stats
 
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models import CountRegression, HuberRegression, LogCoshRegression, Logistic, Quantile
-from onedraw.models.fit.published import Coordinates
+from onedraw.models.fit.problem import Coordinates
 from onedraw.plans import Plan
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise

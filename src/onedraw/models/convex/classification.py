@@ -14,8 +14,7 @@ import numpy as np
 
 from onedraw.errors import InvalidModel
 from onedraw.models.features import Features
-from onedraw.models.fit.classes import ClassLoss, SoftmaxClasses
-from onedraw.models.fit.losses import FitLoss
+from onedraw.models.fit.losses import ClassLoss, FitLoss, SoftmaxClasses
 from onedraw.models.likelihood.densities import Bernoulli, Categorical
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear

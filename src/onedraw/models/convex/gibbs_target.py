@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from onedraw.models.moments.measured_model import WeightedLoss
 from onedraw.models.row_model import Encoded
-from onedraw.models.sums.row_lattice import RowLattice, row_lattice
+from onedraw.models.sums.gradient_sums import RowLattice, row_lattice
 
 from .linear_model import ConvexModel
 
@@ -83,7 +83,7 @@ class GibbsTarget:
 @dataclass(frozen=True, eq=False)
 class PathTarget(GibbsTarget):
     """The same potential for steps that follow its gradient: sums over records are made on a lattice of whole numbers where there
-    is one (`row_lattice`), through the joint of `onedraw.data.sums`."""
+    is one (`sums.gradient_sums`), through the joint of `onedraw.data.sums`."""
 
     @cached_property
     def lattice(self) -> RowLattice | None:

@@ -28,8 +28,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from onedraw.errors import InvalidModel
-from onedraw.models.fit.classes import ClassLoss
-from onedraw.models.fit.losses import FitLoss
+from onedraw.models.fit.losses import ClassLoss, FitLoss
 from onedraw.models.model import Bound
 from onedraw.models.priors import FLAT, Gaussian
 from onedraw.models.row_model import DeclaredModel, RowModel
@@ -97,7 +96,7 @@ class ConvexModel(RowModel):
         """What brings responses that are numbers into [−1, 1] for a fit; 1 for labels and counts."""
         return 1.0
 
-    # What sums on a lattice rest on (`row_lattice`)
+    # What sums on a lattice rest on (`sums.gradient_sums`)
 
     @property
     def slope_interval(self) -> tuple[float, float] | None:

@@ -196,7 +196,7 @@ class Quantile(LinearModel):
 class CountRegression(LinearModel):
     """Counts whose rate is e^{θᵀx}, cut at a declared ``largest`` one, Y: consistent, because the mean is cut as well.
 
-    φ' = E min(Poisson(e^u), Y) − min(y, Y), |φ'| ≤ Y; smooth. For fits; see `fit_losses.CappedPoisson`.
+    φ' = E min(Poisson(e^u), Y) − min(y, Y), |φ'| ≤ Y; smooth. For fits; see `CappedPoissonLoss`.
     """
 
     kind, title, predicts = "poisson", "Regression of counts", "count"

@@ -31,9 +31,7 @@ from onedraw.models.priors import Gaussian
 from onedraw.models.sums.noise_law import deviation, drawn_matrices, matrix_deviation, mixed_variances
 
 from . import constants as constant
-from .aside import Aside
-from .published import Coordinates, Published, positive, symmetric
-from .target import FitProblem
+from .problem import Aside, Coordinates, FitProblem, Published, positive, symmetric
 
 Array = NDArray[np.float64]
 

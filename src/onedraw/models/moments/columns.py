@@ -1,11 +1,19 @@
 """Columns with public bounds, and nothing else: the model of a release that describes them (means, deviations, correlations).
 
-Rows are read like a regression's, without a response; see `features` for what a cell that is not a number becomes.
+Rows are read like a regression's, without a response; see `features` for what a cell that is not a number becomes. `MomentsProblem`
+is what is public of such a release, and how columns are standardised by what was published first.
+
+**The constants** and the public reasons for them: nothing here was computed from records. They were chosen in trials on eleven
+simulated designs (even, narrow, skewed, off-centre, heavy-tailed, rare, nearly equal columns), n from 500 to 20,000, ε from 0.5 to
+5: benchmarks/results/moments_coverage.md.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +23,52 @@ from onedraw.models.features import Features, declared_features
 from onedraw.models.model import Bound, count, register_model, set_fields
 from onedraw.models.responses import Response
 from onedraw.models.row_model import RowModel
+from onedraw.models.sums.exact_sums import Scaled
+from onedraw.models.sums.noise_law import deviation, matrix_deviation
 from onedraw.privacy import Provenance
+
+from .measured import MomentColumns
+
+SHARES = {False: (0.45, 0.40, 0.15), True: (0.40, 0.40, 0.20)}
+"""Of μ² (of ε for a pure promise): means with squares, standardised products, fourth moments. The last are only for the
+errors of the others, and matter where those are small; pure noise falls with the share itself, not with its root."""
+
+ALONE = {False: (0.80, 0.0, 0.20), True: (0.75, 0.0, 0.25)}
+"""… of one column, which has nothing to go together with."""
+
+CLEAR = 3.0
+"""A variance below so many deviations of its noise is raised to that before columns are standardised: otherwise noise alone
+would stretch a column until its rows are cut."""
+
+REACH = 4.0
+"""R² for each column in its standard deviations: rows of normal columns reach it once in a hundred, and what skewed and
+heavy-tailed ones lose is measured (`lost`)."""
+
+QUIET = 0.7
+"""R² grows until the noise of a standardised second moment is so many times the sampling error 1/√n of a correlation, whose own
+noise is then half of it: an interval an eighth wider buys rows that are hardly cut."""
+
+FOURTH_REACH = 9.0
+"""U² for each column: squares of normal columns have Σ z⁴ = 3 on average."""
+
+FOURTH_NOISE = 0.5
+"""U² grows until the noise of a fourth moment is this, beside 3 for a normal column."""
+
+GIVEN = 6.0
+"""A correlation is given if the standardised second moment of both columns is at least so many deviations of its noise."""
+
+LARGEST_GIVEN = 0.8
+"""… and none if that many deviations are more than this share of a standardised column's usual second moment, 1: then only
+luck would carry one beyond, and what luck has carried is biased."""
+
+AHEAD = 0.5
+"""What was cut off goes together more than the rest, between r and ±1 in every trial. It is taken to have r·(2 − |r|), half
+of the way there for r = ½ and none for r = 0. Intervals allow for all of the way, (1 − |r|)² more, and at least for this share
+of 1 − |r|."""
+
+
+# ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
 
 Array = NDArray[np.float64]
 
@@ -97,3 +150,67 @@ class Columns(RowModel):
     def _values(self) -> dict[str, Any]:
         found = self.features.to_dict()
         return {name: found[name] for name in ("features", "bounds", "feature_names")}
+
+
+# ── the problem ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+SQUARE = math.nextafter(((1.0 + math.sqrt(5.0)) / 2.0) ** 2.5 / 2.0, 0.0) * (1.0 - 2.0**-50)
+"""b = φ^{5/2}/2: (x, b·x²) moves by at most 2 when x moves in [−1, 1], as far as x alone (mechanisms/moments.md)."""
+
+STAGES = ("mean", "squares", "moments", "fourth")
+
+
+@dataclass(frozen=True)
+class MomentsProblem:
+    """All that is public of a release of moments before the records are read; ``numbers`` are those of its plan."""
+
+    n: int
+    columns: MomentColumns
+    numbers: Mapping[str, float]
+    pure: bool
+
+    def deviation(self, stage: str) -> float:
+        """Standard deviation of one entry's noise, per record: of a diagonal entry, or of a mean."""
+        noise, columns = self.numbers[f"{stage}_noise"], self.columns
+        of_sum = deviation(noise, columns.powers, pure=self.pure)
+        return (of_sum if stage == "sums" else matrix_deviation(noise, columns.count, pure=self.pure)) / self.n
+
+    @property
+    def gives_correlations(self) -> bool:
+        """Whether usual columns would stand out of the noise: public, known before the records are read."""
+        return GIVEN * self.deviation("moments") <= LARGEST_GIVEN
+
+    def variances(self, mean: Array, squares: Array) -> tuple[Array, Array]:
+        """(variance, standard deviation of its noise) of each column, unbiased for the records clamped to their bounds.
+
+        Of a number Q/n − m², with the square of the mean's own noise given back; of a 0/1 column m − m², for v² = v.
+        """
+        noise, places = self.deviation("sums"), self.columns.layout.number_places
+        second, slope, own = mean.copy(), 1.0 - 2.0 * mean, np.zeros(len(mean))
+        second[places], slope[places], own[places] = squares, -2.0 * mean[places], noise / SQUARE
+        return second - mean**2 + noise**2, np.sqrt(own**2 + (slope * noise) ** 2 + 2.0 * noise**4)
+
+    def units(self, mean: Array, squares: Array) -> tuple[Array, Array]:
+        """(centre, variance) by which columns are standardised: a variance that is mostly noise is raised to CLEAR of it."""
+        variance, noise = self.variances(mean, squares)
+        return self.columns.centre(mean), np.maximum(variance, CLEAR * noise)
+
+
+@dataclass(frozen=True, eq=False)
+class MomentsTarget:
+    """A problem with its records. As private as they are: never printed or written."""
+
+    problem: MomentsProblem
+    encoded: Any
+
+    def __repr__(self) -> str:
+        return f"MomentsTarget(n={self.encoded.n}, columns={self.problem.columns.count}, records=<private>)"
+
+    @cached_property
+    def _records(self) -> Any:
+        return self.encoded.records.read_as(Scaled())
+
+    def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
+        """Σ over the records, in whole numbers: the only way they are read."""
+        return np.asarray(self._records.sum(statistic, *public))

@@ -6,17 +6,36 @@
 
 Then ‖a·z‖ ≤ r and a‖z‖² ≤ r² for every record, whatever m, W and g are. `Layout` says which columns form a category and
 whether there is an intercept; it is public and part of the plan. NumPy or JAX values alike.
+
+`MomentColumns` says which columns the moments are of, how far two rows can be apart, and where second moments are centred: stage
+one of a fit and a release of its own (mathematics-3 §1), the mean over the box first, then second moments about it, of rows
+shortened to a radius. What moments ask of the records are sums of whole numbers (`exact_sums`), the only way they are read:
+
+
+| statistic | a record's share | its norm, in steps |
+| --- | --- | --- |
+| ColumnSums | v, and the response | the box |
+| SecondMoments | x̄x̄ᵀ, x̄ the row about m, shortened to R | R² (Frobenius) |
+| PowerSums | v, and v² of columns in [−1, 1] | the parabola (mechanisms/moments.md) |
+| StandardMoments | z̄z̄ᵀ, z̄ the row about m in units of its deviations, to a power, shortened to R | R² (Frobenius) |
+
+Vectors are cut towards zero onto their lattice, which never lengthens them, *before* the product: a share is exactly
+kkᵀ for a whole-number vector k of bounded norm, so the bound on its Frobenius norm is exact, and two such shares differ
+by at most √2 times it. How fine the lattice is: `exact_sums`. Matrices come as their lower triangles.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.models.compute import jnp
 from onedraw.models.convex.losses import array_module
+from onedraw.models.sums.exact_sums import Compiled
 
 Array = NDArray[np.float64]
 
@@ -125,3 +144,127 @@ def whitening(moments: Array, floor: float) -> tuple[Array, float]:
     values, axes = np.linalg.eigh(0.5 * (moments + moments.T))
     raised = np.maximum(values, floor)
     return np.asarray((axes / np.sqrt(raised)) @ axes.T), float(np.sum(np.maximum(values, 0.0) / raised))
+
+
+# ── which moments ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class MomentColumns:
+    """The columns of a layout, and last a response in [−1, 1] where it is measured with them."""
+
+    layout: Layout
+    response: bool = False
+
+    @property
+    def count(self) -> int:
+        return self.layout.columns + self.response
+
+    @property
+    def numbers(self) -> int:
+        """Columns in [−1, 1]; in a ball none is one by itself."""
+        return 0 if self.layout.ball is not None else self.layout.numbers + self.response
+
+    @property
+    def entries(self) -> int:
+        """Numbers in the lower triangle of their second moments."""
+        return self.count * (self.count + 1) // 2
+
+    @property
+    def powers(self) -> int:
+        """Numbers in the sums of all columns and the squares of those in [−1, 1]."""
+        return self.count + self.numbers
+
+    @property
+    def spread(self) -> float:
+        """S: the largest distance of two rows, the response included; the mean's sensitivity."""
+        return math.sqrt(self.layout.squared_spread + 4.0 * self.response)
+
+    def centre(self, published_mean: Array | None) -> Array:
+        """The point that second moments are about: the published mean cut to where means can be, or the public middle."""
+        middle = np.append(self.layout.middle, 0.0) if self.response else self.layout.middle
+        if published_mean is None:
+            return middle
+        lower, upper = -np.ones(len(middle)), np.ones(len(middle))
+        for start, stop in self.layout.categories:
+            lower[start:stop] = 0.0
+        return np.clip(published_mean, lower, upper)
+
+
+# ── sums over the records ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gram(rows: Any, weight: Any, steps: Any) -> Any:
+    """The lower triangle of Σ kkᵀ, k the rows cut towards zero onto multiples of 1/steps."""
+    whole = jnp.trunc(rows * steps) * weight[:, None]
+    down, across = np.tril_indices(rows.shape[1])
+    return (whole.T @ whole)[down, across]
+
+
+@dataclass(frozen=True)
+class ColumnSums(Compiled):
+    """Σ v, and with ``response`` Σ y of responses in [−1, 1]; in steps of 1/steps."""
+
+    layout: Layout
+    response: bool
+
+    def bound(self, steps: Any) -> float:
+        return float(steps)
+
+    def block(self, X: Any, y: Any, weight: Any, steps: Any) -> Any:
+        rows = with_response(self.layout.rows(X), y, self.response)
+        return (jnp.trunc(rows * steps) * weight[:, None]).sum(axis=0)
+
+
+@dataclass(frozen=True)
+class SecondMoments(Compiled):
+    """Σ x̄x̄ᵀ about a mean, rows shortened to ``radius``."""
+
+    layout: Layout
+    response: bool
+
+    def bound(self, steps: Any, mean: Any, radius: Any) -> float:
+        return float((radius * steps) ** 2)
+
+    def block(self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, radius: Any) -> Any:
+        rows = with_response(self.layout.rows(X), y, self.response) - mean
+        return gram(cut(rows, radius), weight, steps)
+
+
+@dataclass(frozen=True)
+class PowerSums(Compiled):
+    """Σ v of all columns, then Σ v² of those that are numbers, both in steps of 1/steps².
+
+    A number is rounded onto multiples of 1/steps before it is squared, so that (v, v²) lies on the parabola exactly; its ends
+    ±1 are such multiples. A category's columns are cut towards zero, which keeps their norm at most 1."""
+
+    layout: Layout
+
+    def bound(self, steps: Any) -> float:
+        return float(steps**2)
+
+    def block(self, X: Any, y: Any, weight: Any, steps: Any) -> Any:
+        fine, places = self.layout.rows(X) * steps, self.layout.number_places
+        number = np.isin(np.arange(self.layout.columns), places)
+        whole = jnp.where(number, jnp.rint(fine), jnp.trunc(fine)) * weight[:, None]
+        squares = (whole[:, places] ** 2).sum(axis=0)
+        return jnp.concatenate([whole.sum(axis=0).astype(jnp.int64) * jnp.int64(steps), squares.astype(jnp.int64)])
+
+
+@dataclass(frozen=True)
+class StandardMoments(Compiled):
+    """Σ z̄z̄ᵀ, z = ((v − mean)·scale)^power shortened to ``radius``."""
+
+    layout: Layout
+    power: int = 1
+
+    def bound(self, steps: Any, mean: Any, scale: Any, radius: Any) -> float:
+        return float((radius * steps) ** 2)
+
+    def block(self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, scale: Any, radius: Any) -> Any:
+        rows = ((self.layout.rows(X) - mean) * scale) ** self.power
+        return gram(cut(rows, radius), weight, steps)
+
+
+def with_response(rows: Any, y: Any, response: bool) -> Any:
+    return jnp.concatenate([rows, jnp.clip(y, -1.0, 1.0)[:, None]], axis=1) if response else rows

@@ -1,13 +1,13 @@
 """A convex loss in measured coordinates: what a posterior mechanism is given once the columns' moments are published.
 
-    ℓ(θ, (x, y)) = a(z)·φ(zᵀθ, y),        z = g·(W(v − m), 1),    a(z) = min(1, r²/‖z‖²)        (`measured`, `fit_losses`)
+    ℓ(θ, (x, y)) = a(z)·φ(zᵀθ, y),        z = g·(W(v − m), 1),    a(z) = min(1, r²/‖z‖²)        (`measured`, `fit.losses`)
 
 Mallows' weight depends on the record's row and on published numbers alone, so this is a convex loss of one record
 like any other, for every m, W and g: ‖∇ℓ‖ = a|φ'|‖z‖ ≤ L·r and ∇²ℓ = aφ''zzᵀ ⪯ M·r². These two constants are all that
 the theorems of Gibbs posteriors and noisy gradients ask of a record; r is fixed before the records are read, and so is
 the prior, which is on the coefficients of z. Weights, unlike shortened rows, leave a well specified model consistent.
 
-A β-divergence is bounded whatever the row is, so for it rows need neither weights nor bounds (`beta_regression`).
+A β-divergence is bounded whatever the row is, so for it rows need neither weights nor bounds (`likelihood.regression`).
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.convex.losses import Interval, LinearLoss, product_up
 from onedraw.models.features import Features
 from onedraw.models.fit.losses import FitLoss
-from onedraw.models.fit.published import Coordinates, Measuring, Published, coordinates
+from onedraw.models.fit.problem import Coordinates, Measuring, Published, coordinates
+from onedraw.models.fit.sums import MeasuredRows
 from onedraw.models.model import Bound
 from onedraw.models.priors import Gaussian
 from onedraw.models.row_model import Encoded, EncodedRecords
+from onedraw.models.sums.exact_sums import Scaled
 from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import fraction_up
 
-from .measured import INSIDE, Layout
-from .stage import MomentColumns
+from .measured import INSIDE, Layout, MomentColumns
 
 Array = NDArray[np.float64]
 
@@ -195,14 +196,10 @@ class MeasuredTarget:
 
     @cached_property
     def _records(self) -> Any:
-        from onedraw.models.sums.exact_sums import Scaled
-
         return self.encoded.records.read_as(Scaled(self.problem.response_scale))
 
     def within(self, where: Coordinates) -> Any:
         """The inner plan's law for the records in published coordinates; what a record becomes depends on it alone."""
-        from onedraw.models.fit.statistics import MeasuredRows
-
         problem = self.problem
         weights = (INSIDE * problem.numbers["row_bound"], problem.response_scale, where.centre, where.unit)
         public = (where.mean, where.root, where.stretch, *(weights if problem.weighted else ()))

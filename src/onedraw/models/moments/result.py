@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from onedraw.models.fit.published import symmetric
+from onedraw.models.fit.problem import symmetric
 from onedraw.models.sums.noise_law import matrix_deviation
 
-from . import constants as constant
-from .stage import MomentsProblem
+from . import columns as constant
+from .columns import MomentsProblem
 
 Array = NDArray[np.float64]
 

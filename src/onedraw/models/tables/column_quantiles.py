@@ -2,23 +2,37 @@
 
 There is no likelihood and no prior: all that is asked of the records is how many lie below a place. A record is clamped to
 the declared range and rounded to the lattice ``lower + k·step``, so it is a whole number, and so is everything after it.
+
+**How many records lie below a place**: ranks from histograms, which are sums of whole numbers over the records.
+
+    counts = PlaceCounts(n, steps, records)    # the records rewritten as places 0 … steps (`PlaceOf`), on any engine
+    counts.below(places)                       # of each place, the records below it
+    counts.atoms(first, last)                  # the places that hold the records of these ranks
+
+One pass counts the records in up to 2¹⁶ cells of consecutive places. Single places are counted when somebody asks about them,
+in the cells asked about and no other: a quantile takes three passes, and what is kept are the counts near it. Nothing is sorted, and
+no record is kept here.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import batches, is_records
 from onedraw.models.model import Bound, Model, check_column, count, number, register_model, set_fields, shown
+from onedraw.models.sums.clamped_sums import real
 from onedraw.privacy import Provenance
 
-from .place_counts import PlaceCounts, PlaceOf
+# ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
 
 LEAST_STEPS = 10_000_000
 """Lattice steps across the range where none is declared, at least."""
@@ -158,3 +172,202 @@ def _interval(given: Any) -> float | None:
     if not 0.5 <= level < 1.0:
         raise InvalidModel(f"interval is a level such as 0.95, at least 0.5 and below 1, or None; {given!r} came.")
     return level
+
+
+# ── counts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+Integers = NDArray[np.int64]
+
+CELL_BITS = 16
+"""The first histogram has up to 2 to the power of this entries: it stays in the processor's cache."""
+
+MOST_ENTRIES = 1 << 18
+"""Of a further histogram, in one pass."""
+
+LEAST_BITS = 3
+"""Into at least 2 to the power of this a part is cut at a time: so few where records are many and far apart."""
+
+
+@dataclass(frozen=True)
+class PlaceOf:
+    """A record's place round((x − lower)/step) in 0 … steps, itself alone deciding; NaN is at that of ``missing``. A reading of
+    `onedraw.data.sums`."""
+
+    lower: float
+    step: float
+    steps: int
+    missing: float
+    columns: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    def of_block(self, values: NDArray[Any], weight: NDArray[np.float64]) -> tuple[NDArray[Any]]:
+        with np.errstate(all="ignore"):  # infinities are at the ends
+            places = np.subtract(values, self.lower, dtype=np.float64)
+            places /= self.step
+        np.rint(places, out=places)
+        if not (places.min(initial=0.0) >= 0.0 and places.max(initial=0.0) <= self.steps):  # NaN is neither
+            places[np.isnan(places)] = np.rint((self.missing - self.lower) / self.step)
+            np.clip(places, 0, self.steps, out=places)
+        return (places.astype(np.int32 if self.steps < 2**31 else np.int64),)  # half as much to hold
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """Records in every cell of 2^shift places."""
+
+    shift: int
+    cells: int
+    columns: tuple[str, ...] = ()
+
+    def bound(self) -> float:
+        return 1.0
+
+    def of_block(self, places: NDArray[Any], weight: NDArray[np.float64]) -> Integers:
+        return np.bincount(real(places, weight) >> self.shift, minlength=self.cells)
+
+
+@dataclass(frozen=True)
+class NodeCounts:
+    """Records in each of the 2^bits equal parts of every node, one node after the other. A node is 2^shift places, known by its number;
+    ``nodes`` are in order, and ``asked`` says in which cells they lie."""
+
+    cell_shift: int
+    shift: int
+    bits: int
+    columns: tuple[str, ...] = ()
+
+    def bound(self, nodes: Any, asked: Any) -> float:
+        return 1.0
+
+    def of_block(self, places: NDArray[Any], weight: NDArray[np.float64], nodes: Integers, asked: Any) -> Integers:
+        places = real(places, weight)
+        first, last = int(nodes[0]) << self.shift, int(nodes[-1] + 1) << self.shift
+        if last - first <= 2 * len(nodes) << self.shift:  # side by side: half the work
+            chosen = (places >= first) & (places < last)
+        else:
+            chosen = asked.take(places >> self.cell_shift)
+        inside = places[np.flatnonzero(chosen)].astype(np.int64)
+        node = np.searchsorted(nodes, inside >> self.shift)
+        there = nodes.take(node, mode="clip") == inside >> self.shift
+        part = inside >> (self.shift - self.bits) & ((1 << self.bits) - 1)
+        return np.bincount(((node << self.bits) + part)[there], minlength=len(nodes) << self.bits)
+
+
+@dataclass(frozen=True, eq=False)
+class PlaceCounts:
+    """Ranks of ``n`` records at places 0 … ``steps``. As private as they are: never printed or written."""
+
+    n: int
+    steps: int
+    records: Any
+    _known: dict[int, tuple[Integers, Integers]] = field(default_factory=dict)
+    """Of cells asked about: their occupied places, and the records up to each."""
+
+    def __repr__(self) -> str:
+        return f"PlaceCounts(n={self.n}, records=<private>)"
+
+    def below(self, places: Any) -> Integers:
+        """Of each place, how many records lie below it."""
+        places = np.clip(np.asarray(places, dtype=np.int64), 0, len(self._occupied) << self._shift)
+        places[places > self.steps] = len(self._occupied) << self._shift  # beyond all of them
+        cells = places >> self._shift
+        inside = np.unique(cells[places & ((1 << self._shift) - 1) > 0])  # others begin there: no need to look
+        occupied, up_to = self._single(inside[self._occupied[inside]])
+        found: Integers = self._cells[cells]
+        if len(occupied):
+            last = np.searchsorted(occupied, places) - 1
+            same = (last >= 0) & (occupied[last] >> self._shift == cells)
+            found = np.where(same, up_to[last], found)
+        return found
+
+    def atoms(self, first: int, last: int) -> tuple[Integers, Integers, Integers]:
+        """(places, records below each, records up to each) of the records of ranks first … last − 1, counted from 0."""
+        if last <= first:
+            return _NOTHING, _NOTHING, _NOTHING
+        ends = np.searchsorted(self._cells, [first, last - 1], side="right") - 1
+        cells = np.arange(ends[0], ends[1] + 1)
+        cells = cells[self._occupied[cells]]
+        occupied, up_to = self._single(cells)
+        below = np.append(self._cells[cells[0]], up_to[:-1])
+        asked = (up_to > first) & (below < last)
+        return occupied[asked], below[asked], up_to[asked]
+
+    @cached_property
+    def _shift(self) -> int:
+        return max(0, self.steps.bit_length() - CELL_BITS)
+
+    @cached_property
+    def _cells(self) -> Integers:
+        """Records below every cell, and all of them."""
+        cells = (self.steps >> self._shift) + 1
+        return np.append(0, np.cumsum(self.records.sum(CellCounts(self._shift, cells))))
+
+    @cached_property
+    def _occupied(self) -> NDArray[np.bool_]:
+        return np.diff(self._cells) > 0
+
+    def _single(self, cells: Integers) -> tuple[Integers, Integers]:
+        """Of these cells, in order and none of them empty: occupied places, and the records up to each."""
+        unknown = np.array([cell for cell in cells.tolist() if cell not in self._known], dtype=np.int64)
+        if len(unknown):
+            self._look(unknown)
+        known = [self._known[cell] for cell in cells.tolist()]
+        places, up_to = (np.concatenate([_NOTHING, *(pair[side] for pair in known)]) for side in (0, 1))
+        return places, up_to
+
+    def _look(self, cells: Integers) -> None:
+        """Into occupied cells, by parts of parts that are occupied: in one step where they are few."""
+        nodes, shift, counts = cells, self._shift, np.diff(self._cells)[cells]
+        while shift:
+            bits = min(shift, max(LEAST_BITS, (MOST_ENTRIES // len(nodes)).bit_length() - 1))
+            at_once = MOST_ENTRIES >> bits
+            counts = np.concatenate(
+                [self._parts(nodes[start : start + at_once], shift, bits) for start in range(0, len(nodes), at_once)]
+            )
+            nodes = ((nodes[:, np.newaxis] << bits) + np.arange(1 << bits)).reshape(-1)[counts > 0]
+            counts, shift = counts[counts > 0], shift - bits
+        ends = np.searchsorted(nodes, (cells + 1) << self._shift)
+        for cell, places, found in zip(
+            cells.tolist(), np.split(nodes, ends[:-1]), np.split(counts, ends[:-1]), strict=True
+        ):
+            self._known[cell] = places, self._cells[cell] + np.cumsum(found)
+
+    def _parts(self, nodes: Integers, shift: int, bits: int) -> Integers:
+        """One pass."""
+        asked = np.zeros(len(self._occupied), dtype=bool)
+        asked[nodes >> (self._shift - shift)] = True
+        return np.asarray(self.records.sum(NodeCounts(self._shift, shift, bits), nodes, asked))
+
+
+_NOTHING = np.zeros(0, dtype=np.int64)
+
+
+# ── ties ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def spread_place(rank: Any, ties: Any, bits: int) -> Integers:
+    """Where the rank-th of ``ties`` equal records lies among 2^bits slots, if the j-th of them is put into the slot whose digits are
+    those of j in reverse (van der Corput's sequence): evenly, and one tie more takes a slot that was free."""
+    rank, ties = np.asarray(rank, dtype=np.int64), np.asarray(ties, dtype=np.int64)
+    slot: Integers = np.zeros_like(rank)
+    for _ in range(bits):  # even j's lie in the lower half, odd ones in the upper
+        lower = (ties + 1) // 2
+        upper = rank >= lower
+        slot = 2 * slot + upper
+        rank, ties = np.where(upper, rank - lower, rank), np.where(upper, ties // 2, lower)
+    return slot
+
+
+def spread_below(slot: int, ties: int, bits: int) -> int:
+    """How many of the equal records lie below a slot."""
+    below = 0
+    for bit in reversed(range(bits)):
+        if slot >> bit & 1:
+            below, ties = below + (ties + 1) // 2, ties // 2
+        else:
+            ties = (ties + 1) // 2
+    return below

@@ -9,7 +9,7 @@ sum by at most W: the sensitivity is *enforced*, not derived from real arithmeti
 order of the records. So logistic losses may be computed in single precision, which halves the time and costs nothing
 but a relative 1e-7 of accuracy.
 
-Costs are a statistic of `onedraw.data.sums` (`candidate_costs`): the candidates are public numbers of a pass, so that the records may be
+Costs are a statistic of `onedraw.data.sums` (`Costs`): the candidates are public numbers of a pass, so that the records may be
 anywhere. One matrix product per block of records and group of candidates; groups fit in a fixed amount of memory and are halved
 where even that is not to be had.
 """
@@ -25,9 +25,14 @@ from numpy.typing import NDArray
 
 from onedraw.data.sums import USUAL
 from onedraw.errors import WrongCall
+from onedraw.models.compute import jnp
 from onedraw.models.convex.losses import LinearLoss
 from onedraw.models.likelihood.likelihood_model import LossKernel
 from onedraw.models.row_model import Encoded, EncodedRecords
+from onedraw.models.sums.exact_sums import Compiled
+
+# ── losses ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
 
 BLOCK = 2**18
 """Losses of one group: 1 MiB of single-precision numbers, which stay in a processor's cache."""
@@ -67,8 +72,6 @@ class BernoulliBeta:
         return 1.0 / self.beta - 1.0 / (self.beta - 1.0), 1.0 / self.beta
 
     def values(self, thetas: Any, X: Any, y: Any) -> Any:
-        from onedraw.models.compute import jnp
-
         margins = (thetas @ X.T) * y
         power = self.beta - 1.0
         tail = jnp.exp(-jnp.abs(margins))
@@ -145,8 +148,6 @@ def passes(candidates: int) -> int:
 def _by_blocks(
     loss: CandidateLoss, thetas: NDArray[np.float64], encoded: Encoded | EncodedRecords, width: int, block: int
 ) -> NDArray[np.int64]:
-    from .costs import Costs, InPrecision
-
     records = encoded.records.read_as(InPrecision(loss.precision.__name__))
     together = max(1, min(IN_ONE_PASS, block // min(USUAL, max(64, encoded.n)), len(thetas)))
     costs = []
@@ -158,3 +159,47 @@ def _by_blocks(
             asked: Any = filled.astype(loss.precision)
         costs.append(records.sum(Costs(loss, together), asked, width)[: len(some)])
     return np.concatenate(costs)
+
+
+# ── sums over the records ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class InPrecision:
+    """(X, y) in the loss's precision; what overflows there becomes infinite, and its cost is cut off like any other."""
+
+    precision: str
+    columns: tuple[str, ...] = ()
+
+    def of_block(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
+        with np.errstate(over="ignore"):
+            return tuple(jnp.asarray(np.asarray(values).astype(self.precision)) for values in (X, y))  # type: ignore[return-value]
+
+    def placed(self, weight: Any) -> Any:
+        return jnp.asarray(weight)
+
+
+@dataclass(frozen=True)
+class Costs(Compiled):
+    """Σ ⌊W·(ℓ − low)/Δ⌉, cut to [0, W], for each candidate; ``together`` of them at a time."""
+
+    loss: Any
+    together: int
+
+    def bound(self, thetas: Any, width: Any) -> float:
+        return float(width)
+
+    def blocks_a_call(self, values: int) -> int:
+        return 1  # a block under many candidates fills a call
+
+    def of_block(self, X: Any, y: Any, weight: Any, thetas: Any, width: Any) -> Any:
+        groups = range(0, len(thetas), self.together)
+        costs = [super(Costs, self).of_block(X, y, weight, thetas[g : g + self.together], width) for g in groups]
+        return np.concatenate(costs)
+
+    def block(self, X: Any, y: Any, weight: Any, thetas: Any, width: Any) -> Any:
+        low, high = self.loss.interval
+        share = (self.loss.values(thetas, X, y) - low) / (high - low)
+        share = jnp.where(share >= 0.0, jnp.minimum(share, 1.0), 0.0)  # NaN too counts as the lowest cost
+        # W is at most 2^17, so its product with a share in [0, 1] is rounded to a whole number in [0, W].
+        return (jnp.rint(share * width) * weight).sum(axis=1)

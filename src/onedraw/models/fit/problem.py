@@ -1,0 +1,317 @@
+"""What a fit is about and what it publishes: everything public as one value, the same with encoded records, and the coordinates
+that follow from what was published. All post-processing, the same for whoever holds it.
+
+Five parts are published, each absent where its stage did not run: the columns' mean, their second moments about it, the mode with
+its noise, the information and the variability at it. From the first two follow the coordinates in which the others are.
+
+**Levels of categories that are set aside**: their published count may be 0, so the records may say nothing about them.
+
+The mode solves H(θ̃ − θ) = −(Λθ̃ + score + noise). Let N be the directions that change the coefficients set aside and
+no other, and Q a basis of the directions that change none of them: every direction is a sum of both. H·N is a sum over the
+records of those levels alone, of which there are few or none; without it
+
+    θ̃ − θ = N·(what is wrong about those levels) − Q(QᵀHQ)⁻¹Qᵀ(Λθ̃ + score + noise)
+
+and the other coefficients see the second part only. So information and ridge count within Q: a level without records costs
+the others nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.models.moments.measured import Layout, MomentColumns, whitening
+from onedraw.models.row_model import Encoded, EncodedRecords
+from onedraw.models.sums.exact_sums import Scaled
+from onedraw.models.sums.noise_law import deviation
+
+from . import constants as constant
+from .losses import ClassLoss, FitLoss
+from .sums import Measured
+
+# ── what is published ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+Array = NDArray[np.float64]
+
+PARTS = ("mean", "moments", "mode", "information", "variability")
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """The numbers as they leave; matrices as lower triangles, row by row."""
+
+    mode: Array
+    mean: Array | None = None
+    moments: Array | None = None
+    information: Array | None = None
+    variability: Array | None = None
+
+    def to_dict(self) -> dict[str, list[float]]:
+        found = {name: getattr(self, name) for name in PARTS}
+        return {name: value.tolist() for name, value in found.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Published:
+        return cls(**{name: np.asarray(value, dtype=np.float64) for name, value in stored.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """z = stretch·(W(v − m), 1) for rows, (y − centre)/unit for responses in [−1, 1]."""
+
+    mean: Array
+    root: Array
+    stretch: float = 1.0
+    centre: float = 0.0
+    unit: float = 1.0
+
+    @property
+    def frame(self) -> Array:
+        """How a response is read: its centre and unit (`Measured`)."""
+        return np.array([self.centre, self.unit])
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How moments are read: the floor of their eigenvalues and how a residual deviation becomes a threshold."""
+
+    floor: float
+    row_bound: float
+    response: bool
+    unmeasured_unit: float
+    threshold: float
+    least_residual: float
+    spare_threshold: float = 0.0
+    """Of a fit that has accuracy to spare for being nearer to least squares: added to the threshold where no direction was flattened."""
+
+    def stretch(self, layout: Layout, size: float) -> float:
+        """The plan's r is for rows of squared norm d + 1. Where the floor flattened directions, rows are shorter, and are
+        stretched until a typical one is as far inside r as the plan meant: the same noise then matters less. What
+        r has to spare shrinks with them, since it was given for noise that matters little."""
+        one, left = float(layout.intercept), directions(layout, size)
+        growth = (self.row_bound**2 - one) / layout.columns
+        if self.spare_threshold and growth > 1.0:
+            growth = 1.0 + (growth - 1.0) * (left / layout.columns) ** 2
+        return self.row_bound / math.sqrt(growth * left + one)
+
+    def unit(self, layout: Layout, size: float, residual: float) -> float:
+        """The threshold of a loss for responses with this residual variance."""
+        spare = self.spare_threshold * (directions(layout, size) / layout.columns) ** 2
+        return (self.threshold + spare) * math.sqrt(residual)
+
+
+def directions(layout: Layout, size: float) -> float:
+    """How many directions of the columns the floor left: at least one, at most all."""
+    return min(max(size, 1.0), float(layout.columns))
+
+
+def coordinates(
+    layout: Layout, how: Measuring, n: int, published_mean: Array | None, moments: Array | None
+) -> Coordinates:
+    """Centre, scaling and unit from what was published; the declared columns where nothing was."""
+    columns = layout.columns
+    mean = MomentColumns(layout, how.response).centre(published_mean)
+    if moments is None:
+        return Coordinates(mean[:columns], np.eye(columns), unit=how.unmeasured_unit if how.response else 1.0)
+    second = symmetric(moments, columns + how.response) / n
+    root, size = whitening(second[:columns, :columns], how.floor)
+    stretch = how.stretch(layout, size)
+    if not how.response:
+        return Coordinates(mean, root, stretch)
+    across = root @ second[:columns, columns]
+    total = max(float(second[columns, columns]), how.floor)
+    residual = max(total - float(across @ across), how.least_residual * total, how.floor**2)
+    return Coordinates(mean[:columns], root, stretch, float(mean[columns]), how.unit(layout, size, residual))
+
+
+def symmetric(entries: Array, size: int) -> Array:
+    """The matrix of a lower triangle, or the matrices of many."""
+    matrix = np.zeros((*entries.shape[:-1], size, size))
+    rows, columns = np.tril_indices(size)
+    matrix[..., rows, columns] = entries
+    matrix[..., columns, rows] = entries
+    return matrix
+
+
+def positive(matrix: Array) -> Array:
+    """The nearest positive semidefinite matrix, or matrices."""
+    values, axes = np.linalg.eigh(matrix)
+    return np.asarray((axes * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(axes, -1, -2))
+
+
+# ── levels that are set aside ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class Aside:
+    """What is set aside, in encoded coefficients (``moves`` as columns, ``sizes`` as rows: how far a coefficient vector went along
+    each, 1 for the move itself) and in the mode's coordinates (``moved`` N, orthonormal ``kept`` Q)."""
+
+    moves: Array
+    sizes: Array
+    moved: Array
+    kept: Array
+
+    @classmethod
+    def of(cls, layout: Layout, counts: Array | None, noise: float, change: Array, blocks: int) -> Aside:
+        """``counts`` are the published shares of the levels, of deviation ``noise``; ``change`` turns a mode into encoded
+        coefficients, alike for each of ``blocks`` modes."""
+        found = [] if counts is None or not layout.intercept else list(_maybe_empty(layout, counts, noise))
+        moves, sizes = (
+            np.array(part).reshape(-1, layout.width) for part in (zip(*found, strict=True) if found else ([], []))
+        )
+        moved = np.linalg.solve(change, moves.T) if found else np.zeros((layout.width, 0))
+        kept = np.linalg.qr((sizes @ change).T, mode="complete")[0][:, len(found) :] if found else np.eye(layout.width)
+        moved, kept = (np.asarray(np.kron(np.eye(blocks), part), dtype=np.float64) for part in (moved, kept))
+        return cls(moves.T, sizes, moved, kept)
+
+    @property
+    def empty(self) -> bool:
+        return not self.moved.shape[1]
+
+    def implausible(self, coefficients: Array, largest: float) -> Array:
+        """The part of encoded coefficients that went along a move by more than ``largest``."""
+        if self.empty:
+            return np.zeros(len(coefficients))
+        vectors = coefficients.reshape(-1, len(self.moves))
+        far = np.linalg.solve(self.sizes @ self.moves, self.sizes @ vectors.T)
+        return np.asarray((self.moves @ np.where(np.abs(far) > largest, far, 0.0)).T.ravel())
+
+    def spectrum(self, information: Array) -> tuple[Array, Array]:
+        """Eigenvalues and axes of an information, or of many, within the directions that are kept."""
+        values, axes = np.linalg.eigh(self.kept.T @ information @ self.kept if not self.empty else information)
+        return values, np.asarray(axes if self.empty else self.kept @ axes)
+
+    def within(self, information: Array) -> Array:
+        """PᵀHP, P the projection onto what is kept along what is moved: the information of records that say nothing about
+        the levels set aside."""
+        if self.empty:
+            return information
+        both = np.linalg.inv(np.column_stack([self.kept, self.moved]))
+        projection = self.kept @ both[: self.kept.shape[1]]
+        return np.asarray(projection.T @ information @ projection)
+
+    def touched(self, change: Array) -> NDArray[np.bool_]:
+        """Which rows depend on what is set aside."""
+        size = np.abs(change) @ np.abs(self.moved)
+        return np.asarray((np.abs(change @ self.moved) > 1e-9 * np.maximum(size, 1e-300)).any(axis=1))
+
+
+def _maybe_empty(layout: Layout, counts: Array, noise: float) -> Iterator[tuple[Array, Array]]:
+    """(move, size) of every level of which there may be no record. A 0/1 column is (x + 1)/2 of its encoded x, so a level's
+    coefficient moves x's by ½ and the intercept by ½; that of a first level, which has no column, moves all others."""
+    for start, stop in layout.categories:
+        levels = [([place], 0.0, counts[place], noise) for place in range(start, stop)]
+        first = list(range(start, stop)), -1.0, 1.0 - counts[start:stop].sum(), noise * math.sqrt(stop - start)
+        for places, intercept, share, spread in [*levels, first]:
+            if share <= constant.SET_ASIDE * spread:
+                move, size = np.zeros(layout.width), np.zeros(layout.width)
+                move[places], move[-1] = 0.5, 0.5 * len(places) + intercept
+                size[places] = 2.0 / len(places)
+                yield move, size
+
+
+# ── the problem ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class FitProblem:
+    """All that is public before the records are read.
+
+    ``numbers`` are those of `mechanisms.fit_numbers`, by name. ``response_scale`` brings responses that are numbers into
+    [−1, 1]. ``prior``, if it counts, is a Gaussian on the coefficients of encoded rows.
+    """
+
+    n: int
+    layout: Layout
+    loss: FitLoss | ClassLoss
+    numbers: Mapping[str, float]
+    measuring: Measuring
+    pure: bool
+    robust: bool
+    response_scale: float
+    prior: Any = None
+
+    @property
+    def size(self) -> int:
+        """Numbers in a mode."""
+        return self.loss.blocks * self.layout.width
+
+    @property
+    def moment_columns(self) -> MomentColumns:
+        return MomentColumns(self.layout, self.measuring.response)
+
+    def coordinates(self, published: Published) -> Coordinates:
+        return coordinates(self.layout, self.measuring, self.n, published.mean, published.moments)
+
+    def encoded_coefficients(self, where: Coordinates) -> Array:
+        """The matrix that turns a mode into coefficients of encoded rows in the response's declared unit; the centre of
+        measured responses is added to the intercept by `encoded_shift`."""
+        change = self.layout.encoded_coefficients(where.mean, where.root, where.stretch)
+        if isinstance(self.loss, ClassLoss):
+            return np.asarray(np.kron(self.loss.contrasts, change), dtype=np.float64)
+        scale = where.unit * self.response_scale if self.loss.unit == "measured" else 1.0
+        return np.asarray(scale * change, dtype=np.float64)
+
+    def encoded_shift(self, where: Coordinates) -> Array:
+        classes = self.loss.classes if isinstance(self.loss, ClassLoss) else 1
+        shift = np.zeros(classes * self.layout.width)
+        if self.loss.unit == "measured" and self.layout.intercept:
+            shift[-1] = where.centre * self.response_scale
+        return shift
+
+    def set_aside(self, published: Published) -> Aside:
+        """Levels whose published count is within its noise of 0, in the coordinates of the mode."""
+        where = self.coordinates(published)
+        noise = deviation(self.numbers["mean_noise"], self.moment_columns.count, pure=self.pure) / self.n
+        change = self.layout.encoded_coefficients(where.mean, where.root, where.stretch)
+        return Aside.of(self.layout, published.mean, noise, change, self.loss.blocks)
+
+    @property
+    def largest_coefficient(self) -> float:
+        """Of a level, where nothing is known: of log-odds and log-rates, or the half-range of the responses."""
+        return self.response_scale if self.loss.unit == "measured" else constant.LARGEST_COEFFICIENT
+
+    def penalty(self, where: Coordinates) -> tuple[Array, Array]:
+        """(Q, q): the quadratic ½θᵀQθ + qᵀθ that ridge and prior add in the mode's coordinates; Q ⪰ Λ."""
+        ridge = self.numbers["ridge"] * np.eye(self.size)
+        if self.prior is None:
+            return ridge, np.zeros(self.size)
+        change, shift = self.encoded_coefficients(where), self.encoded_shift(where)
+        precision = np.asarray(self.prior.precision(len(change)))
+        away = np.asarray(self.prior.location(len(change))) - shift
+        return ridge + change.T @ (precision[:, None] * change), -change.T @ (precision * away)
+
+
+@dataclass(frozen=True, eq=False)
+class FitTarget:
+    """A problem with its records. As private as they are: never printed or written."""
+
+    problem: FitProblem
+    encoded: Encoded | EncodedRecords
+
+    def __repr__(self) -> str:
+        return f"FitTarget(n={self.encoded.n}, columns={self.problem.layout.columns}, records=<private>)"
+
+    @cached_property
+    def records(self) -> Any:
+        return self.encoded.records.read_as(Scaled(self.problem.response_scale))
+
+    def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
+        """Σ over the records, in whole numbers: the only way they are read."""
+        return np.asarray(self.records.sum(statistic, *public))
+
+    def measured(self, where: Coordinates) -> Any:
+        """The records in these coordinates, for as many sums as a fit takes."""
+        bound = self.problem.numbers["row_bound"]
+        return self.records.read_as(
+            Measured(self.problem.layout), where.mean, where.root, where.stretch, bound, where.frame
+        )
