@@ -11,12 +11,13 @@ from scipy import special
 
 import onedraw as od
 from onedraw import mechanisms, models
+from onedraw.data.sums import BLOCK
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import Measured, Moments, NoisyGradient, PerturbedMode, calibrate
 from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, UNLIKE, Stage, booked, check_lattice
 from onedraw.models.moments.columns import SQUARE
 from onedraw.models.moments.measured import Layout, SecondMoments
-from onedraw.models.sums.exact_sums import BLOCK, gram_bits, gram_steps
+from onedraw.models.sums.exact_sums import gram_bits, gram_steps
 from onedraw.samplers import Fit
 from onedraw.samplers.moments import MEAN_STEPS
 
