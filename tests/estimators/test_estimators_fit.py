@@ -166,10 +166,10 @@ def far_off(model, X, y) -> float:
     precision = convex.prior.precision(convex.dimension)
 
     def objective(theta):
-        return weight * float(convex.total(theta, encoded.X, encoded.y)) + 0.5 * precision @ theta**2
+        return weight * float(convex.kernel.total(theta, encoded.X, encoded.y)) + 0.5 * precision @ theta**2
 
     best = optimize.minimize(objective, np.zeros(convex.dimension), method="BFGS", tol=1e-9).x
-    curvature = weight * np.asarray(convex.hessian_total(best, encoded.X, encoded.y)) + np.diag(precision)
+    curvature = weight * np.asarray(convex.kernel.hessian_total(best, encoded.X, encoded.y)) + np.diag(precision)
     away = model.release_.draws[0] - best
     return float(stats.chi2.sf(away @ curvature @ away, convex.dimension))
 

@@ -262,9 +262,11 @@ def test_a_users_loss_carries_declared_bounds():
     assert encoded.y.tolist() == [1.0, 0.0]
     theta = np.array([0.3, -0.2])
     residual = encoded.X @ theta - encoded.y
-    np.testing.assert_allclose(model.losses(theta, encoded.X, encoded.y), np.log(2 * np.cosh(residual)), rtol=1e-13)
     np.testing.assert_allclose(
-        model.gradient_total(theta, encoded.X, encoded.y), np.tanh(residual) @ encoded.X, rtol=1e-12
+        model.kernel.losses(theta, encoded.X, encoded.y), np.log(2 * np.cosh(residual)), rtol=1e-13
+    )
+    np.testing.assert_allclose(
+        model.kernel.gradient_total(theta, encoded.X, encoded.y), np.tanh(residual) @ encoded.X, rtol=1e-12
     )
 
 

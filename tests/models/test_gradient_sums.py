@@ -96,7 +96,7 @@ def test_the_sum_is_the_gradient_of_the_rows_on_the_lattice_up_to_the_rounding_c
     X = (np.asarray(block.arrays[0]) * np.array(sums.lattice.units)[:, None])[:, : encoded.n].T
     if isinstance(model.kernel, WeightedLoss):
         X = X / encoded.y[:, 1:]
-    expected = np.asarray(model.gradient_total(theta, X, encoded.y))
+    expected = np.asarray(model.kernel.gradient_total(theta, X, encoded.y))
     assert (
         np.linalg.norm(found - expected) <= encoded.n * rounding(model, encoded.n) / 2 + 1e-6 * np.abs(expected).max()
     )

@@ -34,6 +34,14 @@ class Wanted(Enum):
     IDENTIFIERS = "identifiers"
 
 
+class ReadWithSchema:
+    """What `onedraw.data.records.Records` is to rooms that run without loading it, and what it needs."""
+
+    schema: Any
+    target: str | None
+    n: int
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Numbers:

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onedraw.data.columns import Wanted
+from onedraw.data.columns import ReadWithSchema, Wanted
 from onedraw.data.encoding import CountEncoder, Encoder, LevelEncoder, NumberEncoder
 from onedraw.data.persons import PersonLimit, person_keys
 from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
@@ -70,7 +70,7 @@ class Measure:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class Records(ReadWithSchema):
     """The records of one source under one schema; `n` is public, everything else stays behind `sum` and `batches`."""
 
     schema: Schema

@@ -7,14 +7,13 @@ map to the model's public ``missing`` value. Numeric arrays are read in bulk, to
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sized
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.columns import Cells, Chunk, Wanted, chunk_in, chunks_in, columns_in, plain_array
+from onedraw.data.columns import Cells, Chunk, ReadWithSchema, Wanted, chunk_in, chunks_in, columns_in, plain_array
 from onedraw.data.encoding import NumberEncoder
 from onedraw.errors import InvalidModel
 
@@ -24,14 +23,9 @@ BATCH_ROWS = 1 << 16
 """Small enough for the working arrays of a sum to stay in the processor's cache."""
 
 
-def is_records(data: Any) -> bool:
-    """Whether ``data`` was read with a schema.
-
-    Records cannot exist before their module is loaded, so plain arrays load neither it nor what it needs: models and
-    samplers run where only JAX, NumPy and SciPy are installed.
-    """
-    module = sys.modules.get("onedraw.data.records")
-    return module is not None and isinstance(data, module.Records)
+def is_records(data: Any) -> TypeGuard[Any]:
+    """Whether ``data`` was read with a schema."""
+    return isinstance(data, ReadWithSchema)
 
 
 def schema_columns(data: Any) -> tuple[Any, ...] | None:

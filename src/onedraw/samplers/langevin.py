@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import check_arithmetic, jax, jit, jnp
-from onedraw.models.convex.gibbs_target import GibbsTarget, PathTarget
-from onedraw.models.convex.potential import gradient
+from onedraw.models.convex.gibbs_target import GibbsTarget, PathTarget, gradient
 from onedraw.models.sums.gradient_sums import GradientSums, steps_of
 from onedraw.plans import Plan
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_difference

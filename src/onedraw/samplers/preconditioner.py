@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onedraw.models.compute import jax, jit, jnp
-from onedraw.models.convex.gibbs_target import GibbsTarget
+from onedraw.models.convex.gibbs_target import GibbsTarget, gradient, hessian, potential
 from onedraw.models.convex.linear_model import LinearModel
-from onedraw.models.convex.potential import gradient, hessian, potential
 from onedraw.samplers.ball import peak_on_ball
 from onedraw.samplers.chains import arguments_for
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onedraw.errors import InvalidModel
+from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features
 from onedraw.models.fit.losses import ClassLoss, FitLoss, SoftmaxClasses
 from onedraw.models.likelihood.densities import Bernoulli, Categorical
@@ -195,8 +196,6 @@ class SoftmaxLoss:
         return X @ theta.reshape(self.classes, -1).T
 
     def losses(self, theta: Any, X: Any, y: Any) -> Any:
-        from onedraw.models.compute import jax, jnp
-
         scores, codes = self._scores(theta, X), jnp.asarray(y).astype(int)
         return jax.nn.logsumexp(scores, axis=1) - jnp.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
 
@@ -205,16 +204,12 @@ class SoftmaxLoss:
 
     def gradient_total(self, theta: Any, X: Any, y: Any) -> Any:
         """(P − E)ᵀX, P the class probabilities and E the classes as unit vectors."""
-        from onedraw.models.compute import jax, jnp
-
         codes = jnp.asarray(y).astype(int)
         residuals = jax.nn.softmax(self._scores(theta, X), axis=1) - jax.nn.one_hot(codes, self.classes, dtype=X.dtype)
         return (residuals.T @ X).reshape(-1)
 
     def hessian_total(self, theta: Any, X: Any, y: Any) -> Any:
         """Σ (diag p − ppᵀ) ⊗ xxᵀ."""
-        from onedraw.models.compute import jax, jnp
-
         p = jax.nn.softmax(self._scores(theta, X), axis=1)
         inner = p[:, :, None] * (jnp.eye(self.classes) - p[:, None, :])
         blocks = jnp.einsum("nkl,ni,nj->kilj", inner, X, X)

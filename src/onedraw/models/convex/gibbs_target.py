@@ -4,7 +4,8 @@ Density ∝ exp(−U(θ)) on R^d or on the ball ‖θ‖ ≤ R, with U(θ) = w �
 encoded records and is as private as they are; the four numbers a sampler's exactness may rest on (weight, radius,
 strong convexity, smoothness) are public and come from the plan.
 
-`potential`, `gradient` and `hessian` of `potentials` can be imported from here too; JAX is loaded when they are.
+`potential`, `gradient` and `hessian` are compiled for the loss alone (its kernel): data, weight and prior are arguments, so one
+compilation serves all of them.
 """
 
 from __future__ import annotations
@@ -16,11 +17,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.models.compute import jit, jnp
 from onedraw.models.moments.measured_model import WeightedLoss
 from onedraw.models.row_model import Encoded
-from onedraw.models.sums.gradient_sums import RowLattice, row_lattice
+from onedraw.models.sums.gradient_sums import GradientSums, LatticeRows, RowLattice, row_lattice, segments, steps_of
 
 from .linear_model import ConvexModel
+
+
+@jit(0)
+def potential(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
+    """U(θ)."""
+    away = theta - location
+    return weight * kernel.total(theta, X, y) + 0.5 * (precision * away) @ away
+
+
+@jit(0)
+def gradient(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
+    """∇U(θ): two matrix–vector products for a linear predictor."""
+    return weight * kernel.gradient_total(theta, X, y) + precision * (theta - location)
+
+
+@jit(0)
+def hessian(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any, location: Any) -> Any:
+    """∇²U(θ)."""
+    return weight * kernel.hessian_total(theta, X, y) + jnp.diag(precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,27 +78,19 @@ class GibbsTarget:
     @cached_property
     def arguments(self) -> tuple[Any, ...]:
         """(X, y, weight, precision, location) as JAX arrays: what follows theta in the compiled functions."""
-        from onedraw.models.compute import jnp
-
         return tuple(map(jnp.asarray, (self.encoded.X, self.encoded.y, self.weight, self.precision, self.location)))
 
     def potential(self, theta: Any) -> Any:
         """U(θ)."""
-        from . import potential as potentials
-
-        return potentials.potential(self.kernel, theta, *self.arguments)
+        return potential(self.kernel, theta, *self.arguments)
 
     def gradient(self, theta: Any) -> Any:
         """∇U(θ)."""
-        from . import potential as potentials
-
-        return potentials.gradient(self.kernel, theta, *self.arguments)
+        return gradient(self.kernel, theta, *self.arguments)
 
     def hessian(self, theta: Any) -> Any:
         """∇²U(θ)."""
-        from . import potential as potentials
-
-        return potentials.hessian(self.kernel, theta, *self.arguments)
+        return hessian(self.kernel, theta, *self.arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,22 +105,16 @@ class PathTarget(GibbsTarget):
     @cached_property
     def rows(self) -> Any:
         """The records on the lattice."""
-        from onedraw.models.sums.gradient_sums import LatticeRows
-
         assert self.lattice is not None
         return self.encoded.records.read_as(LatticeRows(self.lattice, isinstance(self.kernel, WeightedLoss)))
 
     @cached_property
     def segments(self) -> Any:
         """The same where they are in memory, as few arrays; None where they are not."""
-        from onedraw.models.sums.gradient_sums import segments
-
         return segments(self.rows) if getattr(self.rows, "held", False) else None
 
     @property
     def gradient_sums(self) -> Any:
-        from onedraw.models.sums.gradient_sums import GradientSums
-
         assert self.lattice is not None
         return GradientSums(self.kernel, self.lattice)
 
@@ -115,15 +122,5 @@ class PathTarget(GibbsTarget):
         """∇U(θ) as a step has it."""
         if self.lattice is None:
             return super().gradient(theta)
-        from onedraw.models.sums.gradient_sums import steps_of
-
         total = self.rows.sum(self.gradient_sums, theta) * steps_of(self.lattice)
         return self.weight * total + self.precision * (np.asarray(theta) - self.location)
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("potential", "gradient", "hessian"):
-        from . import potential as potentials
-
-        return getattr(potentials, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -113,24 +113,6 @@ class ConvexModel(RowModel):
         """The largest norm of an encoded row."""
         return self.features.reach
 
-    # The loss, for one θ and encoded records; NumPy or JAX values
-
-    def losses(self, theta: Any, X: Any, y: Any) -> Any:
-        """ℓ(θ, z_i), one number per record."""
-        return self.kernel.losses(theta, X, y)
-
-    def total(self, theta: Any, X: Any, y: Any) -> Any:
-        """Σ ℓ(θ, z_i)."""
-        return self.kernel.total(theta, X, y)
-
-    def gradient_total(self, theta: Any, X: Any, y: Any) -> Any:
-        """Σ ∇ℓ(θ, z_i)."""
-        return self.kernel.gradient_total(theta, X, y)
-
-    def hessian_total(self, theta: Any, X: Any, y: Any) -> Any:
-        """Σ ∇²ℓ(θ, z_i)."""
-        return self.kernel.hessian_total(theta, X, y)
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class LinearModel(ConvexModel, DeclaredModel):

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from onedraw.models.compute import jax, jnp
 from onedraw.privacy.perturbed_mode import count_curvature
 from onedraw.privacy.rounding import down, fraction_up, sum_up, up
 
@@ -37,8 +38,6 @@ def array_module(value: Any) -> Any:
     """NumPy for NumPy's own values, otherwise jax.numpy."""
     if isinstance(value, np.ndarray | np.generic | float | int):
         return np
-    from onedraw.models.compute import jnp
-
     return jnp
 
 
@@ -552,8 +551,6 @@ class CappedPoissonLoss(LinearLoss):
         """P(Poisson(λ) ≤ Y − 1), the upper incomplete gamma function at Y."""
         if array_module(rate) is np:
             return special.gammaincc(self.largest, rate)
-        from onedraw.models.compute import jax
-
         return jax.scipy.special.gammaincc(float(self.largest), rate)
 
     def _mean(self, predictor: Any) -> Any:
@@ -601,8 +598,6 @@ def _logistic(value: Any) -> Any:
     """1/(1 + e^{−v})."""
     if array_module(value) is np:
         return special.expit(value)
-    from onedraw.models.compute import jax
-
     return jax.nn.sigmoid(value)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
+from onedraw.models.compute import jax, jnp
 from onedraw.models.model import MOST_PARTS, POSITIVE, Bound, count, described, number, register_model, set_fields
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
@@ -55,21 +56,15 @@ class OwnLoss:
     row: OneRow
 
     def losses(self, theta: Any, X: Any, y: Any) -> Any:
-        from onedraw.models.compute import jax
-
         return jax.vmap(self.row, in_axes=(None, 0, 0))(theta, X, y)
 
     def total(self, theta: Any, X: Any, y: Any) -> Any:
         return self.losses(theta, X, y).sum()
 
     def gradient_total(self, theta: Any, X: Any, y: Any) -> Any:
-        from onedraw.models.compute import jax
-
         return jax.grad(self.total)(theta, X, y)
 
     def hessian_total(self, theta: Any, X: Any, y: Any) -> Any:
-        from onedraw.models.compute import jax
-
         return jax.hessian(self.total)(theta, X, y)
 
 
@@ -294,16 +289,12 @@ def _inside(model: ConvexLoss, theta: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def _values_and_gradients(model: ConvexLoss, points: list[Point]) -> tuple[NDArray[Any], NDArray[Any]]:
-    from onedraw.models.compute import jax
-
     arrays = [np.stack([getattr(point, name) for point in points]) for name in ("theta", "x", "y")]
     values, gradients = jax.jit(jax.vmap(jax.value_and_grad(model.row)))(*arrays)
     return np.asarray(values), np.asarray(gradients)
 
 
 def _check_signature(model: ConvexLoss) -> None:
-    from onedraw.models.compute import jax, jnp
-
     theta, row = jnp.zeros(model.dimension), jnp.zeros(model.features.width)
     try:
         result = jax.eval_shape(model.row, theta, row, jnp.zeros(()))
