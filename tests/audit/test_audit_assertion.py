@@ -11,8 +11,9 @@ import pytest
 from scipy import special
 
 import onedraw as od
-from onedraw.audit import AuditReport, Box, Finite, NotPrivate, assert_private, promise_tradeoff, tradeoff_figure
+from onedraw.audit import AuditReport, Box, Finite, NotPrivate, assert_private, tradeoff_figure
 from onedraw.errors import CannotWrite, TooFewRounds, WrongCall
+from onedraw.privacy.tradeoff import TradeOff
 
 SEED = int(os.environ.get("ONEDRAW_TEST_SEED", "20261115"))
 PAIR = (np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 1.0]))
@@ -210,7 +211,7 @@ def test_a_report_prints_goes_to_json_and_makes_a_figure(generator, tmp_path):
 @pytest.mark.parametrize("promise", [od.GaussianDP(1.0), od.PureDP(1.0), od.ApproxDP(1.0, 0.1), od.ZCDP(0.5)])
 def test_the_tradeoff_curve_of_a_promise_never_lies_above_the_true_one(promise):
     alphas = np.linspace(0.0, 1.0, 101)
-    curve = promise_tradeoff(promise, alphas)
+    curve = TradeOff.of(promise)(alphas)
     assert np.all(np.diff(curve) <= 1e-12)
     assert np.all(curve <= 1.0 - alphas + 1e-12)
     if isinstance(promise, od.GaussianDP):

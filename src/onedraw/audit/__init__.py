@@ -3,7 +3,7 @@
 ``profiles`` what two neighbouring outputs give away, exactly (of ``densities`` by ``quadrature``: ``hockey_stick`` δ,
 ``log_ratio`` ε, ``renyi``; against a promise: ``comparison``) · ``bounds`` from error counts to a lower bound on ε ·
 ``membership`` the Bayes-optimal attack · ``blackbox`` attacks that only see draws · ``search`` and ``domains`` the worst
-pair of data sets · ``tradeoff`` a promise as a trade-off curve · ``assertion`` all of it as one line of a test ·
+pair of data sets · ``assertion`` all of it as one line of a test ·
 ``results`` and ``figure`` what is found, as values and as a picture · ``classifier`` the one file that meets scikit-learn.
 
 Proof and audit share no code: nothing here imports a mechanism, a model, a sampler or a release (mathematics.md §7).
@@ -30,7 +30,6 @@ _NAMES = {
     **dict.fromkeys(("WorstPair", "worst_pair"), "search"),
     **dict.fromkeys(("NotPrivate", "assert_private"), "assertion"),
     **dict.fromkeys(("AttackResult", "AuditReport", "Violation"), "results"),
-    **dict.fromkeys(("PromiseCurve", "promise_tradeoff"), "tradeoff"),
     **dict.fromkeys(("tradeoff_figure",), "figure"),
 }  # fmt: skip
 

@@ -20,9 +20,8 @@ from onedraw.audit.blackbox import Method, blackbox_lower_bound, many_draws
 from onedraw.audit.domains import Domain
 from onedraw.audit.membership import membership_attack
 from onedraw.audit.profiles import Profile, exact_profile, finite_profile
-from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation
+from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation, promise_of
 from onedraw.audit.search import differing_record, worst_pair
-from onedraw.audit.tradeoff import promise_of
 from onedraw.errors import WrongCall
 from onedraw.privacy.promises import Promise
 from onedraw.privacy.rounding import text

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from scipy import optimize, special
 
 from onedraw.audit.results import Violation
-from onedraw.audit.tradeoff import epsilon_grid
 from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP
+from onedraw.privacy.tradeoff import epsilon_grid
 
 if TYPE_CHECKING:
     from onedraw.audit.profiles import Profile

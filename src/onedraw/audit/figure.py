@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from onedraw.audit.profiles import Profile
-from onedraw.audit.results import AttackResult
-from onedraw.audit.tradeoff import PromiseCurve, promise_curve, promise_of, shown_delta
+from onedraw.audit.results import AttackResult, promise_of
 from onedraw.errors import CannotWrite, check_extra
 from onedraw.privacy.promises import Promise
+from onedraw.privacy.tradeoff import TradeOff, shown_delta
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _SMALLEST_DELTA = 1e-7
@@ -31,7 +31,7 @@ def tradeoff_figure(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    curve = promise_curve(promise_of(promise))
+    curve = TradeOff.of(promise_of(promise))
     figure = Figure(figsize=(10.0, 5.0), layout="constrained")
     FigureCanvasAgg(figure)
     tradeoff, deltas = figure.subplots(1, 2)
@@ -54,7 +54,7 @@ def tradeoff_figure(
     return target
 
 
-def _draw_promise(tradeoff: Any, deltas: Any, curve: PromiseCurve) -> None:
+def _draw_promise(tradeoff: Any, deltas: Any, curve: TradeOff) -> None:
     alphas = _alphas()
     tradeoff.plot(
         alphas, curve(alphas), color="black", linewidth=1.6, label="promise: no attack may come below", zorder=3
@@ -66,7 +66,7 @@ def _draw_promise(tradeoff: Any, deltas: Any, curve: PromiseCurve) -> None:
     deltas.fill_between(curve.epsilons, visible, 1.0, color="0.9", linewidth=0)
 
 
-def _draw_profile(tradeoff: Any, deltas: Any, profile: Profile, colour: str, curve: PromiseCurve) -> None:
+def _draw_profile(tradeoff: Any, deltas: Any, profile: Profile, colour: str, curve: TradeOff) -> None:
     alphas = _alphas()
     style = {"color": colour, "linewidth": 1.4, "linestyle": "--", "zorder": 4}
     tradeoff.plot(alphas, profile.tradeoff(alphas), label="exact, this pair of data sets", **style)
@@ -74,7 +74,7 @@ def _draw_profile(tradeoff: Any, deltas: Any, profile: Profile, colour: str, cur
     deltas.plot(epsilons, [max(profile.delta(float(epsilon)), _SMALLEST_DELTA / 10.0) for epsilon in epsilons], **style)
 
 
-def _draw_attack(tradeoff: Any, deltas: Any, result: AttackResult, colour: str, curve: PromiseCurve) -> None:
+def _draw_attack(tradeoff: Any, deltas: Any, result: AttackResult, colour: str, curve: TradeOff) -> None:
     from matplotlib.patches import Rectangle
 
     rates, limits = result.rates, result.limits

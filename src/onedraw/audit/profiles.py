@@ -29,8 +29,7 @@ from onedraw.audit.densities import LogDensity, Pair, sides_of
 from onedraw.audit.hockey_stick import Masses, directed, hockey_stick, neyman_pearson, refined
 from onedraw.audit.quadrature import Cells, Normalised, integrate
 from onedraw.audit.renyi import divergence, tilted_divergence
-from onedraw.audit.results import Violation, json_object
-from onedraw.audit.tradeoff import promise_of
+from onedraw.audit.results import Violation, json_object, promise_of
 from onedraw.errors import WrongCall
 from onedraw.privacy.promises import Promise
 from onedraw.privacy.search import narrowed

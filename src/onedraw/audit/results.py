@@ -12,13 +12,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onedraw.audit import bounds
-from onedraw.audit.tradeoff import promise_curve, promise_of
+from onedraw.errors import WrongCall
 from onedraw.privacy.promises import Promise
+from onedraw.privacy.tradeoff import TradeOff
 
 if TYPE_CHECKING:
     from onedraw.audit.profiles import Profile
 
 _ORDERS = (1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+
+def promise_of(value: Any) -> Promise:
+    """A promise, or a clear word that one is missing."""
+    if isinstance(value, Promise):
+        return value
+    given = "none" if value is None else f"a {type(value).__name__}"
+    raise WrongCall(
+        f"an audit needs the promise it is to test, but {given} was given: without one nothing can be broken. "
+        "Pass a promise, such as onedraw.PureDP(1.0) or plan.guarantee.promise."
+    )
 
 
 def json_object(values: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +142,7 @@ class AttackResult:
         coins with these rates are further apart in Rényi divergence than promised.
         """
         first, second = self.limits
-        epsilon, promised, shown = promise_curve(promise_of(promise)).excess(first, second)
+        epsilon, promised, shown = TradeOff.of(promise_of(promise)).excess(first, second)
         if shown > promised:
             return Violation(promise, "delta", epsilon, promised, shown, self.confidence, self.method)
         if promise.renyi is None:

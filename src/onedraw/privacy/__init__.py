@@ -10,7 +10,6 @@ numbers · ``attacker`` what a promise leaves the best attacker.
 Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
 """
 
-from onedraw.privacy.attacker import Attacker
 from onedraw.privacy.composition import Composed, compose
 from onedraw.privacy.corners import Corner, CornerCurve, CornerDP
 from onedraw.privacy.curves import (
@@ -43,6 +42,7 @@ from onedraw.privacy.promises import (
 from onedraw.privacy.second_opinion import certify, pld_optimistic_epsilon
 from onedraw.privacy.stored import Stored
 from onedraw.privacy.total_variation import with_total_variation
+from onedraw.privacy.tradeoff import Attacker
 
 __all__ = [
     "ZCDP",

@@ -17,7 +17,7 @@ from onedraw.ledger import Ledger
 from onedraw.mechanisms import Plan
 from onedraw.models import Table
 from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP
-from onedraw.privacy.attacker import COMMON
+from onedraw.privacy.tradeoff import COMMON
 from onedraw.release import Certificate, verify
 from onedraw.release.verification import rebuild_plan
 from onedraw.samplers import SEEDED
@@ -234,10 +234,14 @@ def attacker_words(attacker: Attacker, plan: Plan) -> dict[str, Any]:
         "odds": "any number" if attacker.odds_factor == math.inf else shown_up(attacker.odds_factor, 3),
         "always": attacker.always,
         "common": f"{100 * COMMON:g}",
-        "caught": f"{math.ceil(round(1000 * attacker.caught(0.01), 5)) / 10:g}",
+        "caught": f"{math.ceil(round(1000 * (1.0 - attacker.misses(0.01)), 5)) / 10:g}",
         "curve": pictures.tradeoff(attacker),
         "table": [
-            (f"{100 * alpha:g} %", f"{100 * attacker.misses(alpha):.1f} %", f"{100 * attacker.caught(alpha):.1f} %")
+            (
+                f"{100 * alpha:g} %",
+                f"{100 * attacker.misses(alpha):.1f} %",
+                f"{100 * (1.0 - attacker.misses(alpha)):.1f} %",
+            )
             for alpha in (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75)
         ],
     }
