@@ -11,7 +11,6 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -20,19 +19,12 @@ from typing import Any, ClassVar, Protocol
 from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused, WrongCall
 from onedraw.models import ConjugateModel, Model
 from onedraw.privacy import (
-    ZCDP,
-    ApproxDP,
     Assumption,
-    AtOrderCurve,
-    GaussianDP,
     Guarantee,
     Promise,
     Provenance,
-    PureDP,
-    RenyiDP,
     Unit,
 )
-from onedraw.privacy.conversions import total_variation_delta
 from onedraw.privacy.rounding import text
 from onedraw.privacy.stored import Stored
 from onedraw.privacy.validation import positive_integer, probability
@@ -60,16 +52,6 @@ def _at_most(name: str, value: int, most: int) -> int:
     return value
 
 
-def _loss(budget: Promise) -> float:
-    """The number a budget states."""
-    match budget:
-        case PureDP(stated_epsilon=loss) | ApproxDP(stated_epsilon=loss) | GaussianDP(mu=loss) | ZCDP(rho=loss):
-            return loss
-        case RenyiDP(curve=AtOrderCurve(epsilon=loss)):
-            return loss
-    return 0.0
-
-
 @dataclass(frozen=True)
 class Request:
     """What is asked of a mechanism: public numbers, checked."""
@@ -91,7 +73,7 @@ class Request:
             raise InvalidBudget(
                 f"The budget must be a promise such as ApproxDP(1.0, 1e-6), but a {type(self.budget).__name__} came."
             )
-        if _loss(self.budget) > LARGEST_LOSS:
+        if self.budget.number > LARGEST_LOSS:
             raise InvalidBudget(
                 f"The budget {self.budget} promises nothing: a release may as well be the records "
                 "themselves. Choose an ε of a few units at most."
@@ -104,28 +86,23 @@ class Request:
             self._check_reserve()
 
     def _check_reserve(self) -> None:
-        if not isinstance(self.budget, ApproxDP):
+        if not self.budget.total_variation():
             raise InvalidBudget(
                 f"A reserve of gamma = {text(self.gamma)} is kept back from δ, but the budget, "
                 f"{self.budget}, has none. Use ApproxDP(epsilon, delta), or gamma=0 and an exact sampler."
             )
-        if not self._delta_left() > 0:
+        if self.budget.less(self.gamma) is None:
             raise InvalidBudget(
                 f"The reserve gamma = {text(self.gamma)} costs (1 + e^ε)·gamma, which leaves nothing of δ = "
-                f"{text(self.budget.stated_delta)}. Use a smaller gamma."
+                f"{text(self.budget.quoted_delta)}. Use a smaller gamma."
             )
-
-    def _delta_left(self) -> float:
-        assert isinstance(self.budget, ApproxDP)
-        cost = total_variation_delta(self.budget.stated_epsilon, self.gamma)
-        return math.nextafter(self.budget.stated_delta - cost, -math.inf)
 
     @property
     def exact_budget(self) -> Promise:
         """What exact draws must keep, so that the reserve γ (for all of them) is left: δ − (1+e^ε)γ."""
-        if not self.gamma or not isinstance(self.budget, ApproxDP):
-            return self.budget
-        return ApproxDP(self.budget.stated_epsilon, self._delta_left())
+        left = self.budget.less(self.gamma)
+        assert left is not None  # a reserve that leaves nothing was refused
+        return left
 
     @property
     def unit(self) -> Unit:

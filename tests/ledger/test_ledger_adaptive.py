@@ -23,7 +23,7 @@ from onedraw.privacy import ZCDP, ApproxDP, Composed, GaussianDP, LinearCurve, P
 
 Array = NDArray[np.float64]
 BUDGET = ApproxDP(3.0, 1e-5)
-FIRST = GaussianDP(0.6 * GaussianDP.from_epsilon_delta(3.0, 1e-5).mu)
+FIRST = GaussianDP(0.6 * ApproxDP(3.0, 1e-5).allows(GaussianDP))
 CANDIDATES: tuple[Promise, ...] = (
     *(PureDP(epsilon) for epsilon in np.linspace(1.33, 0.1, 8).tolist()),
     *(GaussianDP(mu) for mu in np.linspace(0.575, 0.1, 8).tolist()),
@@ -208,7 +208,10 @@ def test_a_rényi_curve_without_one_order_is_no_budget(ledger: Ledger) -> None:
 
 def test_one_release_may_use_the_whole_budget(ledger: Ledger) -> None:
     """Chosen before any draw, so it is a list; no filter keeps it, so nothing comes after it."""
-    for name, promise in {"gaussian": GaussianDP.from_epsilon_delta(3.0, 1e-5), "approximate": BUDGET}.items():
+    for name, promise in {
+        "gaussian": GaussianDP(ApproxDP(3.0, 1e-5).allows(GaussianDP)),
+        "approximate": BUDGET,
+    }.items():
         ledger.init(name, BUDGET)
         ledger.reserve(name, promise)
         assert ledger.remaining(name).kept_by.startswith("pre-declared: one list")

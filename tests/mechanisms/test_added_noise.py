@@ -128,7 +128,7 @@ class Forbidden:
     """A generator that nobody may draw from; it calls itself the secure one."""
 
     def __init__(self):
-        self.bit_generator = type("SecureChaCha", (), {})()
+        self.bit_generator = type("SecureChaCha", (), {"secure": True})()
 
     def __getattr__(self, name):
         raise AssertionError(f"a variate was drawn by NumPy: {name}")

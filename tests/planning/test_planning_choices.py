@@ -35,7 +35,7 @@ def test_a_question_becomes_a_model_with_the_schemas_bounds(question, target, ex
 def test_a_mean_takes_the_smallest_variance_the_budget_pays_for():
     """Direct sampling then meets the budget, and the draw's noise is that of the Gaussian mechanism."""
     model = model_for(SCHEMA, "age", question="mean", n=1000, budget=BUDGET)
-    mu = od.GaussianDP.from_epsilon_delta(1.0, 1e-6).mu
+    mu = od.ApproxDP(1.0, 1e-6).allows(od.GaussianDP)
     plan = choices(model, BUDGET, n=1000).best
     assert plan.parameters["mu"] == pytest.approx(mu, rel=1e-6)
     law = plan.target(model.summarise(np.full(1000, 50.0)))

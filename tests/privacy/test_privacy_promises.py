@@ -92,8 +92,29 @@ def test_a_profile_is_not_asked_at_negative_epsilon(value):
 
 
 def test_no_gaussian_promise_has_delta_zero():
-    with pytest.raises(InvalidBudget, match="Choose a δ above 0"):
-        GaussianDP.from_epsilon_delta(1.0, 0.0)
+    assert ApproxDP(1.0, 0.0).allows(GaussianDP) == PureDP(1.0).allows(GaussianDP) == 0.0
+
+
+@pytest.mark.parametrize("budget", [PureDP(0.7), BoundedRange(0.7), ApproxDP(0.7, 0.0), ApproxDP(0.7, 1e-6), GaussianDP(0.7),
+                                    ZCDP(0.7), RenyiDP.at(4.0, 0.7)], ids=str)  # fmt: skip
+@pytest.mark.parametrize("kind", [PureDP, BoundedRange, GaussianDP, ZCDP])
+def test_what_a_budget_allows_implies_it_and_little_more_does(budget, kind):
+    allowed = budget.allows(kind)
+    if allowed:
+        assert kind(allowed).implies(budget)
+        assert kind is PureDP or not kind(allowed * (1.0 + 2.0**-30)).implies(budget)
+    else:
+        assert not kind(1e-9).implies(budget)
+
+
+def test_only_a_delta_pays_for_total_variation():
+    budget = ApproxDP(1.0, 1e-6)
+    gamma = budget.total_variation(0.5)
+    assert budget.less(gamma).stated_delta == pytest.approx(5e-7)
+    assert budget.less(2.0 * budget.total_variation()) is None
+    assert GaussianDP(1.0).total_variation() == PureDP(1.0).total_variation() == 0.0
+    assert PureDP(1.0).less(1e-9) is None
+    assert PureDP(1.0).less(0.0) == PureDP(1.0)
 
 
 # ── values ──
@@ -208,7 +229,7 @@ def test_a_profile_ends_at_infinity(promise):
 
 def test_the_calibrated_gaussian_implies_its_budget_and_no_larger_one_does():
     for epsilon, delta in [(1.0, 1e-5), (0.1, 1e-3), (3.0, 1e-10), (1e-3, 1e-6)]:
-        promise = GaussianDP.from_epsilon_delta(epsilon, delta)
+        promise = GaussianDP(ApproxDP(epsilon, delta).allows(GaussianDP))
         assert promise.implies(ApproxDP(epsilon, delta))
         assert not GaussianDP(promise.mu * 1.0001).implies(ApproxDP(epsilon, delta))
 

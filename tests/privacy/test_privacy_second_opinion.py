@@ -50,7 +50,7 @@ def pld_epsilons(parts, delta):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6])
 def test_gaussian_and_privacy_loss_routes_agree_within_one_percent(times, epsilon, delta):
-    mu = GaussianDP.from_epsilon_delta(epsilon, delta).mu / math.sqrt(times)
+    mu = ApproxDP(epsilon, delta).allows(GaussianDP) / math.sqrt(times)
     exact = compose(*[GaussianDP(mu)] * times).epsilon(delta)
     low, high = pld_epsilons(((GaussianPair(mu), times),), delta)
     assert exact == pytest.approx(epsilon, rel=1e-6)
@@ -61,7 +61,7 @@ def test_gaussian_and_privacy_loss_routes_agree_within_one_percent(times, epsilo
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 5.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6])
 def test_the_renyi_route_is_never_below_and_within_a_quarter(times, epsilon, delta):
-    mu = GaussianDP.from_epsilon_delta(epsilon, delta).mu / math.sqrt(times)
+    mu = ApproxDP(epsilon, delta).allows(GaussianDP) / math.sqrt(times)
     renyi = compose(*[ZCDP(mu * mu / 2)] * times).epsilon(delta)
     low, _ = pld_epsilons(((GaussianPair(mu), times),), delta)
     assert epsilon * (1 - 1e-6) <= renyi <= 1.25 * epsilon

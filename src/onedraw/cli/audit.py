@@ -101,7 +101,7 @@ def subject_of(
     """What is audited, as words; its cases; and the sampler, where a release names one."""
     from onedraw.audit.cases import catalogue
     from onedraw.errors import WrongCall
-    from onedraw.privacy import ApproxDP, PureDP
+    from onedraw.privacy import epsilon_delta
 
     if release_file is not None:
         if model is not None or mechanism is not None or epsilon is not None:
@@ -118,7 +118,7 @@ def subject_of(
         raise WrongCall(
             "An audit needs the promise it is to test: without one nothing can be broken. Pass --epsilon 1, say."
         )
-    asked = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    asked = epsilon_delta(epsilon, delta)
     subject = {"model": model, "mechanism": mechanism, "asked": asked.to_dict(), "title": f"{model}: {asked}"}
     return subject, catalogue.cases(model, asked, mechanism=mechanism), None
 

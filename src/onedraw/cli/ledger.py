@@ -26,9 +26,9 @@ Delta = Annotated[float, typer.Option("--delta", help="The budget's δ; 0 means 
 
 
 def budget(epsilon: float, delta: float) -> Any:
-    from onedraw.privacy import ApproxDP, PureDP
+    from onedraw.privacy import epsilon_delta
 
-    return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    return epsilon_delta(epsilon, delta)
 
 
 @group.command("init")

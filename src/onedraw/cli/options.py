@@ -118,9 +118,9 @@ class Asking:
 
 
 def budget_from(epsilon: float, delta: float) -> Promise:
-    from onedraw.privacy import ApproxDP, PureDP
+    from onedraw.privacy import epsilon_delta
 
-    return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    return epsilon_delta(epsilon, delta)
 
 
 # ── a dataclass as options ───────────────────────────────────────────────────────────────────────────────────

@@ -30,7 +30,7 @@ from onedraw.ledger import Ledger
 from onedraw.mechanisms import Moments, Plan
 from onedraw.places import shown_place
 from onedraw.planning import Choices
-from onedraw.privacy import ApproxDP, Assumption, Guarantee, Promise, Provenance, PureDP
+from onedraw.privacy import Assumption, Guarantee, Promise, Provenance, epsilon_delta
 from onedraw.release import Certificate, Release, release
 from onedraw.release.release import accepted_words
 from onedraw.release.summary import Estimate, Joint, Summary, no_interval
@@ -189,7 +189,7 @@ def budget_of(epsilon: Any, delta: Any, *, of: str) -> Promise:
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if isinstance(value, str | bool) or not isinstance(value, numbers.Real):
             raise InvalidBudget(f"{name} must be a number, got {value!r}.")
-    return PureDP(float(epsilon)) if not delta else ApproxDP(float(epsilon), float(delta))
+    return epsilon_delta(float(epsilon), float(delta))
 
 
 def opened(ledger: Any) -> Ledger | None:

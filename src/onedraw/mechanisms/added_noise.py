@@ -25,7 +25,6 @@ from onedraw.models.tables.table import LAWS, Table, Totals
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
     ZCDP,
-    ApproxDP,
     Assumption,
     GaussianDP,
     Guarantee,
@@ -33,7 +32,6 @@ from onedraw.privacy import (
     Promise,
     Provenance,
     PureDP,
-    search,
 )
 from onedraw.privacy.rounding import fraction_up, root_up, up
 
@@ -210,24 +208,13 @@ def promise_of_noise(request: Request, law: str, scale: float, refinement: float
 
 def _largest(kind: Callable[[float], Promise], budget: Promise) -> float:
     """The largest ε of PureDP, or μ of GaussianDP, that is proven to imply the budget."""
-    match budget, kind:
-        case PureDP(stated_epsilon=value) | ApproxDP(stated_epsilon=value), type() if kind is PureDP:
-            return value
-        case GaussianDP(mu=value), type() if kind is GaussianDP:
-            return value
-        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta), type() if kind is GaussianDP and delta > 0:
-            return GaussianDP.from_epsilon_delta(epsilon, delta).mu
-
-    def keeps(value: float) -> bool:
-        return kind(value).implies(budget)
-
-    low, high = 2.0**-40, 2.0**10
-    if not keeps(low):
+    found = budget.allows(kind)
+    if not found:
         raise UnsupportedBudget(
             f"{'Laplace' if kind is PureDP else 'Gaussian'} noise cannot keep {budget}. Use "
             f"{'a δ above 0, zCDP or Gaussian DP, or Laplace noise' if kind is GaussianDP else 'Gaussian noise'}."
         )
-    return search.narrowed(keeps, true=low, false=high, precision=2.0**-30, middle=search.geometric)[0]
+    return found
 
 
 # ── conditions ─────────────────────────────────────────────────────────────────────────────────────────────

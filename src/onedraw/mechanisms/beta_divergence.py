@@ -25,14 +25,12 @@ from onedraw.models import Bound
 from onedraw.models.likelihood.densities import LARGEST_BETA, LEAST_BETA, check_beta
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
-    ApproxDP,
     Assumption,
     BoundedRange,
     Guarantee,
     Neighbours,
     Promise,
     Provenance,
-    PureDP,
     compose,
     search,
 )
@@ -41,7 +39,7 @@ from onedraw.privacy.validation import positive
 
 from . import literature
 from .beta_design import ReferenceDesign, Sensitivity
-from .calibration import MARGIN, SMALLEST, counts_epsilons, largest_number
+from .calibration import MARGIN, SMALLEST, largest_number
 from .noisy_gradient import LARGEST_EFFECT
 from .reference_design import EFFECT
 
@@ -249,7 +247,7 @@ def promise_of_draws(one_draw: float, draws: int, budget: Promise) -> Promise:
     Ranges of independent draws add, which is the best for budgets without a δ; every other budget gains from
     composition, as a draw's log-ratio is rarely at either end of its range.
     """
-    if draws == 1 or counts_epsilons(budget):
+    if draws == 1 or budget.is_pure:
         return BoundedRange(fraction_up(Fraction(one_draw) * draws))
     return compose(*[BoundedRange(one_draw)] * draws)
 
@@ -262,10 +260,9 @@ def _promise(request: Request, weight: float, sensitivity: float) -> Promise:
 @lru_cache(maxsize=256)
 def largest_range(budget: Promise, draws: int) -> float:
     """The largest range of one draw with which all of them together imply the budget, rounded down."""
-    if counts_epsilons(budget):
-        assert isinstance(budget, PureDP | BoundedRange | ApproxDP)
-        return fraction_down(Fraction(budget.stated_epsilon) / draws)
     high = largest_number(BoundedRange, budget)
+    if budget.is_pure:
+        return fraction_down(Fraction(high) / draws)
     if draws == 1:
         return high * (1.0 - MARGIN)
     found = search.largest(

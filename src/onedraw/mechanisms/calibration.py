@@ -1,11 +1,11 @@
-"""What calibrations share: searches for the most that a budget allows, and which budgets count in ε alone."""
+"""What calibrations share: searches for the most that a budget allows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from onedraw.errors import PromiseRefused
-from onedraw.privacy import ApproxDP, BoundedRange, Promise, PureDP, search
+from onedraw.privacy import Promise, search
 from onedraw.privacy.rounding import text
 
 SMALLEST = 2.0**-60
@@ -19,11 +19,6 @@ MARGIN = 2.0**-38
 
 RANGE_PRECISION, RANGE_MARGIN = 2.0**-24, 2.0**-23
 """The same for the range of a selection, whose costs lie on a coarser lattice."""
-
-
-def counts_epsilons(budget: Promise) -> bool:
-    """Whether the budget has no use for anything but a sum of pure ε."""
-    return isinstance(budget, PureDP | BoundedRange) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0.0)
 
 
 def largest(keeps: Callable[[float], bool]) -> float | None:
@@ -55,14 +50,10 @@ def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> fl
 
 
 def largest_number(kind: Callable[[float], Promise], budget: Promise) -> float:
-    """The largest number with ``kind(number)`` ⇒ budget, to a relative 2⁻⁴⁰, rounded down; refused if none."""
-    found = search.largest(
-        lambda value: kind(value).implies(budget), least=2.0**-498, most=2.0**39, precision=PRECISION
-    )
-    return no_such_promise(kind, budget) if found is None else found
-
-
-def no_such_promise(kind: Callable[[float], Promise], budget: Promise) -> float:
+    """The largest number with ``kind(number)`` ⇒ budget, rounded down; refused if there is none."""
+    found = budget.allows(kind)
+    if found:
+        return found
     raise PromiseRefused(
         f"No {getattr(kind, '__name__', 'promise')} is proven to imply {budget}, however small its number. Choose "
         "another kind of budget, or one with a δ above 0."

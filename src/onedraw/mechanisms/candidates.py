@@ -45,7 +45,6 @@ from onedraw.privacy.rounding import fraction_down, fraction_up, text
 
 from . import calibration
 from .beta_divergence import BetaDivergence
-from .calibration import counts_epsilons
 from .candidates_layout import CandidateTarget, Geometry, Layout, lay_out, shares
 from .candidates_loss import Scoring, candidate_prior, scoring
 from .gibbs import Gibbs
@@ -254,7 +253,7 @@ def _widths(loss: Scoring, layout: Layout, budget: Promise) -> tuple[tuple[int, 
     while bits < FINEST and max(parts) * 2 ** (bits + 1) <= LARGEST_WIDTH:
         bits += 1
     widths = [min(LARGEST_WIDTH, math.floor(part * 2**bits)) for part in parts]
-    if counts_epsilons(budget):  # what rounding left over goes to the last round; of another budget it is not a sum
+    if budget.is_pure:  # what rounding left over goes to the last round; of another budget it is not a sum
         left = math.floor(sum(parts) * 2**bits) - sum(widths)
         widths[-1] = min(LARGEST_WIDTH, widths[-1] + left)
     if min(widths) < LEAST_WIDTH:
@@ -299,7 +298,7 @@ def promise_of_rounds(
     long. Later rounds see earlier picks; pure ε and Rényi curves add up under adaptive choice, with all ε_j fixed beforehand.
     A person with k records moves every cost k times as far; independent repetitions add up like rounds.
     """
-    if counts_epsilons(budget):
+    if budget.is_pure:
         return PureDP(fraction_up(sum(ranges, Fraction(0)) * records_per_person * repetitions))
     parts = [RenyiDP(curve) for curve in _curves(ranges, records_per_person)]
     return parts[0] if len(parts) * repetitions == 1 else compose(*parts * repetitions)
@@ -317,9 +316,8 @@ def largest_range(budget: Promise, rounds: int, *, records_per_person: int = 1, 
             f"Candidates are calibrated to PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, not to {budget}. Use "
             "PureDP(epsilon) or ApproxDP(epsilon, delta)."
         )
-    if isinstance(budget, PureDP | BoundedRange) or (isinstance(budget, ApproxDP) and counts_epsilons(budget)):
-        usable = Fraction(budget.stated_epsilon) / (2 if isinstance(budget, BoundedRange) else 1)
-        return usable / (records_per_person * repetitions)
+    if budget.is_pure:
+        return Fraction(budget.allows(PureDP)) / (records_per_person * repetitions)
     parts = shares(rounds)
 
     def keeps(total: float) -> bool:

@@ -37,7 +37,6 @@ from onedraw.privacy.rounding import fraction_down, fraction_up
 
 from .beta_design import ReferenceDesign, reference_scale, variance_information
 from .beta_divergence import BetaDivergence
-from .calibration import counts_epsilons
 from .reference_design import EFFECT, mean_curvature, second_moments
 
 Array = NDArray[np.float64]
@@ -131,7 +130,7 @@ def _beta(of: BetaDivergence, request: Request, largest: Fraction, stated: Mappi
         information, variability = _with_variance(model, beta, of.noise, information, variability)
     located = isinstance(likelihood, GaussianNoise | StudentT)
     residual = reference_scale(likelihood, of.noise) if located else 1.0
-    exact = largest if counts_epsilons(request.budget) else None
+    exact = largest if request.budget.is_pure else None
     found = _scoring(loss, weight, exact, {"weight": weight, "beta": beta}, information, variability, model.features)
     return replace(found, residual=residual)
 
@@ -161,7 +160,7 @@ def _margin(of: Any, request: Request, largest: Fraction, stated: Mapping[str, f
     information = second_moments(model.features, lambda shares: mean_curvature(kernel, EFFECT**2 * shares))
     assert information is not None
     # K = H for the logistic loss; for the others of the same order, and used for the expected error alone.
-    exact = largest if counts_epsilons(request.budget) else None
+    exact = largest if request.budget.is_pure else None
     return _scoring(loss, weight, exact, {"weight": weight}, information, information, model.features)
 
 

@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,11 @@ from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.convex.losses import SquaredLoss
 from onedraw.models.sums.gradient_sums import square_units
 from onedraw.plans import Plan, Request, fixed_in_advance
-from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Promise
-from onedraw.privacy.conversions import gaussian_mu, total_variation_within
+from onedraw.privacy import Assumption, GaussianDP, Promise
 from onedraw.privacy.rounding import fraction_down, fraction_up, root_up, text
 from onedraw.privacy.validation import positive
 
-from .calibration import largest_number, no_such_promise
+from .calibration import largest_number
 
 SHARE = 0.01
 """Of δ, kept back for a sampler that is not exact."""
@@ -112,14 +110,8 @@ def gdp_promise(weight: float, curvature: Curvature) -> GaussianDP:
     return GaussianDP(root_up(curvature.mu_squared(weight)))
 
 
-@lru_cache(maxsize=256)
 def gdp_mu(budget: Promise) -> float:
     """The largest μ with GaussianDP(μ) ⇒ budget, rounded down."""
-    if isinstance(budget, GaussianDP):
-        return budget.mu
-    if isinstance(budget, ApproxDP):
-        mu = gaussian_mu(budget.stated_epsilon, budget.stated_delta)
-        return mu if mu > 0.0 else no_such_promise(GaussianDP, budget)
     return largest_number(GaussianDP, budget)
 
 
@@ -232,9 +224,7 @@ def has_closed_form(model: Any) -> bool:
 def reserve(model: Any, budget: Promise, share: float) -> float:
     """γ with (1 + e^ε)γ = this share of δ, for draws by a chain; 0 where the draw is exact or there is no δ."""
     by_chain = isinstance(model, ConvexModel) and not has_closed_form(model)
-    if not (by_chain and isinstance(budget, ApproxDP)):
-        return 0.0
-    return total_variation_within(budget.stated_epsilon, share * budget.stated_delta)
+    return budget.total_variation(share) if by_chain else 0.0
 
 
 def assumptions(request: Request) -> tuple[Assumption, ...]:

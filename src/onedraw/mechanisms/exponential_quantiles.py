@@ -38,7 +38,7 @@ from onedraw.privacy import (
 from onedraw.privacy.curves import add_curves
 from onedraw.privacy.rounding import fraction_up
 
-from .calibration import RANGE_MARGIN, counts_epsilons, largest_range
+from .calibration import RANGE_MARGIN, largest_range
 from .quantile_selection import (
     BITS,
     NO_END,
@@ -207,7 +207,7 @@ def _promise(numbers: QuantileNumbers, budget: Promise, records_per_person: int)
     parts = [part * records_per_person for part in numbers.ranges]
     if len(parts) == 1 and not numbers.flip:
         return BoundedRange(fraction_up(parts[0]))
-    if numbers.flip or counts_epsilons(budget):
+    if numbers.flip or budget.is_pure:
         return PureDP(fraction_up(sum(parts, Fraction(0))))
     return compose(*(RenyiDP(BoundedRangeCurve(fraction_up(part))) for part in parts))
 
@@ -233,11 +233,10 @@ def _parts(levels: int, intervals: int) -> tuple[float, ...]:
 @lru_cache(maxsize=256)
 def _largest_total(budget: Promise, parts: tuple[float, ...], records_per_person: int, flip: bool) -> float:
     """Σ of the ranges, for one record, with which the budget is kept."""
-    if len(parts) == 1 and isinstance(budget, BoundedRange | PureDP):
-        return budget.stated_epsilon / records_per_person
-    if flip or counts_epsilons(budget):
-        stated = budget.stated_epsilon / (2.0 if isinstance(budget, BoundedRange) else 1.0)  # type: ignore[attr-defined]
-        return float(stated / records_per_person * (1.0 - RANGE_MARGIN))
+    if len(parts) == 1 and budget.is_pure:
+        return budget.allows(BoundedRange) / records_per_person
+    if flip or budget.is_pure:
+        return budget.allows(PureDP) / records_per_person * (1.0 - RANGE_MARGIN)
 
     def keeps(total: float) -> bool:
         ranges = [total * part * records_per_person for part in parts]

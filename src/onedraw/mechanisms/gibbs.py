@@ -36,7 +36,7 @@ from onedraw.privacy.rounding import down, fraction_down, fraction_up, text
 from onedraw.privacy.validation import positive
 
 from . import literature
-from .calibration import MARGIN, counts_epsilons, largest_number
+from .calibration import MARGIN, largest_number
 from .convex_bounds import (
     SHARE,
     ConvexBounds,
@@ -274,7 +274,7 @@ class Gibbs(Mechanism):
                     f"posterior. {pure_offer(budget)}"
                 )
             return bounds
-        if counts_epsilons(budget):
+        if budget.is_pure:
             raise UnsupportedBudget(
                 f"rule={self.rule!r} cannot keep {budget}: with an unbounded loss the log-ratio of two posteriors is "
                 f"unbounded too, and only a δ above 0 can pay for its tail. {pure_offer(budget)}"

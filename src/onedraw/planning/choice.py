@@ -28,8 +28,7 @@ from onedraw.mechanisms import (
     Plan,
     calibrate,
 )
-from onedraw.privacy import ApproxDP, Promise
-from onedraw.privacy.conversions import total_variation_within
+from onedraw.privacy import Promise
 from onedraw.release.display import shown_as_html
 from onedraw.release.intervals.replicated import LEAST_INFORMED, expected_half_width, informed
 from onedraw.release.release import accepted_words, promise_of
@@ -310,9 +309,9 @@ def _is_chain(mechanism: Any) -> bool:
 
 def _reserve(mechanism: Any, budget: Promise, accepted: Collection[str]) -> float | None:
     """Half of δ for a chain whose distance is estimated, which only a δ can pay for; None: the mechanism's own."""
-    if not (_is_chain(mechanism) and "estimated" in accepted and isinstance(budget, ApproxDP)):
+    if not (_is_chain(mechanism) and "estimated" in accepted and budget.total_variation()):
         return None
-    return total_variation_within(budget.stated_epsilon, 0.5 * budget.stated_delta)
+    return budget.total_variation(0.5)
 
 
 def _rank(choice: Choice) -> tuple[bool, float]:
@@ -362,7 +361,7 @@ def _why_fit(best: Choice, budget: Promise, *, named: bool) -> str:
     """What a fit measures and gives; what to expect of it is `Choices.expectation`."""
     numbers = best.plan.parameters
     measures = "first measures how the columns spread" if numbers["moments_noise"] else "takes the columns as declared"
-    stronger = " and needs no δ" if numbers["pure"] and isinstance(budget, ApproxDP) else ""
+    stronger = " and needs no δ" if numbers["pure"] and not budget.is_pure else ""
     interval = "with standard errors" if numbers["information_noise"] else "without standard errors at this n and ε"
     return (
         f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}; {interval}. "

@@ -23,7 +23,7 @@ from onedraw.defaults import DELTA, LEVEL
 from onedraw.errors import OnedrawError, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.plans import Plan
-from onedraw.privacy import ApproxDP, Promise, PureDP
+from onedraw.privacy import Promise, epsilon_delta
 from onedraw.release import Release
 from onedraw.release import release as release_by
 
@@ -144,7 +144,7 @@ def plan(
             "A plan needs a budget: epsilon=1.0 (with delta=…), or budget=, a promise; exactly one of the two."
         )
     declared = schema if isinstance(schema, Schema) else Schema.from_dict(schema) if isinstance(schema, Mapping) else Schema.load(schema)  # fmt: skip
-    spend = budget if epsilon is None else ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    spend = budget if epsilon is None else epsilon_delta(epsilon, delta)
     assert spend is not None
     own = {"columns": columns, "by": tuple(by), "quantiles": quantiles, "level": level, "between": between}
     try:

@@ -15,7 +15,7 @@ import numpy as np
 
 from onedraw.defaults import DELTA
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.privacy import ApproxDP, Promise, PureDP
+from onedraw.privacy import ApproxDP, Promise, PureDP, epsilon_delta
 from onedraw.privacy.search import geometric, smallest
 
 from .choice import Choice, choose, known
@@ -76,7 +76,7 @@ def smallest_epsilon(
 
     @cache
     def expected(epsilon: float) -> Expectation:
-        return _expected(question, ApproxDP(epsilon, delta) if delta else PureDP(epsilon), n, mechanism)
+        return _expected(question, epsilon_delta(epsilon, delta), n, mechanism)
 
     hopeless = OUT_OF_REACH * error < expected(1.0).sampling
     found = (

@@ -38,6 +38,7 @@ from onedraw.privacy.promises import (
     Promise,
     PureDP,
     RenyiDP,
+    epsilon_delta,
 )
 from onedraw.privacy.second_opinion import certify, pld_optimistic_epsilon
 from onedraw.privacy.stored import Stored
@@ -83,6 +84,7 @@ __all__ = [
     "add_curves",
     "certify",
     "compose",
+    "epsilon_delta",
     "group",
     "pld_optimistic_epsilon",
     "ungroup",

@@ -1,22 +1,16 @@
-"""What a promise is: six frozen values, and when one is at least as strong as another (mathematics.md §1).
+"""The six promises as frozen values: pure, bounded range, zero-concentrated, Gaussian, Rényi and (ε, δ) (mathematics.md §1).
 
-Every promise answers the same three questions, always rounded against ourselves: ``epsilon(delta)``,
-``delta(epsilon)`` and ``implies(other)``. To answer the last one each promise says what it is worth in each
-of the other currencies (``pure_epsilon``, ``range_epsilon``, ``gaussian_mu``, ``zcdp_rho``, ``renyi``), +∞
-or None where nothing is proven. Neighbours are replace-one with n public, for all of them.
-
-The names ``epsilon`` and ``delta`` are questions; the numbers a promise was made with are
+The names ``epsilon`` and ``delta`` are questions, asked of every promise (``promise``); the numbers one was made with are
 ``stated_epsilon``, ``stated_delta``, ``mu``, ``rho``, ``curve``, ``below``.
 """
 
 from __future__ import annotations
 
-import abc
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
 from onedraw.privacy.curves import (
@@ -27,88 +21,10 @@ from onedraw.privacy.curves import (
     PureCurve,
     curve_at_most,
 )
+from onedraw.privacy.promise import Promise as Promise
 from onedraw.privacy.rounding import down, text, up
-from onedraw.privacy.stored import Stored, stored_as
-from onedraw.privacy.validation import epsilon_argument, positive, probability, real
-
-
-class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
-    """A statement about every pair of neighbouring data sets.
-
-    **Guarantee.** ``epsilon`` and ``delta`` are never below the true value for a mechanism that keeps the
-    promise; ``implies`` is True only when a proof is known, so False means "not proven", not "false".
-    """
-
-    def epsilon(self, delta: float) -> float:
-        """The smallest ε at this δ, rounded up; ``math.inf`` if there is none."""
-        return self._epsilon(probability("δ", delta))
-
-    def delta(self, epsilon: float) -> float:
-        """The smallest δ at this ε, rounded up."""
-        return self._delta(epsilon_argument(epsilon))
-
-    @abc.abstractmethod
-    def _epsilon(self, delta: float) -> float: ...
-
-    @abc.abstractmethod
-    def _delta(self, epsilon: float) -> float: ...
-
-    @property
-    def pure_epsilon(self) -> float:
-        """The smallest ε for which PureDP(ε) is proven to follow."""
-        return math.inf
-
-    @property
-    def range_epsilon(self) -> float:
-        """The smallest ε for which BoundedRange(ε) is proven to follow."""
-        return conversions.pure_to_bounded_range(self.pure_epsilon)
-
-    @property
-    def gaussian_mu(self) -> float:
-        """The smallest μ for which GaussianDP(μ) is proven to follow."""
-        return conversions.pure_to_gaussian(self.pure_epsilon)
-
-    @property
-    def zcdp_rho(self) -> float:
-        """The smallest ρ for which ZCDP(ρ) is proven to follow."""
-        return self.renyi.curve.slope if self.renyi is not None and self.renyi.limit == math.inf else math.inf
-
-    @property
-    def renyi(self) -> RenyiDP | None:
-        """The best Rényi curve that is proven to follow."""
-        return None
-
-    @property
-    def failure(self) -> float:
-        """An upper bound on the probability of the event outside which ``outside_failure`` is kept: an (ε, δ)'s δ."""
-        return 0.0
-
-    @property
-    def outside_failure(self) -> Promise:
-        """What is kept outside that event: (ε, δ) is no worse than PureDP(ε) there (arXiv:1311.0776)."""
-        return self
-
-    @property
-    def quoted_delta(self) -> float:
-        """The δ at which ε is quoted: its own, 0 of a pure promise, the public default where it names none."""
-        return DELTA
-
-    def divergence(self, order: float) -> float:
-        """The bound on D_λ that is proven to follow at one order; +∞ where none is."""
-        return self.renyi.at_order(order) if self.renyi is not None else math.inf
-
-    def implies(self, other: Promise) -> bool:
-        """Whether every mechanism that keeps this promise is proven to keep ``other``."""
-        if not isinstance(other, Promise):
-            raise InvalidBudget(f"a promise can only imply another promise, but a {type(other).__name__} came")
-        return self == other or other._follows_from(self)
-
-    @abc.abstractmethod
-    def _follows_from(self, stronger: Promise) -> bool: ...
-
-    def _keeps(self, epsilon: float, delta: float) -> bool:
-        """Whether (ε, δ) is proven to follow. Both profiles are asked: each rounds in its own direction."""
-        return self._delta(epsilon) <= delta or self._epsilon(delta) <= epsilon
+from onedraw.privacy.stored import stored_as
+from onedraw.privacy.validation import positive, probability, real
 
 
 def _at_most(slope: float, order: float, epsilon: float) -> bool:
@@ -117,13 +33,26 @@ def _at_most(slope: float, order: float, epsilon: float) -> bool:
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class PureDP(Promise):
-    """The log-ratio of densities is at most ε."""
+class _OfEpsilon(Promise):
+    """A promise whose one number is an ε."""
 
     stated_epsilon: float = stored_as("epsilon")
 
     def __init__(self, epsilon: float) -> None:
         self._set(stated_epsilon=positive("ε", epsilon))
+
+    @property
+    def number(self) -> float:
+        return self.stated_epsilon
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PureDP(_OfEpsilon):
+    """The log-ratio of densities is at most ε."""
+
+    @property
+    def _allowed(self) -> Mapping[Callable[[float], Promise], float]:
+        return {PureDP: self.stated_epsilon, BoundedRange: self.stated_epsilon}
 
     @property
     def quoted_delta(self) -> float:
@@ -154,13 +83,12 @@ class PureDP(Promise):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class BoundedRange(Promise):
+class BoundedRange(_OfEpsilon):
     """The largest minus the smallest log-ratio is at most ε: every exponential mechanism's promise."""
 
-    stated_epsilon: float = stored_as("epsilon")
-
-    def __init__(self, epsilon: float) -> None:
-        self._set(stated_epsilon=positive("ε", epsilon))
+    @property
+    def _allowed(self) -> Mapping[Callable[[float], Promise], float]:
+        return {BoundedRange: self.stated_epsilon, PureDP: self.stated_epsilon / 2.0}
 
     @property
     def pure_epsilon(self) -> float:
@@ -197,6 +125,10 @@ class ZCDP(Promise):
         self._set(rho=positive("ρ", self.rho))
 
     @property
+    def number(self) -> float:
+        return self.rho
+
+    @property
     def renyi(self) -> RenyiDP:
         return RenyiDP(LinearCurve(self.rho))
 
@@ -222,17 +154,9 @@ class GaussianDP(Promise):
     def __post_init__(self) -> None:
         self._set(mu=positive("μ", self.mu))
 
-    @classmethod
-    def from_epsilon_delta(cls, epsilon: float, delta: float) -> GaussianDP:
-        """μ(ε, δ), rounded down: the weakest GaussianDP that still implies ApproxDP(ε, δ)."""
-        epsilon, delta = positive("ε", epsilon), probability("δ", delta)
-        mu = conversions.gaussian_mu(epsilon, delta)
-        if mu == 0.0:
-            raise InvalidBudget(
-                f"no Gaussian promise implies (ε = {text(epsilon)}, δ = {text(delta)}): a Gaussian tail "
-                "always leaves some δ, and this one is too small to reach. Choose a δ above 0."
-            )
-        return cls(mu)
+    @property
+    def number(self) -> float:
+        return self.mu
 
     @property
     def gaussian_mu(self) -> float:
@@ -277,6 +201,10 @@ class RenyiDP(Promise):
     def at(cls, order: float, epsilon: float) -> RenyiDP:
         """One pair: D_α ≤ ε at every order α ≤ λ."""
         return cls(AtOrderCurve(order, epsilon))
+
+    @property
+    def number(self) -> float:
+        return self.curve.epsilon if isinstance(self.curve, AtOrderCurve) else 0.0
 
     @property
     def limit(self) -> float:
@@ -351,6 +279,24 @@ class ApproxDP(Promise):
         return self.stated_delta
 
     @property
+    def number(self) -> float:
+        return self.stated_epsilon
+
+    @property
+    def _allowed(self) -> Mapping[Callable[[float], Promise], float]:
+        mu = conversions.gaussian_mu(self.stated_epsilon, self.stated_delta)
+        known: dict[Callable[[float], Promise], float] = {PureDP: self.stated_epsilon, GaussianDP: mu}
+        return known if self.stated_delta else known | {BoundedRange: self.stated_epsilon}
+
+    def total_variation(self, share: float = 1.0) -> float:
+        return conversions.total_variation_within(self.stated_epsilon, share * self.stated_delta)
+
+    def less(self, gamma: float) -> Promise | None:
+        cost = conversions.total_variation_delta(self.stated_epsilon, gamma)
+        left = math.nextafter(self.stated_delta - cost, -math.inf) if gamma else self.stated_delta
+        return ApproxDP(self.stated_epsilon, left) if left > 0.0 or not gamma else None
+
+    @property
     def pure_epsilon(self) -> float:
         return self.stated_epsilon if self.stated_delta == 0.0 else math.inf
 
@@ -384,3 +330,8 @@ class ApproxDP(Promise):
 
     def __str__(self) -> str:
         return f"(ε = {text(self.stated_epsilon)}, δ = {text(self.stated_delta)})"
+
+
+def epsilon_delta(epsilon: float, delta: float = 0.0) -> Promise:
+    """The budget most people ask for: (ε, δ), or pure ε where there is no δ."""
+    return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)

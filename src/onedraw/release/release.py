@@ -42,7 +42,6 @@ from onedraw.models.tables.table import Table
 from onedraw.plain_text import acting, texts_in
 from onedraw.plans import Plan
 from onedraw.privacy import (
-    ApproxDP,
     AsRun,
     Assumed,
     Assumption,
@@ -119,13 +118,13 @@ def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | st
         case LastIterate(promise=own) | AsRun(promise=own):
             promise = own
         case WithinTV(gamma=gamma) | Estimated(gamma=gamma):
-            if not isinstance(plan.budget, ApproxDP) or not plan.budget.stated_delta:
+            if not plan.budget.total_variation():
                 raise ExactnessRefused(
                     f"The budget is {plan.budget}, but the sampler is only within total variation {gamma:.3g} of the law "
                     "its theorem is about, and only a δ can pay for that. Use an exact or last-iterate sampler, or a "
                     f"budget ApproxDP(epsilon, delta) with δ above (1 + e^ε)·{gamma * plan.draws:.3g}, and gamma= that much."
                 )
-            promise = with_total_variation(promise, gamma * plan.draws, epsilon=plan.budget.stated_epsilon)
+            promise = with_total_variation(promise, gamma * plan.draws, epsilon=plan.budget.number)
         case _:
             raise ExactnessRefused(f"The exactness {exactness!r} is unknown, so no promise can rest on it.")
     if not promise.implies(plan.budget):

@@ -18,7 +18,7 @@ import numpy as np
 from onedraw.errors import InvalidModel
 from onedraw.models.model import MOST_PARTS, Bound, count, number, positive_number, set_fields, shown
 from onedraw.models.sums.clamped_sums import RADIUS_STEPS, BallSum, LatticeSum, summed
-from onedraw.privacy import ZCDP, ApproxDP, AtOrderCurve, GaussianDP, Promise, Provenance, RenyiDP
+from onedraw.privacy import GaussianDP, Promise, Provenance
 from onedraw.privacy.rounding import fraction_down, fraction_up, root_up
 
 from .distributions import Normal
@@ -220,19 +220,10 @@ class GaussianMean(ConjugateModel):
 
 def _allowed_mu(budget: Promise) -> float:
     """The μ of Gaussian DP that a budget allows, for choosing a variance; the calibration itself comes later."""
-    match budget:
-        case GaussianDP(mu=mu):
-            return mu
-        case ZCDP(rho=rho):
-            return float((2 * rho) ** 0.5)
-        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta) if delta > 0:
-            return GaussianDP.from_epsilon_delta(epsilon, delta).mu
-        case RenyiDP(curve=AtOrderCurve(order=order, epsilon=epsilon)):
-            return float((2 * epsilon / order) ** 0.5)
-        case _:
-            raise InvalidModel(
-                f"A Gaussian mean cannot be released under {budget}: it needs δ > 0, zCDP or Gaussian DP."
-            )
+    mu = budget.allows(GaussianDP)
+    if not mu:
+        raise InvalidModel(f"A Gaussian mean cannot be released under {budget}: it needs δ > 0, zCDP or Gaussian DP.")
+    return mu
 
 
 def _coordinates(name: str, value: Any, dim: int) -> float | tuple[float, ...]:
