@@ -126,7 +126,7 @@ def errors_words(planned: Planned) -> str:
 def show_designs(row: dict[str, Any]) -> None:
     """What a fit may be expected to be off by, over designs that nobody has looked at."""
     if row["designs"]:
-        from onedraw.planning.fit_expectation import BEYOND
+        from onedraw.planning.expected_errors import BEYOND
 
         show_table(
             f"{row['mechanism']}: the error depends on what the columns are like", ["columns use", "correlation", "effects", "expected error", "without privacy"],

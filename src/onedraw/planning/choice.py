@@ -33,8 +33,7 @@ from onedraw.release.display import shown_as_html
 from onedraw.release.intervals.replicated import LEAST_INFORMED, expected_half_width, informed
 from onedraw.release.release import accepted_words, promise_of
 
-from .expected_errors import Expectation, expected_error
-from .fit_expectation import BEYOND, DesignError, expected_fit_errors
+from .expected_errors import BEYOND, DesignError, Expectation, expected_error, expected_fit_errors
 
 if TYPE_CHECKING:
     from .regression import Regression

@@ -1,12 +1,22 @@
 """How good will a release be? Predicted from public numbers, before any record is read.
 
-For regressions the error follows from the moments of a draw under the public reference design (`moments`), and
-`simulated_error` checks it by running the mechanism itself on data simulated from that design.
+| release | its error follows from |
+| --- | --- |
+| draws of a regression | the moments of a draw under the public reference design (`release.intervals.moments`) |
+| a fit | the stages' noise, in several designs, because it depends on the columns |
+| draws of a conjugate family | a simulation: a truth from the prior, n records at it, clamped as the real ones will be, one private draw |
+| plain noise, quantiles by rank | the noise, or the rank's error, and the sampling error |
 
-For the conjugate families the truth is drawn from the model's own prior, n records from the model at that truth (clamped as the real ones will
-be), one private draw from the calibrated posterior; the root mean squared distance between draw and truth is what an
-analyst may expect. The same simulation without privacy (a plain posterior draw, and the plain estimate) says how
-much of the error is the price of the promise. Only the sums of the records are simulated, so n costs nothing.
+`simulated_error` checks the first two by running the mechanism itself on data simulated from the design. Of a conjugate family only
+the sums of the records are simulated, so n costs nothing; the plain estimate from them says how much of the error is the price of
+the promise.
+
+**A fit, and draws in measured coordinates** (planning.md). A stage one shortens rows to R, so that it sees columns of variance λ as if
+theirs were λ·min(1, R²/E‖row‖²), and stretches a direction by w = g/√(what it saw), at most g/√floor (`models.fit.published`). Rows are then
+about √Σλw² long, and where that is beyond r they count less. A record adds H·λw² to the information and K·λw² to the variability, and noise
+σ, ω and ridge Λ are the plan's (mathematics-3 §3). Responses that are numbers are read in units of the residual it sees, which its
+noise may make much smaller or larger. `DESIGNS` are those a plan speaks of, of equally correlated columns: one common direction and the
+rest, all alike. The wider columns spread, the less they go together and the weaker their effects, the better.
 """
 
 from __future__ import annotations
@@ -18,6 +28,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from onedraw import samplers  # whose parts load when they are needed: a question about one column needs no JAX
 from onedraw.errors import WrongCall
@@ -25,14 +36,43 @@ from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Measured, Pertu
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import ConjugateModel, Summary
 from onedraw.models.features import Features
+from onedraw.models.fit.losses import ClassLoss, FitLoss
+from onedraw.models.fit.problem import FitProblem
 from onedraw.models.row_model import RowModel
+from onedraw.models.sums.noise_law import deviation, matrix_deviation
 from onedraw.release.intervals.design import Design, design_of
 from onedraw.release.intervals.moments import estimands, moments_of
 
-from .coordinates import Directions
+Array = NDArray[np.float64]
 
 SIMULATIONS = 400
 PUBLIC_SEED = 20170704  # a simulation of public numbers: the seed protects nothing and makes plans reproducible
+
+DESIGNS = tuple((filled, correlation) for filled in (1.0, 1.0 / 3.0) for correlation in (0.0, 0.5, 0.9))
+"""(share of their declared range that columns fill, correlation of any two of them)."""
+
+HARD = (1.0 / 3.0, 0.98)
+"""… and columns that nearly repeat each other, as sizes and weights of one thing do, …"""
+
+STRONGER = 3.0
+"""… whose effects are as much stronger than the usual ones, unless the caller declared them: log-odds of standard deviation 3
+leave a record half the information, and a ridge that is not taken back pulls three times as far."""
+
+BEYOND = (
+    "Columns that add up to another one, and classes that the columns can nearly tell apart, are beyond this range: their "
+    "coefficients hardly exist, with or without privacy. Predictions can be good all the same."
+)
+"""What no range would help with: measured, up to fifteen times its upper end (benchmarks/results/plan_accuracy.md)."""
+
+
+KEPT = 0.9
+"""The average Mallows weight of rows that are typically as long as r."""
+
+NODES, MASSES = (-math.sqrt(3.0), 0.0, math.sqrt(3.0)), (1.0 / 6.0, 4.0 / 6.0, 1.0 / 6.0)
+"""A normal law by its first five moments."""
+
+PRECISE = 0.05
+"""Relative deviation of a residual variance below which it is taken for known."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +97,9 @@ class Expectation:
         return Expectation(self.private * unit, self.sampling * unit, self.bias * unit)
 
 
+UNKNOWN = Expectation(math.nan, math.nan)
+
+
 def expected_error(plan: Plan, *, effect: float | None = None, noise: float | None = None) -> Expectation:
     """What to expect of the mean of the plan's draws.
 
@@ -64,7 +107,7 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
     None: those the mechanism declares, or the usual ones.
     """
     if isinstance(plan.mechanism, ExponentialQuantiles):
-        return expected_quantile_error(plan)
+        return _rank_error(plan)
     if isinstance(plan.mechanism, AddedNoise):
         noise, sampling = expected_noise(plan), plan.model.sampling_error(plan.n)
         return Expectation(math.hypot(noise, sampling), sampling, 0.0)
@@ -72,13 +115,186 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
         return _by_prior_predictive(plan)
     design = design_of(plan, effect=effect, noise=noise)
     if isinstance(plan.mechanism, PerturbedMode):
-        from .fit_expectation import expected_fit_error  # which builds on this file
-
-        return expected_fit_error(plan, effect=design.effect, noise=design.noise)
+        return _fit_error(plan, *DESIGNS[0], design.effect, design.noise)
     if isinstance(plan.mechanism, Measured):
         return _in_measured_coordinates(plan, design)
     found = moments_of(plan, design)
     return UNKNOWN if found is None else Expectation(*found.errors(plan.draws))
+
+
+def why_selected(plan: Plan) -> str:
+    """What to expect, in a sentence, from public numbers."""
+    levels, selecting = plan.model.levels, plan.mechanism.rank_errors(plan)  # type: ignore[attr-defined]
+    level, error = max(zip(levels, selecting, strict=True), key=lambda pair: pair[1])
+    sampling = (level * (1.0 - level) / plan.n) ** 0.5
+    return (
+        f"selection by rank. Expected error of the rank of the {level:g}-quantile: {100 * error:.2g} % of the records from the "
+        f"selection, {100 * sampling:.2g} % from sampling. Decided from public numbers, before any record was read."
+    )
+
+
+def _rank_error(plan: Plan) -> Expectation:
+    """Root mean squared error of the released ranks, as a share of the records: sampling and selection together, and the
+    first alone."""
+    selecting = np.array(plan.mechanism.rank_errors(plan))  # type: ignore[attr-defined]
+    levels = np.array(plan.model.levels)
+    sampling = levels * (1.0 - levels) / plan.n
+    return Expectation(float(np.sqrt(np.mean(selecting**2 + sampling))), float(np.sqrt(np.mean(sampling))), 0.0)
+
+
+# ── a fit ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class DesignError:
+    """The expected error per coefficient in one design."""
+
+    filled: float
+    correlation: float
+    expected: Expectation
+    stronger: bool = False
+
+    @property
+    def words(self) -> str:
+        share = "all" if self.filled == 1.0 else "a third"
+        strong = ", strong effects" if self.stronger else ""
+        return f"columns that fill {share} of their range, correlation {self.correlation:g}{strong}"
+
+
+def expected_fit_errors(plan: Plan, *, effect: float, noise: float, declared: bool = True) -> tuple[DesignError, ...]:
+    """For every design, a hard one last, with strong effects unless they were ``declared``; sizes in units of the response
+    for numbers, of log-odds for classes."""
+    found = [DesignError(*design, _fit_error(plan, *design, effect, noise)) for design in DESIGNS]
+    hard = _fit_error(plan, *HARD, effect if declared else STRONGER * effect, noise)
+    return (*found, DesignError(*HARD, hard, stronger=not declared))
+
+
+def _fit_error(plan: Plan, filled: float, correlation: float, effect: float, noise: float) -> Expectation:
+    assert isinstance(plan.mechanism, PerturbedMode)
+    problem = plan.mechanism.problem(plan)
+    along = Directions.expected(problem, effect=effect, noise=noise, filled=filled, correlation=correlation)
+    masses, parts = zip(
+        *((mass, _squares(problem, along, effect, noise, unit)) for mass, unit in along.units), strict=True
+    )
+    ball = problem.layout.ball or 1.0
+    return Expectation(*(np.sqrt(np.array(masses) @ np.array(parts)) / ball).tolist())
+
+
+def _squares(problem: FitProblem, along: Directions, effect: float, noise: float, unit: float) -> tuple[float, float, float]:  # fmt: skip
+    """(of the fit, of the likelihood's estimate, of the bias alone): mean squares per coefficient, responses read in ``unit``."""
+    numbers, size = problem.numbers, problem.size
+    record, pulls, best = per_record(problem.loss, effect / unit, noise / unit)
+    rows = along.kept * problem.n * along.variance * along.stretched
+    information, ridge = rows * record, numbers["ridge"]
+    drowned = matrix_deviation(numbers["information_noise"], size, pure=problem.pure)
+    back = ridge * information / (information**2 + drowned**2) if drowned else 0.0
+    gain = (1.0 + back) / (information + ridge)
+    mode, closing = (deviation(numbers[name], size, pure=problem.pure) for name in ("mode_noise", "closing_noise"))
+    variance = (rows * pulls + mode**2) * gain**2 + (closing * (1.0 + back)) ** 2
+    slopes = along.count[:-1] @ along.variance[:-1]
+    missing = (1.0 - information * gain) ** 2 * (effect / unit) ** 2 / slopes
+    missing[-1] = 0.0  # the design's intercept is 0
+    share = unit**2 * along.count / along.count.sum()
+    plain = 1.0 / (problem.n * best * along.variance)
+    return float(share @ (variance * along.stretched + missing)), float(share @ plain), float(share @ missing)
+
+
+def per_record(loss: FitLoss | ClassLoss, effect: float, residual: float = 1.0) -> tuple[float, float, float]:
+    """(H, K, likelihood's information) of a record whose predictor has standard deviation ``effect``, and its residual too."""
+    if isinstance(loss, ClassLoss):
+        return _per_record_of_classes(loss, effect)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(61)
+    weights = weights / weights.sum()
+    if loss.unit == "labels":
+        predictor = effect * nodes
+        positive = special.expit(predictor)
+        pulls = positive * loss.slope(predictor, 1.0) ** 2 + (1.0 - positive) * loss.slope(predictor, -1.0) ** 2
+        found = loss.information(predictor, 1.0), pulls, positive * (1.0 - positive)
+        return float(weights @ found[0]), float(weights @ found[1]), float(weights @ found[2])
+    if loss.unit == "counts":
+        rate = np.exp(np.minimum(effect * nodes, 6.0))
+        curved = float(weights @ loss.curvature(effect * nodes, 0.0))
+        return curved, curved, float(weights @ rate)
+    zero, off = np.zeros_like(nodes), residual * nodes
+    return float(weights @ loss.curvature(zero, off)), float(weights @ loss.slope(zero, off) ** 2), residual**-2
+
+
+def _per_record_of_classes(loss: ClassLoss, effect: float) -> tuple[float, float, float]:
+    """The average over directions, for scores of standard deviation ``effect``: 2,000 of them, from a fixed seed."""
+    contrasts = effect * np.random.default_rng(1).standard_normal((2000, loss.blocks))
+    chances = special.softmax(contrasts @ loss.contrasts.T, axis=1)
+    expected = loss.factors(contrasts, np.zeros(len(contrasts)), "information")
+    pulls = [(loss.slopes(contrasts, np.full(len(contrasts), float(label))) ** 2).sum(axis=1) for label in range(loss.classes)]  # fmt: skip
+    return (
+        float((expected**2).sum(axis=(1, 2)).mean()) / loss.blocks,
+        float((chances * np.transpose(pulls)).sum(axis=1).mean()) / loss.blocks,
+        float((1.0 - (chances**2).sum(axis=1)).mean()) / loss.blocks,
+    )
+
+
+# ── coordinates that published moments will give ─────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The common one, those across it, and the intercept's: variance, how many there are, and the w² they are stretched by."""
+
+    variance: Array
+    count: Array
+    stretched: Array
+    kept: float
+    """The average weight of a row."""
+    units: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
+    """(probability, unit of the response): one, or several where its measurement is noisy."""
+
+    @classmethod
+    def expected(
+        cls, problem: Any, *, effect: float, noise: float, filled: float = 1.0, correlation: float = 0.0
+    ) -> Directions:
+        """For columns that fill this share of their ranges; ``effect`` and ``noise`` are in the response's own unit.
+
+        ``problem`` is that of a fit or of a draw in measured coordinates."""
+        layout, how, numbers, d = problem.layout, problem.measuring, problem.numbers, problem.layout.columns
+        spread = filled**2 / (3.0 if layout.ball is None else d)
+        variance = spread * np.array([1.0 + (d - 1) * correlation, 1.0 - correlation])
+        count, raised, stretch, seen, size = np.array([1.0, d - 1.0]), np.ones(2), 1.0, 1.0, float(d)
+        if numbers["moments_noise"]:
+            response = (effect**2 + noise**2) / problem.response_scale**2 if how.response else 0.0
+            seen = min(1.0, numbers["moment_radius"] ** 2 / (d * spread + response))
+            raised = np.maximum(seen * variance, how.floor)
+            size = float(count @ (seen * variance / raised))
+            stretch = how.stretch(layout, size) if numbers["row_bound"] else 1.0
+        units = (
+            _units(problem, seen, size, float(count @ (1.0 / raised)), effect, noise)
+            if how.response
+            else ((1.0, problem.response_scale),)
+        )
+        variance, count = np.append(variance, 1.0), np.append(count, float(layout.intercept))
+        stretched = stretch**2 / np.append(raised, 1.0)
+        row = numbers["row_bound"]
+        kept = KEPT * min(1.0, row**2 / float(count @ (variance * stretched))) if row else 1.0
+        return cls(variance, count, stretched, kept, units)
+
+
+def _units(
+    problem: Any, seen: float, size: float, inverse: float, effect: float, noise: float
+) -> tuple[tuple[float, float], ...]:
+    """What the residual deviation will be taken for: Var y less what the columns explain of it, each with its noise and cut as
+    `fit_published.coordinates` cuts it. ``inverse`` is the trace of W²."""
+    how, scale = problem.measuring, problem.response_scale
+    if not problem.numbers["moments_noise"]:
+        return ((1.0, how.unmeasured_unit * scale),)
+    explained, left = seen * (effect / scale) ** 2, seen * (noise / scale) ** 2
+    entry = (
+        matrix_deviation(problem.numbers["moments_noise"], problem.moment_columns.count, pure=problem.pure) / problem.n
+    )
+    spread = entry * math.sqrt(1.0 + 2.0 * explained * inverse / problem.layout.columns)
+    middle = left - 0.5 * inverse * entry**2
+    least = max(how.least_residual * max(explained + left, how.floor), how.floor**2)
+    nodes = zip(MASSES, NODES, strict=True) if spread > PRECISE * left else ((1.0, 0.0),)
+    return tuple(
+        (mass, scale * how.unit(problem.layout, size, max(middle + node * spread, least))) for mass, node in nodes
+    )
 
 
 def _in_measured_coordinates(plan: Plan, design: Design) -> Expectation:
@@ -98,15 +314,13 @@ def _in_measured_coordinates(plan: Plan, design: Design) -> Expectation:
     return Expectation(*np.sqrt(squares).tolist())
 
 
+# ── simulated ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def simulated_error(
-    plan: Plan,
-    *,
-    data_sets: int,
-    generator: np.random.Generator,
-    effect: float | None = None,
-    noise: float | None = None,
+    plan: Plan, *, data_sets: int, generator: np.random.Generator, effect: float | None = None, noise: float | None = None,
     sampler: Any = None,
-) -> Expectation:
+) -> Expectation:  # fmt: skip
     """Run the real mechanism on simulated data sets: a check of `expected_error`. Seeded by ``generator``: not private."""
     if not isinstance(plan.model, RowModel):
         return _by_prior_predictive(plan, data_sets, generator)
@@ -126,17 +340,12 @@ def simulated_error(
     return Expectation(private=root_mean_square(private), sampling=expected.sampling)
 
 
-def simulated_draws(
-    plan: Plan, design: Design, theta: NDArray[np.float64], generator: np.random.Generator, sampler: Any
-) -> NDArray[np.float64]:
+def simulated_draws(plan: Plan, design: Design, theta: Array, generator: np.random.Generator, sampler: Any) -> Array:
     """The plan's draws for one simulated data set, as the release would make them, one row each."""
     target = plan.target(design.data_set(theta, plan.n, generator))
     seed = int(generator.integers(2**62))
     source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
     return np.asarray(sampler.run(target, source, size=plan.draws).draws).reshape(plan.draws, -1)
-
-
-UNKNOWN = Expectation(math.nan, math.nan)
 
 
 def _by_prior_predictive(
@@ -156,28 +365,5 @@ def _by_prior_predictive(
     return Expectation(private=root_mean_square(private), sampling=root_mean_square(plain))
 
 
-def root_mean_square(errors: list[NDArray[np.float64]]) -> float:
+def root_mean_square(errors: list[Array]) -> float:
     return float(np.sqrt(np.mean(np.square(errors))))
-
-
-# ── quantiles, selected by rank ──────────────────────────────────────────────────────────────────────────────
-
-
-def why_selected(plan: Plan) -> str:
-    """What to expect, in a sentence, from public numbers."""
-    levels, selecting = plan.model.levels, plan.mechanism.rank_errors(plan)  # type: ignore[attr-defined]
-    level, error = max(zip(levels, selecting, strict=True), key=lambda pair: pair[1])
-    sampling = (level * (1.0 - level) / plan.n) ** 0.5
-    return (
-        f"selection by rank. Expected error of the rank of the {level:g}-quantile: {100 * error:.2g} % of the records from the "
-        f"selection, {100 * sampling:.2g} % from sampling. Decided from public numbers, before any record was read."
-    )
-
-
-def expected_quantile_error(plan: Plan) -> Expectation:
-    """Root mean squared error of the released ranks, as a share of the records: sampling and selection together, and the
-    first alone."""
-    selecting = np.array(plan.mechanism.rank_errors(plan))  # type: ignore[attr-defined]
-    levels = np.array(plan.model.levels)
-    sampling = levels * (1.0 - levels) / plan.n
-    return Expectation(float(np.sqrt(np.mean(selecting**2 + sampling))), float(np.sqrt(np.mean(sampling))), 0.0)
