@@ -13,7 +13,7 @@ from onedraw.errors import BudgetSpent, InvalidBudget, InvalidModel, WrongCall
 from onedraw.estimators.evaluating import score_edges
 from onedraw.mechanisms import AddedNoise, plan_from_dict
 from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
-from onedraw.planning.evaluations import _area, _slack, possible, scores_of
+from onedraw.release.intervals.evaluations import _area, _slack, possible, scores_of
 from onedraw.report import report_html
 
 N = 2000
@@ -110,7 +110,7 @@ def test_auc_at_half_an_epsilon_is_near_and_its_interval_covers():
     for run in range(runs):
         chosen = generator.choice(len(y), 5000, replace=False)
         data = Judged(5000, lambda chosen=chosen: np.column_stack([y[chosen], score[chosen]]))
-        auc = scores_of(od.release(plan, data, random_state=run)).figures["AUC"]
+        auc = scores_of(od.release(plan, data, random_state=run).certificate).figures["AUC"]
         near += abs(auc.value - truth) <= 0.02
         covered += auc.low <= truth <= auc.high
     assert near >= 0.85 * runs

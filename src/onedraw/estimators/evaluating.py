@@ -1,7 +1,7 @@
 """How good is a fitted model, on held-out records, under differential privacy: `evaluate`.
 
 What the model says of a record and what the record was are counted in public cells (`models.scores`), noise is added to the
-counts, and accuracy, ROC curve, calibration, R² follow from them (`planning.evaluations`). One spend, one certificate, one entry in
+counts, and accuracy, ROC curve, calibration, R² follow from them (`release.intervals.evaluations`). One spend, one certificate, one entry in
 the books, however many figures.
 
 **A prediction must depend on its own row alone**, or replacing a record would change what is counted of others. Releases and
@@ -30,9 +30,9 @@ from onedraw.mechanisms import AddedNoise, calibrate
 from onedraw.models.features import schema_rows
 from onedraw.models.responses import Codes
 from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
-from onedraw.planning.evaluations import Curve, Figure, Scores, scores_of
 from onedraw.privacy import Assumption, Promise, Provenance
 from onedraw.release import Certificate, Release, release
+from onedraw.release.intervals.evaluations import Curve, Figure, Scores, scores_of
 from onedraw.release.predictions import check_predicts, class_names, responses
 from onedraw.release.predictions import scores_of as linear_scores
 from onedraw.release.verification import rebuild_plan, verify
@@ -94,7 +94,7 @@ class Evaluation:
 
     def at(self, level: float) -> Evaluation:
         """The same release read at another level of confidence."""
-        return Evaluation(self.release, scores_of(self.release, level))
+        return Evaluation(self.release, scores_of(self.release.certificate, level))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         self.release.save(path)
@@ -157,7 +157,7 @@ def evaluate(
         notes=notes, out=out, resume=resume, how_to_resume=how_to_resume,
     )  # fmt: skip
     kept = Release(found.certificate)
-    return Evaluation(kept, scores_of(kept, level))
+    return Evaluation(kept, scores_of(kept.certificate, level))
 
 
 @dataclass(frozen=True)

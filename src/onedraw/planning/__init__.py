@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .column_questions import chosen_columns as chosen_columns
     from .column_questions import model_for as model_for
     from .column_questions import table_for as table_for
-    from .evaluations import Scores as Scores
-    from .evaluations import scores_of as scores_of
     from .expected_errors import Expectation as Expectation
     from .expected_errors import expected_error as expected_error
     from .expected_errors import simulated_error as simulated_error
@@ -42,7 +40,6 @@ _NAMES = {
     "column_questions": (
         "ColumnQuestion", "CovarianceQuestion", "QuantileQuestion", "chosen_columns", "model_for", "table_for",
     ),
-    "evaluations": ("Scores", "scores_of"),
     "expected_errors": ("Expectation", "expected_error", "simulated_error"),
     "options": ("KINDS", "QUESTIONS", "Options"),
     "question": ("Asked", "Planned", "ask", "plan"),

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from onedraw.planning.evaluations import Curve
 from onedraw.privacy import Attacker
+from onedraw.release.intervals.evaluations import Curve
 
 from .coefficients import Row
 

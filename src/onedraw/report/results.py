@@ -12,8 +12,8 @@ from markupsafe import Markup
 from onedraw.mechanisms import Moments, PerturbedMode
 from onedraw.models import ConjugateModel, Model
 from onedraw.models.row_model import RowModel
-from onedraw.planning.evaluations import is_evaluation
 from onedraw.release import Certificate
+from onedraw.release.intervals.evaluations import is_evaluation
 from onedraw.release.intervals.quantiles import inter_quartile_range
 from onedraw.release.reading import fit_of
 from onedraw.release.summary import joint_tests

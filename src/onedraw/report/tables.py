@@ -26,8 +26,8 @@ from onedraw.models.fit.problem import symmetric
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums.noise_law import matrix_deviation
 from onedraw.models.tables.table import Side
-from onedraw.planning.evaluations import is_evaluation, scores_of
 from onedraw.release import Certificate
+from onedraw.release.intervals.evaluations import is_evaluation, scores_of
 from onedraw.release.reading import moments_of
 
 from . import pictures

@@ -6,4 +6,5 @@
 | one draw of a conjugate posterior | `replicated` | the draw's law, inverted by the family (`models.conjugate.family`) |
 | sums with plain noise | `tables` | the noise's law (`noise_law`) |
 | quantiles | `quantiles` | ends released with them |
+| counts of scores | `evaluations` | a parametric bootstrap |
 """

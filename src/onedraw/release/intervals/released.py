@@ -34,7 +34,7 @@ def release_interval(certificate: Certificate, level: float = 0.95, *, noise: fl
         return moments_interval(moments_of(certificate, plan), level)
     if isinstance(plan.model, ClassifierScores | RegressorScores):
         raise PromiseRefused(
-            "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.planning.scores_of."
+            "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.release.intervals.evaluations.scores_of."
         )
     if isinstance(plan.mechanism, AddedNoise):
         low, high, sampling, privacy = table_interval(plan, certificate.draw.stages or {}, level, noise=noise)

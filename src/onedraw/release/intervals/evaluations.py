@@ -25,7 +25,7 @@ from onedraw.errors import WrongCall
 from onedraw.mechanisms.added_noise import noise_deviation, noisy_sums
 from onedraw.models.tables.scores import STEPS, ClassifierScores, RegressorScores
 from onedraw.plans import Plan
-from onedraw.release import Certificate, Release
+from onedraw.release.certificate import Certificate
 from onedraw.release.verification import rebuild_plan
 
 Array = NDArray[np.float64]
@@ -76,16 +76,15 @@ def is_evaluation(model: Any) -> bool:
     return isinstance(model, ClassifierScores | RegressorScores)
 
 
-def scores_of(release: Release | Certificate, level: float = 0.95) -> Scores:
+def scores_of(certificate: Certificate, level: float = 0.95) -> Scores:
     """The figures of a released evaluation."""
-    certificate = release.certificate if isinstance(release, Release) else release
     plan = rebuild_plan(certificate)
     if not is_evaluation(plan.model):
         raise WrongCall(
             "This release is no evaluation of a model. Make one with onedraw.evaluate(model, X, y, epsilon=…)."
         )
     if isinstance(level, bool) or not 0.0 < float(level) < 1.0:
-        raise WrongCall(f"level is a probability such as 0.95, but {level!r} came.")
+        raise WrongCall(f"level is a probability such as 0.95, got {level!r}.")
     noisy = noisy_sums(plan, certificate.draw.stages or {})[0]
     return (_of_classes if isinstance(plan.model, ClassifierScores) else _of_numbers)(noisy, plan, float(level))
 
