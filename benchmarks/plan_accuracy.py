@@ -32,7 +32,7 @@ import fit_coverage
 from tables import DELTA, EPSILONS, FOLDER, scaled, tables
 
 import onedraw as od
-from onedraw.models.convex import losses
+from onedraw.models.convex import losses, number_losses
 from onedraw.planning import Regression, choose
 from onedraw.planning.expected_errors import simulated_error
 from onedraw.samplers.many_fits import fit_many
@@ -99,7 +99,7 @@ def minimum(X: np.ndarray, y: np.ndarray, bound: float | None) -> np.ndarray:
     rows = np.column_stack([X, np.ones(len(X))])
     start, loss = np.linalg.lstsq(rows, y, rcond=None)[0], losses.ExpLinearLoss()
     if bound is not None:
-        loss = losses.LogCoshLoss(float(np.std(y - rows @ start)))
+        loss = number_losses.LogCoshLoss(float(np.std(y - rows @ start)))
     found = optimize.minimize(
         lambda theta: float(np.mean(loss.value(rows @ theta, y))), start, method="BFGS",
         jac=lambda theta: rows.T @ loss.slope(rows @ theta, y) / len(y), options={"gtol": 1e-7, "maxiter": 2000},

@@ -10,7 +10,7 @@ from scipy import integrate, special
 
 from onedraw.models import BoundedResidualGLM, Gaussian, GibbsTarget, LeastSquares, Logistic, Softmax
 from onedraw.models.compute import jax, jnp
-from onedraw.models.convex import losses
+from onedraw.models.convex import losses, number_losses
 from onedraw.models.convex.gibbs_target import gradient, hessian, potential
 from tests.models.convex_cases import MODELS, SEED, by_name
 
@@ -20,14 +20,14 @@ SMOOTH = [
     losses.ExpLinearLoss(0.8),
     losses.ExpLinearLoss(0.05),
     losses.HuberisedHingeLoss(0.4),
-    losses.SquaredLoss(),
-    losses.HuberLoss(0.7),
-    losses.SmoothedPinballLoss(0.9, 0.5),
-    losses.BernoulliLoss(),
-    losses.PoissonLoss(),
-    losses.GaussianLoss(),
+    number_losses.SquaredLoss(),
+    number_losses.HuberLoss(0.7),
+    number_losses.SmoothedPinballLoss(0.9, 0.5),
+    number_losses.BernoulliLoss(),
+    number_losses.PoissonLoss(),
+    number_losses.GaussianLoss(),
 ]
-KINKED = [losses.HingeLoss(), losses.PinballLoss(0.9)]
+KINKED = [losses.HingeLoss(), number_losses.PinballLoss(0.9)]
 LOSSES = SMOOTH + KINKED
 
 
@@ -138,7 +138,7 @@ def test_an_uneven_shape_would_be_caught_as_inconsistent():
 
 
 def test_smoothing_changes_the_pinball_loss_by_at_most_half_its_width():
-    sharp, smooth = losses.PinballLoss(0.8), losses.SmoothedPinballLoss(0.8, 0.3)
+    sharp, smooth = number_losses.PinballLoss(0.8), number_losses.SmoothedPinballLoss(0.8, 0.3)
     t = np.linspace(-2, 2, 401)
     change = smooth.of_residual(t) - sharp.of_residual(t)
     assert np.all(change >= -1e-15)

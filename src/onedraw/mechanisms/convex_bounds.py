@@ -24,7 +24,7 @@ from onedraw.models import GaussianMean, Model
 from onedraw.models.conjugate.distributions import BallGaussian
 from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.convex.linear_model import ConvexModel
-from onedraw.models.convex.losses import SquaredLoss
+from onedraw.models.convex.number_losses import SquaredLoss
 from onedraw.models.sums.gradient_sums import square_units
 from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Promise

@@ -23,7 +23,7 @@ import numpy as np
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
 from onedraw.models.convex.gibbs_target import PathTarget
-from onedraw.models.convex.losses import ResidualLoss
+from onedraw.models.convex.number_losses import ResidualLoss
 from onedraw.models.sums.gradient_sums import rounding
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import (

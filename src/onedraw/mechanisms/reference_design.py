@@ -27,7 +27,8 @@ from scipy import special
 
 from onedraw.models.convex.classification import SoftmaxLoss
 from onedraw.models.convex.linear_model import ConvexModel
-from onedraw.models.convex.losses import CanonicalLoss, CappedPoissonLoss, LinearLoss, MarginLoss, ResidualLoss
+from onedraw.models.convex.losses import LinearLoss, MarginLoss
+from onedraw.models.convex.number_losses import CanonicalLoss, CappedPoissonLoss, ResidualLoss
 from onedraw.models.features import Features
 from onedraw.models.fit import constants as constant
 from onedraw.models.moments.measured_model import WeightedLoss

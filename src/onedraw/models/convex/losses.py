@@ -7,7 +7,8 @@ intercept's 1 counted in):
     on a ball   |u| ≤ B = R·r̃,   Δ = sup φ − inf φ,   ϱ = 2·sup_y osc_{|u|≤B} φ(u, y)
 
 ϱ bounds osc_θ[ℓ(θ,z) − ℓ(θ,z')] because the two records' losses can each move by no more than their own
-oscillation. Two classes prove the last two for all their members: `MarginLoss` and `ResidualLoss`.
+oscillation. Three classes prove the last two for all their members: `MarginLoss` here, and `ResidualLoss` and
+`CanonicalLoss` in `number_losses`.
 
 Formulas are written once, for NumPy and JAX values alike; NumPy alone is used for the constants, so that a plan
 can be made without loading JAX. Constants that pass through exp or log are rounded up by `rounding.up`.
@@ -25,7 +26,6 @@ import numpy as np
 from scipy import special
 
 from onedraw.models.compute import jax, jnp
-from onedraw.privacy.perturbed_mode import count_curvature
 from onedraw.privacy.rounding import down, fraction_up, sum_up, up
 
 Interval = tuple[float, float]
@@ -105,7 +105,7 @@ class MarginLoss(LinearLoss):
         return (-self.steepest, self.steepest)
 
     def spread(self, reach: float, responses: Interval) -> float:
-        return _difference_up(self.value(-reach, 1.0), self.value(reach, 1.0))
+        return difference_up(self.value(-reach, 1.0), self.value(reach, 1.0))
 
     def oscillation(self, reach: float, responses: Interval) -> float:
         return self.spread(reach, responses)
@@ -120,16 +120,16 @@ class LogisticLoss(MarginLoss):
     steepest = 1.0
 
     def value(self, predictor: Any, response: Any) -> Any:
-        return _softplus(-response * predictor)
+        return softplus(-response * predictor)
 
     def slope(self, predictor: Any, response: Any) -> Any:
-        return -response * _logistic(-response * predictor)
+        return -response * logistic(-response * predictor)
 
     def curvature(self, predictor: Any, response: Any) -> Any:
-        return _logistic(predictor) * _logistic(-predictor)
+        return logistic(predictor) * logistic(-predictor)
 
     def curvatures(self, reach: float, responses: Interval) -> Interval:
-        return (_least_variance(reach), 0.25)
+        return (least_variance(reach), 0.25)
 
     def spread(self, reach: float, responses: Interval) -> float:
         return reach
@@ -164,7 +164,7 @@ class ExpLinearLoss(MarginLoss):
 
     def _left_part(self, margin: Any) -> Any:
         """∫_z^½ (1−v)^{−c} dv/v for z = p(m), m ≤ 0; zero at m = 0."""
-        z = _logistic(margin)
+        z = logistic(margin)
         coefficients, rising = [], 1.0
         for k in range(1, self.TERMS + 1):
             rising *= (self.exponent + k - 1) / k
@@ -174,16 +174,16 @@ class ExpLinearLoss(MarginLoss):
         for coefficient in reversed(coefficients):
             series = (series + coefficient) * z
             at_half = (at_half + coefficient) * 0.5
-        return _softplus(-margin) - math.log(2.0) + at_half - series
+        return softplus(-margin) - math.log(2.0) + at_half - series
 
     def slope(self, predictor: Any, response: Any) -> Any:
         margin = response * predictor
-        return -response * _logistic(-margin) * self._evenness(margin)
+        return -response * logistic(-margin) * self._evenness(margin)
 
     def curvature(self, predictor: Any, response: Any) -> Any:
         xp, c = array_module(predictor), self.exponent
         margin = response * predictor
-        p, q = _logistic(margin), _logistic(-margin)
+        p, q = logistic(margin), logistic(-margin)
         return xp.where(margin > 0, q * (p + c * q), (1.0 - c) * p * q) * self._evenness(margin)
 
     def _evenness(self, margin: Any) -> Any:
@@ -192,7 +192,7 @@ class ExpLinearLoss(MarginLoss):
 
     def curvatures(self, reach: float, responses: Interval) -> Interval:
         c = self.exponent
-        least = (1.0 - c) * _least_variance(reach) * float(self._evenness(reach))
+        least = (1.0 - c) * least_variance(reach) * float(self._evenness(reach))
         return (down(least) if least > 0.0 else 0.0, fraction_up((1 + Fraction(c)) / 4))
 
 
@@ -246,374 +246,26 @@ class HuberisedHingeLoss(MarginLoss):
         return (0.0, fraction_up(1 / Fraction(self.width)))
 
 
-# ── residuals: φ(u, y) = ρ(u − y), lower ≤ y ≤ upper ─────────────────────────────────────────────────────────
-
-
-class ResidualLoss(LinearLoss):
-    """ρ(t), t = u − y, convex with its minimum at ``bottom``.
-
-    Δ: t fills [−B − upper, B − lower]; a convex function is largest at an end, least at the point nearest to
-    its bottom. ϱ/2: for one y, t fills the window of half-width B around −y; the oscillation over a window
-    grows as the window moves away from the bottom, and is convex in the window's place while it contains the
-    bottom, so the worst y is ``lower`` or ``upper``.
-    """
-
-    bottom: float = 0.0
-
-    @abc.abstractmethod
-    def of_residual(self, residual: Any) -> Any:
-        """ρ(t)."""
-
-    def value(self, predictor: Any, response: Any) -> Any:
-        return self.of_residual(predictor - response)
-
-    def spread(self, reach: float, responses: Interval) -> float:
-        lower, upper = responses
-        return self._width(-reach - upper, reach - lower)
-
-    def oscillation(self, reach: float, responses: Interval) -> float:
-        return max(self._width(-reach - y, reach - y) for y in responses)
-
-    def _width(self, left: float, right: float) -> float:
-        """sup − inf of ρ over [left, right], rounded up."""
-        lowest = self.of_residual(min(max(self.bottom, left), right))
-        return _difference_up(max(self.of_residual(left), self.of_residual(right)), lowest)
-
-
-@dataclass(frozen=True)
-class SquaredLoss(ResidualLoss):
-    """½t². |ρ'| = |t| ≤ Y + B for |y| ≤ Y, ρ'' = 1. Δ = (Y+B)²/2; ϱ = 4YB if B ≤ Y, (Y+B)² otherwise."""
-
-    def of_residual(self, residual: Any) -> Any:
-        return 0.5 * residual * residual
-
-    def slope(self, predictor: Any, response: Any) -> Any:
-        return predictor - response
-
-    def curvature(self, predictor: Any, response: Any) -> Any:
-        return array_module(predictor).ones_like(predictor - response)
-
-    def slopes(self, reach: float, responses: Interval) -> Interval:
-        lower, upper = responses
-        return (-sum_up((reach, upper)), sum_up((reach, -lower)))
-
-    def curvatures(self, reach: float, responses: Interval) -> Interval:
-        return (1.0, 1.0)
-
-
-@dataclass(frozen=True)
-class HuberLoss(ResidualLoss):
-    """½t² for |t| ≤ τ, τ|t| − τ²/2 beyond. |ρ'| ≤ min(τ, Y + B), ρ'' ≤ 1; Δ = H_τ(Y + B)."""
-
-    threshold: float
-
-    def of_residual(self, residual: Any) -> Any:
-        xp, size = array_module(residual), abs(residual)
-        bent = xp.minimum(size, self.threshold)
-        return bent * (size - 0.5 * bent)
-
-    def slope(self, predictor: Any, response: Any) -> Any:
-        return array_module(predictor).clip(predictor - response, -self.threshold, self.threshold)
-
-    def curvature(self, predictor: Any, response: Any) -> Any:
-        return 1.0 * (abs(predictor - response) < self.threshold)
-
-    def slopes(self, reach: float, responses: Interval) -> Interval:
-        lower, upper = responses
-        return (-min(self.threshold, sum_up((reach, upper))), min(self.threshold, sum_up((reach, -lower))))
-
-    def curvatures(self, reach: float, responses: Interval) -> Interval:
-        lower, upper = responses
-        inside = max(sum_up((reach, upper)), sum_up((reach, -lower))) < self.threshold
-        return (1.0 if inside else 0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class LogCoshLoss(ResidualLoss):
-    """τ²·log cosh(t/τ): |ρ'| = τ|tanh(t/τ)| < τ, ρ'' = 1 − tanh² ≤ 1, smooth everywhere."""
-
-    threshold: float
-
-    def of_residual(self, residual: Any) -> Any:
-        xp, size = array_module(residual), abs(residual) / self.threshold
-        return self.threshold**2 * (size + xp.log1p(xp.exp(-2.0 * size)) - math.log(2.0))
-
-    def slope(self, predictor: Any, response: Any) -> Any:
-        return self.threshold * array_module(predictor).tanh((predictor - response) / self.threshold)
-
-    def curvature(self, predictor: Any, response: Any) -> Any:
-        return 1.0 - array_module(predictor).tanh((predictor - response) / self.threshold) ** 2
-
-    def slopes(self, reach: float, responses: Interval) -> Interval:
-        return (-self.threshold, self.threshold)
-
-    def curvatures(self, reach: float, responses: Interval) -> Interval:
-        return (0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class PinballLoss(ResidualLoss):
-    """max(q·(y−u), (q−1)·(y−u)), whose minimiser is the q-quantile. φ' ∈ {−q, 1−q}: sup|φ'| = max(q, 1−q)."""
-
-    level: float
-
-    def of_residual(self, residual: Any) -> Any:
-        return array_module(residual).maximum(-self.level * residual, (1.0 - self.level) * residual)
-
-    def slope(self, predictor: Any, response: Any) -> Any:
-        return 1.0 * (predictor > response) - self.level
-
-    def curvature(self, predictor: Any, response: Any) -> Any:
-        return 0.0 * (predictor - response)
-
-    def slopes(self, reach: float, responses: Interval) -> Interval:
-        return (-self.level, fraction_up(1 - Fraction(self.level)))
-
-    def curvatures(self, reach: float, responses: Interval) -> Interval:
-        return (0.0, math.inf)
-
-
-@dataclass(frozen=True)
-class SmoothedPinballLoss(ResidualLoss):
-    """The pinball loss averaged over a uniform shift in [−h, h] (convolution smoothing, arXiv:2012.05187).
-
-    (½ − q)t + ½|t| with |t| replaced by t²/2h + h/2 for |t| < h. The slopes stay within [−q, 1−q]; φ'' ≤ 1/2h.
-    Its bottom, where (½ − q) + t/2h = 0, is t = h(2q − 1).
-    """
-
-    level: float
-    width: float
-
-    @property
-    def bottom(self) -> float:  # type: ignore[override]  # zero for the other residual losses
-        return self.width * (2.0 * self.level - 1.0)
-
-    def of_residual(self, residual: Any) -> Any:
-        xp, h = array_module(residual), self.width
-        bent = xp.minimum(abs(residual), h)
-        rounded = bent * bent / (2.0 * h) + 0.5 * h + xp.maximum(abs(residual) - h, 0.0)
-        return (0.5 - self.level) * residual + 0.5 * rounded
-
-    def slope(self, predictor: Any, response: Any) -> Any:
-        xp = array_module(predictor)
-        return 0.5 - self.level + 0.5 * xp.clip((predictor - response) / self.width, -1.0, 1.0)
-
-    def curvature(self, predictor: Any, response: Any) -> Any:
-        return (abs(predictor - response) < self.width) / (2.0 * self.width)
-
-    def slopes(self, reach: float, responses: Interval) -> Interval:
-        return (-self.level, fraction_up(1 - Fraction(self.level)))
-
-    def curvatures(self, reach: float, responses: Interval) -> Interval:
-        return (0.0, fraction_up(1 / (2 * Fraction(self.width))))
-
-
-# ── generalised linear models: φ(u, y) = A(u) − yu ───────────────────────────────────────────────────────────
-
-
-class CanonicalLoss(LinearLoss):
-    """The negative log-likelihood of an exponential family with canonical link, without log h(y), which is free
-    of θ. φ' = A'(u) − y is the mean minus the response, φ'' = A''(u).
-
-    For one y the oscillation is convex in y (a supremum of linear functions), so the worst y is an end. The
-    infimum over both is at an end of y too: inf_u A(u) − yu is concave in y.
-    """
-
-    @abc.abstractmethod
-    def mean(self, predictor: Any) -> Any:
-        """g⁻¹(u) = A'(u)."""
-
-    @abc.abstractmethod
-    def link(self, mean: float) -> float:
-        """The u with A'(u) = mean; ±∞ outside the range of means."""
-
-    def slope(self, predictor: Any, response: Any) -> Any:
-        return self.mean(predictor) - response
-
-    def means(self, reach: float) -> Interval:
-        """The least and the largest mean for |u| ≤ reach."""
-        return (down(float(self.mean(-reach))), up(float(self.mean(reach))))
-
-    def slopes(self, reach: float, responses: Interval) -> Interval:
-        least, largest = self.means(reach)
-        return (
-            -fraction_up(Fraction(responses[1]) - Fraction(least)),
-            fraction_up(Fraction(largest) - Fraction(responses[0])),
-        )
-
-    def spread(self, reach: float, responses: Interval) -> float:
-        tops, bottoms = zip(*(self._ends(reach, y) for y in responses), strict=True)
-        return _difference_up(max(tops), min(bottoms))
-
-    def oscillation(self, reach: float, responses: Interval) -> float:
-        return max(_difference_up(*self._ends(reach, y)) for y in responses)
-
-    def _ends(self, reach: float, response: float) -> Interval:
-        """sup and inf of φ(·, y) over |u| ≤ reach."""
-        lowest = min(max(self.link(response), -reach), reach)
-        return (
-            float(max(self.value(-reach, response), self.value(reach, response))),
-            float(self.value(lowest, response)),
-        )
-
-
-@dataclass(frozen=True)
-class BernoulliLoss(CanonicalLoss):
-    """log(1 + e^u) − yu for 0 ≤ y ≤ 1: the logistic loss, for fractions as well. A'' = pq ≤ ¼."""
-
-    def value(self, predictor: Any, response: Any) -> Any:
-        return _softplus(predictor) - response * predictor
-
-    def curvature(self, predictor: Any, response: Any) -> Any:
-        return _logistic(predictor) * _logistic(-predictor)
-
-    def mean(self, predictor: Any) -> Any:
-        return _logistic(predictor)
-
-    def means(self, reach: float) -> Interval:
-        least, largest = super().means(reach)
-        return (max(least, 0.0), min(largest, 1.0))
-
-    def link(self, mean: float) -> float:
-        if not 0.0 < mean < 1.0:
-            return -math.inf if mean <= 0.0 else math.inf
-        return math.log(mean) - math.log1p(-mean)
-
-    def curvatures(self, reach: float, responses: Interval) -> Interval:
-        return (_least_variance(reach), 0.25)
-
-
-@dataclass(frozen=True)
-class PoissonLoss(CanonicalLoss):
-    """e^u − yu. A'' = e^u lies between e^{−B} and e^B for |u| ≤ B: without a ball it has no smoothness."""
-
-    def value(self, predictor: Any, response: Any) -> Any:
-        return array_module(predictor).exp(predictor) - response * predictor
-
-    def curvature(self, predictor: Any, response: Any) -> Any:
-        return array_module(predictor).exp(predictor + 0.0 * response)
-
-    def mean(self, predictor: Any) -> Any:
-        return array_module(predictor).exp(predictor)
-
-    def link(self, mean: float) -> float:
-        return math.log(mean) if mean > 0.0 else -math.inf
-
-    def curvatures(self, reach: float, responses: Interval) -> Interval:
-        return (down(math.exp(-reach)), up(math.exp(reach)))
-
-
-@dataclass(frozen=True)
-class GaussianLoss(CanonicalLoss):
-    """½u² − yu: least squares without the constant ½y². A'' = 1."""
-
-    def value(self, predictor: Any, response: Any) -> Any:
-        return predictor * (0.5 * predictor - response)
-
-    def curvature(self, predictor: Any, response: Any) -> Any:
-        return array_module(predictor).ones_like(predictor - response)
-
-    def mean(self, predictor: Any) -> Any:
-        return 1.0 * predictor
-
-    def link(self, mean: float) -> float:
-        return mean
-
-    def curvatures(self, reach: float, responses: Interval) -> Interval:
-        return (1.0, 1.0)
-
-
-@dataclass(frozen=True)
-class CappedPoissonLoss(LinearLoss):
-    """Counts cut at a declared largest one, Y: φ' = m_Y(e^u) − min(y, Y), m_Y(λ) = E min(Poisson(λ), Y).
-
-    Consistent for the rate of the uncut counts, because cutting is built into the mean. With P_k = P(Poisson(λ) ≤ k):
-    m_Y = λP_{Y−2} + Y(1 − P_{Y−1}) and m_Y' = P_{Y−1}, so φ'' = λP_{Y−1} ≥ 0 and 0 ≤ m_Y ≤ Y.
-    """
-
-    largest: int
-
-    FARTHEST = 30.0
-    """|u| beyond which the rate is taken at this end: there every count is 0, or at least Y."""
-
-    def value(self, predictor: Any, response: Any) -> Any:
-        """∫₀^u m_Y(e^v) dv − yu, by Gauss and Legendre."""
-        area = 0.0 * predictor
-        for node, weight in zip(*np.polynomial.legendre.leggauss(24), strict=True):
-            area = area + 0.5 * weight * predictor * self._mean(0.5 * (1.0 + node) * predictor)
-        return area - response * predictor
-
-    def _rate(self, predictor: Any) -> Any:
-        xp = array_module(predictor)
-        return xp.exp(xp.clip(predictor, -self.FARTHEST, self.FARTHEST))
-
-    def _below(self, rate: Any) -> Any:
-        """P(Poisson(λ) ≤ Y − 1), the upper incomplete gamma function at Y."""
-        if array_module(rate) is np:
-            return special.gammaincc(self.largest, rate)
-        return jax.scipy.special.gammaincc(float(self.largest), rate)
-
-    def _mean(self, predictor: Any) -> Any:
-        rate = self._rate(predictor)
-        below = self._below(rate)
-        return rate * below + self.largest * (1.0 - below - self._chance(rate, self.largest))
-
-    def _chance(self, rate: Any, count: int) -> Any:
-        """P(Poisson(λ) = count), 0 below 0."""
-        xp = array_module(rate)
-        return xp.exp(count * xp.log(rate) - rate - math.lgamma(count + 1)) if count >= 0 else 0.0
-
-    def variance(self, predictor: Any) -> Any:
-        """Var min(N, Y) = λ²P_{Y−3} + λP_{Y−2} + Y²(1 − P_{Y−1}) − m_Y² of a Poisson N: the slope's, given the row. At most φ'', because
-        Var min(N, Y) ≤ Cov(N, min(N, Y)) = λP_{Y−1}, N − min(N, Y) and min(N, Y) growing together."""
-        xp, rate = array_module(predictor), self._rate(predictor)
-        below = self._below(rate)
-        once = below - self._chance(rate, self.largest - 1)
-        twice = once - self._chance(rate, self.largest - 2)
-        square = rate**2 * twice + rate * once + self.largest**2 * (1.0 - below)
-        return xp.clip(square - self._mean(predictor) ** 2, 0.0, rate * below)
-
-    def slope(self, predictor: Any, response: Any) -> Any:
-        return self._mean(predictor) - response
-
-    def curvature(self, predictor: Any, response: Any) -> Any:
-        rate = self._rate(predictor)
-        return rate * self._below(rate)
-
-    def slopes(self, reach: float, responses: Interval) -> Interval:
-        return (-float(self.largest), float(self.largest))
-
-    def curvatures(self, reach: float, responses: Interval) -> Interval:
-        return (0.0, count_curvature(self.largest))
-
-    def spread(self, reach: float, responses: Interval) -> float:
-        """|φ'| ≤ Y, and φ(0, y) = 0 for every y."""
-        return product_up(2.0 * self.largest, reach)
-
-    def oscillation(self, reach: float, responses: Interval) -> float:
-        return self.spread(reach, responses)
-
-
-def _logistic(value: Any) -> Any:
+def logistic(value: Any) -> Any:
     """1/(1 + e^{−v})."""
     if array_module(value) is np:
         return special.expit(value)
     return jax.nn.sigmoid(value)
 
 
-def _softplus(value: Any) -> Any:
+def softplus(value: Any) -> Any:
     """log(1 + e^v), without overflow."""
     xp = array_module(value)
     return xp.maximum(value, 0.0) + xp.log1p(xp.exp(-abs(value)))
 
 
-def _difference_up(top: Any, bottom: Any) -> float:
+def difference_up(top: Any, bottom: Any) -> float:
     """top − bottom rounded up: each may be off by some units of its own last place, which cancellation keeps."""
     top, bottom = float(top), float(bottom)
     return up(top - bottom, absolute=2.0**-48 * (abs(top) + abs(bottom)))
 
 
-def _least_variance(reach: float) -> float:
+def least_variance(reach: float) -> float:
     """pq at the predictor ``reach``, rounded down: 1/(4cosh²(B/2)); 0 where it underflows or reach is infinite."""
     if reach > 700.0:
         return 0.0

@@ -27,19 +27,18 @@ from onedraw.privacy.perturbed_mode import count_curvature
 from onedraw.privacy.rounding import fraction_down, fraction_up, sum_up, text
 
 from .linear_model import LinearModel
-from .losses import (
+from .losses import LinearLoss, product_up
+from .number_losses import (
     BernoulliLoss,
     CanonicalLoss,
     CappedPoissonLoss,
     GaussianLoss,
     HuberLoss,
-    LinearLoss,
     LogCoshLoss,
     PinballLoss,
     PoissonLoss,
     SmoothedPinballLoss,
     SquaredLoss,
-    product_up,
 )
 
 FAR = 2.0**20

@@ -36,13 +36,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.models.convex.losses import (
-    CappedPoissonLoss,
-    ExpLinearLoss,
-    HuberisedHingeLoss,
-    LogisticLoss,
-    array_module,
-)
+from onedraw.models.convex.losses import ExpLinearLoss, HuberisedHingeLoss, LogisticLoss, array_module
+from onedraw.models.convex.number_losses import CappedPoissonLoss
 from onedraw.privacy.perturbed_mode import (
     Corners,
     count_slopes,

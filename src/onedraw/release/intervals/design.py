@@ -19,7 +19,7 @@ from scipy import special
 
 from onedraw.mechanisms.reference_design import EFFECT, NOISE
 from onedraw.models import Encoded
-from onedraw.models.convex.losses import ResidualLoss
+from onedraw.models.convex.number_losses import ResidualLoss
 from onedraw.models.features import Features
 from onedraw.models.likelihood.densities import GaussianNoise, StudentT
 from onedraw.plans import Plan

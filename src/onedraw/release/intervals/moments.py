@@ -29,7 +29,8 @@ from onedraw.mechanisms.beta_design import ReferenceDesign
 from onedraw.mechanisms.candidates_layout import shares
 from onedraw.mechanisms.reference_design import mean_curvature, second_moments
 from onedraw.models import ConvexModel, Encoded, Gaussian
-from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss, MarginLoss, ResidualLoss, SquaredLoss
+from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss, MarginLoss
+from onedraw.models.convex.number_losses import ResidualLoss, SquaredLoss
 from onedraw.models.likelihood.densities import Bernoulli, GaussianNoise
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.moments.measured_model import WeightedLoss

@@ -35,7 +35,8 @@ from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import Measured, NoisyGradient, PerturbedMode, Plan
 from onedraw.mechanisms.reference_design import residual_information, smallest_curvature
 from onedraw.models import ConjugateModel
-from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss, ResidualLoss
+from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss
+from onedraw.models.convex.number_losses import ResidualLoss
 from onedraw.models.likelihood.densities import Bernoulli
 from onedraw.models.row_model import RowModel
 from onedraw.plans import digest_of
