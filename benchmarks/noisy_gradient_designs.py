@@ -28,7 +28,7 @@ import numpy as np
 from scipy import special
 
 import onedraw as od
-from onedraw.mechanisms.reference_design import curvature_at
+from onedraw.models.design import curvature_at
 
 RESULT = Path(__file__).parent / "results" / "noisy_gradient_designs.md"
 BUDGET = od.ApproxDP(1.0, 1e-5)

@@ -15,7 +15,6 @@ from scipy import special
 from onedraw.errors import InvalidBudget, PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import Gibbs, NoisyGradient, calibrate, plan_from_dict
 from onedraw.mechanisms.noisy_gradient import LARGEST_WEIGHT, MOST_RELAXATIONS, STEP
-from onedraw.mechanisms.reference_design import curvature_at, second_moments, smallest_curvature
 from onedraw.models import (
     Gaussian,
     GaussianMean,
@@ -30,6 +29,7 @@ from onedraw.models import (
 )
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss, MarginLoss
+from onedraw.models.design import Design, curvature_at, smallest_curvature
 from onedraw.models.features import Features
 from onedraw.models.model import set_fields
 from onedraw.models.responses import Signs
@@ -379,7 +379,7 @@ def test_the_average_curvature_of_each_loss_is_the_one_its_response_gives():
     two = Softmax(2, data_norm=math.sqrt(2), classes=[0, 1], intercept=False, prior=Gaussian(scale=1.0))
     assert 0.2 < smallest_curvature(three) < 1 / 3
     assert 0.3 < smallest_curvature(two) < 0.5, "two rows of coefficients: twice pq in their difference"
-    assert second_moments(SPHERE.features, lambda variances: None) is None
+    assert Design(SPHERE.features).second_moments(lambda variances: None) is None
 
 
 # ── what it buys ───────────────────────────────────────────────────────────────────────────────────────────

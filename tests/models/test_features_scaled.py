@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import onedraw as od
 from onedraw.errors import InvalidModel
-from onedraw.mechanisms.reference_design import second_moments, smallest_curvature
 from onedraw.models import (
     BinaryRegression,
     BoundedResidualGLM,
@@ -32,6 +31,7 @@ from onedraw.models import (
     StudentTRegression,
     model_from_dict,
 )
+from onedraw.models.design import Design, smallest_curvature
 
 PRIOR, BALL = Gaussian(scale=1.0), Gaussian(scale=1.0, radius=1.0)
 BOUNDS = ((0.0, -40.0, 7.0), (120.0, 10.0, 7.0))
@@ -120,7 +120,7 @@ def test_the_reference_design_is_that_of_the_cube():
     unit = Logistic(2, bounds=(-1.0, 1.0), prior=PRIOR)
     years = Logistic(2, bounds=((0.0, -40.0), (120.0, 10.0)), scaled=True, prior=PRIOR)
     ones = lambda shares: np.ones(len(shares))  # noqa: E731
-    assert np.array_equal(second_moments(unit.features, ones), second_moments(years.features, ones))
+    assert np.array_equal(Design(unit.features).second_moments(ones), Design(years.features).second_moments(ones))
     assert smallest_curvature(years) == smallest_curvature(unit)
     assert smallest_curvature(MODELS[0]) == pytest.approx(smallest_curvature(unit), rel=0.05)
 

@@ -14,8 +14,7 @@ from onedraw import errors
 from onedraw.mechanisms import calibrate
 from onedraw.planning import Regression, choices, choose
 from onedraw.release.intervals import replicated as module
-from onedraw.release.intervals.design import design_of
-from onedraw.release.intervals.moments import OfRecords
+from onedraw.release.intervals.moments import OfRecords, design_of
 from onedraw.release.intervals.replicated import (
     interval,
     interval_multiplier,

@@ -15,11 +15,11 @@ from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import jax, jnp
 from onedraw.samplers import HMC, NUTS, coupling, curator_coupling, seeded_key
 from onedraw.samplers import coupling_bound as counting
+from onedraw.samplers.coupling import _simulated as simulated_records
 from onedraw.samplers.coupling import coupled_step, meeting_time
 from onedraw.samplers.coupling_bound import Meetings
 from onedraw.samplers.hamiltonian import Settings, drawn, hamiltonian_step, log_density_in, started
 from onedraw.samplers.laplace import arguments_of, laplace_frame
-from onedraw.samplers.simulated import simulated_records
 from tests.samplers.gibbs_oracles import ALPHA
 from tests.samplers.hamiltonian_targets import logistic_target
 

@@ -2,7 +2,7 @@
 
 mathematics.md §5, "Choosing β": n times the covariance of a draw tends to H⁻¹KH⁻¹ + H⁻¹/w with H = E[H(u)xxᵀ] and
 K = E[K(u)xxᵀ]; at w = ε/(2Δ(β)) every β is equally private. The expectations are over the public design of
-reference_design.py, never over the records: a wrong design costs accuracy, never privacy. Where a model declares no
+`models.design`, never over the records: a wrong design costs accuracy, never privacy. Where a model declares no
 bounds on its features they are taken as standardised, E[xxᵀ] = I, and u as N(0, effect²).
 
 Residuals have the standard deviation ``noise``, by default 1, at least the model's floor; a known scale is used as
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
+from onedraw.models.design import Design, public_scores
 from onedraw.models.features import Features
 from onedraw.models.likelihood.densities import (
     Bernoulli,
@@ -33,8 +34,6 @@ from onedraw.models.likelihood.densities import (
     StudentT,
 )
 from onedraw.models.likelihood.predictors import Linear
-
-from .reference_design import NOISE, POINTS, PUBLIC_SEED, second_moments
 
 Array = NDArray[np.float64]
 Averages = tuple[Array, Array]
@@ -75,8 +74,9 @@ class ReferenceDesign:
         features = self._features
         if features is None or not features.bounded:
             return found[0][:, None], found[1][:, None]
-        information = second_moments(features, lambda shares: cast(Averages, average(shares))[0])
-        variability = second_moments(features, lambda shares: cast(Averages, average(shares))[1])
+        design = Design(features)
+        information = design.second_moments(lambda shares: cast(Averages, average(shares))[0])
+        variability = design.second_moments(lambda shares: cast(Averages, average(shares))[1])
         return cast(Array, information), cast(Array, variability)
 
     @property
@@ -162,13 +162,13 @@ def variance_information(likelihood: Any, beta: float, noise: float | None) -> t
 
 @variance_information.register
 def _(likelihood: GaussianNoise, beta: float, noise: float | None) -> tuple[float, float]:
-    return normal_variance_information(reference_scale(likelihood, noise), beta)
+    return normal_variance_information(likelihood.scale(noise), beta)
 
 
 @variance_information.register
 def _(likelihood: StudentT, beta: float, noise: float | None) -> tuple[float, float]:
     """By summation, at a floor low enough not to matter: the score is that of σ² itself."""
-    scale, step = reference_scale(likelihood, noise), 1e-4
+    scale, step = likelihood.scale(noise), 1e-4
     free = replace(likelihood, variance_floor=max(1e-3 * scale**2, 1e-30), variance=None)
     residuals = scale * np.arange(-64.0, 64.0, 1.0 / 64.0)[:, None]
     near = [free.log_density(np.zeros(1), residuals, scale**2 * math.exp(shift)) for shift in (-step, 0.0, step)]
@@ -191,7 +191,7 @@ def _(likelihood: Bernoulli, variances: Array, beta: float, noise: float | None)
 @mean_information.register
 def _(likelihood: Categorical, variances: Array, beta: float, noise: float | None) -> Averages:
     """Classes are exchangeable under the design: both averages are multiples of I − 11ᵀ/K, across which θ is free."""
-    scores = np.random.default_rng(PUBLIC_SEED).standard_normal((POINTS, likelihood.classes))
+    scores = public_scores(likelihood.classes)
     pairs = [categorical_information(math.sqrt(variance) * scores, beta) for variance in variances]
     return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
 
@@ -199,14 +199,14 @@ def _(likelihood: Categorical, variances: Array, beta: float, noise: float | Non
 @mean_information.register
 def _(likelihood: GaussianNoise, variances: Array, beta: float, noise: float | None) -> Averages:
     """The residual's law is the same at every u."""
-    information, variability = normal_information(reference_scale(likelihood, noise), beta)
+    information, variability = normal_information(likelihood.scale(noise), beta)
     return np.full_like(variances, information), np.full_like(variances, variability)
 
 
 @mean_information.register
 def _(likelihood: StudentT, variances: Array, beta: float, noise: float | None) -> Averages:
     """As for normal noise, by summation over a grid of residuals; far out f^β leaves nothing."""
-    scale = reference_scale(likelihood, noise)
+    scale = likelihood.scale(noise)
     residuals = scale * np.arange(-64.0, 64.0, 1.0 / 64.0)[:, None]
     found = _by_summation(likelihood, np.zeros(1), residuals, beta, spacing=scale / 64.0, variance=scale**2)
     return np.full_like(variances, found[0][0]), np.full_like(variances, found[1][0])
@@ -220,12 +220,6 @@ def _(likelihood: Any, variances: Array, beta: float, noise: float | None) -> Av
     points = np.clip(np.sqrt(variances)[:, None] * _Z, -_FARTHEST, _FARTHEST)
     information, variability = (np.interp(points, _GRID, part) @ _MASS for part in _on_grid(likelihood, beta))
     return information, variability
-
-
-def reference_scale(likelihood: GaussianNoise | StudentT, noise: float | None) -> float:
-    """σ of the design: the known one, or ``noise``, by default 1, at least the floor."""
-    known = likelihood.variance
-    return math.sqrt(known) if known is not None else max(noise or NOISE, math.sqrt(likelihood.floor))
 
 
 @lru_cache(maxsize=128)

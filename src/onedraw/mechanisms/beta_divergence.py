@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import Bound
+from onedraw.models.design import EFFECT
 from onedraw.models.likelihood.densities import LARGEST_BETA, LEAST_BETA, check_beta
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
@@ -41,7 +42,6 @@ from . import literature
 from .beta_design import ReferenceDesign, Sensitivity
 from .calibration import MARGIN, SMALLEST, largest_number
 from .noisy_gradient import LARGEST_EFFECT
-from .reference_design import EFFECT
 
 RULES = ("optimal", "jewson")
 

@@ -28,6 +28,7 @@ from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models import ConvexModel, Gaussian, NormalInverseGamma
 from onedraw.models.candidates import BernoulliBeta, CandidateLoss, LikelihoodBeta, MarginOnBall
 from onedraw.models.convex.losses import MarginLoss
+from onedraw.models.design import EFFECT, Design, mean_curvature
 from onedraw.models.features import Features
 from onedraw.models.likelihood.densities import Bernoulli, Categorical, GaussianNoise, StudentT
 from onedraw.models.likelihood.predictors import Linear
@@ -35,9 +36,8 @@ from onedraw.plans import Request
 from onedraw.privacy import PureDP
 from onedraw.privacy.rounding import fraction_down, fraction_up
 
-from .beta_design import ReferenceDesign, reference_scale, variance_information
+from .beta_design import ReferenceDesign, variance_information
 from .beta_divergence import BetaDivergence
-from .reference_design import EFFECT, mean_curvature, second_moments
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class Scoring:
 
     def predictor_deviation(self, scales: Array) -> float:
         """The largest standard deviation of θᵀx without the intercept, under the prior and the reference design."""
-        moments = _row_moments(self.features)
+        moments = Design(self.features).row_moments
         count, width = self.features.count, self.features.width
         ends = range(width, len(scales) + 1, width)  # a variance, which comes last, is no coefficient
         spread = [(scales[end - width : end - width + count] ** 2) @ np.diag(moments)[:count] for end in ends]
@@ -129,7 +129,7 @@ def _beta(of: BetaDivergence, request: Request, largest: Fraction, stated: Mappi
     if likelihood.samples_variance:
         information, variability = _with_variance(model, beta, of.noise, information, variability)
     located = isinstance(likelihood, GaussianNoise | StudentT)
-    residual = reference_scale(likelihood, of.noise) if located else 1.0
+    residual = likelihood.scale(of.noise) if located else 1.0
     exact = largest if request.budget.is_pure else None
     found = _scoring(loss, weight, exact, {"weight": weight, "beta": beta}, information, variability, model.features)
     return replace(found, residual=residual)
@@ -157,7 +157,7 @@ def _margin(of: Any, request: Request, largest: Fraction, stated: Mapping[str, f
         weight = stated.get("weight", math.nan)
         if not 0.0 < weight < math.inf or of.weight not in (None, weight):
             raise PromiseRefused("The weight stated is not the one the mechanism was made with.")
-    information = second_moments(model.features, lambda shares: mean_curvature(kernel, EFFECT**2 * shares))
+    information = Design(model.features).second_moments(lambda shares: mean_curvature(kernel, EFFECT**2 * shares))
     assert information is not None
     # K = H for the logistic loss; for the others of the same order, and used for the expected error alone.
     exact = largest if request.budget.is_pure else None
@@ -199,18 +199,9 @@ def _with_variance(
             f"How informative a record of {type(model).__name__} is about its variance is not known, so no rounds can be "
             f"planned. What is left is to {CHAINS}"
         )
-    slope = 1.0 - likelihood.floor / reference_scale(likelihood, noise) ** 2
+    slope = 1.0 - likelihood.floor / likelihood.scale(noise) ** 2
     last = np.diag([0.0] * len(information) + [slope**2])
     return np.pad(information, (0, 1)) + found[0] * last, np.pad(variability, (0, 1)) + found[1] * last
-
-
-def _row_moments(features: Features) -> Array:
-    """E[xxᵀ] under the design; standardised features where no bounds are declared."""
-    if features.box is None and not features.data_norm:
-        return np.eye(features.width)
-    moments = second_moments(features, lambda squares: np.ones(len(squares)))
-    assert moments is not None
-    return moments
 
 
 # ── the prior ────────────────────────────────────────────────────────────────────────────────────────────────

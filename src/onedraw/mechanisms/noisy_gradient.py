@@ -24,6 +24,7 @@ from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
 from onedraw.models.convex.gibbs_target import PathTarget
 from onedraw.models.convex.number_losses import ResidualLoss
+from onedraw.models.design import EFFECT, NOISE, residual_information, smallest_curvature, usual_length
 from onedraw.models.sums.gradient_sums import rounding
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import (
@@ -43,7 +44,6 @@ from onedraw.privacy.validation import positive
 from .calibration import largest
 from .convex_bounds import ConvexBounds, assumptions, bounds_of, gdp_mu, gibbs_target
 from .gibbs import pure_offer
-from .reference_design import EFFECT, NOISE, residual_information, smallest_curvature, usual_length
 
 RELAXATIONS = 3.0
 """c = nwλτ, at most: e^{−c} of the starting point is left. Chosen among 3, 6 and 10 (mathematics-2, B)."""

@@ -35,13 +35,13 @@ from onedraw.errors import WrongCall
 from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Measured, PerturbedMode, Plan
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import ConjugateModel, Summary
+from onedraw.models.design import Design
 from onedraw.models.features import Features
 from onedraw.models.fit.losses import ClassLoss, FitLoss
 from onedraw.models.fit.problem import FitProblem
 from onedraw.models.row_model import RowModel
 from onedraw.models.sums.noise_law import deviation, matrix_deviation
-from onedraw.release.intervals.design import Design, design_of
-from onedraw.release.intervals.moments import estimands, moments_of
+from onedraw.release.intervals.moments import design_of, estimands, moments_of
 
 Array = NDArray[np.float64]
 

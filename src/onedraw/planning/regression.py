@@ -42,6 +42,7 @@ from onedraw.data import Measure, Schema
 from onedraw.defaults import LEVEL
 from onedraw.errors import InvalidModel, InvalidSchema
 from onedraw.mechanisms import Plan
+from onedraw.models.design import PREDICTOR_DEVIATION, UNITS_IN_BOUND
 from onedraw.models.features import (
     LARGEST,
     Features,
@@ -51,7 +52,6 @@ from onedraw.models.features import (
     schema_features,
 )
 from onedraw.privacy import Promise
-from onedraw.release.intervals.design import PREDICTOR_DEVIATION, UNITS_IN_BOUND
 from onedraw.release.intervals.replicated import why_no_interval
 
 from .choice import Choices, Question, choose

@@ -25,7 +25,9 @@ from typing import Any
 import numpy as np
 
 from onedraw.errors import ExactnessRefused, WrongCall
+from onedraw.models import Encoded
 from onedraw.models.compute import jax, jit, jnp
+from onedraw.models.design import simulated_records
 from onedraw.plans import Plan, Potential
 from onedraw.samplers import blackjax_kernels as kernels
 from onedraw.samplers.chains import advanced, whole_number
@@ -43,7 +45,6 @@ from onedraw.samplers.hamiltonian import (
     started,
 )
 from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, laplace_frames, stacked
-from onedraw.samplers.simulated import simulated_records
 
 LEAST_RESERVE = 1e-4
 """The least total variation estimated without being asked for by number: 50,000 pairs of chains, about an hour."""
@@ -121,6 +122,19 @@ def reserve_for_each_draw(plan: Plan) -> float:
     )
 
 
+def _simulated(plan: Plan, generator: np.random.Generator) -> Encoded:
+    """Records of the public reference design for the plan's model, at the sizes that its mechanism declares."""
+    effect, noise = (getattr(plan.mechanism, size, None) for size in ("effect", "noise"))
+    found = simulated_records(plan.model, plan.n, generator, effect=effect, noise=noise)
+    if found is None:
+        raise ExactnessRefused(
+            f"No data can be simulated for {type(plan.model).__name__} from the public design: its features or its likelihood "
+            "are not among those the design knows, so nothing can be estimated before the release. Use a sampler that is "
+            'taken by assumption, NUTS() with accept="assumed", or a model with a likelihood of onedraw.models.likelihoods.'
+        )
+    return found
+
+
 def _simulated_meetings(plan: Plan, chain: HMC, *, lag: int, pairs: int, most_steps: int) -> Any:
     """Coupled steps until each pair met, on simulated data; refused where one does not meet."""
     from onedraw.samplers.chacha import seeded_key
@@ -129,7 +143,7 @@ def _simulated_meetings(plan: Plan, chain: HMC, *, lag: int, pairs: int, most_st
     at_once = max(1, min(128, pairs, AT_ONCE // plan.n))
     found: list[Any] = []
     for batch in range(-(-pairs // at_once)):
-        targets = [plan.target(simulated_records(plan, generator)) for _ in range(at_once)]
+        targets = [plan.target(_simulated(plan, generator)) for _ in range(at_once)]
         arguments = stacked(targets)
         keys = jax.random.split(jax.random.fold_in(key, batch), at_once)
         settings = Settings(*chain.settings(targets[0].dimension))

@@ -40,6 +40,7 @@ from onedraw.models.responses import Clamped, Codes, Counts, Response, Signs
 from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import down, fraction_up, up
 
+Array = NDArray[np.float64]
 LikelihoodClass = TypeVar("LikelihoodClass", bound="type[Likelihood]")
 
 LARGEST = 1e60
@@ -136,6 +137,11 @@ class Likelihood(abc.ABC):
         power = array_module(log_density).exp((beta - 1.0) * log_density)
         return self.power_integral(beta, predictor, variance) / beta - power / (beta - 1.0)
 
+    def draw(self, predictor: Array, noise: float, generator: np.random.Generator) -> Array | None:
+        """One encoded response for each predictor, residuals with the standard deviation ``noise`` where it is not known;
+        None for a likelihood that cannot be drawn from here."""
+        return None
+
     def to_dict(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {"likelihood": type(self).__name__, **values}
@@ -202,6 +208,9 @@ class Bernoulli(DiscreteLikelihood):
         miss = xp.exp((beta - 1.0) * (log_density - margin))
         return (density * hit + (1.0 - density) * miss) / beta - hit / (beta - 1.0)
 
+    def draw(self, predictor: Array, noise: float, generator: np.random.Generator) -> Array:
+        return np.where(generator.random(predictor.shape) < special.expit(predictor), 1.0, -1.0)
+
     def gradient_bound(self, beta: float) -> Bound:
         """sup|∂ℓ_β/∂u|, so that ‖∇ℓ_β‖ ≤ ‖x‖ times it for a linear predictor (errata 18: the paper's max{G, GM}
         is false). ∂ℓ/∂u = −pq(qp^{β−2} + q^{β−1}) for a positive response, and its mirror image."""
@@ -238,6 +247,9 @@ class Categorical(DiscreteLikelihood):
     def log_power_integral(self, beta: Any, predictor: Any, variance: Any = None) -> Any:
         scores = self._below_best(predictor)
         return log_sum(beta * scores) - beta * log_sum(scores)
+
+    def draw(self, predictor: Array, noise: float, generator: np.random.Generator) -> Array:
+        return np.asarray(np.argmax(predictor + generator.gumbel(size=predictor.shape), axis=-1), dtype=np.float64)
 
     @staticmethod
     def _below_best(predictor: Any) -> Any:
@@ -305,6 +317,9 @@ class Poisson(CountLikelihood):
 
         return step * jax.lax.scan(add, xp.zeros_like(logarithm), xp.arange(float(self.POINTS)))[0]
 
+    def draw(self, predictor: Array, noise: float, generator: np.random.Generator) -> Array:
+        return generator.poisson(np.exp(np.clip(predictor, -50.0, 20.0))).astype(np.float64)
+
     def _log_power(self, beta: Any, logarithm: Any, point: Any) -> Any:
         """β log f at a point, and −∞ below 0."""
         xp = array_module(logarithm)
@@ -355,6 +370,12 @@ class NegativeBinomial(CountLikelihood):
         """r log(r/(r+m)) + y log(m/(r+m))."""
         odds = array_module(predictor).clip(predictor, -50.0, 14.0) - math.log(self.dispersion)
         return -self.dispersion * softplus(odds) - response * softplus(-odds)
+
+    def draw(self, predictor: Array, noise: float, generator: np.random.Generator) -> Array:
+        """A Poisson law whose mean is gamma."""
+        mean = np.exp(np.clip(predictor, -50.0, 14.0))
+        factor = generator.standard_gamma(self.dispersion, predictor.shape) / self.dispersion
+        return generator.poisson(np.minimum(mean * factor, 1e9)).astype(np.float64)
 
     def _log_powers(self, beta: Any, predictor: Any) -> Any:
         points, log_weights, coefficients = _negative_binomial_points(self.dispersion)
@@ -434,6 +455,17 @@ class LocationNoise(ScaledLikelihood):
         """The smallest squared scale there is."""
         return least_variance(self.variance_floor, self.variance)
 
+    def scale(self, noise: float | None = None) -> float:
+        """σ of the reference design: the known one, or ``noise``, by default 1, at least the floor."""
+        return math.sqrt(self.variance) if self.variance is not None else max(noise or 1.0, math.sqrt(self.floor))
+
+    def draw(self, predictor: Array, noise: float, generator: np.random.Generator) -> Array:
+        return np.asarray(predictor + self.scale(noise) * self._standard(generator, predictor.shape))
+
+    @abc.abstractmethod
+    def _standard(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Draws of g."""
+
 
 @register_likelihood
 @dataclass(frozen=True)
@@ -458,6 +490,9 @@ class GaussianNoise(LocationNoise):
     @property
     def _least_scale(self) -> float:
         return down(math.sqrt(self.floor))
+
+    def _standard(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return generator.standard_normal(shape)
 
     def _log_standard_integral(self, beta: float) -> float:
         return -0.5 * (beta - 1.0) * math.log(2.0 * math.pi) - 0.5 * math.log(beta)
@@ -495,6 +530,9 @@ class StudentT(LocationNoise):
         floor, known = floor_and_variance("StudentT", self.variance_floor, self.variance)
         for name, value in (("df", df), ("variance_floor", floor), ("variance", known)):
             object.__setattr__(self, name, value)
+
+    def _standard(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return generator.standard_t(self.df, shape)
 
     @property
     def _log_peak(self) -> float:
@@ -578,6 +616,10 @@ class Gamma(ScaledLikelihood):
     def _log_integral(self, beta: Any) -> Any:
         a = beta * (self.shape - 1.0) + 1.0
         return log_gamma(a) - beta * float(special.gammaln(self.shape)) - a * array_module(a).log(beta)
+
+    def draw(self, predictor: Array, noise: float, generator: np.random.Generator) -> Array:
+        scale = 1.0 / self.rate_cap + np.exp(np.clip(predictor, -50.0, 50.0)) / self.shape
+        return np.maximum(scale * generator.standard_gamma(self.shape, predictor.shape), 1.0 / LARGEST)
 
     def _log_rate(self, predictor: Any) -> Any:
         """λ = 1/(1/cap + e^u/k): smooth in u, and never above the cap."""

@@ -2,7 +2,7 @@
 
 | published | file | what it rests on |
 | --- | --- | --- |
-| several draws of a regression | `replicated` | their spread, calibrated by the law of a draw (`moments`) on public designs (`design`) |
+| several draws of a regression | `replicated` | their spread, calibrated by the law of a draw (`moments`) on public designs (`models.design`) |
 | one draw of a conjugate posterior | `replicated` | the draw's law, inverted by the family (`models.conjugate.family`) |
 | sums with plain noise | `tables` | the noise's law (`noise_law`) |
 | quantiles | `quantiles` | ends released with them |

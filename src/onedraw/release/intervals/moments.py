@@ -27,22 +27,18 @@ from scipy import special
 from onedraw.mechanisms import Candidates, NoisyGradient, Plan
 from onedraw.mechanisms.beta_design import ReferenceDesign
 from onedraw.mechanisms.candidates_layout import shares
-from onedraw.mechanisms.reference_design import mean_curvature, second_moments
 from onedraw.models import ConvexModel, Encoded, Gaussian
 from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss, MarginLoss
 from onedraw.models.convex.number_losses import ResidualLoss, SquaredLoss
+from onedraw.models.design import POINTS_SEED, Design, mean_curvature
 from onedraw.models.likelihood.densities import Bernoulli, GaussianNoise
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.moments.measured_model import WeightedLoss
-
-from .design import Design
 
 Array = NDArray[np.float64]
 
 TRUTHS, POINTS = 4, 400
 """Parameters and rows that expectations are taken over."""
-
-PUBLIC_SEED = 20_161_205  # averages over a public design: the seed protects nothing and makes plans reproducible
 
 SPREAD_NODES, SPREAD_MASS = np.array([-math.sqrt(3.0), 0.0, math.sqrt(3.0)]), np.array([1.0, 4.0, 1.0]) / 6.0
 """A normal law by its first five moments."""
@@ -92,13 +88,23 @@ class Moments:
     def _squares_on_ball(self, draws: int, squared: Array) -> float:
         """By simulation, each draw inside the ball."""
         assert self.radius is not None
-        generator, count = np.random.default_rng(PUBLIC_SEED), 256
+        generator, count = np.random.default_rng(POINTS_SEED), 256
         squares = []
         for truth, mean, sampling, drawing in zip(self.truth, self.mean, self.sampling, self.drawing, strict=True):
             centres = mean + generator.standard_normal((count, len(mean))) @ _root(sampling).T
             inside = [_on_ball(centres, _root(drawing), self.radius, generator) for _ in range(draws)]
             squares.append(((np.mean(inside, axis=0) - truth)[:, self.varying] ** 2 * squared).mean())
         return float(np.mean(squares))
+
+
+def design_of(plan: Plan, *, effect: float | None = None, noise: float | None = None) -> Design:
+    """The design of a plan's model, at the sizes given, or those its mechanism declares, or the usual ones."""
+    mechanism = getattr(plan.mechanism, "of", plan.mechanism)
+    return Design.of(
+        plan.model,
+        effect=effect or getattr(mechanism, "effect", None),
+        noise=noise or getattr(mechanism, "noise", None),
+    )
 
 
 @lru_cache(maxsize=256)
@@ -216,7 +222,7 @@ class _Average:
 
     def __init__(self, design: Design, loss: Any, truths: Array | None = None) -> None:
         self.design, self.loss = design, loss
-        self.rows, self.truths = _points(design)
+        self.rows, self.truths = design.points(POINTS, TRUTHS)
         if truths is not None:
             self.truths = truths
         self.predictors = self.truths @ self.rows.T
@@ -345,26 +351,6 @@ _NORMAL, _NORMAL_MASS = np.polynomial.hermite_e.hermegauss(15)
 _NORMAL_MASS = _NORMAL_MASS / _NORMAL_MASS.sum()
 
 
-@lru_cache(maxsize=32)
-def _points(design: Design) -> tuple[Array, Array]:
-    """Rows in mirrored pairs, brought to the exact second moments, and truths."""
-    generator = np.random.default_rng(PUBLIC_SEED)
-    features = design.features
-    rows = design.rows(generator, POINTS // 2)[:, : features.count]
-    if features.box is None:
-        centre = np.zeros(features.count)
-        deviations = np.full(features.count, math.sqrt(design.squared_length / features.count))
-    else:
-        lower, upper = design.ends
-        centre, deviations = (lower + upper) / 2, (upper - lower) / math.sqrt(12.0)
-    around = np.concatenate([rows - centre, centre - rows])
-    found = np.linalg.cholesky(around.T @ around / len(around) + 1e-12 * np.eye(features.count))
-    rows = centre + np.linalg.solve(found, around.T).T * deviations
-    if features.intercept:
-        rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
-    return rows, design.parameters(generator, TRUTHS)
-
-
 def _moments(weights: Array, rows: Array) -> Array:
     """Σ_q weights[m, q]·x_q x_qᵀ / count."""
     return np.asarray(np.swapaxes(rows * weights[:, :, None], 1, 2) @ rows / len(rows))
@@ -407,7 +393,7 @@ def _linear_moments(plan: Plan, design: Design) -> Moments | None:
         return None
     information, variability = found
     size = len(information)
-    truth = design.parameters(np.random.default_rng(PUBLIC_SEED), TRUTHS)
+    truth = design.parameters(np.random.default_rng(POINTS_SEED), TRUTHS)
     if truth.shape[1] != size:
         return None
     precision = _precision(plan, size)
@@ -446,7 +432,7 @@ def _average_information(plan: Plan, design: Design) -> tuple[Array, Array] | No
             return None
         information, variability = (part[: features.width, : features.width] for part in found)
     else:
-        known = second_moments(features, lambda shares: mean_curvature(model.kernel, design.effect**2 * shares))
+        known = Design(features).second_moments(lambda shares: mean_curvature(model.kernel, design.effect**2 * shares))
         if known is None:
             return None
         information = variability = known

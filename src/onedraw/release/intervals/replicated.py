@@ -33,16 +33,15 @@ from scipy import special
 
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import Measured, NoisyGradient, PerturbedMode, Plan
-from onedraw.mechanisms.reference_design import residual_information, smallest_curvature
 from onedraw.models import ConjugateModel
 from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss
 from onedraw.models.convex.number_losses import ResidualLoss
+from onedraw.models.design import PREDICTOR_DEVIATION, Design, residual_information, smallest_curvature
 from onedraw.models.likelihood.densities import Bernoulli
 from onedraw.models.row_model import RowModel
 from onedraw.plans import digest_of
 
-from .design import PREDICTOR_DEVIATION, Design, design_of
-from .moments import Moments, moments_of
+from .moments import Moments, design_of, moments_of
 
 Array = NDArray[np.float64]
 
