@@ -244,7 +244,7 @@ def test_the_mode_that_is_found_has_the_gradient_the_promise_rests_on(name: str)
     problem = stages.problem
     where = problem.coordinates(fitting.Published(np.zeros(0)))
     tilt = np.random.default_rng(1).standard_normal(4) * problem.numbers["mode_noise"]
-    theta = stages._minimum(where, stages.target.measured(where), tilt)
+    theta, _ = stages.minimum(stages.target.measured(where), problem.loss, stages._objective(where, tilt))
     X, y = stages.target.encoded.X, stages.target.encoded.y / problem.response_scale
     a = np.minimum(1.0, problem.numbers["row_bound"] ** 2 / (X**2).sum(axis=1))
     slopes = problem.loss.slope(X @ theta, (y - where.centre) / where.unit)
@@ -257,9 +257,9 @@ def test_where_newton_does_not_arrive_public_gradient_steps_do(monkeypatch: pyte
     where = stages.problem.coordinates(fitting.Published(np.zeros(0)))
     tilt = np.random.default_rng(1).standard_normal(4) * stages.problem.numbers["mode_noise"]
     records = stages.target.measured(where)
-    by_newton = stages._minimum(where, records, tilt)
+    by_newton, _ = stages.minimum(records, stages.problem.loss, stages._objective(where, tilt))
     monkeypatch.setattr(fitting, "MOST_PASSES", 1)
-    by_gradient = stages._minimum(where, records, tilt)
+    by_gradient, _ = stages.minimum(records, stages.problem.loss, stages._objective(where, tilt))
     within = 2.0 * stages.problem.numbers["tolerance"] / stages.problem.numbers["ridge"]
     assert np.linalg.norm(by_newton - by_gradient) <= within
 

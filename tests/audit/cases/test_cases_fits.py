@@ -16,7 +16,7 @@ from onedraw.audit.cases.laws import MatrixNoise, Own, mode, moved, shifted
 from onedraw.audit.cases.laws import Noise as Law
 from onedraw.audit.cases.losses import slope_of
 from onedraw.mechanisms import PerturbedMode
-from onedraw.models.fit import statistics as fit_statistics
+from onedraw.models.fit import problem as fit_problem
 from onedraw.models.fit.problem import FitTarget
 from onedraw.models.sums.noise_law import drawn_matrices
 from onedraw.privacy.conversions import gaussian_delta
@@ -355,7 +355,7 @@ def test_a_program_that_forgets_the_weights_is_caught(small):
 
 
 @dataclasses.dataclass(frozen=True)
-class ShortenedRows(fit_statistics.Measured):
+class ShortenedRows(fit_problem.Measured):
     """The planted fault: rows longer than r are shortened where weights are declared. No promise is broken by it."""
 
     def block(self, X, y, weight, mean, root, stretch, row_bound, frame):
@@ -364,14 +364,17 @@ class ShortenedRows(fit_statistics.Measured):
 
 
 def test_a_program_that_shortens_rows_where_weights_are_declared_is_caught(small, monkeypatch):
-    monkeypatch.setattr(fit_statistics, "Measured", ShortenedRows)
+    monkeypatch.setattr(fit_problem, "Measured", ShortenedRows)
     assert "the mode is not the minimum of the declared objective, to its tolerance" in replay_fit(small)
 
 
 def test_a_program_that_ignores_its_tolerance_is_caught(small, monkeypatch):
-    monkeypatch.setattr(
-        fitting.Stages, "_certified", property(lambda stages: 1e6 * stages.problem.numbers["tolerance"])
-    )
+    declared = fitting.Stages._objective
+
+    def lax(stages, *given):
+        return declared(stages, *given)._replace(certified=1e6 * stages.problem.numbers["tolerance"])
+
+    monkeypatch.setattr(fitting.Stages, "_objective", lax)
     assert replay_fit(small) == ["the mode is not the minimum of the declared objective, to its tolerance"]
 
 

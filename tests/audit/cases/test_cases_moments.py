@@ -12,7 +12,7 @@ from onedraw.audit.cases import case_for, examine, provoke_moments, replay_momen
 from onedraw.audit.cases.moments import covariance_cases, moments_case
 from onedraw.mechanisms import Moments
 from onedraw.models import Columns
-from onedraw.models.moments import sums as moment_sums
+from onedraw.models.moments import measured as moment_sums
 from onedraw.samplers import moments as program
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
@@ -89,7 +89,7 @@ def test_squares_with_too_little_of_the_noise_are_caught(monkeypatch) -> None:
 def altered(monkeypatch, name: str, block) -> None:
     """The program with a statistic of another kind: a class of its own, for compiled sums are kept by class."""
     fault = type("Altered", (getattr(moment_sums, name),), {"block": block})
-    monkeypatch.setattr(moment_sums, name, fault)
+    monkeypatch.setattr(program, name, fault)
 
 
 def test_a_forgotten_centre_is_caught(monkeypatch) -> None:

@@ -54,10 +54,13 @@ class FitResult:
 
     @classmethod
     def of(cls, problem: FitProblem, published: Published) -> FitResult:
-        """In the coordinates of encoded rows, responses in their declared unit."""
+        """In the coordinates of encoded rows, responses in their declared unit. Of a level that is set aside, all of a coefficient
+        beyond what is plausible is taken off: the mode's noise divided by next to nothing. Rows of other levels are predicted
+        as before."""
         where = problem.coordinates(published)
         found = cls(problem, published, problem.encoded_coefficients(where), problem.encoded_shift(where))
-        return replace(found, shift=found.shift - found._held_back)
+        held_back = found._aside.implausible(found.estimate, problem.largest_coefficient)
+        return replace(found, shift=found.shift - held_back)
 
     def in_units(self, change: Array, scale: Array, shift: Array) -> FitResult:
         """The same for scale·(change @ θ) + shift."""
@@ -76,33 +79,37 @@ class FitResult:
         return self.published.information is not None
 
     @cached_property
-    def _pulls(self) -> tuple[Array, float]:
-        """(prior's precision, ridge) in the mode's coordinates."""
-        Q, _ = self.problem.penalty(self._where)
-        ridge = self.problem.numbers["ridge"]
-        return Q - ridge * np.eye(len(Q)), ridge
-
-    @cached_property
     def _aside(self) -> Aside:
         return self.problem.set_aside(self.published)
+
+    @cached_property
+    def _ridge(self) -> float:
+        return float(self.problem.numbers["ridge"])
 
     @cached_property
     def _spectrum(self) -> tuple[Array, Array]:
         """Eigenvalues and vectors of the published information (and the prior's), without what is set aside."""
         assert self.published.information is not None
-        return self._aside.spectrum(symmetric(self.published.information, self._width) + self._pulls[0])
-
-    @property
-    def _width(self) -> int:
-        return self.problem.size
-
-    def _deviation(self, name: str) -> float:
-        return deviation(self.problem.numbers[name], self._width, pure=self.problem.pure)
+        Q, _ = self.problem.penalty(self._where)
+        prior = Q - self._ridge * np.eye(len(Q))
+        return self._aside.spectrum(symmetric(self.published.information, self.problem.size) + prior)
 
     @cached_property
-    def information_noise(self) -> float:
+    def _bounded(self) -> Array:
+        """Eigenvalues kept away from 0, where noise may have brought them."""
+        return np.maximum(self._spectrum[0], max(self._noise, 1e-12))
+
+    @cached_property
+    def _noise(self) -> float:
         """s_H: the standard deviation of the noise of an entry of the information."""
-        return matrix_deviation(self.problem.numbers["information_noise"], self._width, pure=self.problem.pure)
+        return matrix_deviation(self.problem.numbers["information_noise"], self.problem.size, pure=self.problem.pure)
+
+    @cached_property
+    def _noises(self) -> tuple[float, float]:
+        """Standard deviations of the mode's noise and of the closing one."""
+        of = (self.problem.numbers[name] for name in ("mode_noise", "closing_noise"))
+        mode, closing = (deviation(noise, self.problem.size, pure=self.problem.pure) for noise in of)
+        return mode, closing
 
     @cached_property
     def trusted(self) -> NDArray[np.bool_]:
@@ -112,19 +119,16 @@ class FitResult:
 
     @cached_property
     def _margins(self) -> Array:
-        """How many times over the information of a direction stands out of its noise and outweighs the ridge's pull."""
+        """How many times over the information of a direction stands out of its noise and outweighs the ridge's pull: on the
+        direction itself, and on the scores of all rows alike, which moves the information of every direction."""
         found, axes = self._spectrum
-        edges = constant.EDGES if self.problem.loss.blocks == 1 else constant.CLASS_EDGES
-        enough = found / (least_information(len(found), edges) * self.information_noise)
-        moved = np.abs(self._back(found) * (self.published.mode @ axes))
-        return np.minimum(enough, constant.LARGEST_PULL / np.maximum(np.maximum(moved, self._common_pull), 1e-300))
-
-    @property
-    def _common_pull(self) -> float:
-        """How far the ridge pulled the scores of all rows alike, which moves the information of every direction."""
-        if self.problem.loss.blocks > 1 or not self.problem.layout.intercept or self.problem.loss.unit == "measured":
-            return 0.0
-        return abs(float((self._mode - self.published.mode)[-1])) * self._where.stretch
+        loss, common = self.problem.loss, 0.0
+        edges = constant.EDGES if loss.blocks == 1 else constant.CLASS_EDGES
+        enough = found / (least_information(len(found), edges) * self._noise)
+        if loss.blocks == 1 and self.problem.layout.intercept and loss.unit != "measured":
+            common = abs(float((self._mode - self.published.mode)[-1])) * self._where.stretch
+        moved = np.maximum(np.abs(self._back(found) * (self.published.mode @ axes)), common)
+        return np.minimum(enough, constant.LARGEST_PULL / np.maximum(moved, 1e-300))
 
     @cached_property
     def _reach(self) -> Array:
@@ -147,54 +151,37 @@ class FitResult:
         sampling, privacy = self._parts
         return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", axes, sampling + privacy, axes), 0.0)))
 
-    @cached_property
-    def _bounded(self) -> Array:
-        """Eigenvalues kept away from 0, where noise may have brought them."""
-        return np.maximum(self._spectrum[0], max(self.information_noise, 1e-12))
-
     def _back(self, found: Array) -> Array:
         """How much of a mode is added to it along each direction, the ridge's pull taken back: Λ/λ, or Λλ/(λ² + s²) where the
         noise of λ counts. Weak directions are pulled at most, and coefficients that are given an interval may depend on
         them a little."""
-        information, noise = np.maximum(found, 0.0), self.information_noise
-        return np.asarray(self._pulls[1] * information / (information**2 + noise**2 + 1e-300))
-
-    def _taken_back(self, modes: Array, axes: Array, found: Array) -> Array:
-        """θ̃ + ΛĤ⁻¹θ̃, as far as Ĥ is known (`_back`)."""
-        return np.asarray(modes + (modes @ axes * self._back(found)) @ axes.T)
+        information = np.maximum(found, 0.0)
+        return np.asarray(self._ridge * information / (information**2 + self._noise**2 + 1e-300))
 
     @cached_property
     def _mode(self) -> Array:
-        """The estimate in the mode's coordinates."""
+        """The estimate in the mode's coordinates: θ̃ + ΛĤ⁻¹θ̃, as far as Ĥ is known (`_back`)."""
+        mode = self.published.mode
         if not self.informed:
-            return self.published.mode
-        return self._taken_back(self.published.mode, self._spectrum[1], self._spectrum[0])
-
-    @cached_property
-    def _mode_noise(self) -> float:
-        return self._deviation("mode_noise")
-
-    @cached_property
-    def _closing_noise(self) -> float:
-        return self._deviation("closing_noise")
+            return mode
+        found, axes = self._spectrum
+        return np.asarray(mode + (mode @ axes * self._back(found)) @ axes.T)
 
     @cached_property
     def _variability(self) -> Array:
         """K̂; where it was not measured Ĥ, which is at least as large under the model."""
         if self.published.variability is None:
             return np.asarray((self._spectrum[1] * self._bounded) @ self._spectrum[1].T)
-        return positive(symmetric(self.published.variability, self._width))
+        return positive(symmetric(self.published.variability, self.problem.size))
 
     @cached_property
     def _parts(self) -> tuple[Array, Array]:
         """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up."""
-        inverse = (self._spectrum[1] / self._bounded) @ self._spectrum[1].T
-        sampling = inverse @ self._variability @ inverse
-        curved = (self._spectrum[1] * (self._bounded + self._pulls[1])) @ self._spectrum[1].T
-        privacy = (
-            inverse @ (self._mode_noise**2 * np.eye(self._width) + self._closing_noise**2 * curved @ curved) @ inverse
-        )
-        return sampling, privacy
+        axes, (tilt, closing) = self._spectrum[1], self._noises
+        inverse = (axes / self._bounded) @ axes.T
+        curved = (axes * (self._bounded + self._ridge)) @ axes.T
+        noise = tilt**2 * np.eye(self.problem.size) + closing**2 * curved @ curved
+        return inverse @ self._variability @ inverse, inverse @ noise @ inverse
 
     def _widening(self, change: Array) -> Array:
         """How many times as far intervals of these coefficients reach as the simulation says.
@@ -211,14 +198,6 @@ class FitResult:
         plain, wide = change @ axes, change @ axes * wider
         before, after = (np.einsum("ij,jk,ik->i", rows, along, rows) for rows in (plain, wide))
         return np.asarray(np.sqrt(np.maximum(after / np.maximum(before, 1e-300), 1.0)))
-
-    # ── levels about which nothing is known ────────────────────────────────────────────────────────────────
-
-    @property
-    def _held_back(self) -> Array:
-        """What is taken off the encoded coefficients of levels that are set aside: all of one beyond what is plausible, which
-        is the mode's noise divided by next to nothing. Rows of other levels are predicted as before."""
-        return self._aside.implausible(self.change @ self._mode + self.shift, self.problem.largest_coefficient)
 
     # ── what people read ───────────────────────────────────────────────────────────────────────────────────
 
@@ -248,9 +227,8 @@ class FitResult:
         return self._root_of(self._parts[1])
 
     def _root_of(self, part: Array) -> Array:
-        return np.where(
-            self.given, np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", self.change, part, self.change), 0.0)), np.nan
-        )
+        squares = np.einsum("ij,jk,ik->i", self.change, part, self.change)
+        return np.where(self.given, np.sqrt(np.maximum(squares, 0.0)), np.nan)
 
     @cached_property
     def given(self) -> NDArray[np.bool_]:
@@ -273,11 +251,6 @@ class FitResult:
                 "intervals=True, with more records or with a larger ε."
             )
 
-    @cached_property
-    def _pivots(self) -> tuple[Array, Array]:
-        """(means, deviations) of (estimate − truth)/standard error of the coefficients given when this very fit is repeated."""
-        return self._simulated(self.change[self.given])
-
     def multiplier(self, level: float) -> Array:
         """How many standard errors an interval of this level reaches, coefficient by coefficient; as many as the normal's for
         those that are refused one."""
@@ -287,7 +260,7 @@ class FitResult:
     def _simulated_multiplier(self, level: float) -> Array:
         """As the simulation says, and at least as many as the normal's."""
         if not 0.0 < level < 1.0:
-            raise WrongCall(f"level must lie between 0 and 1, such as 0.95, but {level!r} came.")
+            raise WrongCall(f"level must lie between 0 and 1, such as 0.95, but {level!r} was given.")
         found = np.full(len(self.change), special.ndtri(0.5 + level / 2.0))
         if self.given.any():
             found[self.given] = np.maximum(_covering(*self._pivots, level), found[self.given])
@@ -335,24 +308,31 @@ class FitResult:
         if prior is not None:
             centre, covariance = _with_prior(centre, covariance, prior)
         values, axes = np.linalg.eigh(covariance)
-        return np.asarray(centre + (generator.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ axes.T)  # fmt: skip
+        standard = generator.standard_normal((size, len(values)))
+        return np.asarray(centre + (standard * np.sqrt(np.maximum(values, 0.0))) @ axes.T)
 
     # ── simulation around what was published ───────────────────────────────────────────────────────────────
 
-    def _simulated(self, change: Array) -> tuple[Array, Array]:
-        """(mean, deviation) of (estimate − truth)/standard error of these coefficients, as if what was published were the
+    @cached_property
+    def _pivots(self) -> tuple[Array, Array]:
+        """(mean, deviation) of (estimate − truth)/standard error of the coefficients given, as if what was published were the
         truth: one of each for every information and variability drawn again, given which the estimate is normal."""
-        p = self._width
+        p, numbers, pure, change = self.problem.size, self.problem.numbers, self.problem.pure, self.change[self.given]
         generator = np.random.default_rng(SEED)
-        values, axes = self._bounded, self._spectrum[1]
-        information = self._aside.within((axes * values) @ axes.T)
-        truth = self._taken_back(self.published.mode, axes, self._spectrum[0])
-        tilts, closings = (self._mixed(generator, name) for name in ("mode_noise", "closing_noise"))
-        noisy = information + self._drawn_matrices(generator, "information_noise")
-        again = noisy if self.published.variability is None else self._variability + self._drawn_matrices(generator, "variability_noise")  # fmt: skip
+        axes = self._spectrum[1]
+        information = self._aside.within((axes * self._bounded) @ axes.T)
+        tilts, closings = (
+            mixed_variances(generator, numbers[name], p, SIMULATIONS, pure=pure)[:, None, None]
+            for name in ("mode_noise", "closing_noise")
+        )
+        noisy = information + drawn_matrices(generator, numbers["information_noise"], p, SIMULATIONS, pure=pure)
+        again = noisy
+        if self.published.variability is not None:
+            drawn = drawn_matrices(generator, numbers["variability_noise"], p, SIMULATIONS, pure=pure)
+            again = self._variability + drawn
         back, errors = self._repeated(change, noisy, positive(again))
-        shrunk = np.linalg.inv(information + self._pulls[1] * np.eye(p))
-        bias = back @ (shrunk @ information @ truth) - change @ truth
+        shrunk = np.linalg.inv(information + self._ridge * np.eye(p))
+        bias = back @ (shrunk @ information @ self._mode) - change @ self._mode
         answer = back @ shrunk
         spread = (answer @ _root(self._variability)) ** 2 + tilts * answer**2 + closings * back**2
         return bias / errors, np.sqrt(spread.sum(axis=-1)) / errors
@@ -361,20 +341,14 @@ class FitResult:
         """(simulations, coefficients, mode) and (simulations, coefficients): how coefficients follow a mode, its pull taken
         back, and their standard errors, by many informations and variabilities."""
         found, axes = self._aside.spectrum(information)
-        values = np.maximum(found, max(self.information_noise, 1e-12))
+        values = np.maximum(found, max(self._noise, 1e-12))
         along = np.einsum("ci,sij->scj", change, axes)
         back = change + (along * self._back(found)[:, None, :]) @ np.swapaxes(axes, 1, 2)
         scaled = along / values[:, None, :]
         inner = np.swapaxes(axes, 1, 2) @ variability @ axes
-        places = range(axes.shape[-1])
-        inner[:, places, places] += self._mode_noise**2 + (self._closing_noise * (values + self._pulls[1])) ** 2
+        places, (tilt, closing) = range(axes.shape[-1]), self._noises
+        inner[:, places, places] += tilt**2 + (closing * (values + self._ridge)) ** 2
         return back, np.sqrt(np.maximum(np.einsum("scj,scj->sc", scaled @ inner, scaled), 1e-300))
-
-    def _mixed(self, generator: np.random.Generator, name: str) -> Array:
-        return mixed_variances(generator, self.problem.numbers[name], self._width, SIMULATIONS, pure=self.problem.pure)[:, None, None]  # fmt: skip
-
-    def _drawn_matrices(self, generator: np.random.Generator, name: str) -> Array:
-        return drawn_matrices(generator, self.problem.numbers[name], self._width, SIMULATIONS, pure=self.problem.pure)
 
 
 def least_information(size: int, edges: float) -> float:
