@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from onedraw.data import Schema, read
+from onedraw.data.sums import Statistic
 from onedraw.models import Gaussian, Logistic, schema_features
 from onedraw.models.fit.sums import Measured, NewtonSums
 from onedraw.models.moments.measured import Layout
@@ -37,7 +38,7 @@ HERE = Path(__file__).resolve()
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(Statistic):
     """Σ of every column, in steps of 2⁻²⁰: one pass, nothing held."""
 
     columns: tuple[str, ...]
@@ -51,7 +52,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Several:
+class Several(Statistic):
     """Gradient and Hessian at several points, in one pass."""
 
     newton: NewtonSums

@@ -18,14 +18,14 @@ from onedraw.data import Schema, read
 from onedraw.data import shards as held_parts
 from onedraw.data.scratch import remove_orphans
 from onedraw.data.shards import CountedFile, EncodedRecords, Files, Pass, read_part, row_groups, write_part
-from onedraw.data.sums import Work, combine
+from onedraw.data.sums import Reading, Statistic, Work, combine
 from onedraw.errors import CannotWrite, FileMismatch
 
 SCHEMA = Schema.from_dict({"columns": {"x": {"kind": "number", "lower": 0, "upper": 9, "missing": 0}}})
 
 
 @dataclass(frozen=True)
-class Total:
+class Total(Statistic):
     columns: tuple[str, ...] = ("x",)
 
     def bound(self):
@@ -36,7 +36,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Doubled:
+class Doubled(Reading):
     columns: tuple[str, ...] = ("x",)
 
     def of_block(self, x, weight):

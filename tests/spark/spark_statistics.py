@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from onedraw.data.sums import Statistic
+
 AT_A_WORKER = "ONEDRAW_WORKER" in os.environ
 
 
@@ -23,7 +25,7 @@ def new_file(path: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Totals:
+class Totals(Statistic):
     """Sums of two columns, the codes of a third, and the records."""
 
     columns: tuple[str, ...] = ("age", "visits", "region")
@@ -36,7 +38,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Unlucky:
+class Unlucky(Statistic):
     """A statistic of the library's, and what befalls the first worker that is asked for it."""
 
     statistic: Any

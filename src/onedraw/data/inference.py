@@ -27,8 +27,9 @@ import numpy as np
 
 from onedraw.data.cells import BINARY_WORDS, label_of, number_of, text_of
 from onedraw.data.columns import Chunk, Numbers, Wanted
+from onedraw.data.declarations import LARGEST_CAP, Binary, Category, Column, Count, Number
 from onedraw.data.records import open_table
-from onedraw.data.schema import LARGEST_CAP, Binary, Category, Column, Count, Number, Schema
+from onedraw.data.schema import Schema
 from onedraw.data.tables import in_order
 from onedraw.errors import InvalidSchema
 from onedraw.plain_text import acting

@@ -1,4 +1,4 @@
-"""YAML read plainly: what is written is what is meant.
+"""The text of a schema, read plainly: what is written is what is meant.
 
 YAML 1.1, which PyYAML follows, reads `no` as false, `012` as ten, `12:30` as 750, `2026-01-01` as a date and
 `1e5` as a text. A list of levels must not change so. This loader keeps the safe one's plain values only and
@@ -9,16 +9,13 @@ which say that a text is something else than it looks.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import yaml
 
-
-class RepeatedKey(yaml.YAMLError):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
+from onedraw.errors import InvalidSchema
 
 
 class NotPlain(yaml.MarkedYAMLError):
@@ -49,7 +46,7 @@ class PlainLoader(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be a plain text", key_node.start_mark)
             key = str(key_node.value)
             if key in mapping:
-                raise RepeatedKey(key)
+                raise repeated(key)
             mapping[key] = self.construct_object(value_node, deep=deep)
         return mapping
 
@@ -66,3 +63,42 @@ for tag, pattern, first in (
     ),
 ):
     PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), first)
+
+
+def parsed_yaml(text: str) -> Any:
+    """The plain values of a schema's text."""
+    try:
+        return yaml.load(text, Loader=PlainLoader)  # a SafeLoader
+    except InvalidSchema:
+        raise
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark is not None else ""
+        remedy = error.remedy if isinstance(error, NotPlain) else "Correct the indentation or the quotes there"
+        raise InvalidSchema(f"The schema is not valid YAML{where}. {remedy}.") from None
+
+
+def parsed_json(text: str) -> Any:
+    """The same of JSON."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise repeated(key)
+            found[key] = value
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except InvalidSchema:
+        raise
+    except (ValueError, RecursionError) as error:  # JSONDecodeError is a ValueError
+        where = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise InvalidSchema(f"The schema is not valid JSON{where}. Correct the file, or write it as YAML.") from None
+
+
+def repeated(key: str) -> InvalidSchema:
+    return InvalidSchema(
+        f"The key {key!r} is given twice in one place of the schema, so it is not clear which of the two is meant. Remove one."
+    )

@@ -38,10 +38,11 @@ import numpy as np
 import numpy.typing as npt
 
 from onedraw.data.columns import ReadWithSchema, Wanted
-from onedraw.data.encoding import CountEncoder, Encoder, LevelEncoder, NumberEncoder
+from onedraw.data.encoding import Encoder
+from onedraw.data.local import Local
 from onedraw.data.persons import PersonLimit, person_keys
-from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
-from onedraw.data.sums import Block, Engine, Integers, Local, Summed, blocked, changed, check_rows
+from onedraw.data.schema import Schema
+from onedraw.data.sums import Block, Engine, Integers, Summed, blocked, changed, check_rows
 from onedraw.data.tables import DatabaseTable, Part, Table, in_order
 from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
 from onedraw.places import shown_place
@@ -125,7 +126,7 @@ class Records(ReadWithSchema):
         names = self.columns if columns is None else tuple(columns)
         if not names:
             raise InvalidSchema("No column was asked for. Name at least one of the declared columns.")
-        encoders = {name: encoder_for(self.schema.column(name)) for name in names}
+        encoders = {name: self.schema.column(name).encoder() for name in names}
         return map(self._on_scale, self._batches(encoders))
 
     def check_whole(self, columns: Sequence[str] | None = None) -> None:
@@ -293,19 +294,6 @@ def _which_table(place: str) -> FileMismatch:
     return FileMismatch(
         f"{place} is a database and may hold many tables. Name one: --table NAME on the command line, table='NAME' in Python."
     )
-
-
-def encoder_for(column: Column) -> Encoder:
-    """The encoder of a declared column."""
-    match column:
-        case Number():
-            return NumberEncoder(column.lower, column.upper, column.missing)
-        case Count():
-            return CountEncoder(column.cap, column.missing)
-        case Category():
-            return LevelEncoder(column.labels, column.missing)
-        case Binary():
-            return LevelEncoder(column.labels, column.missing, plain_binary=column.levels is None)
 
 
 def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:

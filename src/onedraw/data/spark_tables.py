@@ -41,7 +41,7 @@ from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
 from onedraw.data.columns import Wanted
 from onedraw.data.encoding import Encoder
 from onedraw.data.persons import Secrets, person_keys
-from onedraw.data.records import Batch, Records, encoder_for
+from onedraw.data.records import Batch, Records
 from onedraw.data.scratch import scratch
 from onedraw.data.shards import CountedFile, EncodedRecords, File, Pass, RowGroups, row_groups, write_part
 from onedraw.data.sums import BLOCK, Block, Integers, Part, Work, block_rows, check_room, check_rows, combine
@@ -136,7 +136,7 @@ class SparkTable(Table):
 
     def _encode(self, names: tuple[str, ...]) -> Encoding:
         task = _Task(
-            str(scratch()), {name: encoder_for(self.schema.column(name)) for name in names}, block_rows(self.n),
+            str(scratch()), {name: self.schema.column(name).encoder() for name in names}, block_rows(self.n),
             exact=self.exact, secret=Secrets(),
         )  # fmt: skip
         with _spark("encoding the records"):

@@ -26,20 +26,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
-import tempfile
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from itertools import cycle, islice
+from functools import reduce
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.tables import ITEMS_AHEAD, in_order
 from onedraw.errors import FileMismatch, InvalidModel
 
 BLOCK = 1 << 16
@@ -47,9 +43,6 @@ BLOCK = 1 << 16
 
 USUAL = 1 << 15
 """Records in a block of a long table: so few that what is computed from them stays in the processor's cache."""
-
-SCRATCH = "ONEDRAW_SCRATCH"
-"""Names the folder where encoded records are kept while the program runs; the system's own for such files unless it is set."""
 
 AHEAD = 4
 """Blocks that are being computed while the next one is read."""
@@ -67,41 +60,50 @@ class Block(NamedTuple):
     def copied(self) -> Block:
         return self._replace(arrays=tuple(array.copy() for array in self.arrays))
 
-    def read_as(self, readings: Iterable[tuple[Any, tuple[Any, ...]]]) -> Block:
+    def read_as(self, readings: Iterable[tuple[Reading, tuple[Any, ...]]]) -> Block:
         block = self
         for reading, public in readings:
             arrays = tuple(reading.of_block(*block.arrays, block.weight, *public))
-            weight = reading.placed(block.weight) if hasattr(reading, "placed") else block.weight
-            block = block._replace(arrays=arrays, weight=weight)
+            block = block._replace(arrays=arrays, weight=reading.placed(block.weight))
         return block
 
 
-class Statistic(Protocol):
+class Statistic:
     """What a record adds to: a frozen, hashable, picklable value."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The declared columns it is a sum over, in the order `of_block` takes them; of records rewritten, none."""
+    columns: tuple[str, ...] = ()
+    """The declared columns it is a sum over, in the order `of_block` takes them; of records rewritten, none."""
 
-    def bound(self, *public: Any) -> float:
-        """The largest size of one entry of one record's share, in lattice steps: enforced in `of_block`."""
+    bound: Callable[..., float]
+    """``bound(*public)``: the largest size of one entry of one record's share, in lattice steps; enforced in `of_block`."""
 
-    def of_block(self, *block_and_public: Any) -> Any:
-        """Σ over a block's records, whole numbers in one flat array."""
+    of_block: Callable[..., Any]
+    """``of_block(*arrays, weight, *public)``: Σ over a block's records, whole numbers in one flat array."""
+
+    of_blocks: Callable[..., Any]
+    """``of_blocks(blocks, *public)``: the same over several, where `blocks_a_call` says so."""
+
+    def blocks_a_call(self, values: int) -> int:
+        """How many blocks of so many numbers are added up by one call."""
+        return 1
+
+    def at_hand(self, *public: Any) -> tuple[Any, ...]:
+        """The public numbers where they are needed, once for all blocks."""
+        return public
 
 
-class Reading(Protocol):
-    """How a record is rewritten, by itself and public numbers: a frozen, hashable, picklable value."""
+class Reading:
+    """How a record is rewritten, by itself and public numbers: a frozen, hashable, picklable value. Its ``width``, numbers that a record
+    becomes, says with n, before any is read, whether all of them are held in memory."""
 
-    @property
-    def columns(self) -> tuple[str, ...]: ...
+    columns: tuple[str, ...] = ()
 
-    @property
-    def width(self) -> int:
-        """Numbers that a record becomes: with n it says, before any is read, whether all of them are held in memory."""
+    of_block: Callable[..., Any]
+    """``of_block(*arrays, weight, *public)``: the arrays of a block's records rewritten, without their weight."""
 
-    def of_block(self, *block_and_public: Any) -> tuple[Any, ...]:
-        """The arrays of a block's records rewritten, without their weight; ``placed(weight)``, if there is one, says where that goes."""
+    def placed(self, weight: Any) -> Any:
+        """The weight where the arrays are."""
+        return weight
 
 
 class Summed(Protocol):
@@ -235,8 +237,7 @@ class Work:
         """(records, Σ over them), ``together`` blocks to a call."""
         rows, total = 0, np.zeros((), dtype=np.int64)
         ahead: deque[Any] = deque()
-        once = getattr(self.statistic, "at_hand", None)  # where the compiled code runs, for all blocks
-        work = self if once is None else replace(self, public=once(*self.public))
+        work = replace(self, public=self.statistic.at_hand(*self.public))
         remaining = iter(blocks)
         while group := list(islice(remaining, together)):
             rows += sum(block.rows for block in group)
@@ -302,133 +303,8 @@ def test_block(schema: Any, columns: Sequence[str], size: int) -> Block:
     arrays = []
     for place, name in enumerate(columns):
         share = (rows * (2654435761 + 2 * place) % 2**32) / 2.0**32  # Knuth's multiplicative hash
-        declared = schema.column(name)
-        if declared.kind == "number":
-            arrays.append(declared.lower + share * (declared.upper - declared.lower))
-        else:
-            values = declared.cap + 1 if declared.kind == "count" else len(declared.labels)
-            arrays.append((share * values).astype(np.int64))
+        arrays.append(schema.column(name).spread(share))
     return next(blocked([arrays], size))
 
 
 test_block.__test__ = False  # type: ignore[attr-defined]  # its name is no test's
-
-
-# ── this process ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, eq=False)
-class Blocks:
-    """Records rewritten, in this process: blocks that are held in memory, or read anew at each pass and rewritten on the way."""
-
-    n: int
-    source: Callable[[], Iterable[Block]]
-    held: bool = True
-    readings: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Blocks(n={self.n}, records=<private>)"
-
-    @classmethod
-    def holding(cls, n: int, blocks: Iterable[Block]) -> Blocks:
-        kept = tuple(blocks)
-        return cls(n, lambda: kept)
-
-    def __iter__(self) -> Iterator[Block]:
-        """To be kept by whoever asks, unlike the blocks of a pass, which are read into places that are used again."""
-        kept = (block.copied() for block in self.source()) if isinstance(self.source, Scratch) else self.source()
-        return (block.read_as(self.readings) for block in kept)
-
-    def sum(self, statistic: Any, *public: Any) -> Integers:
-        check_room(self.n, statistic, *public)
-        rows, total = Work(self.readings, statistic, public).of_all(self.source(), self._together(statistic))
-        check_rows(rows, self.n)
-        return total
-
-    def _together(self, statistic: Any) -> int:
-        """Blocks to a call of compiled code; those that are not held are read into the same places again, one after the other."""
-        asked = getattr(statistic, "blocks_a_call", None)
-        first = next(iter(self.source()), None) if asked and self.held else None
-        return 1 if asked is None or first is None else int(asked(sum(array.size for array in first.arrays)))
-
-    def read_as(self, reading: Any, *public: Any) -> Blocks:
-        if self.held:
-            return Blocks.holding(self.n, (block.read_as([(reading, public)]) for block in self))
-        return replace(self, readings=(*self.readings, (reading, public)))
-
-
-class Scratch:
-    """Blocks in a file without a name, of mode 0600: what a pass reads instead of decoding the source again. The system removes
-    it with the process, however that ends."""
-
-    def __init__(self, blocks: Iterable[Block]) -> None:
-        self._file: Any = tempfile.TemporaryFile(dir=os.environ.get(SCRATCH), buffering=0)  # noqa: SIM115  # closed with this object
-        weakref.finalize(self, self._file.close)
-        self._blocks: list[tuple[int, Any, int]] = []
-        self._kinds: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
-        self._spare: list[list[tuple[NDArray[Any], ...]]] = []
-        start = 0
-        for arrays, weight, rows in blocks:
-            kept = [np.ascontiguousarray(array) for array in arrays]
-            self._kinds = [(array.shape, array.dtype) for array in kept]
-            self._blocks.append((start, weight, rows))
-            for array in kept:
-                start += self._written(array.data.cast("B"))
-
-    def _written(self, data: memoryview) -> int:
-        done = 0
-        while done < len(data):
-            done += self._file.write(data[done:])
-        return done
-
-    def __call__(self) -> Iterator[Block]:
-        """Into the same few places over and over, from pass to pass: a block is done with before as many others are read."""
-        places = self._spare.pop() if self._spare else self._room()
-        try:
-            yield from in_order([partial(self._read, places)], ahead=True)
-        finally:
-            self._spare.append(places)
-
-    def _room(self) -> list[tuple[NDArray[Any], ...]]:
-        count = min(len(self._blocks), AHEAD + ITEMS_AHEAD + 4)
-        return [tuple(aligned(*kind) for kind in self._kinds) for _ in range(count)]
-
-    def _read(self, places: Sequence[tuple[NDArray[Any], ...]]) -> Iterator[Block]:
-        for (start, weight, rows), arrays in zip(self._blocks, cycle(places), strict=False):
-            for array in arrays:
-                read = os.preadv(self._file.fileno(), [array.data.cast("B")], start)
-                if read != array.nbytes:  # what stands in its place is another block's
-                    raise FileMismatch(
-                        "The private file of encoded records could not be read back whole. Try again, with ONEDRAW_SCRATCH naming a "
-                        "folder on a sound disk."
-                    )
-                start += read
-            yield Block(arrays, weight, rows)
-
-
-@dataclass(frozen=True)
-class Local:
-    """The engine of one process: one-pass statistics stream the source; records rewritten are held where they have room, or else
-    kept in a private file; where that has no room either, the source is read anew at each pass."""
-
-    name: str = "one process"
-    most_passes: int | None = None
-
-    def described(self, records: Any) -> None:
-        return None
-
-    def sum(self, records: Any, statistic: Any, *public: Any) -> Integers:
-        return _streamed(records, statistic.columns).sum(statistic, *public)
-
-    def read_as(self, records: Any, reading: Any, *public: Any) -> Blocks:
-        streamed = _streamed(records, reading.columns).read_as(reading, *public)
-        if 8 * records.n * reading.width <= records.memory:
-            return Blocks.holding(records.n, streamed)
-        try:
-            return Blocks(records.n, Scratch(streamed), held=False)
-        except OSError:  # no room, or no such folder
-            return streamed
-
-
-def _streamed(records: Any, columns: tuple[str, ...]) -> Blocks:
-    return Blocks(records.n, lambda: records.blocks(columns, block_rows(records.n)), held=False)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.data.sums import Statistic
 from onedraw.errors import WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import ExponentialChoice, calibrate
@@ -100,7 +101,7 @@ def choose(
 
 
 @dataclass(frozen=True)
-class LossSum:
+class LossSum(Statistic):
     """Σ of the losses of pairs (what a record was, what the model said), in whole steps: a statistic of `onedraw.data.sums`."""
 
     kind: Kind

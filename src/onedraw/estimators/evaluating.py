@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from onedraw.data import Schema, read
+from onedraw.data.sums import Reading
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import AddedNoise, calibrate
@@ -363,7 +364,7 @@ def _by_release(
 
 
 @dataclass(frozen=True)
-class Said:
+class Said(Reading):
     """What each record was, and what a released model says of it: a reading of `onedraw.data.sums`."""
 
     certificate: str

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.sums import USUAL
+from onedraw.data.sums import USUAL, Reading
 from onedraw.errors import WrongCall
 from onedraw.models.compute import jnp
 from onedraw.models.convex.losses import LinearLoss
@@ -165,7 +165,7 @@ def _by_blocks(
 
 
 @dataclass(frozen=True)
-class InPrecision:
+class InPrecision(Reading):
     """(X, y) in the loss's precision; what overflows there becomes infinite, and its cost is cut off like any other."""
 
     precision: str

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.data.sums import Reading
 from onedraw.errors import InvalidModel
 
 from .batches import is_records
@@ -44,7 +45,7 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Reading):
     """How a record of a schema becomes (x, y): a reading of `onedraw.data.sums`."""
 
     features: Features

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.data import Measure, Records, Schema
-from onedraw.data.sums import Local
+from onedraw.data.local import Local
 from onedraw.errors import CountMismatch, ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
 from onedraw.models import BetaTarget, ColumnQuantiles, ConjugateModel

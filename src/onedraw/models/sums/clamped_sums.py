@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.sums import Blocks, Integers, block_rows, blocked
+from onedraw.data.local import Blocks
+from onedraw.data.sums import Integers, Statistic, block_rows, blocked
 from onedraw.models.batches import batches, is_records, row_batches
 
 STEPS = 1 << 32
@@ -53,7 +54,7 @@ def real(values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class LatticeSum:
+class LatticeSum(Statistic):
     """Σ k, k ∈ {0, …, STEPS} the record's place in [lower, upper]; NaN counts as ``missing``."""
 
     lower: float
@@ -78,7 +79,7 @@ class LatticeSum:
 
 
 @dataclass(frozen=True)
-class CountSum:
+class CountSum(Statistic):
     """Σ of the records rounded to whole numbers in [0, cap]; NaN counts as ``missing``."""
 
     cap: int
@@ -96,7 +97,7 @@ class CountSum:
 
 
 @dataclass(frozen=True)
-class Tally:
+class Tally(Statistic):
     """How many records have each code 0, …, categories − 1; all else counts as code ``missing``."""
 
     categories: int
@@ -118,7 +119,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class BallSum:
+class BallSum(Statistic):
     """Σ k, where k is an integer vector of norm at most RADIUS_STEPS: (x − centre)·RADIUS_STEPS/radius.
 
     A record outside the ball is scaled onto it; coordinates are cut off towards zero, so no vector leaves it again. The margin

@@ -29,7 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.data.sums import Blocks, Work, block_rows, blocked
+from onedraw.data.local import Blocks
+from onedraw.data.sums import Reading, Statistic, Work, block_rows, blocked
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 
 # ── how fine the lattice is ──────────────────────────────────────────────────────────────────────────────────────────
@@ -72,10 +73,8 @@ TOGETHER, MOST_VALUES = 32, 2**26
 """Blocks to a call on an accelerator, and numbers in them: half a gigabyte, of which a few copies are made."""
 
 
-class Compiled:
+class Compiled(Statistic, Reading):
     """A frozen, hashable value with a `block` in JAX."""
-
-    columns: tuple[str, ...] = ()
 
     def block(self, *records_weight_and_public: Any) -> Any:
         raise NotImplementedError
@@ -110,7 +109,7 @@ def _added(what: Any, blocks: Any, *public: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Scaled:
+class Scaled(Reading):
     """(X, y) → (X, y/scale) as JAX arrays, held where compiled code finds them: an array of NumPy's may be copied at every pass. Here
     one that is aligned is taken as it is."""
 

@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.sums import Blocks, block_rows, blocked
+from onedraw.data.local import Blocks
+from onedraw.data.sums import Reading, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import batches, is_records
 from onedraw.models.model import Bound, Model, check_column, count, number, register_model, set_fields, shown
@@ -190,7 +191,7 @@ LEAST_BITS = 3
 
 
 @dataclass(frozen=True)
-class PlaceOf:
+class PlaceOf(Reading):
     """A record's place round((x − lower)/step) in 0 … steps, itself alone deciding; NaN is at that of ``missing``. A reading of
     `onedraw.data.sums`."""
 
@@ -216,7 +217,7 @@ class PlaceOf:
 
 
 @dataclass(frozen=True)
-class CellCounts:
+class CellCounts(Statistic):
     """Records in every cell of 2^shift places."""
 
     shift: int
@@ -231,7 +232,7 @@ class CellCounts:
 
 
 @dataclass(frozen=True)
-class NodeCounts:
+class NodeCounts(Statistic):
     """Records in each of the 2^bits equal parts of every node, one node after the other. A node is 2^shift places, known by its number;
     ``nodes`` are in order, and ``asked`` says in which cells they lie."""
 

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.sums import Blocks, block_rows, blocked
+from onedraw.data.local import Blocks
+from onedraw.data.sums import Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch, batches, check_shape, is_records
 from onedraw.models.model import Model, count
@@ -252,7 +253,7 @@ class Table(Model):
 
 
 @dataclass(frozen=True)
-class TableSums:
+class TableSums(Statistic):
     """What a record adds to the sums of a table: a statistic of `onedraw.data.sums`."""
 
     table: Table

@@ -1,0 +1,326 @@
+"""What is declared of one column: the four kinds, how each encodes a cell, and what is wrong with a declaration, in words.
+
+Bounds, levels, caps and the value that stands for a missing cell decide how far one record can move a result: without them no
+promise exists, so what is not declared is refused with the line to add.
+"""
+
+from __future__ import annotations
+
+import abc
+import difflib
+import math
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from onedraw.data.cells import BINARY_WORDS, BLANKS, label_of
+from onedraw.data.encoding import CountEncoder, Encoder, LevelEncoder, NumberEncoder
+from onedraw.errors import InvalidSchema
+from onedraw.plain_text import acting
+
+LARGEST_CAP = 10**9  # sums of a column then stay inside int64 up to nine billion records
+
+UNDECLARED = {  # what is missing: why it matters, what to do
+    "bounds": (
+        "without declared bounds one record could move the result arbitrarily far, and no promise exists",
+        "Add `lower:` and `upper:`, chosen from what the quantity can be, not from the private file",
+    ),
+    "cap": (
+        "without a declared cap one record could move the result arbitrarily far, and no promise exists",
+        "Add `cap:`, the largest count that is to matter, chosen without looking at the private file",
+    ),
+    "levels": (
+        "levels taken from the records would tell which values occur among them",
+        "Add `levels:`, all the values the column may take",
+    ),
+    "missing": (
+        "no record may make the program fail, so every unreadable cell needs a declared value",
+        "Add `missing:`, the declared value that a missing or unreadable cell becomes",
+    ),
+    "columns": ("without columns nothing can be read", "Add `columns:` with at least one column"),
+}
+_EXPECTED = {
+    "finite_number": "a finite number, since no promise follows from an infinite bound",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "string_type": "a text",
+    "string_too_short": "a text that is not empty",
+    "tuple_type": "a list of levels",
+    "mapping_type": "a mapping from column names to declarations",
+    "dict_type": "a mapping from column names to declarations",
+    "model_attributes_type": "a declaration such as {kind: number, lower: 0, upper: 1, missing: 0}",
+}
+
+
+def _label(level: Any) -> Any:
+    if isinstance(level, bool):
+        return "true" if level else "false"
+    if isinstance(level, (int, float)):
+        return label_of(level) or level
+    return level.strip(BLANKS) if isinstance(level, str) else level
+
+
+def plain(text: str) -> str:
+    if found := acting(text):
+        raise ValueError(
+            f"{text!r} holds {', '.join(map(ascii, found))}, which would act on a terminal, a report or a table instead of "
+            "being shown there. Use printable characters"
+        )
+    return text
+
+
+def _above_zero(step: float) -> float:
+    if not step > 0.0:
+        raise ValueError(f"`step: {step:g}` is not above 0. Write how much more of the column people speak of")
+    return step
+
+
+Text = Annotated[str, Field(min_length=1), AfterValidator(plain)]
+Label = Annotated[
+    str, BeforeValidator(_label), AfterValidator(plain),
+    WithJsonSchema({"type": ["string", "number", "boolean"], "minLength": 1}),
+]  # fmt: skip
+Levels = Annotated[
+    tuple[Label, ...], BeforeValidator(lambda levels: tuple(levels) if isinstance(levels, list) else levels)
+]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Step = Annotated[Finite, AfterValidator(_above_zero)]
+
+
+class Declared(BaseModel):
+    """A frozen value that refuses unknown keys and explains itself in our words, not the validator's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:  # all that is wrong, a line each
+            sentences = (_sentence(type(self), problem) for problem in error.errors(include_url=False))
+            lines = dict.fromkeys(sentence[:1].upper() + sentence[1:] for sentence in sentences)
+            raise InvalidSchema("\n".join(lines)) from None
+
+
+class _Column(Declared, abc.ABC):
+    """What others ask of a declared column, whatever its kind."""
+
+    @abc.abstractmethod
+    def encoder(self) -> Encoder:
+        """From cells to the numbers a model sees."""
+
+    @abc.abstractmethod
+    def spread(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+        """Encoded values all over what is declared, from numbers in [0, 1): for public test blocks."""
+
+
+class Number(_Column):
+    """A bounded real number; values outside [lower, upper] are moved to the nearest bound."""
+
+    kind: Literal["number"] = "number"
+    lower: Finite
+    upper: Finite
+    missing: Finite
+    step: Step | None = None
+
+    def encoder(self) -> Encoder:
+        return NumberEncoder(self.lower, self.upper, self.missing)
+
+    def spread(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+        return self.lower + shares * (self.upper - self.lower)
+
+    @model_validator(mode="after")
+    def _check(self) -> Number:
+        if not self.lower < self.upper:
+            raise ValueError(
+                f"expected lower < upper, got lower = {self.lower:g} and upper = {self.upper:g}: no value "
+                "lies strictly between them, so the column would say nothing. Exchange or widen the bounds"
+            )
+        if not math.isfinite(self.upper - self.lower):
+            raise ValueError("the width upper − lower is not a finite number. Narrow the bounds")
+        if not self.lower <= self.missing <= self.upper:
+            raise ValueError(
+                f"`missing: {self.missing:g}` lies outside [{self.lower:g}, {self.upper:g}], where no record "
+                "can be. Choose a value inside the bounds"
+            )
+        return self
+
+
+class Count(_Column):
+    """A whole number from 0 to a cap; larger counts become the cap, fractions the nearest whole number."""
+
+    kind: Literal["count"] = "count"
+    cap: int
+    missing: int
+    step: Step | None = None
+
+    def encoder(self) -> Encoder:
+        return CountEncoder(self.cap, self.missing)
+
+    def spread(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+        return (shares * (self.cap + 1)).astype(np.int64)
+
+    @model_validator(mode="after")
+    def _check(self) -> Count:
+        if not 1 <= self.cap <= LARGEST_CAP:
+            raise ValueError(
+                f"expected a cap from 1 to {LARGEST_CAP:,}, got {self.cap}: below, every record is 0; above, "
+                "sums are not exact. Choose the largest count that is to matter, or use `kind: number`"
+            )
+        if not 0 <= self.missing <= self.cap:
+            raise ValueError(
+                f"`missing: {self.missing}` lies outside 0 … {self.cap}, where no record can be. "
+                "Choose a count from 0 to the cap"
+            )
+        return self
+
+
+class _Levels(_Column):
+    """One of several labels, coded 0, 1, … in their order."""
+
+    @property
+    @abc.abstractmethod
+    def labels(self) -> tuple[str, ...]:
+        """In the order of their codes."""
+
+    def spread(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+        return (shares * len(self.labels)).astype(np.int64)
+
+
+class Category(_Levels):
+    """One of a declared list of levels, coded 0, 1, … in the order declared."""
+
+    kind: Literal["category"] = "category"
+    levels: Levels
+    missing: Label
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.levels
+
+    def encoder(self) -> Encoder:
+        return LevelEncoder(self.levels, self.missing)
+
+    @model_validator(mode="after")
+    def _check(self) -> Category:
+        if len(self.levels) < 2:
+            raise ValueError(
+                f"expected at least two levels, got {len(self.levels)}: a column of one value says nothing. "
+                "Declare all the values the column may take"
+            )
+        _check_levels(self.levels, self.missing)
+        return self
+
+
+class Binary(_Levels):
+    """One of two levels, coded 0 and 1; without `levels`, no/false/0 and yes/true/1 in any case."""
+
+    kind: Literal["binary"] = "binary"
+    levels: Levels | None = None
+    missing: Label
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.levels or BINARY_WORDS
+
+    def encoder(self) -> Encoder:
+        return LevelEncoder(self.labels, self.missing, plain_binary=self.levels is None)
+
+    @model_validator(mode="after")
+    def _check(self) -> Binary:
+        if self.levels is not None and len(self.levels) != 2:
+            raise ValueError(
+                f"a binary column has two levels, got {len(self.levels)}. Declare the level coded 0 and then "
+                "the level coded 1, or use `kind: category`"
+            )
+        if self.levels is not None:
+            _check_levels(self.levels, self.missing)
+        elif label_of(self.missing.lower()) not in ("0", "1", *BINARY_WORDS):
+            raise ValueError(
+                f"`missing: {self.missing}` is neither no nor yes, and no levels are declared. Choose one of "
+                "them, or declare `levels:`"
+            )
+        return self
+
+
+Column = Number | Category | Binary | Count
+
+
+def _check_levels(levels: tuple[str, ...], missing: str) -> None:
+    seen: dict[str, str] = {}
+    for level in levels:
+        label = label_of(level)
+        if label is None:
+            raise ValueError(f"{level!r} cannot be a level, because a cell that says so is read as missing. Remove it")
+        if label in seen:
+            raise ValueError(
+                f"the levels {seen[label]!r} and {level!r} are read as the same value (numbers are compared "
+                "as numbers, true as 1 and false as 0, since a data frame may hold them so). Keep one of "
+                "them, or make them different words"
+            )
+        seen[label] = level
+    if label_of(missing) not in seen:
+        raise ValueError(
+            f"`missing: {missing}` is not among the declared levels, where no record can be. "
+            "Choose one of the levels, or declare a level for it"
+        )
+
+
+# ── what is wrong, in words ────────────────────────────────────────────────────────────────────────────────
+
+
+def _sentence(model: type[Declared], problem: Any) -> str:
+    place = [part for part in problem["loc"] if isinstance(part, str)]
+    kind, given, key = problem["type"], problem["input"], place[-1] if place else ""
+    subject = f"Column {place[1]!r}: " if place[0:1] == ["columns"] and place[1:] else ""
+    if kind == "value_error":
+        sentence = str(problem["ctx"]["error"]).removesuffix(".")
+        return f"{subject}{sentence[:1].lower() if subject else sentence[:1]}{sentence[1:]}."
+    if kind == "missing":
+        thing = "bounds" if key in ("lower", "upper") else key
+        name = "one or both bounds are" if thing == "bounds" else f"`{key}:` is"
+        return "{}{} not declared; {}. {}.".format(subject, name, *UNDECLARED[thing])
+    if kind == "extra_forbidden":
+        known = list(model.model_fields)
+        return (
+            f"{subject}the key {key!r} is unknown here (known: {', '.join(known)}); a misspelt bound must "
+            f"not be overlooked. Remove or correct it{perhaps(key, known)}."
+        )
+    if kind.startswith("union_tag"):
+        came = "nothing" if kind == "union_tag_not_found" else _words_for(given["kind"])
+        return f"{subject}expected `kind:` number, category, binary or count, got {came}. Say which it is."
+    where = "" if subject and key == place[1] else f"`{key}:` "
+    expected = _EXPECTED.get(kind, "another kind of value")
+    return f"{subject}{where}expected {expected}, got {_words_for(given)}. Correct it in the schema."
+
+
+def _words_for(value: Any) -> str:
+    if value is None or isinstance(value, (list, tuple, Mapping)):
+        return kind_of(value)
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+
+
+def kind_of(value: Any) -> str:
+    """Without the value: what is no schema may be a file of records."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return "a list" if isinstance(value, (list, tuple)) else "a text" if isinstance(value, str) else "a number"
+
+
+def perhaps(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (perhaps {close[0]!r} is meant)" if close else ""
