@@ -21,6 +21,7 @@ from onedraw.models import ConjugateModel, Model
 from onedraw.privacy import (
     Assumption,
     Guarantee,
+    Neighbours,
     Promise,
     Provenance,
     Unit,
@@ -198,8 +199,8 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
         return isinstance(plan.model, ConjugateModel) or self.requires in EXACT_SUMS
 
     def closed_form(self, model: Any) -> bool:
-        """Whether `target` gives a closed-form law, drawn exactly, or a potential to be followed by a chain."""
-        return True
+        """Whether `target` gives a closed-form law, drawn exactly, or one that an algorithm or a chain draws from."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -211,11 +212,20 @@ class Plan:
     numbers: tuple[tuple[str, float], ...]
     guarantee: Guarantee
 
+    @classmethod
+    def of(
+        cls, mechanism: Mechanism, request: Request, numbers: Mapping[str, float], promise: Promise, theorem: str,
+        assumptions: tuple[Assumption, ...],
+    ) -> Plan:  # fmt: skip
+        """From numbers by name and what they promise: to every record that may be replaced by another, n being public."""
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, assumptions)
+        return cls(mechanism, request, tuple(numbers.items()), guarantee)
+
     def __post_init__(self) -> None:
         if not self.guarantee.promise.implies(self.request.exact_budget):
             raise PromiseRefused(
                 f"{self.mechanism.title} with these numbers promises {self.guarantee.promise}, which is not "
-                f"proven to imply the budget {self.request.budget}. Calibrate it for this budget."
+                f"proven to imply the budget {self.request.budget}. Leave them to `calibrate`, or use a larger budget."
             )
 
     @property

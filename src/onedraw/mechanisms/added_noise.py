@@ -23,16 +23,7 @@ import numpy as np
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.models.tables.table import LAWS, Table, Totals
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import (
-    ZCDP,
-    Assumption,
-    GaussianDP,
-    Guarantee,
-    Neighbours,
-    Promise,
-    Provenance,
-    PureDP,
-)
+from onedraw.privacy import ZCDP, Assumption, GaussianDP, Promise, Provenance, PureDP
 from onedraw.privacy.rounding import fraction_up, root_up, up
 
 from .stages import FINE, TABLE_MARGIN, booked
@@ -109,8 +100,7 @@ class AddedNoise(Mechanism):
                 numbers["rho"] = value
             case GaussianDP(mu=value):
                 numbers["mu"] = value
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREMS[self.law], _assumptions(request))
-        return Plan(self, request, tuple(numbers.items()), guarantee)
+        return Plan.of(self, request, numbers, promise, THEOREMS[self.law], _assumptions(request))
 
     def _calibrated(self, request: Request) -> Plan:
         scale, refinement = (_laplace_scale if self.law == "laplace" else _gaussian_scale)(request)

@@ -25,16 +25,7 @@ from onedraw.models import Bound
 from onedraw.models.design import EFFECT
 from onedraw.models.likelihood.densities import LARGEST_BETA, LEAST_BETA, check_beta
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import (
-    Assumption,
-    BoundedRange,
-    Guarantee,
-    Neighbours,
-    Promise,
-    Provenance,
-    compose,
-    search,
-)
+from onedraw.privacy import Assumption, BoundedRange, Promise, Provenance, compose, search
 from onedraw.privacy.rounding import fraction_down, fraction_up, text
 from onedraw.privacy.validation import positive
 
@@ -119,9 +110,6 @@ class BetaDivergence(Mechanism):
     def heading(self, plan: Plan) -> str:
         return f"{self.title}, β = {plan.parameters['beta']:.6g}, rule {self.rule}"
 
-    def closed_form(self, model: Any) -> bool:
-        return False
-
     # ── calibration ────────────────────────────────────────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
@@ -183,12 +171,7 @@ class BetaDivergence(Mechanism):
         value, bound = sensitivity_bound(request.model, beta)
         true = _agreed(stated, "sensitivity", value, SAME)
         believed = true if self.proven else self._believed(request.model)(beta)
-        numbers = {
-            "weight": weight,
-            "beta": beta,
-            "sensitivity": true,
-            "range": draw_range(weight, believed),
-        }
+        numbers = {"weight": weight, "beta": beta, "sensitivity": true, "range": draw_range(weight, believed)}
         if not self.proven:
             numbers["true_range"] = draw_range(weight, true)
         curvature = self._design(request.model).curvature(beta)
@@ -196,15 +179,9 @@ class BetaDivergence(Mechanism):
             numbers["curvature"] = _agreed(stated, "curvature", curvature, 1e-6)
             numbers["effect"] = self.effect or EFFECT
         promise = _promise(request, weight, believed)
-        if not promise.implies(request.exact_budget):
-            raise PromiseRefused(
-                f"A draw of weight {text(weight)} at β = {text(beta)} promises {promise}, which is not proven to imply "
-                f"{request.exact_budget}. Leave out the weight to have it calibrated, or use a larger budget."
-            )
         found = self._assumptions(request, bound, numbers)
         theorem = THEOREM if self.proven else NOT_PROVEN
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, found)
-        return Plan(self, request, tuple(numbers.items()), guarantee)
+        return Plan.of(self, request, numbers, promise, theorem, found)
 
     def _assumptions(self, request: Request, bound: Bound, numbers: Mapping[str, float]) -> tuple[Assumption, ...]:
         found = [

@@ -32,8 +32,6 @@ from onedraw.privacy import (
     Assumption,
     BoundedRange,
     BoundedRangeCurve,
-    Guarantee,
-    Neighbours,
     Promise,
     Provenance,
     PureDP,
@@ -111,9 +109,6 @@ class Candidates(Mechanism):
                 )
         if self.publish not in PUBLISHED:
             raise WrongCall(f"publish is 'mean', 'corrected' or 'picks', not {self.publish!r}.")
-
-    def closed_form(self, model: Any) -> bool:
-        return False
 
     def heading(self, plan: Plan) -> str:
         rounds, count = int(plan.parameters["rounds"]), int(plan.parameters["candidates"])
@@ -221,8 +216,7 @@ class Candidates(Mechanism):
             ),
             Assumption("candidates depend on public numbers and on earlier picks only", enforced),
         )
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREM, found)
-        return Plan(self, request, tuple(numbers.items()), guarantee)
+        return Plan.of(self, request, numbers, promise, THEOREM, found)
 
 
 def _geometry(model: Any, loss: Scoring) -> Geometry:

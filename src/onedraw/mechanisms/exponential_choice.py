@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +21,7 @@ from numpy.typing import NDArray
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.models.tables.scores import LOSS_STEPS, LossSums, ModelChoice
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import (
-    ZCDP,
-    ApproxDP,
-    Assumption,
-    BoundedRange,
-    Guarantee,
-    Neighbours,
-    Provenance,
-    PureDP,
-    RenyiDP,
-)
+from onedraw.privacy import ZCDP, ApproxDP, Assumption, BoundedRange, Provenance, PureDP, RenyiDP
 from onedraw.privacy.rounding import fraction_up
 
 from .calibration import RANGE_MARGIN, largest_range
@@ -65,9 +55,6 @@ class ExponentialChoice(Mechanism):
     title: ClassVar[str] = "exponential mechanism on held-out losses"
     requires: ClassVar[str] = "losses"
 
-    def closed_form(self, model: Any) -> bool:
-        return False
-
     def heading(self, plan: Plan) -> str:
         flip = " by permute and flip" if "flip" in plan.parameters else ""
         return f"{self.title}{flip}, {len(plan.model.names)} settings"
@@ -97,8 +84,7 @@ class ExponentialChoice(Mechanism):
         person = fraction_up(spent * request.records_per_person)
         numbers = {"width": width, **({} if flip is None else {"flip": 1.0}), "epsilon": fraction_up(spent)}
         promise = BoundedRange(person) if flip is None else PureDP(person)
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREM, _assumptions(request))
-        return Plan(self, request, tuple(numbers.items()), guarantee)
+        return Plan.of(self, request, numbers, promise, THEOREM, _assumptions(request))
 
     def target(self, plan: Plan, summary: LossSums) -> ChoiceTarget:
         width = int(plan.parameters["width"])

@@ -26,8 +26,6 @@ from onedraw.privacy import (
     Assumption,
     AtOrderCurve,
     GaussianDP,
-    Guarantee,
-    Neighbours,
     Promise,
     Provenance,
     RenyiDP,
@@ -165,8 +163,7 @@ class _ExponentialFamily(Mechanism):
             numbers |= known.numbers(scaling.weight, request.n, prior_factor=scaling.prior_factor)
             theorem = f"{self.title}, {PAPER}, Lemma 1 of A.7.1, as Gaussian DP (arXiv:2203.00263)"
             assumptions = convex_bounds.assumptions
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, assumptions(request))
-        return Plan(self, request, tuple(numbers.items()), guarantee)
+        return Plan.of(self, request, numbers, promise, theorem, assumptions(request))
 
     def _check(self, request: Request) -> None:
         """Refuse budgets this kind of posterior can never keep, whatever r and m are."""

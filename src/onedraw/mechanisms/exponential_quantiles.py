@@ -27,8 +27,6 @@ from onedraw.privacy import (
     Assumption,
     BoundedRange,
     BoundedRangeCurve,
-    Guarantee,
-    Neighbours,
     Promise,
     Provenance,
     PureDP,
@@ -134,9 +132,6 @@ class ExponentialQuantiles(Mechanism):
     requires: ClassVar[str] = "ranks"
     """The plan *is* an algorithm: its only sampler is `RankSelection`."""
 
-    def closed_form(self, model: Any) -> bool:
-        return False
-
     def heading(self, plan: Plan) -> str:
         numbers = QuantileNumbers.of(plan)
         levels = len(numbers.widths)
@@ -172,8 +167,7 @@ class ExponentialQuantiles(Mechanism):
             Assumption("every record is clamped to the range and rounded to the lattice by itself", Provenance.ENFORCED),
             Assumption("selections are exact, on whole numbers; ties are spread in a fixed order", Provenance.ENFORCED),
         )  # fmt: skip
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, THEOREM, found)
-        return Plan(self, request, tuple({**numbers.to_dict(), **spent}.items()), guarantee)
+        return Plan.of(self, request, numbers.to_dict() | spent, promise, THEOREM, found)
 
     def target(self, plan: Plan, summary: Any) -> QuantileTarget:
         numbers = QuantileNumbers.of(plan)

@@ -19,19 +19,7 @@ from typing import Any, ClassVar
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
 from onedraw.plans import Mechanism, Plan, Request
-from onedraw.privacy import (
-    ZCDP,
-    ApproxDP,
-    Assumption,
-    BoundedRange,
-    GaussianDP,
-    Guarantee,
-    Neighbours,
-    Promise,
-    Provenance,
-    PureDP,
-    RenyiDP,
-)
+from onedraw.privacy import ZCDP, ApproxDP, Assumption, BoundedRange, GaussianDP, Promise, Provenance, PureDP, RenyiDP
 from onedraw.privacy.rounding import down, fraction_down, fraction_up, text
 from onedraw.privacy.validation import positive
 
@@ -286,12 +274,6 @@ class Gibbs(Mechanism):
 
     def _plan(self, request: Request, weight: float, bounds: ConvexBounds) -> Plan:
         promise = self._rule.promise(request, weight, bounds)
-        if not promise.implies(request.exact_budget):
-            raise PromiseRefused(
-                f"A draw of weight {text(weight)} under rule={self.rule!r} promises {promise}, which is not proven to "
-                f"imply {request.exact_budget} (the budget, less what is kept back for the sampler). Leave the weight "
-                "out to have it calibrated, or use a larger budget."
-            )
         numbers = bounds.numbers(weight, request.n)
         if self.rule == "bounded":
             numbers["range"] = _range(request, bounds)
@@ -306,8 +288,7 @@ class Gibbs(Mechanism):
         if self.proven and isinstance(request.model, GaussianMean):
             exact = f"{theorem}; exact for the Gaussian mean: neighbours are Gaussians of equal variance"
             theorem = self._rule.of_a_mean or exact
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, found)
-        return Plan(self, request, tuple(numbers.items()), guarantee)
+        return Plan.of(self, request, numbers, promise, theorem, found)
 
 
 def pure_offer(budget: Promise) -> str:

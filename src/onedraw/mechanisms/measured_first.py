@@ -38,7 +38,7 @@ from onedraw.models.moments.measured_model import MeasuredModel, MeasuredProblem
 from onedraw.models.priors import Gaussian
 from onedraw.models.sums import exact_sums
 from onedraw.plans import Mechanism, Plan, Request
-from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance, PureDP
+from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Promise, Provenance, PureDP
 from onedraw.privacy.rounding import fraction_down, root_up, sum_up
 from onedraw.privacy.validation import positive
 
@@ -103,9 +103,6 @@ class Measured(Mechanism):
     def _kind(self) -> Weighted | Unweighted:
         return kind_of(self.of)
 
-    def closed_form(self, model: Any) -> bool:
-        return False
-
     def default_gamma(self, model: Any, budget: Promise) -> float:
         return float(self.of.default_gamma(model, budget))
 
@@ -164,11 +161,9 @@ class Measured(Mechanism):
             lattice = f"moments of the columns: {exact_sums.in_words(request.n)}"
             found.append(Assumption(lattice, Provenance.ENFORCED))
             before = f"the columns' moments ({'pure' if pure else 'Gaussian'} noise), then, adaptively: "
-        guarantee = Guarantee(
-            self._together(request, numbers, inner.guarantee.promise), Neighbours.REPLACE_ONE, request.unit,
-            before + inner.guarantee.theorem, (*found, *inner.guarantee.assumptions),
-        )  # fmt: skip
-        return Plan(self, request, tuple({**numbers.to_dict(), **inner.parameters}.items()), guarantee)
+        promise, named = self._together(request, numbers, inner.guarantee.promise), numbers.to_dict()
+        theorem, assumed = before + inner.guarantee.theorem, (*found, *inner.guarantee.assumptions)
+        return Plan.of(self, request, named | dict(inner.parameters), promise, theorem, assumed)
 
     def inner(self, plan: Plan) -> Plan:
         """The plan of the mechanism within, about measured rows."""

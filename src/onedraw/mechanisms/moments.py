@@ -26,7 +26,7 @@ from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums import exact_sums
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Guarantee, Neighbours, Promise, Provenance, PureDP
+from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Promise, Provenance, PureDP
 from onedraw.privacy.rounding import root_up, sum_up, up
 
 from .calibration import MARGIN, largest_total
@@ -87,9 +87,6 @@ class Moments(Mechanism):
         if plan.model.features.count == 1:
             return "private mean and variance, with errors"
         return "private means, variances and correlations, with errors"
-
-    def closed_form(self, model: Any) -> bool:
-        return False
 
     # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
 
@@ -152,24 +149,18 @@ class Moments(Mechanism):
 
     def _plan(self, request: Request, columns: MomentColumns, numbers: MomentsNumbers, pure: bool) -> Plan:
         check_lattice([] if pure else numbers.stages(columns, pure=False), request.n, request.budget)
-        return Plan(
-            self,
-            request,
-            (*numbers.to_dict().items(), ("pure", float(pure))),
-            Guarantee(
-                numbers.promise(columns, request.records_per_person, pure=pure),
-                Neighbours.REPLACE_ONE,
-                request.unit,
-                "noise of density ∝ e^{−‖v‖/s} on exact sums of bounded rows, of the law of matrices on their products (moments.md)"
-                if pure
-                else "Gaussian noise on exact sums of bounded rows (moments.md)",
-                (
-                    *fixed_in_advance(request, "the columns, their bounds"),
-                    Assumption("rows are clamped to their bounds and shortened to R and U", Provenance.ENFORCED),
-                    Assumption(exact_sums.in_words(request.n), Provenance.ENFORCED),
-                ),
-            ),
+        theorem = (
+            "noise of density ∝ e^{−‖v‖/s} on exact sums of bounded rows, of the law of matrices on their products (moments.md)"
+            if pure
+            else "Gaussian noise on exact sums of bounded rows (moments.md)"
         )
+        found = (
+            *fixed_in_advance(request, "the columns, their bounds"),
+            Assumption("rows are clamped to their bounds and shortened to R and U", Provenance.ENFORCED),
+            Assumption(exact_sums.in_words(request.n), Provenance.ENFORCED),
+        )
+        promise = numbers.promise(columns, request.records_per_person, pure=pure)
+        return Plan.of(self, request, {**numbers.to_dict(), "pure": float(pure)}, promise, theorem, found)
 
 
 def _total(request: Request, pure: bool) -> float | None:

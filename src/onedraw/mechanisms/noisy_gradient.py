@@ -13,7 +13,7 @@ calibration and limits: noisy_gradient.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -27,16 +27,7 @@ from onedraw.models.convex.number_losses import ResidualLoss
 from onedraw.models.design import EFFECT, NOISE, residual_information, smallest_curvature, usual_length
 from onedraw.models.sums.gradient_sums import rounding
 from onedraw.plans import Mechanism, Plan, Request
-from onedraw.privacy import (
-    ZCDP,
-    ApproxDP,
-    Assumption,
-    GaussianDP,
-    Guarantee,
-    Neighbours,
-    Provenance,
-    RenyiDP,
-)
+from onedraw.privacy import ZCDP, ApproxDP, Assumption, GaussianDP, Provenance, RenyiDP
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_difference
 from onedraw.privacy.rounding import root_up
 from onedraw.privacy.validation import positive
@@ -144,7 +135,7 @@ class NoisyGradient(Mechanism):
         if self.effect is not None and self.effect > LARGEST_EFFECT:
             raise WrongCall(
                 f"effect is the standard deviation of the linear predictor and at most {LARGEST_EFFECT:g}, but "
-                f"{self.effect:.6g} came: with nearly every response certain there is no curvature to plan with. Declare "
+                f"{self.effect:.6g} was given: with nearly every response certain there is no curvature to plan with. Declare "
                 "1 to 3, which covers most studies, or pass weight=… and time=… yourself."
             )
 
@@ -157,20 +148,10 @@ class NoisyGradient(Mechanism):
     def heading(self, plan: Plan) -> str:
         return "noisy gradient steps"
 
-    def closed_form(self, model: Any) -> bool:
-        return False
-
     def calibrate(self, request: Request) -> Plan:
         bounds = self._checked(request)
         curvature = self._curvature(request)
-        path = self._choose(request, bounds, curvature)
-        if not self._keeps(request, path):
-            raise PromiseRefused(
-                f"A noisy-gradient path of weight {path.weight:.6g} and time {path.time:.6g} has μ = "
-                f"{self._person(request, path):.6g}, more than {request.budget} allows. Leave out weight or time to "
-                "have it calibrated, or use a larger budget."
-            )
-        return self._plan(request, bounds, path, curvature)
+        return self._plan(request, bounds, self._choose(request, bounds, curvature), curvature)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         bounds = self._checked(request)
@@ -226,22 +207,22 @@ class NoisyGradient(Mechanism):
             rate = request.n * weight * (curvature or 0.0)
             return relaxations / (rate or bounds.prior_strong_convexity)
 
-        if self.weight is not None and self.time is not None:
-            return path(self.weight, self.time)
+        def longest(weight: float) -> _Path:
+            return path(
+                weight, self._most(request, lambda time: keeps(weight, time), relaxed(weight, MOST_RELAXATIONS))
+            )
+
         if self.weight is not None:
-            return path(self.weight, self._longest(request, keeps, self.weight, relaxed(self.weight, MOST_RELAXATIONS)))
-        if self.time is not None:
-            time = self.time
-            return path(self._heaviest(request, lambda weight: keeps(weight, time), most), time)
+            return longest(self.weight) if self.time is None else path(self.weight, self.time)
+        if (time := self.time) is not None:
+            return path(self._most(request, lambda weight: keeps(weight, time), most), time)
         if curvature is None:
             raise UnsupportedBudget(
                 f"Nothing public is known about how much curvature a record of {type(request.model).__name__} has, so "
                 "weight and time cannot be planned together. Pass NoisyGradient(weight=…), time=…, or both."
             )
-        weight = self._heaviest(request, lambda weight: keeps(weight, relaxed(weight, lasting)), most)
-        if weight < most:
-            return path(weight, relaxed(weight, lasting))
-        return path(weight, self._longest(request, keeps, weight, relaxed(weight, MOST_RELAXATIONS)))
+        weight = self._most(request, lambda weight: keeps(weight, relaxed(weight, lasting)), most)
+        return path(weight, relaxed(weight, lasting)) if weight < most else longest(weight)
 
     def _relaxations(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> float:
         """c with the smallest predicted squared error: with few records a short path, which keeps more of its start and has
@@ -260,17 +241,19 @@ class NoisyGradient(Mechanism):
         noise = len(request.model.parameter_names) * reach**2 / 2.0
         return float(times[np.argmin(noise * times * (1.0 - left) + length**2 * left)])
 
-    def _heaviest(self, request: Request, keeps: Any, most: float) -> float:
+    def _most(self, request: Request, keeps: Callable[[float], bool], most: float) -> float:
+        """The largest number up to ``most`` that keeps the budget; a little less where a step more or fewer moved its last digits."""
         share = largest(lambda share: keeps(share * most))
         if share is None:
-            raise self._refusal(request)
-        return most * _settled(share, lambda share: keeps(share * most))
-
-    def _longest(self, request: Request, keeps: Any, weight: float, most: float) -> float:
-        share = largest(lambda share: keeps(weight, share * most))
-        if share is None:
-            raise self._refusal(request)
-        return most * _settled(share, lambda share: keeps(weight, share * most))
+            raise PromiseRefused(
+                f"No noisy-gradient path, however short or light, keeps {request.budget} with {request.draws} draw(s) and "
+                f"{request.records_per_person} record(s) per person. Use a larger budget, fewer draws or tighter bounds."
+            )
+        for _ in range(64):
+            if keeps(share * most):
+                break
+            share *= 1.0 - 2.0**-20
+        return most * share
 
     # ── the promise, and the plan ──────────────────────────────────────────────────────────────────────────
 
@@ -294,9 +277,7 @@ class NoisyGradient(Mechanism):
                 f"The loss of {type(request.model).__name__} has a kink, so no step size follows its gradient. Use its "
                 "smoothed version (HuberisedHinge, Quantile(smoothing=…)), or Gibbs()."
             )
-        if not isinstance(budget, ApproxDP | GaussianDP | ZCDP | RenyiDP) or (
-            isinstance(budget, ApproxDP) and budget.stated_delta == 0
-        ):
+        if budget.is_pure or not isinstance(budget, ApproxDP | GaussianDP | ZCDP | RenyiDP):
             raise UnsupportedBudget(
                 f"A noisy-gradient path cannot keep {budget}: Gaussian noise always leaves some δ. {pure_offer(budget)}"
             )
@@ -326,14 +307,7 @@ class NoisyGradient(Mechanism):
             *([Assumption("only the last iterate is published", Provenance.ENFORCED)] if last else []),
         )
         promise = GaussianDP(self._person(request, path))
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, found)
-        return Plan(self, request, tuple(numbers.items()), guarantee)
-
-    def _refusal(self, request: Request) -> PromiseRefused:
-        return PromiseRefused(
-            f"No noisy-gradient path, however short or light, keeps {request.budget} with {request.draws} draw(s) and "
-            f"{request.records_per_person} record(s) per person. Use a larger budget, fewer draws or tighter bounds."
-        )
+        return Plan.of(self, request, numbers, promise, theorem, found)
 
 
 def _path_of(model: Any, bounds: ConvexBounds, n: int, weight: float, time: float) -> _Path:
@@ -355,12 +329,3 @@ def _path(model: Any, bounds: ConvexBounds, n: int, weight: float, step_size: fl
         weight, step_size, steps, bounds.gradient_difference, rounding(model, n), numbers["strong_convexity"],
         numbers["smoothness"],
     )  # fmt: skip
-
-
-def _settled(share: float, keeps: Any) -> float:
-    """The share found, or a little less: a step more or fewer may move μ by its last digits."""
-    for _ in range(64):
-        if keeps(share):
-            return share
-        share *= 1.0 - 2.0**-20
-    return share

@@ -25,18 +25,7 @@ from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.measured import Layout
 from onedraw.models.sums import exact_sums, noise_law
 from onedraw.plans import Mechanism, Plan, Request
-from onedraw.privacy import (
-    ZCDP,
-    ApproxDP,
-    Assumption,
-    GaussianDP,
-    Guarantee,
-    Neighbours,
-    Promise,
-    Provenance,
-    PureDP,
-    RenyiDP,
-)
+from onedraw.privacy import ZCDP, ApproxDP, Assumption, GaussianDP, Promise, Provenance, PureDP, RenyiDP
 from onedraw.privacy.corners import Corner, CornerDP
 from onedraw.privacy.perturbed_mode import Corners, relieved_base, relieved_slopes
 from onedraw.privacy.rounding import fraction_up, sum_up, up
@@ -79,9 +68,6 @@ class PerturbedMode(Mechanism):
         return "noise in the equations it solves" + (
             ", with standard errors" if plan.parameters["information_noise"] else ""
         )
-
-    def closed_form(self, model: Any) -> bool:
-        return False
 
     # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
 
@@ -159,12 +145,9 @@ class PerturbedMode(Mechanism):
             if pure
             else "perturbed mode: the privacy loss is at most the largest of its corners' (perturbed_mode.md)"
         )
-        guarantee = Guarantee(
-            _promise(numbers, ratios, corners, pure), Neighbours.REPLACE_ONE, request.unit, theorem,
-            self._assumptions(request, numbers),
-        )  # fmt: skip
-        kappa = max(corner.shift for corner in corners.terms)
-        return Plan(self, request, tuple({**numbers.to_dict(), "pure": float(pure), "kappa": kappa}.items()), guarantee)
+        named = {**numbers.to_dict(), "pure": float(pure), "kappa": max(corner.shift for corner in corners.terms)}
+        promise = _promise(numbers, ratios, corners, pure)
+        return Plan.of(self, request, named, promise, theorem, self._assumptions(request, numbers))
 
     def _assumptions(self, request: Request, numbers: FitNumbers) -> tuple[Assumption, ...]:
         enforced = Provenance.ENFORCED
