@@ -21,7 +21,7 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
@@ -65,6 +65,38 @@ def source_digest(fn: Any) -> str | None:
     except (OSError, TypeError):
         return None
     return hashlib.sha256(source.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class OwnFunctions:
+    """Functions of users by name. A certificate stores the name of one, and a digest of its source: to derive a plan again
+    elsewhere the same function has to be registered there. ``noun`` and ``signature`` are for people."""
+
+    noun: str
+    signature: str
+    known: dict[str, Any] = field(default_factory=dict)
+
+    def register(self, name: str, fn: Any) -> Any:
+        """Make it known by name, so that plans and certificates that use it can be derived again."""
+        if self.known.get(name, fn) != fn:
+            raise InvalidModel(f"Another {self.noun} is registered as {name!r} already. Choose another name.")
+        self.known[name] = fn
+        return fn
+
+    def find(self, fn: Any, name: str | None) -> tuple[Any, str]:
+        """(function, what it is called), of a function, a registered name, or what was stored of one."""
+        if isinstance(fn, Mapping):
+            fn = fn.get("own function")
+        if isinstance(fn, str):
+            if fn not in self.known:
+                raise InvalidModel(
+                    f"The {self.noun} {fn!r} is a user's own function and not known here, so nothing that rests on it can be "
+                    f"derived again. Register it first: register_{self.noun.split()[0].lower()}({fn!r}, …)."
+                )
+            return self.known[fn], fn
+        if not callable(fn):
+            raise InvalidModel(f"fn must be a JAX function {self.signature}, but a {type(fn).__name__} was given.")
+        return fn, str(name or getattr(fn, "__name__", f"the {self.noun}"))
 
 
 class Model(Stored, key="model", noun="model", refuses=InvalidModel):
@@ -192,10 +224,10 @@ model_from_dict = Model.from_dict
 
 def check_fields(model: Any) -> None:
     """Put every field through the check in its metadata (`POSITIVE`, …); None stays where it is the default."""
-    for field in dataclasses.fields(model):
-        value = getattr(model, field.name)
-        if "check" in field.metadata and not (value is None and field.default is None):
-            object.__setattr__(model, field.name, field.metadata["check"](field.name, value))
+    for one in dataclasses.fields(model):
+        value = getattr(model, one.name)
+        if "check" in one.metadata and not (value is None and one.default is None):
+            object.__setattr__(model, one.name, one.metadata["check"](one.name, value))
 
 
 def set_fields(model: Model, **values: object) -> None:

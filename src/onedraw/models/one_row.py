@@ -94,6 +94,26 @@ def one_row(fn: Callable[..., Any], called: str, *shapes: tuple[int, ...]) -> On
     return OneRow(operations, jax.tree.structure(result))
 
 
+def checked_row(
+    fn: Callable[..., Any], called: str, signature: str, *shapes: tuple[int, ...], returns: tuple[int, ...] = ()
+) -> OneRow:
+    """`one_row`, refused unless ``fn`` can be called as its signature says and gives real numbers of the shape ``returns``."""
+    try:
+        row = one_row(fn, called, *shapes)
+        result = jax.eval_shape(row, *map(jnp.zeros, shapes))
+    except InvalidModel:
+        raise
+    except Exception as error:  # whatever the user's function raises, the call is what is wrong
+        raise InvalidModel(
+            f"{called} cannot be called as {signature} with shapes {', '.join(map(str, shapes))}: {type(error).__name__}. Write "
+            "it with jax.numpy, for one record."
+        ) from error
+    if getattr(result, "shape", None) != returns or result.dtype != float:
+        numbers = f"{returns[0]} real numbers" if returns else "one real number"
+        raise InvalidModel(f"{called} must return {numbers} for one record.")
+    return row
+
+
 def _check(program: ClosedJaxpr, allowed: frozenset[Any], called: str) -> None:
     strange = {str(primitive) for primitive in _operations(program.jaxpr) if primitive not in allowed}
     strange |= {type(effect).__name__ for effect in program.effects}

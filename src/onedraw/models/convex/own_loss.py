@@ -4,23 +4,30 @@ Nothing can be proved about a function one is handed, so its constants are marke
 says so. What can be done is to look at public points: the loss, its gradient and pairs of gradients are checked
 where the prior puts its mass and at the corners of the declared features, and a violation is refused with the
 point. Passing the probe proves nothing; failing it proves the declaration wrong.
-
-A certificate stores the function's name and a digest of its source. To derive a plan again elsewhere the same function has
-to be registered there under that name, with `register_loss`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
-from onedraw.models.compute import jax, jnp
-from onedraw.models.model import MOST_PARTS, POSITIVE, Bound, count, described, number, register_model, set_fields
+from onedraw.models.compute import jax
+from onedraw.models.model import (
+    MOST_PARTS,
+    POSITIVE,
+    Array,
+    Bound,
+    OwnFunctions,
+    count,
+    described,
+    number,
+    register_model,
+    set_fields,
+)
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
 from onedraw.models.row_model import DeclaredModel
@@ -38,15 +45,8 @@ LossFunction = Callable[[Any, Any, Any], Any]
 TOLERANCE = 1e-6
 """Relative; differences below it may be rounding."""
 
-_LOSSES: dict[str, LossFunction] = {}
-
-
-def register_loss(name: str, fn: LossFunction) -> LossFunction:
-    """Make a loss known by name, so that plans and certificates that use it can be derived again."""
-    if _LOSSES.get(name, fn) is not fn:
-        raise InvalidModel(f"Another loss is registered as {name!r} already. Choose another name.")
-    _LOSSES[name] = fn
-    return fn
+LOSSES = OwnFunctions("loss", "fn(theta, x, y)")
+register_loss = LOSSES.register
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,9 @@ class ConvexLoss(ConvexModel, DeclaredModel):
         strong_convexity: float = 0.0, sensitivity: float | None = None, name: str | None = None,
         probes: Iterable[Any] = (), prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
-        function, called = _function(fn, name)
+        from onedraw.models.one_row import checked_row  # it loads JAX
+
+        function, called = LOSSES.find(fn, name)
         set_fields(
             self, fn=function, parameters=count("dimension", dimension, least=1, most=MOST_PARTS), features=features,
             responses=_interval(response), lipschitz=lipschitz, gradient_difference=gradient_difference,
@@ -113,7 +115,8 @@ class ConvexLoss(ConvexModel, DeclaredModel):
             sensitivity=sensitivity, name=called, prior=prior,
         )  # fmt: skip
         self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
-        probe(self, points=tuple(probes))
+        checked_row(function, called, "fn(theta, x, y)", *self._shapes)
+        probe(self, probes)
 
     def _check(self) -> None:
         super()._check()
@@ -141,7 +144,11 @@ class ConvexLoss(ConvexModel, DeclaredModel):
         """The function for one record, as it was examined."""
         from onedraw.models.one_row import one_row
 
-        return one_row(self.fn, self.name, (self.dimension,), (self.features.width,), ())
+        return one_row(self.fn, self.name, *self._shapes)
+
+    @property
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        return (self.dimension,), (self.features.width,), ()
 
     @property
     def own_functions(self) -> tuple[str, ...]:
@@ -200,128 +207,80 @@ class ConvexLoss(ConvexModel, DeclaredModel):
 
 
 @dataclass(frozen=True)
-class Point:
-    """A public place to look: a parameter and a record."""
+class Probe:
+    """A public place to look, and what the loss is there: parameter and record, value and gradient; and at another parameter
+    with the same record."""
 
-    theta: NDArray[np.float64]
-    x: NDArray[np.float64]
+    theta: Array
+    x: Array
     y: float
+    value: float
+    gradient: Array
+    other: Array
+    other_value: float
+    other_gradient: Array
 
     def __str__(self) -> str:
         return f"theta = {_shown(self.theta)}, x = {_shown(self.x)}, y = {self.y:.6g}"
 
-
-def probe(model: ConvexLoss, *, points: tuple[Any, ...] = ()) -> None:
-    """Refuse a loss that breaks its declarations at a public point; pairs are points with the same record."""
-    _check_signature(model)
-    first, second = probe_points(model, points)
-    values, gradients = _values_and_gradients(model, first)
-    other_values, other_gradients = _values_and_gradients(model, second)
-    for index, point in enumerate(first):
-        if not (np.isfinite(values[index]) and np.all(np.isfinite(gradients[index]))):
-            raise InvalidModel(f"{model.name} or its gradient is not finite at the public probe point {point}.")
-        _check_gradient(model, point, float(np.linalg.norm(gradients[index])))
-        move = second[index].theta - point.theta
-        change = other_gradients[index] - gradients[index]
-        _check_pair(
-            model, point, second[index], move, change, float(other_values[index] - values[index]), gradients[index]
-        )
-
-
-def _check_gradient(model: ConvexLoss, point: Point, size: float) -> None:
-    if model.lipschitz is not None and size > model.lipschitz * (1.0 + TOLERANCE):
-        raise InvalidModel(
-            f"{model.name} is declared {text(model.lipschitz)}-Lipschitz, but its gradient has norm {size:.6g} at the public "
-            f"probe point {point}. A promise made with the declared constant would be false. Correct lipschitz, or the bounds."
-        )
-
-
-def _check_pair(
-    model: ConvexLoss, point: Point, other: Point, move: Any, change: Any, rise: float, gradient: Any
-) -> None:
-    """Convexity: ∇ is monotone and the loss lies above its tangent. Smoothness: ∇ moves by at most M‖move‖."""
-    length = float(np.linalg.norm(move))
-    along, size = float(change @ move), float(np.linalg.norm(change))
-    slack = TOLERANCE * length * (1.0 + float(np.linalg.norm(gradient)) + size)
-    if along < model.strong_convexity * length**2 - slack or rise < float(gradient @ move) - slack - TOLERANCE * abs(
-        rise
-    ):
-        what = "convex" if model.strong_convexity == 0.0 else f"{text(model.strong_convexity)}-strongly convex"
-        raise InvalidModel(
-            f"{model.name} is not {what}: its gradient turns back between the public probe point {point} and theta = "
-            f"{_shown(other.theta)}. Every rule for convex losses would be void. Use another loss, or a smaller "
-            "strong_convexity."
-        )
-    if model.smoothness is not None and size > (model.smoothness * length) * (1.0 + TOLERANCE) + slack:
-        raise InvalidModel(
-            f"{model.name} is declared {text(model.smoothness)}-smooth, but its gradient moves by {size:.6g} over a distance "
-            f"of {length:.6g} between the public probe point {point} and theta = {_shown(other.theta)}. Correct smoothness."
-        )
+    def check(self, model: ConvexLoss) -> None:
+        """Refuse a loss that breaks its declarations here. Convexity: ∇ is monotone and the loss lies above its tangent.
+        Smoothness: ∇ moves by at most M‖move‖."""
+        name, steep = model.name, float(np.linalg.norm(self.gradient))
+        if not (np.isfinite(self.value) and np.all(np.isfinite(self.gradient))):
+            raise InvalidModel(f"{name} or its gradient is not finite at the public probe point {self}.")
+        if model.lipschitz is not None and steep > model.lipschitz * (1.0 + TOLERANCE):
+            raise InvalidModel(
+                f"{name} is declared {text(model.lipschitz)}-Lipschitz, but its gradient has norm {steep:.6g} at the public probe "
+                f"point {self}. A promise made with the declared constant would be false. Correct lipschitz, or the bounds."
+            )
+        move, change, rise = self.other - self.theta, self.other_gradient - self.gradient, self.other_value - self.value
+        length, size = float(np.linalg.norm(move)), float(np.linalg.norm(change))
+        slack = TOLERANCE * length * (1.0 + steep + size)
+        turns_back = float(change @ move) < model.strong_convexity * length**2 - slack
+        if turns_back or rise < float(self.gradient @ move) - slack - TOLERANCE * abs(rise):
+            what = "convex" if model.strong_convexity == 0.0 else f"{text(model.strong_convexity)}-strongly convex"
+            raise InvalidModel(
+                f"{name} is not {what}: its gradient turns back between the public probe point {self} and theta = "
+                f"{_shown(self.other)}. Every rule for convex losses would be void. Use another loss, or a smaller strong_convexity."
+            )
+        if model.smoothness is not None and size > (model.smoothness * length) * (1.0 + TOLERANCE) + slack:
+            raise InvalidModel(
+                f"{name} is declared {text(model.smoothness)}-smooth, but its gradient moves by {size:.6g} over a distance of "
+                f"{length:.6g} between the public probe point {self} and theta = {_shown(self.other)}. Correct smoothness."
+            )
 
 
-def probe_points(model: ConvexLoss, given: tuple[Any, ...] = ()) -> tuple[list[Point], list[Point]]:
-    """Pairs of points with one record each: fixed pseudo-random numbers, the prior's scale at several sizes, rows at
-    the corners or on the sphere of the declared features, responses at their ends. Public, and always the same."""
-    generator = np.random.default_rng(20160)
+def probe(model: ConvexLoss, given: Iterable[Any] = ()) -> None:
+    """Refuse a loss that breaks its declarations at a public point, always the same ones: fixed pseudo-random numbers, the prior's
+    scale at several sizes, rows at the corners or on the sphere of the declared features, responses at their ends."""
+    generator, features = np.random.default_rng(20160), model.features
     dimension, location = model.dimension, model.prior.location(model.dimension)
-    scales = model.prior.precision(dimension) ** -0.5
-    sizes = np.repeat([1e-3, 0.1, 1.0, 10.0], 16)[:, None]
-    thetas = location + sizes * scales * generator.standard_normal((64, dimension))
-    others = thetas + sizes * scales * generator.standard_normal((64, dimension))
-    rows = 1e6 * generator.standard_normal((64, model.features.count))
+    scales = np.repeat([1e-3, 0.1, 1.0, 10.0], 16)[:, None] * model.prior.precision(dimension) ** -0.5
+    thetas = location + scales * generator.standard_normal((64, dimension))
+    others = thetas + scales * generator.standard_normal((64, dimension))
+    rows = 1e6 * generator.standard_normal((64, features.count))
     rows[::8] = 0.0
-    rows = model.features.enforce(rows * model.features.norm)
+    rows = features.enforce(rows * features.norm)
     low, high = (0.0, 0.0) if model.responses is None else model.responses
     responses = np.where(np.arange(64) % 2 == 0, low, high)
-    first = [Point(_inside(model, theta), x, float(y)) for theta, x, y in zip(thetas, rows, responses, strict=True)]
-    second = [Point(_inside(model, other), point.x, point.y) for other, point in zip(others, first, strict=True)]
     for theta, x, y in given:
-        point = Point(_inside(model, np.array(theta, float)), model.features.enforce(np.array([x], float))[0], float(y))
-        first.append(point)
-        second.append(Point(_inside(model, location), point.x, point.y))
-    return first, second
+        thetas, others = np.vstack([thetas, np.array(theta, float)]), np.vstack([others, location])
+        rows, responses = np.vstack([rows, features.enforce(np.array([x], float))]), np.append(responses, float(y))
+    thetas, others = (_inside(model, points) for points in (thetas, others))
+    compiled = jax.jit(jax.vmap(jax.value_and_grad(model.row)))
+    found = (map(np.asarray, compiled(points, rows, responses)) for points in (thetas, others))
+    (values, gradients), (other_values, other_gradients) = found
+    for place in zip(thetas, rows, responses, values, gradients, others, other_values, other_gradients, strict=True):
+        Probe(*place).check(model)
 
 
-def _inside(model: ConvexLoss, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+def _inside(model: ConvexLoss, thetas: Array) -> Array:
     if model.radius is None:
-        return theta
-    return theta * min(1.0, model.radius / max(float(np.linalg.norm(theta)), 1e-300))
-
-
-def _values_and_gradients(model: ConvexLoss, points: list[Point]) -> tuple[NDArray[Any], NDArray[Any]]:
-    arrays = [np.stack([getattr(point, name) for point in points]) for name in ("theta", "x", "y")]
-    values, gradients = jax.jit(jax.vmap(jax.value_and_grad(model.row)))(*arrays)
-    return np.asarray(values), np.asarray(gradients)
-
-
-def _check_signature(model: ConvexLoss) -> None:
-    theta, row = jnp.zeros(model.dimension), jnp.zeros(model.features.width)
-    try:
-        result = jax.eval_shape(model.row, theta, row, jnp.zeros(()))
-    except InvalidModel:
-        raise
-    except Exception as error:  # whatever the user's function raises, the call is what is wrong
-        raise InvalidModel(
-            f"{model.name} cannot be called as fn(theta, x, y) with shapes ({model.dimension},), "
-            f"({model.features.width},) and (): {type(error).__name__}. Write it with jax.numpy, for one record."
-        ) from error
-    if getattr(result, "shape", None) != () or result.dtype != np.float64:
-        raise InvalidModel(f"{model.name} must return one real number for one record.")
-
-
-def _function(fn: Any, name: str | None) -> tuple[LossFunction, str]:
-    if isinstance(fn, Mapping) and set(fn) == {"own function"}:
-        fn = fn["own function"]
-    if isinstance(fn, str):
-        if fn not in _LOSSES:
-            raise InvalidModel(
-                f"The loss {fn!r} is a user's own function. Its bounds were declared by that user and it is not known here, "
-                f"so nothing that rests on it can be derived again. Register it with register_loss({fn!r}, fn) first."
-            )
-        return _LOSSES[fn], fn
-    if not callable(fn):
-        raise InvalidModel(f"fn must be a JAX function fn(theta, x, y), but a {type(fn).__name__} came.")
-    return fn, str(name or getattr(fn, "__name__", "the loss"))
+        return thetas
+    norms = np.linalg.norm(thetas, axis=1, keepdims=True)
+    inside: Array = thetas * np.minimum(1.0, model.radius / np.maximum(norms, 1e-300))
+    return inside
 
 
 def _interval(response: Any) -> tuple[float, float] | None:
@@ -335,6 +294,6 @@ def _interval(response: Any) -> tuple[float, float] | None:
     return lower, upper
 
 
-def _shown(vector: NDArray[np.float64]) -> str:
+def _shown(vector: Array) -> str:
     entries = ", ".join(f"{value:.6g}" for value in vector[:8])
     return f"({entries}, …)" if len(vector) > 8 else f"({entries})"

@@ -14,11 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from onedraw.errors import InvalidModel
 from onedraw.models.features import Features
-from onedraw.models.model import MOST_PARTS, count, described, register_model
+from onedraw.models.model import MOST_PARTS, OwnFunctions, count, described, register_model
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Codes, Label, Signs, class_labels
 
@@ -29,15 +27,8 @@ from .predictors import OneLayer, OwnFunction
 
 Function = Callable[[Any, Any], Any]
 
-_PREDICTORS: dict[str, Function] = {}
-
-
-def register_predictor(name: str, fn: Function) -> Function:
-    """Make a predictor known by name, so that plans and certificates that use it can be derived again."""
-    if _PREDICTORS.get(name, fn) is not fn:
-        raise InvalidModel(f"Another predictor is registered as {name!r} already. Choose another name.")
-    _PREDICTORS[name] = fn
-    return fn
+PREDICTORS = OwnFunctions("predictor", "fn(theta, x)")
+register_predictor = PREDICTORS.register
 
 
 @register_model
@@ -164,7 +155,9 @@ class Predictor(LikelihoodModel):
         bounds: Any = None, scaled: bool = False, intercept: bool = False, feature_names: Any = None,
         name: str | None = None, prior: Any = None,
     ) -> None:  # fmt: skip
-        function, called = _function(fn, name)
+        from onedraw.models.one_row import checked_row  # it loads JAX
+
+        function, called = PREDICTORS.find(fn, name)
         law = likelihood_from_dict(likelihood) if isinstance(likelihood, Mapping) else likelihood
         if not isinstance(law, Likelihood):
             raise InvalidModel(
@@ -175,7 +168,8 @@ class Predictor(LikelihoodModel):
         if prior is None:
             prior = NormalInverseGamma(scale=1.0, conjugate=False) if law.samples_variance else Gaussian(scale=1.0)
         how_many = count("dimension", dimension, least=1, most=MOST_PARTS)
-        _check_signature(function, called, how_many, declared.width, law.outputs)
+        outputs = () if law.outputs == 1 else (law.outputs,)
+        checked_row(function, called, "fn(theta, x)", (how_many,), (declared.width,), returns=outputs)
         set_likelihood_model(self, features=declared, prior=prior, fn=function, parameters=how_many, law=law, name=called)  # fmt: skip
 
     @property
@@ -207,36 +201,3 @@ class Predictor(LikelihoodModel):
             "fn": {"own function": self.name}, "dimension": self.parameters, "likelihood": self.likelihood.to_dict(),
             **self.features.to_dict(), "name": self.name, "prior": self.prior,
         }  # fmt: skip
-
-
-def _function(fn: Any, name: str | None) -> tuple[Function, str]:
-    if isinstance(fn, Mapping) and set(fn) == {"own function"}:
-        fn = fn["own function"]
-    if isinstance(fn, str):
-        if fn not in _PREDICTORS:
-            raise InvalidModel(
-                f"The predictor {fn!r} is a user's own function and is not known here. Register it with "
-                f"register_predictor({fn!r}, fn) first."
-            )
-        return _PREDICTORS[fn], fn
-    if not callable(fn):
-        raise InvalidModel(f"fn must be a JAX function fn(theta, x), but a {type(fn).__name__} came.")
-    return fn, str(name or getattr(fn, "__name__", "the predictor"))
-
-
-def _check_signature(fn: Function, name: str, dimension: int, width: int, outputs: int) -> None:
-    from onedraw.models.compute import jax, jnp
-    from onedraw.models.one_row import one_row
-
-    expected = () if outputs == 1 else (outputs,)
-    try:
-        result = jax.eval_shape(one_row(fn, name, (dimension,), (width,)), jnp.zeros(dimension), jnp.zeros(width))
-    except InvalidModel:
-        raise
-    except Exception as error:  # whatever the user's function raises, the call is what is wrong
-        raise InvalidModel(
-            f"{name} cannot be called as fn(theta, x) with shapes ({dimension},) and ({width},): "
-            f"{type(error).__name__}. Write it with jax.numpy, for one record."
-        ) from error
-    if getattr(result, "shape", None) != expected or result.dtype != np.float64:
-        raise InvalidModel(f"{name} must return {outputs} real number(s), shape {expected}, for one record.")
