@@ -32,8 +32,8 @@ from onedraw.planning import choose
 from onedraw.planning.options import Options
 from onedraw.planning.regression import regression_for
 from onedraw.release import release
+from onedraw.release.estimates import fit_of
 from onedraw.release.predictions import new_rows
-from onedraw.release.reading import fit_of
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 

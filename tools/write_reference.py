@@ -57,7 +57,7 @@ ROOMS = {
         "What to expect, from public numbers only: `onedraw.planning.…`.",
         ("Regression", "choose", "expected_error", "smallest_n", "smallest_epsilon"),
     ),
-    "report": ("The report", "One HTML page per release: `od.report.…`.", ("write_report", "coefficient_table")),
+    "report": ("The report", "One HTML page per release: `od.report.…`.", ("write_report",)),
     "audit": (
         "Auditing",
         "Attack a mechanism: `od.audit.…`.",

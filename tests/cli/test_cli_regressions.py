@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import onedraw as od
-from onedraw.release.verification import read_certificate, rebuild_plan
+from onedraw.release.reading import read_certificate, rebuild_plan
 from onedraw.report.coefficients import rows_of
 from tests.cli.cli_patients import TRUTH, write_patients
 
@@ -115,7 +115,7 @@ def test_coefficients_and_intercept_come_in_the_units_of_the_columns(run, releas
     assert document["data"]["measure"] == {"centre": 10000.0, "unit": 2500.0}
     assert not document["why_no_interval"]
     for row in document["estimates"]:
-        truth, sd = TRUTH[row["name"]], np.hypot(row["sampling_sd"], row["privacy_sd"])
+        truth, sd = TRUTH[row["name"]], np.hypot(row["sampling_error"], row["privacy_error"])
         assert abs(row["estimate"] - truth) < 6 * sd, row
         assert row["low"] < row["estimate"] < row["high"]
         assert sd < (5 if row["name"] == "age" else 300), row
@@ -137,7 +137,7 @@ def test_a_fit_is_the_default_and_shows_standard_errors_and_tests(run, release, 
     assert not document["why_no_interval"]
     for row in document["estimates"]:
         assert abs(row["estimate"] - TRUTH[row["name"]]) < 6 * row["std_err"], row
-        assert row["std_err"] == pytest.approx(np.hypot(row["sampling_sd"], row["privacy_sd"]))
+        assert row["std_err"] == pytest.approx(np.hypot(row["sampling_error"], row["privacy_error"]))
         assert row["low"] <= row["estimate"] - 1.95 * row["std_err"]
         assert row["p_value"] < 0.05, row  # every effect is far from 0
     _, scores, _ = run("predict", "release.json", "new.csv", "--json")

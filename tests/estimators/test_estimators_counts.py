@@ -5,7 +5,7 @@ import pytest
 
 import onedraw as od
 from onedraw.errors import InvalidModel
-from onedraw.report import coefficient_table, report_html
+from onedraw.report import report_html
 from onedraw.report.results import usual_step
 
 TRUTH = np.array([0.02, 0.5, -0.9])
@@ -37,7 +37,7 @@ def test_rates_are_those_of_the_uncut_counts_with_standard_errors(model, visits)
 
 
 def test_the_report_gives_ratios_of_rates_for_a_sensible_step(model):
-    page = report_html(model.release_, interval=coefficient_table(model.release_))
+    page = report_html(model.release_, interval=model.release_.summary())
     low, high = np.exp(10 * model.conf_int()[0])
     assert f"{low:.3g} to {high:.3g}, per 10" in page
     assert "by how much the expected count is multiplied" in page

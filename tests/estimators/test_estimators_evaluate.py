@@ -110,7 +110,7 @@ def test_auc_at_half_an_epsilon_is_near_and_its_interval_covers():
     for run in range(runs):
         chosen = generator.choice(len(y), 5000, replace=False)
         data = Judged(5000, lambda chosen=chosen: np.column_stack([y[chosen], score[chosen]]))
-        auc = scores_of(od.release(plan, data, random_state=run).certificate).figures["AUC"]
+        auc = scores_of(od.release(plan, data, random_state=run).certificate, plan).figures["AUC"]
         near += abs(auc.value - truth) <= 0.02
         covered += auc.low <= truth <= auc.high
     assert near >= 0.85 * runs

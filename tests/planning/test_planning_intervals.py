@@ -47,8 +47,8 @@ def test_the_interval_is_the_formula(replicated):
     half = interval_multiplier(replicated, 0.9, **SIZES) * draws.std(axis=0, ddof=1) * math.sqrt(share + 1 / 8)
     assert np.allclose(found.centre, draws.mean(axis=0))
     assert np.all(found.high - found.centre <= half * (1 + 1e-9))
-    assert np.allclose(found.parts.privacy, draws.std(axis=0, ddof=1) / math.sqrt(8))
-    assert np.all(found.parts.start == 0.0), "an exact draw has no start"
+    assert np.allclose(found.privacy, draws.std(axis=0, ddof=1) / math.sqrt(8))
+    assert np.all(found.start == 0.0), "an exact draw has no start"
 
 
 def test_a_functional_is_treated_as_a_parameter(replicated):
@@ -145,7 +145,7 @@ def test_only_the_coefficient_whose_draws_are_too_wide_is_refused():
     draws = 1.0 + np.sqrt(2.0 * plan.parameters["time"] * share) * shape
     part = interval(draws, plan, **SIZES)
     assert np.isnan(part.low).tolist() == [True, False, False, False]
-    assert np.isnan(part.parts.sampling).tolist() == [True, False, False, False]
+    assert np.isnan(part.sampling).tolist() == [True, False, False, False]
     stuck = 1.0 + np.sqrt(2.0 * plan.parameters["time"] * (share + np.array([0.4, 0.0, 0.0, 0.0]))) * shape
     with pytest.raises(errors.PromiseRefused, match="may not have got far from where they started"):
         interval(stuck, plan, **SIZES)

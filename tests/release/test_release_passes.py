@@ -22,7 +22,7 @@ from onedraw.models import (
     ModelChoice,
     schema_features,
 )
-from onedraw.release.passes import MOST_HELD, MOST_READ, check_passes
+from onedraw.release.release import MOST_HELD, MOST_READ, check_passes
 from onedraw.samplers import HMC, NUTS, LastIterateLangevin, Proximal, default_sampler
 from onedraw.samplers.fit import MOST_PASSES
 

@@ -8,7 +8,7 @@ import pytest
 import onedraw as od
 from onedraw import samplers
 from onedraw.privacy import Assumed
-from onedraw.report import CoefficientTable
+from onedraw.release import Estimates
 from onedraw.samplers import Sample
 
 N = 600
@@ -123,12 +123,16 @@ def fits():
     return {kind: fitted(kind) for kind in ("logistic", "linear")}
 
 
+def estimates(names, centre, low, high, level, sampling, privacy):
+    return Estimates.of_columns([(name, "") for name in names], (centre, low, high, sampling, privacy), level=level)
+
+
 @pytest.fixture(scope="session")
 def table(releases):
     """An interval for the eight logistic draws, three parts sampling to four parts privacy."""
     draws = logistic_model().in_column_units(releases["logistic"].draws)
     centre, spread = draws.mean(axis=0), draws.std(axis=0, ddof=1)
-    return CoefficientTable(
+    return estimates(
         (*COLUMNS, "intercept"), centre, centre - spread, centre + spread, 0.95, 0.3 * spread, 0.4 * spread
     )
 

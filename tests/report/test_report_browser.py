@@ -58,21 +58,19 @@ def files(releases, books, table, planned, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fit_file(fits, tmp_path_factory):
-    from onedraw.report import coefficient_table
 
     fit = fits["linear"]
-    return write_report(fit, tmp_path_factory.mktemp("fit") / "fit.html", interval=coefficient_table(fit))
+    return write_report(fit, tmp_path_factory.mktemp("fit") / "fit.html", interval=fit.summary())
 
 
 @pytest.fixture(scope="module")
 def cross_file(tmp_path_factory):
     import onedraw as od
-    from onedraw.report import coefficient_table
 
     schools = ["below high school", "high school", "some college", "associate", "bachelor", "above"]
     rows = [[schools[place % 6], ["Female", "Male"][place % 7 > 2]] for place in range(33_000)]
     counts = od.DPCount(1.0, levels=schools, by={"sex": ["Female", "Male"]}, random_state=1).fit(rows).release_
-    return write_report(counts, tmp_path_factory.mktemp("cross") / "cross.html", interval=coefficient_table(counts))
+    return write_report(counts, tmp_path_factory.mktemp("cross") / "cross.html", interval=counts.summary())
 
 
 def look(browser, file, *, width, scheme="light"):

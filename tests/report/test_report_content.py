@@ -1,8 +1,6 @@
 """What a report says, for every kind of release, and what it must not say."""
 
-import dataclasses
 import re
-from dataclasses import replace
 from html import escape
 from itertools import pairwise
 from types import SimpleNamespace
@@ -14,8 +12,9 @@ import onedraw as od
 from onedraw import errors
 from onedraw.planning import choices
 from onedraw.privacy import Assumption, Provenance
-from onedraw.release import Certificate, Release
-from onedraw.report import AuditFinding, CoefficientTable, coefficient_table, report_html
+from onedraw.release import Certificate, Estimates, Release
+from onedraw.report import AuditFinding, report_html
+from tests.report.conftest import estimates
 from tests.report.report_pages import Page, outside_loads
 
 NASTY = """<script>alert("x")</script> & 'age'"""
@@ -125,14 +124,14 @@ def test_sampling_and_privacy_are_drawn_apart_in_their_proportion(releases, tabl
     page = Page(html)
     assert "95 % interval" in page.text
     assert "thick part is what sampling alone would leave" in page.text
-    assert f"{table.low[1]:.3g} to {table.high[1]:.3g}".replace("-", "−") in page.text
+    assert f"{table[1].low:.3g} to {table[1].high:.3g}".replace("-", "−") in page.text
 
 
 @pytest.mark.finding("S3")
 def test_the_bar_for_sampling_alone_is_as_long_as_the_deviation_beside_it_says(releases):
     """An interval ten times as long as both noises ask for: the rest is an allowance, named, and no part of sampling."""
     ones = np.ones(4)
-    table = CoefficientTable("abcd", ones, ones - 20.0, ones + 20.0, 0.95, ones, ones)
+    table = estimates("abcd", ones, ones - 20.0, ones + 20.0, 0.95, ones, ones)
     html = report_html(releases["logistic"], interval=table)
     page, bars = Page(html), {}
     for kind in ("allowance", "privacy", "sampling"):
@@ -147,23 +146,23 @@ def test_the_bar_for_sampling_alone_is_as_long_as_the_deviation_beside_it_says(r
 @pytest.mark.finding("F2")
 def test_a_coefficient_without_an_interval_has_its_sentence(releases):
     nan, remark = float("nan"), "for 'a', since the draws do not show it"
-    table = SimpleNamespace(
-        names="abcd", centre=[1.0] * 4, low=[nan, 0, 0, 0], high=[nan, 2, 2, 2], level=0.95,
-        sampling_sd=[nan, 0.1, 0.1, 0.1], privacy_sd=[nan, 0.1, 0.1, 0.1], remark=remark,
-    )  # fmt: skip
+    errors_of = [nan, 0.1, 0.1, 0.1]
+    table = estimates("abcd", [1.0] * 4, [nan, 0, 0, 0], [nan, 2, 2, 2], 0.95, errors_of, errors_of)
+    table.reason = remark
     text = Page(report_html(releases["logistic"], interval=table)).text
     assert f"No interval is given {remark}." in text
 
 
 def test_columns_of_different_units_are_compared_across_their_ranges(releases, table):
     assert "across a column's whole declared range" in report_html(releases["logistic"], interval=table)
-    tiny = replace(table, centre=[1e-4 * table.centre[0], *table.centre[1:]], low=[-1.0, *table.low[1:]])
+    first = table[0]._replace(estimate=1e-4 * table[0].estimate, low=-1.0)
+    tiny = Estimates([first, *table[1:]], level=table.level)
     across = report_html(releases["logistic"], interval=tiny)
     assert "across a column's whole declared range" in across
     assert "scale of its own" not in across, "a small effect is a finding, not a reason for another scale"
-    alike = CoefficientTable("abc", [1, 2, 3], [0, 1, 2], [2, 3, 4], 0.9, [0.5] * 3, [0.5] * 3)
-    other = CoefficientTable("abc", [1, 2, 3000], [0, 1, 2], [2, 3, 4000], 0.9, [0.5] * 3, [0.5] * 3)
-    constant = CoefficientTable("abc", [0, 2, 3], [0, 1, 2], [0, 3, 4], 0.9, [0.0, 0.5, 0.5], [0.0, 0.5, 0.5])
+    alike = estimates("abc", [1, 2, 3], [0, 1, 2], [2, 3, 4], 0.9, [0.5] * 3, [0.5] * 3)
+    other = estimates("abc", [1, 2, 3000], [0, 1, 2], [2, 3, 4000], 0.9, [0.5] * 3, [0.5] * 3)
+    constant = estimates("abc", [0, 2, 3], [0, 1, 2], [0, 3, 4], 0.9, [0.0, 0.5, 0.5], [0.0, 0.5, 0.5])
     assert "scale of its own" not in report_html(releases["logistic"], interval=alike)
     assert "scale of its own" not in report_html(releases["logistic"], interval=constant)
     assert "scale of its own" in report_html(releases["logistic"], interval=other)
@@ -182,11 +181,11 @@ def test_the_reason_why_there_is_no_interval_is_quoted(releases):
 
 @pytest.mark.parametrize("kind", ["proportion", "average", "histogram", "mean", "rate"])
 def test_a_release_gives_its_own_intervals_in_the_units_of_the_column(kind, releases):
-    release, table = releases[kind], coefficient_table(releases[kind], 0.9)
+    release, table = releases[kind], releases[kind].summary(0.9)
     shift, scale = (10.0, 10.0) if kind == "average" else (0.0, 1.0)
-    assert np.allclose(table.centre, shift + scale * release.draws.mean(axis=0))
-    assert np.array_equal(release.conf_int(0.9), np.column_stack([table.low, table.high]))
-    assert all(low < centre < high for low, centre, high in zip(table.low, table.centre, table.high, strict=True))
+    assert np.allclose([row.estimate for row in table], shift + scale * release.draws.mean(axis=0))
+    assert np.array_equal(release.conf_int(0.9), [(row.low, row.high) for row in table])
+    assert all(row.low < row.estimate < row.high for row in table)
     page = Page(report_html(release, interval=table))
     assert "90 % intervals under the model" in page.text
     assert "without an interval" not in page.text
@@ -194,23 +193,23 @@ def test_a_release_gives_its_own_intervals_in_the_units_of_the_column(kind, rele
 
 def test_intervals_of_coefficients_are_those_of_the_columns(releases, monkeypatch):
     """The functionals handed to planning map the draws as drawn to the numbers that are shown."""
-    import onedraw.release.intervals.released
-    from onedraw.release.intervals.replicated import Interval, Parts
+    import onedraw.release.estimates
+    from onedraw.release.intervals import Interval
 
-    def draws_only(draws, plan, level, *, functional):
-        shown = draws @ functional.T
+    def draws_only(draws, plan, level, *, functional, **sizes):
+        shown = np.array(draws) @ functional.T
         ones = np.ones(shown.shape[1])
-        return Interval(shown.mean(0), shown.min(0), shown.max(0), Parts(ones, ones, ones))
+        return Interval(shown.mean(0), shown.min(0), shown.max(0), ones, ones, ones)
 
-    monkeypatch.setattr(onedraw.release.intervals.released, "interval", draws_only)
+    monkeypatch.setattr(onedraw.release.estimates, "interval", draws_only)
     release = releases["logistic"]
-    table = coefficient_table(release)
-    assert np.allclose(table.centre[:2], release.draws.mean(axis=0)[:2] / (50.0, 0.5))
+    table = release.summary()
+    assert np.allclose([row.estimate for row in table[:2]], release.draws.mean(axis=0)[:2] / (50.0, 0.5))
     assert table.names == tuple(release.certificate.draw.names)
 
 
 def test_an_interval_that_does_not_exist_is_said_not_drawn(releases):
-    table = CoefficientTable(["a", "b"], [1.0, 2.0], [0.0, -np.inf], [2.0, np.inf], 0.9, [1.0, np.nan], [1.0, np.nan])
+    table = estimates(["a", "b"], [1.0, 2.0], [0.0, -np.inf], [2.0, np.inf], 0.9, [1.0, np.nan], [1.0, np.nan])
     page = Page(report_html(releases["logistic"], interval=table))
     assert "none" in page.text
     assert "inf" not in page.text.split("What the best possible attacker")[0]
@@ -351,18 +350,27 @@ def test_a_certificate_the_books_do_not_hold_gets_no_report(releases, books):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"centre": (1.0,)}, "one entry per name"),
         ({"level": 95}, "level is a probability"),
         ({"low": (9.0, 9.0)}, "lies above its upper end"),
-        ({"sampling_sd": (-1.0, 1.0)}, "not negative"),
+        ({"sampling": (-1.0, 1.0)}, "not negative"),
     ],
 )
 def test_a_table_that_means_nothing_is_refused(change, words):
-    good = CoefficientTable(("a", "b"), (1, 2), (0, 1), (2, 3), 0.9, (1, 1), (1, 1))
+    good = {
+        "names": "ab",
+        "centre": (1, 2),
+        "low": (0, 1),
+        "high": (2, 3),
+        "level": 0.9,
+        "sampling": (1, 1),
+        "privacy": (1, 1),
+    }
     with pytest.raises(errors.WrongCall, match=words):
-        dataclasses.replace(good, **change)
+        estimates(**good | change)
+    with pytest.raises(ValueError, match="than argument 1"):  # one entry per name in every column
+        estimates(**good | {"centre": (1.0,)})
 
 
 def test_an_interval_of_another_shape_is_refused_with_the_remedy(releases):
-    with pytest.raises(errors.WrongCall, match="CoefficientTable"):
+    with pytest.raises(errors.WrongCall, match="summary"):
         report_html(releases["mean"], interval=(0.0, 1.0))

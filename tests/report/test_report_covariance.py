@@ -8,8 +8,7 @@ import pytest
 import onedraw as od
 from onedraw.mechanisms import Moments, calibrate
 from onedraw.models import Columns
-from onedraw.release.verification import rebuild_plan
-from onedraw.report import coefficient_table, report_html
+from onedraw.report import report_html
 from onedraw.report.tables import correlation_words, correlations
 
 
@@ -24,7 +23,7 @@ def release():
 
 
 def test_the_page_has_a_table_a_heat_map_and_what_is_not_given(release) -> None:
-    page = report_html(release, interval=coefficient_table(release))
+    page = report_html(release, interval=release.summary())
     assert "Means and correlations" in page
     assert "deviation of weight" in page
     assert "The correlation matrix that was released" in page
@@ -34,7 +33,7 @@ def test_the_page_has_a_table_a_heat_map_and_what_is_not_given(release) -> None:
 
 
 def test_a_cell_of_the_heat_map_has_its_interval_and_unknown_ones_say_so(release) -> None:
-    found = correlations(release.certificate, rebuild_plan(release.certificate))
+    found = correlations(release.certificate, release.plan)
     lines = correlation_words(found)["lines"]
     value, (low, high) = found.values[1][0], found.intervals[1][0]
     assert low < value < high
@@ -49,8 +48,8 @@ def test_a_cell_of_the_heat_map_has_its_interval_and_unknown_ones_say_so(release
 def test_one_column_has_no_heat_map() -> None:
     plan = calibrate(Moments(), Columns(1, bounds=(0, 1)), od.ApproxDP(1.0, 1e-6), n=50)
     one = od.release(plan, np.full((50, 1), 0.3), random_state=1)
-    assert correlations(one.certificate, rebuild_plan(one.certificate)) is None
-    page = report_html(one, interval=coefficient_table(one))
+    assert correlations(one.certificate, one.plan) is None
+    page = report_html(one, interval=one.summary())
     assert "deviation of feature 0" in page
     assert "Which columns go together" not in page
 

@@ -7,8 +7,7 @@ import pytest
 
 import onedraw as od
 from onedraw.planning import Regression, choose
-from onedraw.release.verification import rebuild_plan
-from onedraw.report import coefficient_table, report_html
+from onedraw.report import report_html
 from onedraw.report.pictures import STRONGEST, heat_strips
 from onedraw.report.tables import Correlations, correlation_words, correlations, quotients
 from tests.report.report_pages import Page, outside_loads
@@ -17,7 +16,7 @@ from tests.report.test_report_contrast import SCHEMES, colours, contrast
 
 @pytest.fixture(scope="module")
 def pages(fits):
-    return {kind: report_html(fit, interval=coefficient_table(fit)) for kind, fit in fits.items()}
+    return {kind: report_html(fit, interval=fit.summary()) for kind, fit in fits.items()}
 
 
 @pytest.mark.parametrize("kind", ["logistic", "linear"])
@@ -38,10 +37,10 @@ def test_every_coefficient_has_its_standard_error_and_p(fits, pages):
 
 
 def test_the_bars_are_those_of_the_fit(fits):
-    fit, table = fits["logistic"].fit, coefficient_table(fits["logistic"])
-    assert np.allclose(np.column_stack([table.low, table.high]), fit.conf_int(0.95))
-    assert np.allclose(table.std_err, fit.standard_errors)
-    assert np.allclose(table.p_value, fit.p_values)
+    fit, table = fits["logistic"].fit, fits["logistic"].summary()
+    assert np.allclose([(row.low, row.high) for row in table], fit.conf_int(0.95))
+    assert np.allclose([row.std_err for row in table], fit.standard_errors)
+    assert np.allclose([row.p_value for row in table], fit.p_values)
 
 
 def test_what_the_interval_is_for_is_said(pages):
@@ -53,7 +52,7 @@ def test_what_the_interval_is_for_is_said(pages):
 def test_the_plan_s_figure_does_not_stand_beside_standard_errors(fits):
     question = Regression("logistic", 3, bounds=(-1.0, 1.0))
     chosen = choose(question, od.ApproxDP(3.0, 1e-6), n=4000)
-    with_errors = report_html(fits["logistic"], interval=coefficient_table(fits["logistic"]), plan_table=chosen)
+    with_errors = report_html(fits["logistic"], interval=fits["logistic"].summary(), plan_table=chosen)
     assert "Expected error" not in Page(with_errors).text
     assert "Why this mechanism" in Page(with_errors).text
     without = Page(report_html(fits["logistic"], interval="it was not measured", plan_table=chosen)).text
@@ -62,7 +61,7 @@ def test_the_plan_s_figure_does_not_stand_beside_standard_errors(fits):
 
 
 def test_correlations_are_those_of_the_columns_up_to_the_noise(fits):
-    found = correlations(fits["logistic"].certificate, rebuild_plan(fits["logistic"].certificate))
+    found = correlations(fits["logistic"].certificate, fits["logistic"].plan)
     assert found.names[:2] == ("age", "dose")
     assert 0.0 < found.noise < 0.1
     assert abs(found.values[1][0] - 0.6) < 6 * found.noise
@@ -70,7 +69,7 @@ def test_correlations_are_those_of_the_columns_up_to_the_noise(fits):
 
 
 def test_the_response_is_the_last_row_where_it_was_measured(fits):
-    found = correlations(fits["linear"].certificate, rebuild_plan(fits["linear"].certificate))
+    found = correlations(fits["linear"].certificate, fits["linear"].plan)
     assert found.names[-1] == "response"
     assert found.values[3][0] > 0.7  # it is mostly age
     assert len(found.values[3]) == 3

@@ -5,7 +5,7 @@ import pytest
 
 import onedraw as od
 from onedraw.models import CategoryTable
-from onedraw.report import coefficient_table, report_html
+from onedraw.report import report_html
 from onedraw.report.tables import cross_of
 from tests.report.report_pages import Page
 
@@ -39,7 +39,7 @@ ROWS = [[value, "FM"[place % 2]] for place, value in enumerate(COLUMN.tolist())]
 )
 def test_a_page_says_what_was_released_and_what_its_interval_is_about(model, data, words):
     release = model.fit(data).release_
-    text = Page(report_html(release, interval=coefficient_table(release, 0.95))).text
+    text = Page(report_html(release, interval=release.summary(0.95))).text
     for expected in words:
         assert expected in text
     for name in release.certificate.draw.names:
@@ -48,7 +48,7 @@ def test_a_page_says_what_was_released_and_what_its_interval_is_about(model, dat
 
 def cross_page(model, data):
     release = model.fit(data).release_
-    return report_html(release, interval=coefficient_table(release, 0.95)), release
+    return report_html(release, interval=release.summary(0.95)), release
 
 
 def test_a_cross_table_shows_every_cell_in_full_and_totals_that_add_up():

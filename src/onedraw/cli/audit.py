@@ -126,13 +126,11 @@ def subject_of(
 def from_release(path: Path) -> tuple[dict[str, Any], list[Any], Any]:
     """The certificate is verified, its plan derived again, and attacked with the sampler it names."""
     from onedraw.audit.cases import catalogue
-    from onedraw.release import verify
-    from onedraw.release.verification import read_certificate, rebuild_plan
+    from onedraw.release import load
     from onedraw.samplers import sampler_from_dict
 
-    certificate = read_certificate(path)
-    verify(certificate)
-    case = catalogue.case_for(rebuild_plan(certificate))
+    release = load(path)
+    certificate, case = release.certificate, catalogue.case_for(release.plan)
     subject = {"release": str(path), "sentence": certificate.sentence, "plan_digest": certificate.plan_digest,
                "title": f"{path.name}: {certificate.sentence}"}  # fmt: skip
     return subject, [case], sampler_from_dict(certificate.sampler)

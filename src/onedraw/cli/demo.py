@@ -54,13 +54,13 @@ def demo(
     from onedraw.release import release, verify
     from onedraw.report import write_report
 
-    from .release import coefficients, intervals
+    from .release import estimates
 
     place = prepare(folder)
     schema, budget = Schema.load(place / "schema.yaml"), ApproxDP(EPSILON, DELTA)
     ledger = Ledger.open(place / "books.db", create=True)
     ledger.init(str(schema.dataset), ApproxDP(*BOOKS), note="demonstration")
-    means, means_table = averages(schema, ledger, place)
+    means = averages(schema, ledger, place)
     records = read(place / "patients.csv", schema, target=TARGET)
     with waiting("planning, from public numbers"):
         from onedraw.planning import ask
@@ -70,17 +70,17 @@ def demo(
         result = release(planned.plan, records, ledger=ledger, label=f"{MODEL} of {TARGET}", out=place / "release.json")
     verified = verify(place / "release.json", ledger=ledger)
     audit = audited(place / "release.json")
-    table, reason = intervals(result, planned)
+    found = estimates(result, planned)
     write_report(
-        result, place / "report.html", ledger=ledger, interval=table or reason or None, plan_table=planned.choices,
+        result, place / "report.html", ledger=ledger, interval=found, plan_table=planned.choices,
         audit=audit.report,
     )  # fmt: skip
     left = ledger.remaining(str(schema.dataset))
     document = {
-        "folder": str(place), "means": coefficients(means, means_table), "means_release": str(place / "means.json"),
+        "folder": str(place), "means": means.to_dicts(), "means_release": str(place / "means.json"),
         "means_report": str(place / "means.html"), "plan": planned.to_dict()["eligible"], "why": planned.choices.why, "sentence": result.certificate.sentence,
         "may_publish": result.certificate.may_publish("release.json and report.html"),
-        "estimates": coefficients(result, table), "why_no_interval": reason, "verified": verified.answer,
+        "estimates": found.to_dicts(), "why_no_interval": found.reason, "verified": verified.answer,
         "audit": audit.to_dict(), "predictions": predicted(place), "right": share_right(place),
         "epsilon_left": left.epsilon, "delta": left.delta, "report": str(place / "report.html"),
         "release": str(place / "release.json"),
@@ -125,7 +125,7 @@ def write_patients(path: Path) -> None:
     path.write_text("\n".join([",".join([TARGET, *COLUMNS]), *rows]) + "\n", encoding="utf-8")
 
 
-def averages(schema: Any, ledger: Any, place: Path) -> tuple[Any, Any]:
+def averages(schema: Any, ledger: Any, place: Path) -> Any:
     """The mean radius of benign and of malignant tumours, with an interval each, as a release of its own."""
     from onedraw.data import read
     from onedraw.planning import Options, ask
@@ -133,7 +133,7 @@ def averages(schema: Any, ledger: Any, place: Path) -> tuple[Any, Any]:
     from onedraw.release import release
     from onedraw.report import write_report
 
-    from .release import intervals
+    from .release import estimates
 
     asked, records = (
         ask(schema, AVERAGED, "mean", Options(by=(TARGET,))),
@@ -141,9 +141,9 @@ def averages(schema: Any, ledger: Any, place: Path) -> tuple[Any, Any]:
     )
     planned = asked.planned(ApproxDP(AVERAGE_EPSILON, DELTA), n=records.n)
     result = release(planned.plan, records, ledger=ledger, label=asked.label, out=place / "means.json")
-    table, reason = intervals(result, planned)
-    write_report(result, place / "means.html", ledger=ledger, interval=table or reason or None)
-    return result, table
+    found = estimates(result, planned)
+    write_report(result, place / "means.html", ledger=ledger, interval=found)
+    return found
 
 
 def audited(path: Path) -> Any:
@@ -178,11 +178,9 @@ def share_right(place: Path) -> float:
 
 
 def _predictions(place: Path, source: Path) -> Any:
-    from onedraw.release.predictions import predict
-    from onedraw.release.verification import read_certificate, rebuild_plan
+    from onedraw.release import Release
 
-    certificate = read_certificate(place / "release.json")
-    return predict(certificate, rebuild_plan(certificate), source)
+    return Release.load(place / "release.json").predict(source)
 
 
 # ── how it looks ─────────────────────────────────────────────────────────────────────────────────────────────

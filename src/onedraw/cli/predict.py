@@ -47,20 +47,14 @@ def predict(
     """
     from onedraw.data import Schema
     from onedraw.data.records import in_database
-    from onedraw.release import check_writable, verify
-    from onedraw.release.predictions import predict as predict_records
-    from onedraw.release.verification import read_certificate, rebuild_plan
+    from onedraw.release import check_writable, load
 
     if out is not None:
         check_writable(out)
-    certificate = read_certificate(release_file)
-    verify(certificate)
-    found = predict_records(
-        certificate,
-        rebuild_plan(certificate),
-        in_database(data, table),
-        schema=None if schema is None else Schema.load(schema),
-        level=interval,
+    release = load(release_file)
+    certificate = release.certificate
+    found = release.predict(
+        in_database(data, table), schema=None if schema is None else Schema.load(schema), interval=interval
     )
     text = as_csv(found)
     if out is not None:

@@ -21,6 +21,7 @@ from .show import show_json, show_lines, show_remark, show_table, waiting
 
 if TYPE_CHECKING:
     from onedraw.planning import Planned
+    from onedraw.release import Estimates
 
 MANY = 60
 """More numbers than this are not printed: nobody reads them, and the file has them all."""
@@ -68,12 +69,12 @@ def release(
             planned.plan, records, ledger=opened, dataset=dataset, accept=asking.how["accept"], random_state=seed, label=asked.label,
             out=out, resume=resume, how_to_resume=command_to_resume({data: shown_place(data), ledger: opened.place}),
         )  # fmt: skip
-    ends, reason = intervals(result, planned)
+    found = estimates(result, planned)
     if report is not None:
         from onedraw.report import write_report
 
-        write_report(result, report, ledger=opened, interval=ends or reason or None, plan_table=planned.choices)
-    show(result, planned, ends, reason, {"out": out, "report": report} if as_json else None)
+        write_report(result, report, ledger=opened, interval=found, plan_table=planned.choices)
+    show(result, planned, found, {"out": out, "report": report} if as_json else None)
     if not as_json:
         say_written(result.certificate, out, report, opened.place)
 
@@ -141,50 +142,20 @@ def seconds_words(planned: Planned) -> str:
 # ── what was released, for people ────────────────────────────────────────────────────────────────────────────
 
 
-def intervals(result: Any, planned: Planned) -> tuple[Any, str]:
-    """The table of intervals or None, and why there is none for some or for all; from the draws that were published."""
-    from onedraw.errors import PromiseRefused
-    from onedraw.report import coefficient_table
+def estimates(result: Any, planned: Planned) -> Estimates:
+    """The published numbers with their intervals, or why there are none; by public numbers first."""
+    from onedraw.release.estimates import estimates_of
 
-    if planned.why_no_interval:
-        return None, planned.why_no_interval
-    if result.certificate.draw.quantity == "network weights":
-        return None, "single weights of a network mean nothing: units can be exchanged. Use its predictions"
-    try:
-        table = coefficient_table(result, LEVEL)
-        return (table if any(map(math.isfinite, table.low)) else None), table.remark
-    except PromiseRefused as error:
-        return None, str(error)
+    return estimates_of(result.certificate, result.plan, LEVEL, reason=planned.why_no_interval)
 
 
-def coefficients(result: Any, table: Any) -> list[dict[str, Any]]:
-    """One row for each published number, in the units of the columns; bounds are None where there is no interval."""
-    from onedraw.release.reading import average, readable_draws
-    from onedraw.release.verification import rebuild_plan
-
-    certificate, plan = result.certificate, rebuild_plan(result.certificate)
-    if table is None:
-        values = average(readable_draws(certificate, plan.model), plan)
-        return [{"name": name, "estimate": float(value), "low": None, "high": None} for name, value in zip(certificate.draw.names, values, strict=True)]  # fmt: skip
-    rows = zip(
-        table.names, table.centre, table.low, table.high, table.sampling_sd, table.privacy_sd, table.std_err, table.p_value,
-        strict=True,
-    )  # fmt: skip
-    keys = ("low", "high", "sampling_sd", "privacy_sd", "std_err", "p_value")
-    return [
-        {"name": name, "estimate": centre} | dict(zip(keys, map(finite, known), strict=True))
-        for name, centre, *known in rows
-    ]
-
-
-def spread_words(certificate: Any) -> list[str]:
+def spread_words(result: Any) -> list[str]:
     """The inter-quartile range, where both quartiles were released."""
     from onedraw.mechanisms import ExponentialQuantiles
     from onedraw.release.intervals.quantiles import inter_quartile_range
-    from onedraw.release.verification import rebuild_plan
 
-    plan = rebuild_plan(certificate)
-    found = inter_quartile_range(certificate, plan) if isinstance(plan.mechanism, ExponentialQuantiles) else None
+    ranked = isinstance(result.plan.mechanism, ExponentialQuantiles)
+    found = inter_quartile_range(result.certificate, result.plan) if ranked else None
     return [] if found is None else [str(found)]
 
 
@@ -192,15 +163,14 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def show(result: Any, planned: Planned, ends: Any, reason: str, places: dict[str, Any] | None) -> None:
+def show(result: Any, planned: Planned, found: Estimates, places: dict[str, Any] | None) -> None:
     """As JSON, with the ``places`` it is written to, or for people."""
-    certificate, numbers = result.certificate, coefficients(result, ends)
-    joint = result.joint if ends is not None and ends.tested else ()
+    certificate, numbers = result.certificate, found.to_dicts()
     if places is not None:
         show_json(certificate.model_dump(mode="json") | {
             **{name: None if place is None else str(place) for name, place in places.items()}, "why": planned.choices.why,
-            "estimates": numbers, "categories": [dict(row._asdict(), statistic=finite(row.statistic), p_value=finite(row.p_value)) for row in joint],
-            "level": LEVEL, "why_no_interval": reason,
+            "estimates": numbers, "categories": [dict(row._asdict(), statistic=finite(row.statistic), p_value=finite(row.p_value)) for row in found.joint],
+            "level": LEVEL, "why_no_interval": found.reason,
         })  # fmt: skip
         return
     show_lines(certificate.sentence)
@@ -211,13 +181,13 @@ def show(result: Any, planned: Planned, ends: Any, reason: str, places: dict[str
     else:
         of = "the columns" if whole else certificate.data.target
         show_estimates(f"{described} of {of}, in the units of the columns", numbers)
-    show_lines(*map(str, joint), *spread_words(certificate))
+    show_lines(*map(str, found.joint), *spread_words(result))
     if planned.choices.why:
         show_lines(f"Method: {planned.choices.why}")
-    if planned.choices.expectation and not ends:
+    if planned.choices.expectation and not found.given:
         show_lines(planned.choices.expectation)
-    if reason:
-        show_lines(f"No interval: {reason.rstrip('.')}.")
+    if found.reason:
+        show_lines(f"No interval: {found.reason.rstrip('.')}.")
 
 
 def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:

@@ -4,7 +4,7 @@
 public numbers first, then the ledger, then the records. See `fitting`.
 """
 
-from onedraw.release.summary import Estimate, Summary
+from onedraw.release import Estimate, Estimates
 
 from .base import FewRecords, NoInterval, NotCovered
 from .choosing import Chosen, choose
@@ -38,12 +38,12 @@ __all__ = [
     "DPSum",
     "DPVariance",
     "Estimate",
+    "Estimates",
     "Evaluation",
     "Expected",
     "FewRecords",
     "NoInterval",
     "NotCovered",
-    "Summary",
     "choose",
     "evaluate",
 ]

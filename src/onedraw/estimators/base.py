@@ -32,8 +32,8 @@ from onedraw.places import shown_place
 from onedraw.planning import Choices
 from onedraw.privacy import Assumption, Guarantee, Promise, Provenance, epsilon_delta
 from onedraw.release import Certificate, Release, release
-from onedraw.release.release import accepted_words
-from onedraw.release.summary import Estimate, Joint, Summary, no_interval
+from onedraw.release.estimates import Estimates
+from onedraw.release.statement import accepted_words
 
 from .sklearn_context import not_covered
 
@@ -142,7 +142,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
             label=type(self).__name__, notes=tuple(Assumption(sentence, Provenance.ASSUMED) for sentence in notes),
         )  # fmt: skip
         self.choice_: Choices = choice
-        self.release_: Release = Release(found.certificate)
+        self.release_: Release = replace(found, diagnostics={})
         self.certificate_: Certificate = found.certificate
         promise = Promise.from_dict(found.certificate.promise.native)
         self.guarantee_: Guarantee = replace(plan.guarantee, promise=promise)
@@ -151,18 +151,10 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
 
     # ── reading the result ─────────────────────────────────────────────────────────────────────────────────
 
-    @abc.abstractmethod
-    def _estimates(self, level: float) -> tuple[list[Estimate], str]:
-        """One row for each published number, and why there is no interval (empty if there is one)."""
-
-    def summary(self, level: float = 0.95) -> Summary:
+    def summary(self, level: float = 0.95) -> Estimates:
         """The estimates with their intervals, labelled, in the columns' own units; ``pandas.DataFrame`` takes it."""
         check_is_fitted(self)
-        rows, reason = self._estimates(level)
-        remarks = [self.certificate_.sentence]
-        if reason:
-            remarks.append(no_interval(reason))
-        return Summary(rows, level=level, joint=self._joint(), remarks=remarks)
+        return self.release_.summary(level)
 
     def report(self, path: Any, level: float = 0.95, *, ledger: Any = None, overwrite: bool = False) -> Path:
         """Write what was released and promised as one HTML page; ``ledger`` adds what is spent and left."""
@@ -173,10 +165,6 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         """Draw the estimates with their intervals on matplotlib's axes, and return these."""
         check_is_fitted(self)
         return self.release_.plot(level=level, ax=ax)
-
-    def _joint(self) -> tuple[Joint, ...]:
-        """Tests of whole categories, where there are any."""
-        return ()
 
 
 def budget_of(epsilon: Any, delta: Any, *, of: str) -> Promise:

@@ -29,7 +29,6 @@ from onedraw.models import Columns
 from onedraw.models.batches import column_chunks
 from onedraw.models.moments.result import MomentsResult
 from onedraw.planning import CovarianceQuestion, chosen_columns
-from onedraw.release.summary import Estimate
 
 from .base import PrivateEstimator, all_or_nothing, cached
 from .validation import check_rows
@@ -132,9 +131,6 @@ class DPCovariance(PrivateEstimator):
         """As in scikit-learn: the pseudo-inverse of the covariance. It has no errors: small eigenvalues are mostly noise."""
         check_is_fitted(self)
         return np.asarray(self.precision_)
-
-    def _estimates(self, level: float) -> tuple[list[Estimate], str]:
-        return list(self.release_.summary(level)), self.interval_reason_
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

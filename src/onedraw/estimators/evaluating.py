@@ -15,7 +15,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -36,7 +36,7 @@ from onedraw.release import Certificate, Release, release
 from onedraw.release.intervals.evaluations import Curve, Figure, Scores, scores_of
 from onedraw.release.predictions import check_predicts, class_names, responses
 from onedraw.release.predictions import scores_of as linear_scores
-from onedraw.release.verification import rebuild_plan, verify
+from onedraw.release.verification import verify
 
 from .base import budget_of, opened
 
@@ -95,7 +95,7 @@ class Evaluation:
 
     def at(self, level: float) -> Evaluation:
         """The same release read at another level of confidence."""
-        return Evaluation(self.release, scores_of(self.release.certificate, level))
+        return Evaluation(self.release, scores_of(self.release.certificate, self.release.plan, level))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         self.release.save(path)
@@ -157,8 +157,8 @@ def evaluate(
         plan, judged.data, ledger=opened(ledger), dataset=dataset or judged.dataset, random_state=random_state, label="evaluation",
         notes=notes, out=out, resume=resume, how_to_resume=how_to_resume,
     )  # fmt: skip
-    kept = Release(found.certificate)
-    return Evaluation(kept, scores_of(kept.certificate, level))
+    kept = replace(found, diagnostics={})
+    return Evaluation(kept, scores_of(kept.certificate, kept.plan, level))
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def _judged(
     model: Any, X: Any, y: Any, classes: Any, bounds: Any, batch: bool
 ) -> tuple[_Held, tuple[Assumption, ...], Kind]:
     if isinstance(model, Release | Certificate):
-        return _by_release(model if isinstance(model, Certificate) else model.certificate, X, y, classes, bounds)
+        return _by_release(Release(model) if isinstance(model, Certificate) else model, X, y, classes, bounds)
     if y is None:
         raise WrongCall("evaluate needs the true responses: evaluate(model, X, y, epsilon=…).")
     if len(X) != len(y):
@@ -334,11 +334,11 @@ def _numbers(y: Any) -> Array:
 
 
 def _by_release(
-    certificate: Certificate, source: Any, y: Any, classes: Any, bounds: Any
+    release: Release, source: Any, y: Any, classes: Any, bounds: Any
 ) -> tuple[_Held, tuple[Assumption, ...], Kind]:
     """A released model on records of its own schema, the target among them."""
-    verify(certificate)
-    plan, data = rebuild_plan(certificate), certificate.data
+    verify(release)
+    certificate, plan, data = release.certificate, release.plan, release.certificate.data
     check_predicts(certificate, plan.model)
     if y is not None or classes is not None or bounds is not None:
         raise WrongCall(
@@ -379,7 +379,7 @@ class Said(Reading):
 @lru_cache(maxsize=8)
 def _known(text: str) -> tuple[Certificate, Any, Schema]:
     certificate = Certificate.model_validate_json(text)
-    return certificate, rebuild_plan(certificate), Schema.from_dict(certificate.data.declared or {})
+    return certificate, Release(certificate).plan, Schema.from_dict(certificate.data.declared or {})
 
 
 def _said(certificate: Certificate, plan: Any, schema: Schema, batch: Any) -> Array:

@@ -27,11 +27,9 @@ from onedraw.models.features import read_rows
 from onedraw.models.fit.result import FitResult
 from onedraw.planning import Options
 from onedraw.planning.regression import regression_for
-from onedraw.release.intervals.released import fit_interval
-from onedraw.release.intervals.replicated import Interval, Parts, interval, remembers_start, why_refused
+from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws
+from onedraw.release.intervals.replicated import remembers_start, why_refused
 from onedraw.release.predictions import check_gives_intervals, expected_between, new_rows, responses, why_not
-from onedraw.release.reading import column_units, readable_draws
-from onedraw.release.summary import Estimate, Joint, joint_tests, terms_of
 
 from .base import NoInterval, all_or_nothing
 from .base_regression import RegressionEstimator
@@ -168,8 +166,8 @@ class LinearEstimator(RegressionEstimator):
         check_is_fitted(self)
         if not self._given.any():
             raise PromiseRefused(f"This release gives no interval: {self.interval_reason_}")
-        found = self._interval(level)
-        return np.column_stack([found.low, found.high])
+        found = interval_of(self.certificate_, self.release_.plan, level, **self._sizes())
+        return np.column_stack([found.low, found.high])[: len(self._given)]
 
     @property
     def bse_(self) -> Array:
@@ -211,41 +209,22 @@ class LinearEstimator(RegressionEstimator):
             reason = self.interval_reason_ or "its draws give intervals, but no standard errors"
             raise PromiseRefused(f"This release has no standard errors: {reason}")
 
-    def _interval(self, level: float) -> Interval:
-        if self._is_fit:
-            return fit_interval(self._result(), level)
-        plan, question = self.choice_.best, self._public_question
-        change = self._to_column_units()
-        found = interval(
-            self.release_.draws, plan, level, functional=change, effect=question.expected_effect, noise=question.unit
-        )
-        scale, shift = (part[: len(change)] for part in column_units(self.certificate_, plan.model)[1:])
-        centre, low, high = (shift + scale * np.asarray(part) for part in found[:3])
-        return Interval(centre, low, high, Parts(*(scale * np.asarray(part) for part in found.parts)))
-
     def _to_column_units(self) -> Array:
         """(terms, parameters): the coefficients of the original columns as functionals of a draw."""
         model = self.choice_.best.model
         whole: Array = model.in_column_units(np.eye(len(model.parameter_names))).T
         return whole[: model.row_blocks * model.features.width]
 
-    def _joint(self) -> tuple[Joint, ...]:
-        return joint_tests(self._result(), self.certificate_, self.choice_.best) if self._is_informed else ()
+    def _sizes(self) -> dict[str, Any]:
+        """What the question expects of its predictor and its noise, by which intervals of several draws are calibrated."""
+        return {"effect": self._public_question.expected_effect, "noise": self._public_question.unit}
 
-    def _estimates(self, level: float) -> tuple[list[Estimate], str]:
-        values = self._blocks(self.draws_.mean(axis=0)).reshape(-1)
-        unknown = np.full(len(values), np.nan)
-        low, high, sampling, privacy = (unknown,) * 4
-        if self._given.any():
-            found = self._interval(level)
-            low, high, sampling, privacy = found.low, found.high, found.parts.sampling, found.parts.privacy
-        terms = terms_of(self.certificate_, self.choice_.best)[: len(values)]
-        tested = self._result().p_values if self._is_informed else unknown
-        rows = [
-            Estimate(name, label, *(float(column[index]) for column in (values, low, high, sampling, privacy, tested)))
-            for index, (name, label) in enumerate(terms)
-        ]
-        return rows, self.interval_reason_
+    def summary(self, level: float = 0.95) -> Estimates:
+        """The coefficients with their intervals, labelled, in the columns' own units; ``pandas.DataFrame`` takes it."""
+        check_is_fitted(self)
+        reason = "" if self._given.any() else self.interval_reason_
+        found = estimates_of(self.certificate_, self.release_.plan, level, reason=reason, **self._sizes())
+        return found.first(len(self._given))
 
 
 def encoded(estimator: Any, X: Any) -> Array:

@@ -9,12 +9,9 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from onedraw.errors import InvalidModel
-from onedraw.mechanisms import AddedNoise
 from onedraw.models import GammaPoisson, GaussianMean, NumberTable
 from onedraw.planning import Choices
 from onedraw.privacy import Promise
-from onedraw.release.intervals.released import release_interval
-from onedraw.release.intervals.replicated import Interval, interval
 
 from .one_column import Array, ColumnEstimator, PosteriorEstimator, TableEstimator, declared_range
 
@@ -64,10 +61,9 @@ class DPMean(NumberColumn, PosteriorEstimator):
             )
         return super()._planned(budget, n)
 
-    def _interval(self, level: float) -> Interval:
-        if isinstance(self.choice_.best.mechanism, AddedNoise):
-            return release_interval(self.certificate_, level, noise=self.noise)
-        return interval(self.release_.draws, self.choice_.best, level, noise=self.noise)
+    @property
+    def _noise(self) -> float | None:
+        return None if self.noise is None else float(self.noise)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onedraw.data import Measure
 from onedraw.errors import InvalidModel, PromiseRefused
-from onedraw.release.summary import Estimate
+from onedraw.release.estimates import Estimate, Estimates
 
 from .base import all_or_nothing
 from .base_regression import RegressionEstimator
@@ -72,11 +72,13 @@ class NetworkEstimator(RegressionEstimator):
         check_is_fitted(self)
         raise PromiseRefused(f"This release gives no interval: {NO_INTERVAL}.")
 
-    def _estimates(self, level: float) -> tuple[list[Estimate], str]:
-        unknown = (float("nan"),) * 4
+    def summary(self, level: float = 0.95) -> Estimates:
+        """The weights by name, as drawn first; they have no intervals."""
+        check_is_fitted(self)
         names = self.certificate_.draw.names
-        rows = [Estimate(name, "", float(value), *unknown) for name, value in zip(names, self.draws_[0], strict=True)]
-        return rows, NO_INTERVAL
+        rows = [Estimate(name, "", float(value)) for name, value in zip(names, self.draws_[0], strict=True)]
+        remarks = [self.certificate_.sentence, f"No interval: {NO_INTERVAL}."]
+        return Estimates(rows, level=level, reason=NO_INTERVAL, remarks=remarks)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

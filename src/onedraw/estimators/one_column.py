@@ -28,15 +28,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
-from onedraw.mechanisms import AddedNoise
 from onedraw.models import Grouped, Table
 from onedraw.models.batches import column_chunks
 from onedraw.planning import Choices, ColumnQuestion
 from onedraw.plans import Plan
 from onedraw.privacy import Promise
-from onedraw.release.intervals.released import release_interval
-from onedraw.release.intervals.replicated import Interval, interval
-from onedraw.release.summary import Estimate
+from onedraw.release.estimates import Estimates, estimates_of, interval_of
 
 from .base import PrivateEstimator, all_or_nothing, cached
 from .classification import declared_classes
@@ -144,27 +141,22 @@ class ColumnEstimator(PrivateEstimator):
         which are about these records, for the noise."""
         if self.interval_reason_:
             raise PromiseRefused(f"This release gives no interval: {self.interval_reason_}")
-        found = self._interval(level)
+        found = interval_of(self.certificate_, self.release_.plan, level, noise=self._noise)
         return np.column_stack([found.low, found.high])
 
-    def _interval(self, level: float) -> Interval:
-        if isinstance(self.choice_.best.mechanism, AddedNoise):
-            return release_interval(self.certificate_, level)
-        return interval(self.release_.draws, self.choice_.best, level)
+    @property
+    def _noise(self) -> float | None:
+        """The records' standard deviation, where it is publicly known."""
+        return None
 
-    def _estimates(self, level: float) -> tuple[list[Estimate], str]:
-        names, values = self.certificate_.draw.names, self.draws_.mean(axis=0)
-        unknown = np.full(len(names), np.nan)
-        low, high, sampling, privacy = (unknown,) * 4
-        if not self.interval_reason_:
-            found = self._interval(level)
-            low, high, sampling, privacy = found.low, found.high, found.parts.sampling, found.parts.privacy
-        term, labels = self._labelled(names)
-        rows = [
-            Estimate(term, label, *(float(column[index]) for column in (values, low, high, sampling, privacy)))
-            for index, label in enumerate(labels)
-        ]
-        return rows, self.interval_reason_
+    def summary(self, level: float = 0.95) -> Estimates:
+        """The published numbers with their intervals, labelled; ``pandas.DataFrame`` takes it."""
+        check_is_fitted(self)
+        term, labels = self._labelled(self.certificate_.draw.names)
+        return estimates_of(
+            self.certificate_, self.release_.plan, level, terms=[(term, label) for label in labels],
+            reason=self.interval_reason_, noise=self._noise,
+        )  # fmt: skip
 
     def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
         return (names[0], [""]) if not self.groups_ else (self.certificate_.draw.quantity, names)

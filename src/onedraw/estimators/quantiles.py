@@ -14,9 +14,8 @@ from onedraw.errors import InvalidModel, WrongCall
 from onedraw.models import ColumnQuantiles
 from onedraw.planning import Choices, QuantileQuestion
 from onedraw.privacy import Promise
+from onedraw.release.estimates import Estimates
 from onedraw.release.intervals.quantiles import inter_quartile_range, why_no_ends
-from onedraw.release.intervals.released import release_interval
-from onedraw.release.intervals.replicated import Interval
 
 from .base import cached
 from .one_column import ColumnEstimator, declared_range
@@ -72,10 +71,19 @@ class DPQuantile(ColumnEstimator):
         check_is_fitted(self)
         return "" if self.certificate_.draw.stages is not None else why_no_ends(self.choice_.best)
 
-    def _interval(self, level: Any) -> Interval:
-        if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0.0 < float(level) < 1.0:
-            raise WrongCall(f"level is a probability such as 0.95, got {level!r}.")
-        return release_interval(self.certificate_, float(level))
+    def conf_int(self, level: Any = 0.95) -> Array:
+        """(quantiles, 2): as they were released, for every level up to the one that was asked for."""
+        return super().conf_int(_probability(level))
+
+    def summary(self, level: Any = 0.95) -> Estimates:
+        """The quantiles with the intervals that were released with them; ``pandas.DataFrame`` takes it."""
+        return super().summary(_probability(level))
 
     def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
         return "quantile", names
+
+
+def _probability(level: Any) -> float:
+    if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0.0 < float(level) < 1.0:
+        raise WrongCall(f"level is a probability such as 0.95, got {level!r}.")
+    return float(level)

@@ -31,7 +31,7 @@ from onedraw.mechanisms import (
 from onedraw.privacy import Promise
 from onedraw.release.display import shown_as_html
 from onedraw.release.intervals.replicated import LEAST_INFORMED, expected_half_width, informed
-from onedraw.release.release import accepted_words, promise_of
+from onedraw.release.statement import accepted_words, promise_of
 
 from .expected_errors import BEYOND, DesignError, Expectation, expected_error, expected_fit_errors
 

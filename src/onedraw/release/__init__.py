@@ -14,15 +14,20 @@ from types import ModuleType
 from typing import Any
 
 from .certificate import Certificate
+from .estimates import Estimate, Estimates
 from .files import check_writable
+from .intervals.evaluations import scores_of
 from .intervals.replicated import interval
 from .predictions import Predictions
-from .release import promise_of, release
-from .released import Release, load
-from .verification import Verification, verify
+from .release import release
+from .released import Release
+from .statement import promise_of
+from .verification import Verification, load, verify
 
 __all__ = [
     "Certificate",
+    "Estimate",
+    "Estimates",
     "Predictions",
     "Release",
     "Verification",
@@ -31,6 +36,7 @@ __all__ = [
     "load",
     "promise_of",
     "release",
+    "scores_of",
     "verify",
 ]
 

@@ -13,10 +13,13 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
+from onedraw.ledger import Reservation
 from onedraw.plans import digest_of
 from onedraw.privacy import ApproxDP, Attacker, Exactness, Promise, PureDP
 
@@ -124,6 +127,12 @@ class LedgerEntry(_Part):
     entry: str
     head: str
 
+    @classmethod
+    def of(cls, reservation: Reservation | None) -> Self | None:
+        if reservation is None:
+            return None
+        return cls(dataset=reservation.dataset, entry=reservation.entry, head=reservation.head)
+
 
 class DrawStatement(_Part):
     quantity: str
@@ -167,6 +176,13 @@ class Certificate(_Part):
     software: dict[str, str]
     ledger: LedgerEntry | None
     draw: DrawStatement
+
+    def filled(
+        self, draws: NDArray[np.float64], stages: dict[str, list[float]] | None, reservation: Reservation | None
+    ) -> Certificate:
+        """The same with what was drawn, under the entry that paid for it: all else was fixed before a record was read."""
+        draw = DrawStatement(quantity=self.draw.quantity, names=self.draw.names, values=draws.tolist(), stages=stages)
+        return self.model_copy(update={"draw": draw, "ledger": LedgerEntry.of(reservation)})
 
     def __repr__(self) -> str:
         return f"<Certificate. {self.sentence}>"

@@ -22,6 +22,7 @@ from onedraw.ledger.events import GENESIS, canonical
 
 from .certificate import Certificate
 from .files import Claim, check_writable, exists_already
+from .reading import read_certificate
 
 Drawn = tuple[Certificate, dict[str, Any]]
 Draw = Callable[[Reservation | None], Drawn]
@@ -137,8 +138,6 @@ def on_disk(payment: Payment, draw: Draw, target: Path, *, room: int, how: str) 
 
 def written(claim: Claim) -> tuple[Certificate | None, bool]:
     """The certificate an interrupted release left, whole, under its name or as a draft; and whether it has its name."""
-    from .verification import read_certificate
-
     for path in (claim.target, claim.draft):
         try:
             certificate = read_certificate(path)

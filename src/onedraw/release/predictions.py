@@ -23,7 +23,7 @@ from onedraw.models.features import LARGEST, Features, column_range, schema_rows
 from onedraw.models.fit.result import FitResult
 
 from .certificate import Certificate
-from .reading import average
+from .estimates import average
 
 Array = NDArray[np.float64]
 

@@ -1,61 +1,117 @@
-"""Reading a certificate's draws in the units of the columns: post-processing by public numbers alone, which costs nothing.
-
-The certificate keeps the draw as drawn; what people read has the coefficients of the original columns and the response's
-own centre and unit.
-"""
+"""Reading a certificate strictly. It is somebody else's document: whatever fails while it is read is a rejection, never a crash."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
-from onedraw.errors import WrongCall
-from onedraw.mechanisms import Moments, PerturbedMode, Plan
-from onedraw.mechanisms.candidates_layout import shares
-from onedraw.models import Model
-from onedraw.models.fit.result import FitResult
-from onedraw.models.moments.result import MomentsResult
+from pydantic import ValidationError
+
+from onedraw.errors import CertificateRejected, WrongCall
+from onedraw.mechanisms import plan_from_dict
+from onedraw.plain_text import acting, escaped, texts_in
+from onedraw.plans import Plan
 
 from .certificate import Certificate
 
-Array = NDArray[np.float64]
 
-
-def column_units(certificate: Certificate, model: Model) -> tuple[Array, Array, Array]:
-    """(change, scale, shift) with ``scale·(change @ draw) + shift`` the draw as people read it."""
-    measure = certificate.data.measure
-    return model.column_units() if measure is None else model.column_units(measure.centre, measure.unit)
-
-
-def readable_draws(certificate: Certificate, model: Model) -> Array:
-    """All draws, one row each, in the units of the columns."""
-    change, scale, shift = column_units(certificate, model)
-    return scale * (np.array(certificate.draw.values, dtype=np.float64) @ change.T) + shift
-
-
-def fit_of(certificate: Certificate, plan: Plan) -> FitResult:
-    """A release in stages as people read it: estimate, errors and tests in the units of the columns. Free post-processing."""
-    if certificate.draw.stages is None or not isinstance(plan.mechanism, PerturbedMode):
+def read_certificate(path: str | os.PathLike[str]) -> Certificate:
+    """Parse a release file; anything that is not exactly a certificate is rejected with the first reason."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise WrongCall(
-            f"This release is a draw by {certificate.mechanism.name}, not a fit: it has no information to build on. Use "
-            "its draws, or release with mechanism='fit'."
+            f"{path} could not be read as a release file: {error}. Pass the JSON that release wrote."
+        ) from error
+    try:
+        document = json.loads(
+            text, object_pairs_hook=_without_repeats, parse_constant=_no_constant, parse_float=_a_double
         )
-    return plan.mechanism.result(plan, certificate.draw.stages).in_units(*column_units(certificate, plan.model))
+        certificate = Certificate.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the document"
+        raise CertificateRejected(f"{path} is not a certificate of this format: {where}: {first['msg']}.") from error
+    except (ValueError, RecursionError) as error:
+        raise CertificateRejected(f"{path} is not a certificate: its JSON does not parse ({error}).") from error
+    check_texts(document)
+    for where in differences(document, certificate.model_dump(mode="json")):
+        raise reject(f"{escaped(where)} does not stand there as it would have been written")
+    return certificate
 
 
-def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
-    """Released moments as people read them, with their errors, in the units of the columns. Free post-processing."""
-    if certificate.draw.stages is None or not isinstance(plan.mechanism, Moments):
-        raise WrongCall(
-            f"This release is by {certificate.mechanism.name}, not one of means and correlations. Release with --model "
-            "covariance, or fit a DPCovariance."
-        )
-    return plan.mechanism.result(plan, certificate.draw.stages).in_units(*plan.model.range_units())
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        raise ValueError("a field stands twice")
+    return dict(pairs)
 
 
-def average(draws: Array, plan: Plan) -> Array:
-    """The mean of the draws; of a selection's picks the one weighted like their rounds, which are public."""
-    picks = getattr(plan.mechanism, "publish", None) == "picks" and plan.draws > 1
-    weights = [float(share) for share in shares(len(draws))] if picks else None
-    values: Array = np.average(draws, axis=0, weights=weights)
-    return values
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _a_double(digits: str) -> float:
+    """The number that stands there and no other: digits that a double drops were never issued."""
+    value = float(digits)
+    if not math.isfinite(value) or Decimal(digits) != Decimal(repr(value)):
+        raise ValueError("a number has more digits than a double holds, or is too large for one")
+    return value
+
+
+def rebuild_plan(certificate: Certificate) -> Plan:
+    with rejecting("its plan is not one a mechanism could have made"):
+        plan = plan_from_dict(certificate.plan)
+    if plan.digest != certificate.plan_digest:
+        raise reject("its plan is not the one whose digest it states")
+    return plan
+
+
+def check_texts(document: Any) -> None:
+    """No text of it acts on the terminal, report or table where it is read."""
+    for text in texts_in(document):
+        if acting(text):
+            raise reject("a text in it holds line ends, escape sequences or other characters that cannot be shown")
+
+
+def reject(what: str) -> CertificateRejected:
+    return CertificateRejected(
+        f"The certificate does not hold: {what.rstrip('.')}. It was edited, damaged, or written by a faulty program. "
+        "Do not rely on it; ask the data holder for the original."
+    )
+
+
+@contextmanager
+def rejecting(what: str) -> Iterator[None]:
+    """Whatever a stranger's numbers break is the numbers' fault: fail closed, in words."""
+    try:
+        yield
+    except CertificateRejected:
+        raise
+    except Exception as error:
+        raise reject(f"{what} ({error})") from error
+
+
+def differences(written: Any, rebuilt: Any, where: str = "") -> Iterator[str]:
+    """Paths at which two JSON documents differ; derived floats may differ by rounding between machines (1e-9)."""
+    if isinstance(written, dict) and isinstance(rebuilt, dict):
+        for name in written.keys() | rebuilt.keys():
+            path = f"{where}.{name}" if where else name
+            if name not in written or name not in rebuilt:
+                yield path
+            else:
+                yield from differences(written[name], rebuilt[name], path)
+    elif isinstance(written, list) and isinstance(rebuilt, list) and len(written) == len(rebuilt):
+        for index, (left, right) in enumerate(zip(written, rebuilt, strict=True)):
+            yield from differences(left, right, f"{where}.{index}")
+    elif isinstance(written, float) and isinstance(rebuilt, float):
+        if not math.isclose(written, rebuilt, rel_tol=1e-9):
+            yield where
+    elif written != rebuilt or type(written) is not type(rebuilt):
+        yield where

@@ -6,7 +6,6 @@ numbers, which no record has to be asked for.
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -19,18 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.data import Schema
-from onedraw.errors import CannotWrite, PromiseRefused, WrongCall
-from onedraw.mechanisms import PerturbedMode, Plan
+from onedraw.errors import CannotWrite, WrongCall
+from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
 from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.result import MomentsResult
+from onedraw.plans import Plan
 
 from .certificate import Certificate
 from .display import shown_as_html
+from .estimates import Estimates, Joint, estimates_of, fit_of, interval_of, joint_tests, moments_of, values_of
 from .files import check_writable, exists_already, write_whole
 from .predictions import Predictions, predict
-from .reading import average, fit_of, moments_of, readable_draws
-from .summary import Estimate, Joint, Summary, joint_tests, no_interval, terms_of
+from .reading import read_certificate, rebuild_plan
 
 MOST_SHOWN = 60
 """Numbers in a notebook's table of a release, at most."""
@@ -42,6 +42,8 @@ class Release:
 
     certificate: Certificate
     diagnostics: dict[str, Any] = field(default_factory=dict, compare=False)
+    _plan: Plan | None = field(default=None, compare=False)
+    """The plan it was made by; of a file, derived again from the certificate when it is asked for."""
 
     def __reduce__(self) -> tuple[type[Release], tuple[Certificate]]:
         """Pickled or copied without the diagnostics, which stay where they were made."""
@@ -60,13 +62,7 @@ class Release:
 
     def named(self) -> dict[str, float]:
         """The estimate by parameter name, in the units of the columns: a fit's, or the mean of the draws, as everywhere it is shown."""
-        return dict(zip(self.certificate.draw.names, self._values, strict=True))
-
-    @property
-    def _values(self) -> list[float]:
-        plan = self._plan
-        values: list[float] = average(readable_draws(self.certificate, plan.model), plan).tolist()
-        return values
+        return dict(zip(self.certificate.draw.names, values_of(self.certificate, self.plan).tolist(), strict=True))
 
     def __repr__(self) -> str:
         drawn = self.certificate.draw
@@ -79,66 +75,57 @@ class Release:
         head = ("parameter", "released")
         return shown_as_html(self.certificate.sentence, head, rows, more=f"{more}save(path) writes the certificate.")
 
+    @property
+    def plan(self) -> Plan:
+        """What it was made by: mechanism, model, n, draws and the calibrated numbers."""
+        if self._plan is None:
+            object.__setattr__(self, "_plan", rebuild_plan(self.certificate))
+        assert self._plan is not None
+        return self._plan
+
     def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
         """(parameters, 2): intervals for sampling and privacy noise together, in the units of the columns.
 
         `PromiseRefused` with the reason where none can be vouched for, as for a single draw of a regression.
         """
-        from .intervals.released import release_interval
-
-        found = release_interval(self.certificate, level)
+        found = interval_of(self.certificate, self.plan, level)
         return np.column_stack([found.low, found.high])
 
     @property
     def fit(self) -> FitResult:
         """Of a fit: estimate, standard errors, intervals and tests in the units of the columns; free post-processing."""
-        return fit_of(self.certificate, self._plan)
+        return fit_of(self.certificate, self.plan)
 
     @property
     def moments(self) -> MomentsResult:
         """Of a release of means and correlations: all of them with errors, in the units of the columns; free post-processing."""
-        return moments_of(self.certificate, self._plan)
+        return moments_of(self.certificate, self.plan)
 
-    def summary(self, level: float = 0.95) -> Summary:
+    def summary(self, level: float = 0.95) -> Estimates:
         """Estimates with intervals, standard errors and tests where the release gives them, in the units of the columns, and
         the test of each category as a whole; ``pandas.DataFrame`` takes it."""
-        terms, (table, reason) = terms_of(self.certificate, self._plan), self._table(level)
-        if table is None:
-            rows = [Estimate(*term, value, *[math.nan] * 4) for term, value in zip(terms, self._values, strict=True)]
-            return Summary(rows, level=level, remarks=[self.certificate.sentence, no_interval(reason)])
-        columns = (table.centre, table.low, table.high, table.sampling_sd, table.privacy_sd, table.p_value)
-        rows = [Estimate(*term, *numbers) for term, *numbers in zip(terms, *columns, strict=True)]
-        remarks = [self.certificate.sentence, *([no_interval(reason)] if reason else [])]
-        return Summary(rows, level=level, joint=self.joint, remarks=remarks)
+        return estimates_of(self.certificate, self.plan, level)
 
-    def _table(self, level: float) -> tuple[Any, str]:
-        """The table of intervals, or None, and why there is none for some or for all."""
-        try:
-            table = import_module("onedraw.report").coefficient_table(self, level)
-        except PromiseRefused as refused:
-            return None, str(refused)
-        return (table if any(map(math.isfinite, table.low)) else None), table.remark
+    @property
+    def joint(self) -> tuple[Joint, ...]:
+        """Of a fit by a schema, the test of each category as a whole; empty where there is nothing to test."""
+        return (
+            joint_tests(self.fit, self.certificate, self.plan) if isinstance(self.plan.mechanism, PerturbedMode) else ()
+        )
 
     def report(
         self, path: str | os.PathLike[str], *, level: float = 0.95, ledger: Any = None, overwrite: bool = False
     ) -> Path:
         """Write the report, one HTML page, with all the intervals the release gives; ``ledger`` adds what is spent and left."""
-        table, reason = self._table(level)
-        written: Path = import_module("onedraw.report").write_report(
-            self, path, interval=reason if table is None else table, ledger=ledger, overwrite=overwrite
-        )
-        return written
+        from onedraw.report import write_report  # above this room: a convenience, named as such among the contracts
+
+        return write_report(self, path, interval=self.summary(level), ledger=ledger, overwrite=overwrite)
 
     def plot(self, *, level: float = 0.95, ax: Any = None) -> Any:
         """Draw the released numbers with their intervals on matplotlib's axes, and return these."""
-        return import_module("onedraw.report").forest(self, self._table(level)[0], ax=ax)
+        from onedraw.report import forest  # as above
 
-    @property
-    def joint(self) -> tuple[Joint, ...]:
-        """Of a fit by a schema, the test of each category as a whole; empty where there is nothing to test."""
-        if self.certificate.mechanism.name != PerturbedMode.__name__:
-            return ()
-        return joint_tests(self.fit, self.certificate, self._plan)
+        return forest(self, self.summary(level), ax=ax)
 
     def predict(self, source: Any, *, interval: float | None = None, schema: Schema | None = None) -> Predictions:
         """Probabilities, means or rates for new records: a data frame, a file, or what `onedraw.read` takes.
@@ -146,7 +133,7 @@ class Release:
         ``interval=0.95`` gives each an interval, where the release is a fit with standard errors; NaN for rows that rest on what
         the records say too little about, and the result's ``remark`` says so. No private record is read.
         """
-        return predict(self.certificate, self._plan, source, schema=schema, level=interval)
+        return predict(self.certificate, self.plan, source, schema=schema, level=interval)
 
     def posterior(
         self, size: int, *, prior: Gaussian | None = None, random_state: int | None = None
@@ -173,12 +160,6 @@ class Release:
             return arviz.from_dict(posterior=named)
         return arviz.from_dict({"posterior": named})
 
-    @property
-    def _plan(self) -> Plan:
-        from .verification import rebuild_plan
-
-        return rebuild_plan(self.certificate)
-
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the certificate with its draw as JSON: whole or not at all. Safer still: ``release(…, out=path)``."""
         target = Path(path)
@@ -195,15 +176,5 @@ class Release:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Release:
-        from .verification import read_certificate
-
+        """From its file; `onedraw.load` verifies it too."""
         return cls(read_certificate(path))
-
-
-def load(path: str | os.PathLike[str]) -> Release:
-    """A release from its file, verified: numbers that do not imply its promise are a `CertificateRejected`."""
-    from .verification import read_certificate, verify
-
-    certificate = read_certificate(path)
-    verify(certificate)
-    return Release(certificate)

@@ -6,38 +6,28 @@ the stated promise is not implied by the numbers is refused. Whoever edits *all*
 consistent certificate: alone, the answer is therefore "consistent", never "authentic". With the ledger that was
 charged, the digest stored at settlement catches those edits too, and what was reserved must be what is stated: whoever may
 write into the books could settle a small spend with a large release's digest.
-
-A certificate is somebody else's document. Whatever fails while it is read or derived again is a rejection, never a crash.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
 from onedraw.data import Schema
-from onedraw.errors import CertificateRejected, WrongCall
 from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.events import Kind
-from onedraw.mechanisms import Plan, plan_from_dict
 from onedraw.models.row_model import RowModel
-from onedraw.plain_text import acting, escaped, texts_in
+from onedraw.plans import Plan
 from onedraw.privacy import Exactness, Promise
 from onedraw.samplers import OPERATING_SYSTEM, SEEDED, sampler_from_dict
 
 from .certificate import Certificate
 from .lattice import on_lattice, snap, spacing_for
-from .release import ACCEPTABLE, _Words, check_unit, promise_of, spend_of
+from .reading import check_texts, differences, reject, rejecting
+from .released import Release
+from .statement import ACCEPTABLE, Statement, check_unit, promise_of, spend_of
 
 # Written by the program that released, not derived from the plan: an edit here changes no promise.
 FREE_FIELDS = {"sampler_choice", "second_opinion", "prepared_at", "software", "ledger", "data"}
@@ -55,10 +45,16 @@ class Verification:
         return True  # a certificate that fails raises; there is no falsy verification
 
 
-def verify(source: str | os.PathLike[str] | Certificate, *, ledger: Ledger | None = None) -> Verification:
-    """Re-derive the promise of a certificate (or of a release file); raise `CertificateRejected` if it does not hold."""
-    certificate = source if isinstance(source, Certificate) else read_certificate(source)
-    plan = rebuild_plan(certificate)
+def verify(source: str | os.PathLike[str] | Certificate | Release, *, ledger: Ledger | None = None) -> Verification:
+    """Re-derive the promise of a certificate, a release or its file; raise `CertificateRejected` if it does not hold."""
+    release = (
+        source
+        if isinstance(source, Release)
+        else Release(source)
+        if isinstance(source, Certificate)
+        else Release.load(source)
+    )
+    certificate, plan = release.certificate, release.plan
     with rejecting("its numbers lead nowhere"):
         check_texts(certificate.model_dump(mode="json"))
         check_promise(certificate, plan)
@@ -78,81 +74,11 @@ def verify(source: str | os.PathLike[str] | Certificate, *, ledger: Ledger | Non
     return Verification("authentic", certificate.sentence, tuple(checks))
 
 
-def read_certificate(path: str | os.PathLike[str]) -> Certificate:
-    """Parse a release file; anything that is not exactly a certificate is rejected with the first reason."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise WrongCall(
-            f"{path} could not be read as a release file: {error}. Pass the JSON that release wrote."
-        ) from error
-    try:
-        document = json.loads(
-            text, object_pairs_hook=_without_repeats, parse_constant=_no_constant, parse_float=_a_double
-        )
-        certificate = Certificate.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the document"
-        raise CertificateRejected(f"{path} is not a certificate of this format: {where}: {first['msg']}.") from error
-    except (ValueError, RecursionError) as error:
-        raise CertificateRejected(f"{path} is not a certificate: its JSON does not parse ({error}).") from error
-    check_texts(document)
-    for where in differences(document, certificate.model_dump(mode="json")):
-        raise reject(f"{escaped(where)} does not stand there as it would have been written")
-    return certificate
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) != len(names):
-        raise ValueError("a field stands twice")
-    return dict(pairs)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
-def _a_double(digits: str) -> float:
-    """The number that stands there and no other: digits that a double drops were never issued."""
-    value = float(digits)
-    if not math.isfinite(value) or Decimal(digits) != Decimal(repr(value)):
-        raise ValueError("a number has more digits than a double holds, or is too large for one")
-    return value
-
-
-def reject(what: str) -> CertificateRejected:
-    return CertificateRejected(
-        f"The certificate does not hold: {what.rstrip('.')}. It was edited, damaged, or written by a faulty program. "
-        "Do not rely on it; ask the data holder for the original."
-    )
-
-
-@contextmanager
-def rejecting(what: str) -> Iterator[None]:
-    """Whatever a stranger's numbers break is the numbers' fault: fail closed, in words."""
-    try:
-        yield
-    except CertificateRejected:
-        raise
-    except Exception as error:
-        raise reject(f"{what} ({error})") from error
-
-
-def check_texts(document: Any) -> None:
-    """No text of it acts on the terminal, report or table where it is read."""
-    for text in texts_in(document):
-        if acting(text):
-            raise reject("a text in it holds line ends, escape sequences or other characters that cannot be shown")
-
-
-def rebuild_plan(certificate: Certificate) -> Plan:
-    with rejecting("its plan is not one a mechanism could have made"):
-        plan = plan_from_dict(certificate.plan)
-    if plan.digest != certificate.plan_digest:
-        raise reject("its plan is not the one whose digest it states")
-    return plan
+def load(path: str | os.PathLike[str]) -> Release:
+    """A release from its file, verified: numbers that do not imply its promise are a `CertificateRejected`."""
+    found = Release.load(path)
+    verify(found)
+    return found
 
 
 def check_promise(certificate: Certificate, plan: Plan) -> None:
@@ -176,7 +102,7 @@ def check_words(certificate: Certificate, plan: Plan) -> None:
     """Write the certificate again from its generating fields and compare everything that is derived."""
     if certificate.randomness not in (OPERATING_SYSTEM, SEEDED):
         raise reject("it names an unknown source of randomness")
-    words = _Words(
+    words = Statement(
         plan,
         certificate.sampler,
         certificate.sampler_choice,
@@ -198,25 +124,6 @@ def check_words(certificate: Certificate, plan: Plan) -> None:
     for where in differences(written, rebuilt):
         if where.split(".")[0] not in FREE_FIELDS:
             raise reject(f"{where} is not what its plan gives")
-
-
-def differences(written: Any, rebuilt: Any, where: str = "") -> Iterator[str]:
-    """Paths at which two JSON documents differ; derived floats may differ by rounding between machines (1e-9)."""
-    if isinstance(written, dict) and isinstance(rebuilt, dict):
-        for name in written.keys() | rebuilt.keys():
-            path = f"{where}.{name}" if where else name
-            if name not in written or name not in rebuilt:
-                yield path
-            else:
-                yield from differences(written[name], rebuilt[name], path)
-    elif isinstance(written, list) and isinstance(rebuilt, list) and len(written) == len(rebuilt):
-        for index, (left, right) in enumerate(zip(written, rebuilt, strict=True)):
-            yield from differences(left, right, f"{where}.{index}")
-    elif isinstance(written, float) and isinstance(rebuilt, float):
-        if not math.isclose(written, rebuilt, rel_tol=1e-9):
-            yield where
-    elif written != rebuilt or type(written) is not type(rebuilt):
-        yield where
 
 
 def check_draw(certificate: Certificate, plan: Plan) -> None:

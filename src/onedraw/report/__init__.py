@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from .coefficients import CoefficientTable, coefficient_table
     from .content import AuditFinding
     from .forest_plot import forest
     from .page import plan_html, report_html, write_plan, write_report
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 # name → the file it lives in
 _NAMES = {
     "AuditFinding": "content",
-    "CoefficientTable": "coefficients",
-    "coefficient_table": "coefficients",
     "forest": "forest_plot",
     "plan_html": "page",
     "report_html": "page",
@@ -30,8 +27,6 @@ _NAMES = {
 
 __all__ = [
     "AuditFinding",
-    "CoefficientTable",
-    "coefficient_table",
     "forest",
     "plan_html",
     "report_html",

@@ -18,12 +18,10 @@ from onedraw.mechanisms import Plan
 from onedraw.models import Table
 from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP
 from onedraw.privacy.tradeoff import COMMON
-from onedraw.release import Certificate, verify
-from onedraw.release.verification import rebuild_plan
+from onedraw.release import Certificate, Estimates, Release, verify
 from onedraw.samplers import SEEDED
 
 from . import pictures
-from .coefficients import CoefficientTable
 from .formatting import lattice_words, shortened, shown, shown_down, shown_up, small
 from .results import results_of
 from .tables import correlation_words, correlations, evaluation_words
@@ -135,16 +133,20 @@ class Warned:
 
 
 def content(
-    certificate: Certificate, *, ledger: Ledger | None = None, interval: Any = None, audit: Any = None,
+    release: Release, *, ledger: Ledger | None = None, interval: Estimates | str | None = None, audit: Any = None,
     plan_table: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Everything `page.html` needs, by name."""
-    plan = rebuild_plan(certificate)
+    certificate, plan = release.certificate, release.plan
     promise = Promise.from_dict(certificate.promise.native)
     finding = None if audit is None else AuditFinding.read(audit)
-    table = None if interval is None or isinstance(interval, str) else CoefficientTable.read(interval)
-    reason = interval if isinstance(interval, str) else ""
-    verified, unverified = verification(certificate, ledger)
+    if interval is not None and not isinstance(interval, Estimates | str):
+        raise WrongCall(
+            f"interval= takes a release's summary(), or why there is none, got a {type(interval).__name__}."
+        )
+    table = interval if isinstance(interval, Estimates) and interval.given else None
+    reason = interval.reason if isinstance(interval, Estimates) else interval or ""
+    verified, unverified = verification(release, ledger)
     attacker = Attacker(promise, certificate.promise.delta)
     target, by = certificate.data.target, plan.model.by if isinstance(plan.model, Table) else ()
     return {
@@ -160,7 +162,7 @@ def content(
         "epsilon": shown_up(certificate.promise.epsilon),
         "delta": small(certificate.promise.delta),
         "results": results_of(certificate, plan, table, why_none=reason),
-        "evaluation": evaluation_words(certificate, plan),
+        "evaluation": evaluation_words(release),
         "correlations": correlation_words(correlations(certificate, plan)),
         "attacker": attacker_words(attacker, plan),
         "assumptions": assumption_words(certificate.assumptions),
@@ -179,15 +181,16 @@ def content(
 # ── first things first ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def verification(certificate: Certificate, ledger: Ledger | None) -> tuple[str | None, str]:
+def verification(release: Release, ledger: Ledger | None) -> tuple[str | None, str]:
     """The answer of `verify`, or why there is none. A certificate that should hold and does not gets no report.
 
     An unproven draw may come from a sampler this library does not know; then nothing can be derived again, and the page
     says so first.
     """
+    certificate = release.certificate
     books = ledger if certificate.ledger is not None else None
     try:
-        return verify(certificate, ledger=books).answer, ""
+        return verify(release, ledger=books).answer, ""
     except CertificateRejected as error:
         if certificate.exactness.get("kind") not in UNPROVEN:
             raise

@@ -10,20 +10,18 @@ from typing import Any
 
 from onedraw.errors import check_extra
 from onedraw.models.row_model import RowModel
-from onedraw.release import Certificate, Release
-from onedraw.release.verification import rebuild_plan
+from onedraw.release import Estimates, Release
 
-from .coefficients import CoefficientTable, Row, rows_of
+from .coefficients import Row, rows_of
 from .results import is_intercept, on_one_axis
 
 INK, SAMPLING, PRIVACY = "#17212c", "#0072B2", "#7fb2d6"
 ROW_INCHES = 0.32
 
 
-def forest(release: Release | Certificate, table: CoefficientTable | None, *, ax: Any = None) -> Any:
+def forest(release: Release, found: Estimates, *, ax: Any = None) -> Any:
     """The axes drawn on: ``ax``, or new ones. Thick bars are sampling alone, thin ones the whole interval."""
-    certificate = release.certificate if isinstance(release, Release) else release
-    plan = rebuild_plan(certificate)
+    certificate, plan, table = release.certificate, release.plan, found if found.given else None
     rows = rows_of(certificate, plan, table)
     kept = [row for row in rows if not is_intercept(row.name)] or rows
     drawn, across = on_one_axis(kept, "coefficients", certificate.draw.names, plan.model)

@@ -15,7 +15,7 @@ from typing import Any
 
 from onedraw.errors import CannotWrite
 from onedraw.ledger import Ledger
-from onedraw.release import Certificate, Release, check_writable
+from onedraw.release import Certificate, Estimates, Release, check_writable
 from onedraw.release.files import write_whole
 
 from .content import content, plan_content
@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 
 
 def report_html(
-    release: Release | Certificate, *, ledger: Ledger | None = None, interval: Any = None, audit: Any = None,
+    release: Release | Certificate, *, ledger: Ledger | None = None, interval: Estimates | str | None = None, audit: Any = None,
     plan_table: Any = None,
 ) -> str:  # fmt: skip
     """The report as one HTML document.
@@ -33,12 +33,11 @@ def report_html(
     (``interval``). The certificate is verified first, against ``ledger`` where it is given: one that does not hold
     gets no report (`CertificateRejected`).
 
-    ``interval`` is a `CoefficientTable` (see `coefficient_table`) or has its attributes, or a sentence that says why
-    there is none; ``audit`` an `AuditFinding` or has its attributes;
+    ``interval`` is the release's own ``summary()``, or a sentence that says why there is none; ``audit`` an `AuditFinding` or has its attributes;
     ``plan_table`` what `onedraw.planning` chose from.
     """
-    certificate = release.certificate if isinstance(release, Release) else release
-    said = content(certificate, ledger=ledger, interval=interval, audit=audit, plan_table=plan_table)
+    given = release if isinstance(release, Release) else Release(release)
+    said = content(given, ledger=ledger, interval=interval, audit=audit, plan_table=plan_table)
     return str(template("page.html").render(said))
 
 
@@ -49,7 +48,7 @@ def plan_html(planned: Any) -> str:
 
 def write_report(
     release: Release | Certificate, path: str | os.PathLike[str], *, ledger: Ledger | None = None,
-    interval: Any = None, audit: Any = None, plan_table: Any = None, overwrite: bool = False,
+    interval: Estimates | str | None = None, audit: Any = None, plan_table: Any = None, overwrite: bool = False,
 ) -> Path:  # fmt: skip
     """Write `report_html` to ``path``, whole or not at all; `CannotWrite` before anything else is done."""
     return _write(

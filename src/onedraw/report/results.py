@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,13 @@ from markupsafe import Markup
 from onedraw.mechanisms import Moments, PerturbedMode
 from onedraw.models import ConjugateModel, Model
 from onedraw.models.row_model import RowModel
-from onedraw.release import Certificate
+from onedraw.release import Certificate, Estimates
+from onedraw.release.estimates import Joint
 from onedraw.release.intervals.evaluations import is_evaluation
 from onedraw.release.intervals.quantiles import inter_quartile_range
-from onedraw.release.reading import fit_of
-from onedraw.release.summary import joint_tests
 
 from . import pictures
-from .coefficients import CoefficientTable, Row, publishes_picks, rows_of
+from .coefficients import Row, publishes_picks, rows_of
 from .formatting import brief, percent, points, whole
 from .tables import cross_of, sides_of
 
@@ -49,9 +48,7 @@ FIT_WORDS = (
 )
 
 
-def results_of(
-    certificate: Certificate, plan: Any, table: CoefficientTable | None, *, why_none: str = ""
-) -> dict[str, Any]:
+def results_of(certificate: Certificate, plan: Any, table: Estimates | None, *, why_none: str = "") -> dict[str, Any]:
     """The rows, how they are drawn, and what is said of their uncertainty."""
     model, rows = plan.model, rows_of(certificate, plan, table)
     if describes(plan):  # correlations have a picture of their own
@@ -90,13 +87,12 @@ def results_of(
         "parts": any(row["sampling"] for row in words),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
         "spread": inter_quartile_range(certificate, plan) if form == "quantiles" else None,
-        "joint": joint_words(certificate, plan) if table is not None and table.tested and is_fit(plan) else [],
+        "joint": [] if table is None else joint_words(table.joint),
     }
 
 
-def joint_words(certificate: Certificate, plan: Any) -> list[dict[str, str]]:
+def joint_words(tests: Sequence[Joint]) -> list[dict[str, str]]:
     """Each category as a whole, where a fit can test it."""
-    tests = joint_tests(fit_of(certificate, plan), certificate, plan)
     return [
         {
             "name": f"{row.label}: {row.term}" if row.label else row.term,
@@ -192,7 +188,7 @@ def allowance_words(plan: Any, rows: list[Row]) -> str:
     return "allowance for noise in the standard errors" if seen else ""
 
 
-def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str:
+def uncertainty(plan: Any, table: Estimates | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
     if table is not None:
         crossed = sides_of(plan.model, None) is not None
@@ -226,9 +222,9 @@ def uncertainty(plan: Any, table: CoefficientTable | None, why_none: str) -> str
     return f"{shown_as} This report was written without an interval.".strip()
 
 
-def no_interval(table: CoefficientTable) -> str:
+def no_interval(table: Estimates) -> str:
     """Of a noisy-gradient path a remark begins with "for", of a fit it is a sentence."""
-    remark = table.remark.rstrip(".")
+    remark = table.reason.rstrip(".")
     if not remark:
         return ""
     return f" No interval is given {remark}." if remark.startswith("for ") else f" {remark[:1].upper()}{remark[1:]}."

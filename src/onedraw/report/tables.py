@@ -26,9 +26,9 @@ from onedraw.models.fit.problem import symmetric
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums.noise_law import matrix_deviation
 from onedraw.models.tables.table import Side
-from onedraw.release import Certificate
+from onedraw.release import Certificate, Release
+from onedraw.release.estimates import moments_of
 from onedraw.release.intervals.evaluations import is_evaluation, scores_of
-from onedraw.release.reading import moments_of
 
 from . import pictures
 from .formatting import brief, whole
@@ -211,11 +211,11 @@ def signed(value: float) -> str:
 # ── evaluations ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def evaluation_words(certificate: Certificate, plan: Any) -> dict[str, Any] | None:
+def evaluation_words(release: Release) -> dict[str, Any] | None:
     """What the page shows of an evaluation; None for any other release."""
-    if not is_evaluation(plan.model):
+    if not is_evaluation(release.plan.model):
         return None
-    found = scores_of(certificate)
+    found = scores_of(release.certificate, release.plan)
     return {
         "level": f"{100 * found.level:g} %",
         "figures": [

@@ -8,3 +8,31 @@
 | quantiles | `quantiles` | ends released with them |
 | counts of scores | `evaluations` | a parametric bootstrap |
 """
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Interval(NamedTuple):
+    """Of each released number: its interval, and standard errors from the sample of people and from the release; NaN where what was
+    published does not vouch for one. ``start`` is how far the start of a noisy-gradient path may still shift it."""
+
+    centre: Array
+    low: Array
+    high: Array
+    sampling: Array
+    privacy: Array
+    start: Array | float = 0.0
+
+    def in_units(self, scale: Array, shift: Array) -> Self:
+        """The same of ``scale·number + shift``."""
+        return self._replace(
+            **{name: shift + scale * getattr(self, name) for name in ("centre", "low", "high")},
+            **{name: scale * getattr(self, name) for name in ("sampling", "privacy", "start")},
+        )

@@ -26,7 +26,6 @@ from onedraw.mechanisms.added_noise import noise_deviation, noisy_sums
 from onedraw.models.tables.scores import STEPS, ClassifierScores, RegressorScores
 from onedraw.plans import Plan
 from onedraw.release.certificate import Certificate
-from onedraw.release.verification import rebuild_plan
 
 Array = NDArray[np.float64]
 
@@ -76,9 +75,8 @@ def is_evaluation(model: Any) -> bool:
     return isinstance(model, ClassifierScores | RegressorScores)
 
 
-def scores_of(certificate: Certificate, level: float = 0.95) -> Scores:
+def scores_of(certificate: Certificate, plan: Plan, level: float = 0.95) -> Scores:
     """The figures of a released evaluation."""
-    plan = rebuild_plan(certificate)
     if not is_evaluation(plan.model):
         raise WrongCall(
             "This release is no evaluation of a model. Make one with onedraw.evaluate(model, X, y, epsilon=…)."

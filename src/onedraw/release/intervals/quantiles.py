@@ -15,7 +15,7 @@ from onedraw.errors import PromiseRefused
 from onedraw.plans import Plan
 from onedraw.release.certificate import Certificate
 
-from .replicated import Interval, Parts
+from . import Interval
 
 
 def quantile_interval(certificate: Certificate, plan: Plan, level: float) -> Interval:
@@ -31,7 +31,7 @@ def quantile_interval(certificate: Certificate, plan: Plan, level: float) -> Int
         )
     low, high = (np.array(stages[side], dtype=np.float64) for side in ("lower", "upper"))
     unknown = np.full(centre.shape, np.nan)
-    return Interval(centre, low, high, Parts(unknown, unknown, np.zeros_like(centre)))
+    return Interval(centre, low, high, unknown, unknown)
 
 
 class Spread(NamedTuple):

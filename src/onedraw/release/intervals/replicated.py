@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +41,7 @@ from onedraw.models.likelihood.densities import Bernoulli
 from onedraw.models.row_model import RowModel
 from onedraw.plans import digest_of
 
+from . import Interval
 from .moments import Moments, design_of, moments_of
 
 Array = NDArray[np.float64]
@@ -61,24 +62,6 @@ LARGEST_STRETCH = 1.6
 
 FAMILY = ((1.0, 1.0), (1.5, 1.0), (1.0, 0.7))
 """(effect, width of the features), as multiples of what is declared."""
-
-
-class Parts(NamedTuple):
-    """Apart: standard errors of the centre from the sample of people and from the draws, and how far the start of a
-    noisy-gradient path may still shift it."""
-
-    sampling: Array
-    privacy: Array
-    start: Array
-
-
-class Interval(NamedTuple):
-    """Per coefficient, or per linear functional; NaN where the draws do not vouch for one."""
-
-    centre: Array
-    low: Array
-    high: Array
-    parts: Parts
 
 
 def interval(
@@ -114,7 +97,7 @@ def interval(
     start = np.sqrt(rows**2 @ left_of_start(values, plan) ** 2)
     half = _multipliers(plan, level, rows, effect, noise) * np.hypot(sampling, privacy) + start
     half, sampling, privacy, start = (np.where(refused, np.nan, part) for part in (half, sampling, privacy, start))
-    return Interval(centre, centre - half, centre + half, Parts(sampling, privacy, start))
+    return Interval(centre, centre - half, centre + half, sampling, privacy, start)
 
 
 def _of_one_draw(draws: Array, plan: Plan, level: float, noise: float | None) -> Interval:
@@ -127,10 +110,8 @@ def _of_one_draw(draws: Array, plan: Plan, level: float, noise: float | None) ->
         )
     numbers, centre = plan.parameters, draws[0]
     weight, prior_factor = numbers.get("r", numbers.get("weight", 1.0)), numbers.get("prior_factor", 1.0)
-    low, high, sampling, privacy = plan.model.interval(
-        centre, level, n=plan.n, weight=weight, prior_factor=prior_factor, noise=noise
-    )
-    return Interval(centre, low, high, Parts(sampling, privacy, np.zeros_like(centre)))
+    found = plan.model.interval(centre, level, n=plan.n, weight=weight, prior_factor=prior_factor, noise=noise)
+    return Interval(centre, *found)
 
 
 def interval_multiplier(

@@ -1,0 +1,335 @@
+"""What a release says, as people read it: one table of estimates, in the units of the columns.
+
+The certificate keeps the draw as drawn, in the coordinates its promise is about; centre and unit of the response and the columns'
+own units are given back here, and intervals, standard errors and tests stand beside where the release gives them. All of it is
+post-processing by public numbers, which costs nothing; the report, the command line and the estimators show this table.
+
+A category of several levels has a row for each and one test of all of them together (`Joint`): single levels are compared with
+the first one declared, and which one that is should not decide whether the category matters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from onedraw.data import Schema
+from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, PerturbedMode
+from onedraw.mechanisms.candidates_layout import shares
+from onedraw.models import Model, Network
+from onedraw.models.fit.result import FitResult
+from onedraw.models.moments.result import MomentsResult
+from onedraw.models.row_model import RowModel
+from onedraw.models.tables.scores import ClassifierScores, RegressorScores
+from onedraw.plans import Plan
+
+from .certificate import Certificate
+from .intervals import Interval
+from .intervals.quantiles import quantile_interval
+from .intervals.replicated import interval, why_refused
+from .intervals.tables import table_interval
+
+Array = NDArray[np.float64]
+
+
+class Estimate(NamedTuple):
+    """One number people read, in the column's own units; NaN where there is no interval.
+
+    ``sampling_error`` is the standard error that would remain without privacy, ``privacy_error`` what the release adds.
+    ``label`` is the class or level the row is about, empty where there is only one. ``p_value`` is of "this is 0".
+    """
+
+    term: str
+    label: str
+    estimate: float
+    low: float = math.nan
+    high: float = math.nan
+    sampling_error: float = math.nan
+    privacy_error: float = math.nan
+    p_value: float = math.nan
+
+    @property
+    def std_err(self) -> float:
+        """Sampling and privacy noise together."""
+        return math.hypot(self.sampling_error, self.privacy_error)
+
+    @property
+    def given(self) -> bool:
+        """Whether it has an interval."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+
+class Joint(NamedTuple):
+    """Wald's test of "this category makes no difference": all its levels at once; NaN where one of them is refused."""
+
+    term: str
+    label: str
+    statistic: float
+    degrees: int
+    p_value: float
+
+    def __str__(self) -> str:
+        about = f"{self.term}{f' ({self.label})' if self.label else ''}, all {self.degrees + 1} levels together"
+        if math.isnan(self.p_value):
+            return f"{about}: no test, since the records say too little about one of them"
+        return (
+            f"{about}: χ² = {_shown(self.statistic)} on {self.degrees} degrees of freedom, p {_p_words(self.p_value)}"
+        )
+
+
+class Estimates(tuple[Estimate, ...]):
+    """Rows of `Estimate`, the tests of whole categories, and the sentences that belong beside them.
+
+    ``names`` are the certificate's, one for each row; ``reason`` says why there is no interval, or none for some. It prints
+    well, and ``pandas.DataFrame(table)`` takes it as it is.
+    """
+
+    level: float
+    names: tuple[str, ...]
+    reason: str
+    joint: tuple[Joint, ...]
+    remarks: tuple[str, ...]
+
+    def __new__(
+        cls, rows: Iterable[Estimate], *, level: float, names: Sequence[str] = (), reason: str = "",
+        joint: Iterable[Joint] = (), remarks: Iterable[str] = (),
+    ) -> Self:  # fmt: skip
+        table = super().__new__(cls, rows)
+        if not 0.0 < float(level) < 1.0:
+            raise WrongCall(f"level is a probability such as 0.95, got {level!r}.")
+        if any(row.low > row.high for row in table):
+            raise WrongCall("A lower end of an interval lies above its upper end. Pass low and high in this order.")
+        if any(error < 0 for row in table for error in (row.sampling_error, row.privacy_error)):
+            raise WrongCall("A standard error is not negative. Pass sampling_error and privacy_error of each row.")
+        table.level, table.names, table.reason = float(level), tuple(names) or tuple(row.term for row in table), reason
+        table.joint, table.remarks = tuple(joint), tuple(remarks)
+        return table
+
+    @classmethod
+    def of_columns(
+        cls, terms: Sequence[tuple[str, str]], columns: Iterable[ArrayLike], *, level: float, **besides: Any
+    ) -> Self:
+        """From (term, label) of each row, and columns in the order of an `Estimate`'s numbers."""
+        numbers = zip(*(np.asarray(column, dtype=np.float64).tolist() for column in columns), strict=True)
+        return cls((Estimate(*term, *row) for term, row in zip(terms, numbers, strict=True)), level=level, **besides)
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (tuple(self),), dict(vars(self))
+
+    @property
+    def given(self) -> bool:
+        """Whether any row has an interval."""
+        return any(row.given for row in self)
+
+    @property
+    def tested(self) -> bool:
+        return any(math.isfinite(row.p_value) for row in self)
+
+    def first(self, count: int) -> Self:
+        """The first rows alone: coefficients without a variance that was drawn with them."""
+        besides = dict(vars(self)) | {"names": self.names[:count]}
+        return type(self)(tuple(self)[:count], **besides)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary for each row, by the certificate's names; None where there is no number."""
+        numbers = Estimate._fields[2:]
+        return [
+            {"name": name} | {field: _finite(getattr(row, field)) for field in (*numbers[:-1], "std_err", numbers[-1])}
+            for name, row in zip(self.names, self, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        labelled = any(row.label for row in self)
+        head = ["term", *(["label"] if labelled else []), "estimate", f"{100 * self.level:g} % interval"]
+        lines = [[*head, "std err", "p"] if self.tested else head]
+        for row in self:
+            between = "–" if math.isnan(row.low) else f"{_shown(row.low)} to {_shown(row.high)}"
+            line = [row.term, *([row.label] if labelled else []), _shown(row.estimate), between]
+            lines.append([*line, *_test(row)] if self.tested else line)
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = (
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        )
+        return "\n".join([*table, *map(str, self.joint), *self.remarks])
+
+    __repr__ = __str__
+
+
+def _test(row: Estimate) -> list[str]:
+    if math.isnan(row.p_value):
+        return ["–" if math.isnan(row.low) or math.isnan(row.std_err) else _shown(row.std_err), "–"]
+    return [_shown(row.std_err), _p_words(row.p_value).removeprefix("= ")]
+
+
+def _p_words(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
+def _shown(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+# ── from a certificate ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def estimates_of(
+    certificate: Certificate, plan: Plan, level: float = 0.95, *, terms: Sequence[tuple[str, str]] | None = None,
+    reason: str = "", effect: float | None = None, noise: float | None = None,
+) -> Estimates:  # fmt: skip
+    """The table of a release. ``terms`` names its rows, by default as the model's parameters; ``reason`` says that there is no
+    interval, and why; ``effect`` and ``noise`` as in `interval_of`."""
+    names = certificate.draw.names
+    terms, remarks = terms or terms_of(certificate, plan), [certificate.sentence]
+    found, tests = None, None
+    joint: tuple[Joint, ...] = ()
+    if not reason:
+        try:
+            found, tests, reason, joint = _known(certificate, plan, level, effect=effect, noise=noise)
+        except PromiseRefused as refused:
+            reason = str(refused)
+    remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
+    besides: dict[str, Any] = {"level": level, "names": names, "reason": reason, "remarks": remarks}
+    if found is None or not np.isfinite(found.low).any():
+        rows = (
+            Estimate(*term, value) for term, value in zip(terms, values_of(certificate, plan).tolist(), strict=True)
+        )
+        return Estimates(rows, **besides)
+    unknown = np.full(len(names), np.nan)
+    return Estimates.of_columns(terms, (*found[:5], unknown if tests is None else tests), joint=joint, **besides)
+
+
+def _known(
+    certificate: Certificate, plan: Plan, level: float, *, effect: float | None, noise: float | None
+) -> tuple[Interval, Any, str, tuple[Joint, ...]]:
+    """The intervals, the p-values, why some have none, and the tests of categories."""
+    if isinstance(plan.mechanism, Moments):
+        moments = moments_of(certificate, plan)
+        return _of_moments(moments, level), moments.p_values, moments.refused(plan.model.names), ()
+    if isinstance(plan.mechanism, PerturbedMode):
+        fit = fit_of(certificate, plan)
+        found = _of_fit(fit, level)
+        reason = why_refused(np.isnan(found.low), certificate.draw.names, fit=True)
+        return found, fit.p_values, reason, joint_tests(fit, certificate, plan)
+    found = interval_of(certificate, plan, level, effect=effect, noise=noise)
+    return found, None, why_refused(np.isnan(found.low), certificate.draw.names), ()
+
+
+def interval_of(
+    certificate: Certificate, plan: Plan, level: float = 0.95, *, effect: float | None = None, noise: float | None = None
+) -> Interval:  # fmt: skip
+    """One entry for each released number; `PromiseRefused` says why where no interval can be vouched for.
+
+    ``effect`` and ``noise`` as in `expected_error`; of means with plain noise ``noise`` is the records' standard deviation, where
+    it is publicly known."""
+    if isinstance(plan.mechanism, ExponentialQuantiles):
+        return quantile_interval(certificate, plan, level)
+    if isinstance(plan.mechanism, PerturbedMode):
+        return _of_fit(fit_of(certificate, plan), level)
+    if isinstance(plan.mechanism, Moments):
+        return _of_moments(moments_of(certificate, plan), level)
+    if isinstance(plan.model, ClassifierScores | RegressorScores):
+        raise PromiseRefused(
+            "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.release.scores_of."
+        )
+    if isinstance(plan.model, Network):
+        raise PromiseRefused("single weights of a network mean nothing: units can be exchanged. Use its predictions")
+    if isinstance(plan.mechanism, AddedNoise):
+        stages = certificate.draw.stages or {}
+        return Interval(np.array(certificate.draw.values[0]), *table_interval(plan, stages, level, noise=noise))
+    change, scale, shift = column_units(certificate, plan.model)
+    rows = change if isinstance(plan.model, RowModel) else None
+    return interval(certificate.draw.values, plan, level, functional=rows, effect=effect, noise=noise).in_units(
+        scale, shift
+    )
+
+
+def _of_fit(fit: FitResult, level: float) -> Interval:
+    """From the information a fit published; NaN for coefficients about which the records say too little."""
+    low, high = fit.conf_int(level).T
+    return Interval(fit.estimate, low, high, fit.sampling_errors, fit.privacy_errors)
+
+
+def _of_moments(moments: MomentsResult, level: float) -> Interval:
+    """NaN for correlations with a column of which noise leaves too little."""
+    low, high = moments.conf_int(level).T
+    return Interval(moments.values, low, high, *moments.errors)
+
+
+def column_units(certificate: Certificate, model: Model) -> tuple[Array, Array, Array]:
+    """(change, scale, shift) with ``scale·(change @ draw) + shift`` the draw as people read it."""
+    measure = certificate.data.measure
+    return model.column_units() if measure is None else model.column_units(measure.centre, measure.unit)
+
+
+def readable_draws(certificate: Certificate, model: Model) -> Array:
+    """All draws, one row each, in the units of the columns."""
+    change, scale, shift = column_units(certificate, model)
+    return scale * (np.array(certificate.draw.values, dtype=np.float64) @ change.T) + shift
+
+
+def values_of(certificate: Certificate, plan: Plan) -> Array:
+    """The released numbers, each the mean of its draws, in the units of the columns."""
+    return average(readable_draws(certificate, plan.model), plan)
+
+
+def average(draws: Array, plan: Plan) -> Array:
+    """The mean of the draws; of a selection's picks the one weighted like their rounds, which are public."""
+    picks = getattr(plan.mechanism, "publish", None) == "picks" and plan.draws > 1
+    weights = [float(share) for share in shares(len(draws))] if picks else None
+    values: Array = np.average(draws, axis=0, weights=weights)
+    return values
+
+
+def fit_of(certificate: Certificate, plan: Plan) -> FitResult:
+    """A release in stages as people read it: estimate, errors and tests in the units of the columns."""
+    if certificate.draw.stages is None or not isinstance(plan.mechanism, PerturbedMode):
+        raise WrongCall(
+            f"This release is a draw by {certificate.mechanism.name}, not a fit: it has no information to build on. Use "
+            "its draws, or release with mechanism='fit'."
+        )
+    return plan.mechanism.result(plan, certificate.draw.stages).in_units(*column_units(certificate, plan.model))
+
+
+def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
+    """Released moments as people read them, with their errors, in the units of the columns."""
+    if certificate.draw.stages is None or not isinstance(plan.mechanism, Moments):
+        raise WrongCall(
+            f"This release is by {certificate.mechanism.name}, not one of means and correlations. Release with --model "
+            "covariance, or fit a DPCovariance."
+        )
+    return plan.mechanism.result(plan, certificate.draw.stages).in_units(*plan.model.range_units())
+
+
+def terms_of(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:
+    """(term, label) of each released number: of several classes the column and the class."""
+    model: Any = plan.model
+    blocks = getattr(model, "row_blocks", 1)
+    if blocks == 1 or not hasattr(model, "classes"):
+        return [(name, "") for name in certificate.draw.names]
+    return [(name, str(label)) for label in model.classes for name in model.features.column_names]
+
+
+def joint_tests(fit: FitResult, certificate: Certificate, plan: Plan) -> tuple[Joint, ...]:
+    """One for each declared category of more than two levels, and for each class where there are several."""
+    declared, mechanism = certificate.data.declared, plan.mechanism
+    if declared is None or not isinstance(mechanism, PerturbedMode) or not fit.informed:
+        return ()
+    columns = Schema.from_dict(declared).columns
+    coded = [name for name, column in columns.items() if name != certificate.data.target and column.kind in ("category", "binary")]  # fmt: skip
+    width, labels = plan.model.features.width, getattr(plan.model, "classes", None) or ()
+    labels = [str(label) for label in labels] if plan.model.row_blocks > 1 else [""]
+    return tuple(
+        Joint(name, label, *fit.wald(range(block * width + start, block * width + stop)))
+        for block, label in enumerate(labels)
+        for name, (start, stop) in zip(coded, mechanism.categories, strict=True)
+        if stop - start > 1
+    )

@@ -1,0 +1,302 @@
+"""What a release will promise and say, fixed before a record is read.
+
+`promise_of` combines the plan's theorem with the sampler's exactness; `Statement` holds everything that the certificate will
+say besides the draw. `verify` writes the same statement again from a certificate's own numbers.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onedraw.data import Measure, Records, Schema
+from onedraw.data.local import Local
+from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
+from onedraw.ledger import Reservation
+from onedraw.models import ColumnQuantiles, ConjugateModel
+from onedraw.models.row_model import RowModel
+from onedraw.models.tables.scores import ModelChoice
+from onedraw.models.tables.table import Table
+from onedraw.plain_text import acting, texts_in
+from onedraw.plans import Plan
+from onedraw.privacy import (
+    AsRun,
+    Assumed,
+    Assumption,
+    Estimated,
+    Exact,
+    Exactness,
+    LastIterate,
+    Promise,
+    Provenance,
+    WithinTV,
+    with_total_variation,
+)
+from onedraw.samplers import OPERATING_SYSTEM, SEEDED
+
+from .certificate import (
+    AssumptionStatement,
+    Certificate,
+    DataStatement,
+    DrawStatement,
+    EngineStatement,
+    LedgerEntry,
+    MeasureStatement,
+    MechanismStatement,
+    PromiseStatement,
+    round_up,
+    write_sentence,
+)
+
+ACCEPTABLE = ("estimated", "assumed")
+
+COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice
+"""Models whose records are counted and added up without compiled code."""
+
+LONGEST_NUMBER = len(repr(-sys.float_info.max))
+
+INTEGER_SUMS = "float64; records summed exactly, as integers on a public lattice; draw rounded to the lattice below"
+FLOATING_SUMS = "float64 throughout, also in sums over records; draw rounded to the lattice below"
+REAL_SUMS = (
+    "arithmetic is real: a chain adds up floating-point numbers, and their rounding is far below the noise of the draw"
+)
+
+
+def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | str = ()) -> Promise:
+    """The promise of what will really run: the plan's theorem combined with the sampler's exactness.
+
+    | exactness | promise |
+    | --- | --- |
+    | Exact | the theorem's |
+    | WithinTV(γ) | (ε, δ + (1+e^ε)·γ·draws), never pure |
+    | LastIterate, AsRun | its own |
+    | Estimated(γ) | as within γ, under the assumption that the estimate is right, only if ``accept`` names it |
+    | Assumed | the theorem's, under the assumption that the draw is exact, only if ``accept`` names it |
+
+    Refused unless it implies the plan's budget.
+    """
+    accepted = accepted_words(accept)
+    promise = plan.guarantee.promise
+    if isinstance(exactness, Estimated | Assumed) and exactness.tag not in accepted:
+        raise ExactnessRefused(
+            f"This sampler's draw is not proven to follow the law of the theorem: {exactness.sentence}. "
+            f'Nothing was drawn. Use a proven sampler, or take the risk by name with accept="{exactness.tag}".'
+        )
+    match exactness:
+        case Exact() | Assumed():
+            pass
+        case LastIterate(promise=own) | AsRun(promise=own):
+            promise = own
+        case WithinTV(gamma=gamma) | Estimated(gamma=gamma):
+            if not plan.budget.total_variation():
+                raise ExactnessRefused(
+                    f"The budget is {plan.budget}, but the sampler is only within total variation {gamma:.3g} of the law "
+                    "its theorem is about, and only a δ can pay for that. Use an exact or last-iterate sampler, or a "
+                    f"budget ApproxDP(epsilon, delta) with δ above (1 + e^ε)·{gamma * plan.draws:.3g}, and gamma= that much."
+                )
+            promise = with_total_variation(promise, gamma * plan.draws, epsilon=plan.budget.number)
+        case _:
+            raise ExactnessRefused(f"The exactness {exactness!r} is unknown, so no promise can rest on it.")
+    if not promise.implies(plan.budget):
+        raise PromiseRefused(
+            f"The plan and this sampler together promise {promise}, which does not imply the budget {plan.budget}. "
+            "Calibrate again with a larger gamma= reserve, or use a more exact sampler."
+        )
+    return promise
+
+
+def accepted_words(accept: Collection[str] | str) -> frozenset[str]:
+    words = frozenset([accept] if isinstance(accept, str) else accept)
+    if unknown := words - set(ACCEPTABLE):
+        raise WrongCall(
+            f"accept takes {' and '.join(map(repr, ACCEPTABLE))}, got {', '.join(map(repr, sorted(unknown)))}."
+        )
+    return words
+
+
+def spend_of(plan: Plan, exactness: Exactness, promise: Promise) -> tuple[Promise, float]:
+    """What is booked for a release: its promise, or the exact draw's and how far the sampler may be from it."""
+    gamma = exactness.gamma * plan.draws if isinstance(exactness, WithinTV | Estimated) else 0.0
+    return (plan.guarantee.promise if gamma else promise), gamma
+
+
+def check_unit(plan: Plan, schema: Schema) -> None:
+    """The records a person may have must be the same in the schema that enforces it and in the plan that pays for it."""
+    enforced, planned = schema.records_per_person, plan.guarantee.unit.records_per_person
+    if schema.person is not None and enforced != planned:
+        raise WrongCall(
+            f"The schema lets one person have up to {enforced} records, the plan pays for {planned}. The promise would be "
+            f"about another unit than the data have. Calibrate with records_per_person={enforced}."
+        )
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Everything the certificate will say, fixed before the records are read."""
+
+    plan: Plan
+    sampler: dict[str, Any]
+    sampler_choice: str
+    exactness: Exactness
+    promise: Promise
+    spacing: float
+    seeded: bool
+    data: DataStatement
+    prepared_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def __post_init__(self) -> None:
+        """Whatever is declared can be shown: found now, not when a paid draw is to be read."""
+        for text in texts_in(
+            [self.plan.to_dict(), self.sampler, self.sampler_choice, self.data.model_dump(mode="json")]
+        ):
+            if found := acting(text):
+                raise WrongCall(
+                    f"{text!r} would stand in the certificate, but {', '.join(map(ascii, found))} in it would act on a "
+                    "terminal or a report instead of being shown. Use printable characters in names, labels and notes."
+                )
+
+    @property
+    def delta(self) -> float:
+        return self.plan.budget.quoted_delta
+
+    @property
+    def epsilon(self) -> float:
+        return round_up(self.promise.epsilon(self.delta))
+
+    def assumptions(self) -> list[Assumption]:
+        guarantee = self.plan.guarantee
+        extra = []
+        if isinstance(self.exactness, Estimated | Assumed):
+            extra.append(Assumption(self.exactness.sentence, Provenance.ASSUMED))
+        if not isinstance(self.exactness, Exact) or self.exactness.numeric:  # anything but whole numbers
+            extra.append(
+                Assumption(f"variates are real numbers, rounded to lattice {self.spacing!r}", Provenance.ASSUMED)
+            )
+        if not self.plan.sums_exactly:
+            extra.append(Assumption(REAL_SUMS, Provenance.ASSUMED))
+        if self.data.inferred_from:
+            extra.append(
+                Assumption(f"schema inferred from {self.data.inferred_from}: must be public", Provenance.DECLARED)
+            )
+        if self.data.person:
+            extra.append(
+                Assumption(
+                    f"records beyond a person's limit (column {self.data.person!r}) count as missing; neighbours replace a "
+                    "person by somebody who is not in the file already",
+                    Provenance.ENFORCED,
+                )
+            )
+        if (measure := self.data.measure) is not None:
+            extra.append(
+                Assumption(
+                    f"responses are measured from {measure.centre!r} in units of {measure.unit!r}, public numbers",
+                    Provenance.ENFORCED,
+                )
+            )
+        noted = [Assumption(note.statement, Provenance(note.provenance)) for note in self.data.notes]
+        return [*guarantee.assumptions, *extra, *noted]
+
+    def prepared(self, opinion: str, reservation: Reservation | None) -> tuple[Certificate, int]:
+        """The certificate with zeros for what will be drawn, and a public upper size of its file: all its words, and the
+        longest numbers."""
+        zeros, sizes = np.zeros((self.plan.draws, len(self.plan.model.parameter_names))), self.plan.stage_sizes
+        stages = {name: [0.0] * size for name, size in sizes.items()} or None
+        written = self.certificate(zeros, stages, opinion=opinion, reservation=reservation)
+        numbers = zeros.size + sum(sizes.values())
+        return written, len(written.to_json().encode("utf-8")) + LONGEST_NUMBER * numbers
+
+    def certificate(
+        self, draws: NDArray[np.float64], stages: dict[str, list[float]] | None = None, *, opinion: str,
+        reservation: Reservation | None,
+    ) -> Certificate:  # fmt: skip
+        plan, guarantee = self.plan, self.plan.guarantee
+        return Certificate(
+            sentence=write_sentence(
+                budget=plan.budget, promise=self.promise, epsilon=self.epsilon, delta=self.delta, exactness=self.exactness, n=plan.n,
+                draws=plan.draws, noun=plan.mechanism.noun, mechanism=plan.heading, proven=plan.mechanism.proven, unit=guarantee.unit.records_per_person,
+                seeded=self.seeded, recorded=reservation is not None,
+                warnings=[note.statement for note in self.data.notes if note.provenance == Provenance.ASSUMED],
+            ),
+            promise=PromiseStatement(
+                epsilon=self.epsilon, delta=self.delta, native=self.promise.to_dict(), budget=plan.budget.to_dict()
+            ),
+            neighbours=guarantee.neighbours.value,
+            unit=guarantee.unit.sentence,
+            n=plan.n,
+            mechanism=MechanismStatement(
+                name=type(plan.mechanism).__name__, theorem=guarantee.theorem, parameters=dict(plan.parameters)
+            ),
+            plan=plan.to_dict(),
+            plan_digest=plan.digest,
+            sampler=self.sampler,
+            sampler_choice=self.sampler_choice,
+            exactness=self.exactness.to_dict(),
+            exactness_cost=self.exactness.sentence,
+            assumptions=[AssumptionStatement(statement=a.statement, provenance=a.provenance.value) for a in self.assumptions()],
+            randomness=SEEDED if self.seeded else OPERATING_SYSTEM,
+            numeric_model=INTEGER_SUMS if plan.sums_exactly else FLOATING_SUMS,
+            lattice=self.spacing,
+            second_opinion=opinion,
+            data=self.data,
+            prepared_at=self.prepared_at,
+            software=dict(_software()),
+            ledger=LedgerEntry.of(reservation),
+            draw=DrawStatement(
+                quantity=plan.model.quantity, names=list(plan.model.parameter_names), values=draws.tolist(),
+                stages=stages,
+            ),
+        )  # fmt: skip
+
+
+# ── the records, in public words ─────────────────────────────────────────────────────────────────────────────
+
+
+def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:
+    written = [AssumptionStatement(statement=note.statement, provenance=note.provenance.value) for note in notes]
+    if not isinstance(data, Records):
+        return DataStatement(notes=written, measure=measure_of(data), engine=engine_of(plan, data))
+    return DataStatement(
+        target=data.target,
+        schema_digest=data.schema.digest,
+        inferred_from=data.schema.inferred_from,
+        person=data.schema.person,
+        notes=written,
+        declared=data.schema.to_dict() if isinstance(plan.model, RowModel) else None,
+        measure=measure_of(data),
+        engine=engine_of(plan, data),
+    )
+
+
+def engine_of(plan: Plan, data: Any) -> EngineStatement | None:
+    """Public: who added up, in how many parts by n and cores, on which device, and a digest of the arithmetic on public numbers."""
+    known = data.engine.described(data) if isinstance(data, Records) else None
+    if known is None and isinstance(plan.model, COUNTED):
+        return None
+    from onedraw.models.compute import computed_on  # loads JAX, which a count on one machine does without
+    from onedraw.models.sums.exact_sums import arithmetic_digest
+
+    if known is None:
+        return EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
+    return EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
+
+
+def measure_of(data: Any) -> MeasureStatement | None:
+    """What the records, or the responses of a pair (X, y), say they are measured in."""
+    holder = data[1] if isinstance(data, tuple) and len(data) == 2 else data
+    measure = getattr(holder, "measure", None)
+    return MeasureStatement(centre=measure.centre, unit=measure.unit) if isinstance(measure, Measure) else None
+
+
+@cache
+def _software() -> Mapping[str, str]:
+    """Looked up once: parsing what is installed takes longer than summing a million records."""
+    return {name: version(name) for name in ("onedraw", "numpy", "scipy")} | {"python": platform.python_version()}
