@@ -312,8 +312,7 @@ def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
 def terms_of(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:
     """(term, label) of each released number: of several classes the column and the class."""
     model: Any = plan.model
-    blocks = getattr(model, "row_blocks", 1)
-    if blocks == 1 or not hasattr(model, "classes"):
+    if isinstance(model, Network) or not isinstance(model, RowModel) or model.row_blocks == 1:
         return [(name, "") for name in certificate.draw.names]
     return [(name, str(label)) for label in model.classes for name in model.features.column_names]
 
