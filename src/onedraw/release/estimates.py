@@ -311,10 +311,11 @@ def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
 
 def terms_of(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:
     """(term, label) of each released number: of several classes the column and the class."""
-    model: Any = plan.model
+    model, names = plan.model, certificate.draw.names
+    classes = getattr(model, "classes", None) or ()
     if isinstance(model, Network) or not isinstance(model, RowModel) or model.row_blocks == 1:
-        return [(name, "") for name in certificate.draw.names]
-    return [(name, str(label)) for label in model.classes for name in model.features.column_names]
+        return [(name, "") for name in names]
+    return [(name, str(label)) for label in classes for name in model.features.column_names]
 
 
 def joint_tests(fit: FitResult, certificate: Certificate, plan: Plan) -> tuple[Joint, ...]:
