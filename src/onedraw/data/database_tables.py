@@ -136,7 +136,7 @@ class PostgreSQLTable(ArrowTable):
 
     def __init__(self, url: str, names: Sequence[str], written: str) -> None:
         self._table, self.what = _quoted(*names), f"the table {written}"
-        self._process, self._turn = os.getpid(), threading.Lock()
+        self._process, self._turn, self._declared = os.getpid(), threading.Lock(), dict[str, dict[str, Any]]()
         self._connection = _connected(url)
         weakref.finalize(self, _close, self._connection, self._process)
         with self._explained():
@@ -146,8 +146,9 @@ class PostgreSQLTable(ArrowTable):
             self._rows(_SETTLE.format(", ".join(f"('{name}', '{value}')" for name, value in _SETTINGS.items())))
             self._check_kind(self._rows(_CATALOGUE.format(table=self._literal))[0])
             self._rows(f"SELECT true FROM {self._table} LIMIT 0")  # locks its shape: to change or drop it, others wait
-            columns = map(_in_words, self._rows(_COLUMNS.format(table=self._literal)))
-            self._declared = {row["name"]: row for row in columns}
+            for row in self._rows(_COLUMNS.format(table=self._literal)):
+                name, kind = (row[key].decode("utf-8", errors="replace") for key in ("name", "type"))
+                self._declared[name] = {**row, "type": kind}
             (counted,) = self._rows(f"SELECT count(*) AS n FROM {self._table}")
         super().__init__(pa.schema([(name, pa.null()) for name in self._declared]), counted["n"], self.what)
 
@@ -227,7 +228,7 @@ class PostgreSQLTable(ArrowTable):
             yield
         except (Error, pa.ArrowException, OSError) as error:
             state = str(getattr(error, "sqlstate", None) or "")
-            raise FileMismatch(_lost(self.what, state) if reading else _refused(self.what, state)) from None
+            raise FileMismatch(_refused(self.what, state, reading)) from None
 
 
 def _connected(url: str) -> Any:
@@ -245,10 +246,6 @@ def _connected(url: str) -> Any:
         ) from None
 
 
-def _in_words(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, **{key: row[key].decode("utf-8", errors="replace") for key in ("name", "type")}}
-
-
 def _cell(declared: Mapping[str, Any], name: str) -> str | None:
     """What is asked of the server for a cell; None where the type can hold no number, level or identifier."""
     base, column = declared["base"], _quoted(name)
@@ -263,8 +260,13 @@ def _cell(declared: Mapping[str, Any], name: str) -> str | None:
     return f"CASE WHEN octet_length({column}) <= {LONGEST_CELL} THEN {column} END" if base == "bytea" else None
 
 
-def _refused(what: str, state: str) -> str:
-    """Why a table could not be opened, by the server's code; its words stay where they are."""
+def _refused(what: str, state: str, reading: bool) -> str:
+    """Why a table could not be opened or read to its end, by the server's code; its words stay where they are."""
+    if reading:
+        return (
+            f"{what} could not be read to its end: the server stopped, hung up or cancelled the reading"
+            f"{f' (its code is {state})' if state else ''}. Try again when it answers."
+        )
     match state:
         case "42P01" | "3F000":
             return (
@@ -276,13 +278,6 @@ def _refused(what: str, state: str) -> str:
         case "55P03":
             return f"Another session has locked {what} for {WAIT_SECONDS} seconds. Try again when it is done."
     return f"{what} cannot be opened: the server refused with code {state or 'unknown'}. Try again, or ask who runs it."
-
-
-def _lost(what: str, state: str) -> str:
-    return (
-        f"{what} could not be read to its end: the server stopped, hung up or cancelled the reading"
-        f"{f' (its code is {state})' if state else ''}. Try again when it answers."
-    )
 
 
 # SQLite

@@ -261,9 +261,11 @@ def open_table(source: Any, *, keep: Sequence[str] = ()) -> Table:
 
     if is_arrow(source):
         return MemoryTable(source, keep)
-    from onedraw.data.spark_tables import SparkTable, is_spark
+    from onedraw.data.spark_session import is_spark
 
     if is_spark(source):
+        from onedraw.data.spark_tables import SparkTable
+
         return SparkTable(source)
     from onedraw.data.data_frames import Frame
 

@@ -28,11 +28,9 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -43,16 +41,15 @@ from onedraw.data.encoding import Encoder
 from onedraw.data.persons import Secrets, person_keys
 from onedraw.data.records import Batch, Records
 from onedraw.data.scratch import scratch
-from onedraw.data.shards import CountedFile, EncodedRecords, File, Pass, RowGroups, row_groups, write_part
+from onedraw.data.shards import EncodedRecords, File, Pass, RowGroups, row_groups, write_part
+from onedraw.data.spark_session import cores, explained, head, ordered, parquet_files, spark_type, suitable
 from onedraw.data.sums import BLOCK, Block, Integers, Part, Work, block_rows, check_room, check_rows, combine
 from onedraw.data.tables import Table
-from onedraw.errors import FileMismatch, InvalidSchema, check_extra
+from onedraw.errors import FileMismatch, check_extra
 
 MEMORY = 2**31
 """Bytes of rewritten records that a worker holds between passes."""
 
-_SUITABLE = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary", "void")
-_SUITABLE_WITH_SIZE = ("decimal(", "char(", "varchar(", "string collate")
 _PERSON, _FILE, _PLACE, _SURPLUS = "person", "file", "place", "surplus"  # beside columns named by their numbers
 
 
@@ -62,36 +59,32 @@ class SparkTable(Table):
     what = "the Spark frame"
 
     def __init__(self, frame: Any, *, declared: bool = False, parts: int | None = None) -> None:
-        with _spark("describing the frame"):
-            self.names = tuple(frame.columns)
+        with explained("describing the frame"):
+            self.session, self.names = frame.sparkSession, tuple(frame.columns)
             self._types = [field.dataType.simpleString() for field in frame.schema.fields]
             self._frame = frame.toDF(*map(str, range(len(self.names))))  # by place: names may differ in case alone
-        self._parquet = _parquet_files(frame)
+        self._parquet = parquet_files(frame)
         self._declared = declared
         self.exact = declared or self._parquet is not None  # the types of files are their own
         self._parts, self._encoded = parts, dict[tuple[str, ...], Encoding]()
 
-    @property
-    def spark_version(self) -> str:
-        return str(self._frame.sparkSession.version)
-
     @cached_property
     def part_count(self) -> int:
         """One a core, or fewer for few records: by public numbers, for it is published."""
-        return self._parts or max(1, min(_cores(self._frame.sparkSession), math.ceil(self.n / BLOCK)))
+        return self._parts or max(1, min(cores(self.session), math.ceil(self.n / BLOCK)))
 
     @cached_property
     def n(self) -> int:  # type: ignore[override]
         if self._parquet is not None:
             return sum(sum(file.group_rows.values()) for file in self._parquet)
-        with _spark("counting the records"):
+        with explained("counting the records"):
             return int(self._frame.count())
 
     def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
         if not self._declared:
             return {}  # the type may have been inferred from the records: what it cannot hold is missing
         kinds = {name: self._types[self.names.index(name)] for name in names}
-        return {name: _head(kind) for name, kind in kinds.items() if not _suitable(kind)}
+        return {name: head(kind) for name, kind in kinds.items() if not suitable(kind)}
 
     def engaged(self, records: Records) -> Records:
         self.schema = records.schema
@@ -123,12 +116,12 @@ class SparkTable(Table):
         if self._parquet is None or self.schema.person is not None:
             return None
         types = {name: self._types[self.names.index(name)] for name in names}
-        if any(_spark_type(file.types.get(name)) != kind for file in self._parquet for name, kind in types.items()):
+        if any(spark_type(file.types.get(name)) != kind for file in self._parquet for name, kind in types.items()):
             return None
         parts = row_groups(self._parquet, self.part_count)
-        found = Encoding(self._frame.sparkSession, parts)
+        found = Encoding(self.session, parts)
         decoded = names if self.n * len(names) <= FIRST_CHECKED else ()  # as of one file
-        with _spark("reading the records"):
+        with explained("reading the records"):
             checked = found.frame.mapInArrow(partial(_whole, parts, decoded), "whole boolean").collect()
         return found if all(row.whole for row in checked) else None
 
@@ -139,7 +132,7 @@ class SparkTable(Table):
             str(scratch()), {name: self.schema.column(name).encoder() for name in names}, block_rows(self.n),
             exact=self.exact, secret=Secrets(),
         )  # fmt: skip
-        with _spark("encoding the records"):
+        with explained("encoding the records"):
             columns = [self._column(name).alias(str(place)) for place, name in enumerate(names)]
             frame = self._frame.select(*columns) if self.schema.person is None else self._limited(columns, task)
             encoded = frame.coalesce(self.part_count).mapInArrow(
@@ -156,13 +149,13 @@ class SparkTable(Table):
         files += [
             write_part(task.folder, ()) for _ in range(self.part_count - len(files))
         ]  # of a frame in fewer pieces
-        return Encoding(self._frame.sparkSession, tuple(files))
+        return Encoding(self.session, tuple(files))
 
     def _column(self, name: str) -> Any:
         from pyspark.sql import functions
 
         place = self.names.index(name)
-        if _suitable(self._types[place]):
+        if suitable(self._types[place]):
             return functions.col(str(place))
         return functions.lit(None).cast("string")  # missing, and not even converted
 
@@ -170,7 +163,7 @@ class SparkTable(Table):
         """The encoded columns beside a mark on records in surplus, which becomes the missing record when it is written."""
         from pyspark.sql import Window, functions
 
-        with _ordered():
+        with ordered():
             placed = self._frame.select(
                 *columns,
                 self._column(str(self.schema.person)).alias(_PERSON),
@@ -197,7 +190,7 @@ class Encoding:
         return _numbers(self.session, len(self.files))
 
     def run(self, work: Pass) -> list[Part]:
-        with _spark("adding up the records"):
+        with explained("adding up the records"):
             answers = "part int, rows long, digest binary, sum binary, refused string"
             rows = self.frame.mapInArrow(partial(_sums, work), answers).collect()
         for row in rows:
@@ -336,7 +329,7 @@ class Spark:
     memory: int = MEMORY
 
     def described(self, records: Any) -> dict[str, Any]:
-        return {"name": self.name, "version": records._table.spark_version, "parts": records._table.part_count}
+        return {"name": self.name, "version": str(records._table.session.version), "parts": records._table.part_count}
 
     def sum(self, records: Any, statistic: Any, *public: Any) -> Integers:
         return _Rows(records, self.memory).sum(statistic, *public)
@@ -381,141 +374,18 @@ class _Rows:
         return (block.read_as(self.readings) for block in blocks)
 
 
-# ── Spark's ways ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def at_address(address: str) -> SparkTable:
     """A table's name, a place of Parquet files, or delta: and a place, as a session reads it that is there or started here."""
     check_extra("spark", "pyspark", f"Reading spark:{address}")
     from pyspark.sql import SparkSession
 
     started = SparkSession.getActiveSession() is None
-    with _spark("starting"):
+    with explained("starting"):
         session = SparkSession.builder.appName("onedraw").getOrCreate()
         if started:
             session.sparkContext.setLogLevel("OFF")  # what Spark would print may quote a cell
-    with _spark(f"opening {address}"):
+    with explained(f"opening {address}"):
         if address.startswith("delta:"):
             return SparkTable(session.read.format("delta").load(address.removeprefix("delta:")), declared=True)
         found = session.read.parquet(address) if "/" in address else session.table(address)
         return SparkTable(found, declared=True)
-
-
-def is_spark(source: Any) -> bool:
-    """A frame of Spark's, ordinary or remote, known without importing Spark."""
-    return type(source).__module__.startswith("pyspark.sql.") and hasattr(source, "mapInArrow")
-
-
-def _parquet_files(frame: Any) -> list[CountedFile] | None:
-    """The files of a frame that is nothing but Parquet files under a path, its columns chosen at most; otherwise None.
-
-    Looks at Spark's own plan, which hosted clusters may not show; what cannot be seen is left to Spark to read.
-    """
-    try:
-        plan = frame._jdf.queryExecution().analyzed()
-        while plan.nodeName() == "SubqueryAlias" or (plan.nodeName() == "Project" and _chooses(plan)):
-            plan = plan.child()
-        relation = plan.relation()
-        kind = relation.fileFormat().getClass().getName()
-        if frame.is_cached or kind != _PARQUET or relation.partitionSchema().size():
-            return None
-        places = [urlsplit(uri) for uri in relation.location().inputFiles()]
-        if any((place.scheme, place.netloc) != ("file", "") for place in places):
-            return None
-        return [CountedFile.at(unquote(place.path)) for place in places]
-    except Exception:
-        return None
-
-
-_PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
-
-
-def _chooses(project: Any) -> bool:
-    """Whether it takes columns as they are."""
-    chosen = project.projectList()
-    kinds = {chosen.apply(place).getClass().getSimpleName() for place in range(chosen.size())}
-    return kinds <= {"AttributeReference"}
-
-
-_SPARK_TYPES = {
-    pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint", pa.float32(): "float",
-    pa.float64(): "double", pa.bool_(): "boolean", pa.string(): "string", pa.large_string(): "string", pa.binary(): "binary",
-    pa.large_binary(): "binary",
-}  # fmt: skip
-
-
-def _spark_type(kind: pa.DataType | None) -> str | None:
-    """The type Spark gives such a column of a file, for those it reads to the same cells as Arrow."""
-    if isinstance(kind, pa.DictionaryType):
-        kind = kind.value_type
-    if isinstance(kind, pa.Decimal128Type):
-        return f"decimal({kind.precision},{kind.scale})"
-    return None if kind is None else _SPARK_TYPES.get(kind)
-
-
-def _cores(session: Any) -> int:
-    try:
-        return int(session.sparkContext.defaultParallelism)
-    except Exception:  # a remote session does not say
-        return int(
-            session.conf.get("spark.default.parallelism", None) or session.conf.get("spark.sql.shuffle.partitions")
-        )
-
-
-def _suitable(kind: str) -> bool:
-    return kind in _SUITABLE or kind.startswith(_SUITABLE_WITH_SIZE)
-
-
-def _head(kind: str) -> str:
-    return kind.partition("<")[0]  # the fields of a struct may be a record's
-
-
-@contextmanager
-def _spark(doing: str) -> Iterator[None]:
-    """Spark's errors in our words: its own may quote a cell, and the workers' tracebacks hold them."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-    from pyspark.logger import PySparkLogger
-
-    loggers = [PySparkLogger.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
-    before = [logger.disabled for logger in loggers]
-    try:
-        for logger in loggers:
-            logger.disabled = True
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise FileMismatch(_explained(doing, error)) from None
-    finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled
-
-
-def _explained(doing: str, error: Exception) -> str:
-    said = str(error)
-    if "No module named 'onedraw'" in said:
-        return f"Spark failed while {doing}: its workers do not have onedraw. Install it on the cluster, in the same version."
-    if "JAVA_GATEWAY_EXITED" in said or "Java gateway" in said:
-        return "Spark did not start: it needs Java 17 or newer. Install it (on Debian: apt-get install openjdk-17-jre-headless)."
-    if "PermissionError" in said or "ONEDRAW_SCRATCH" in said:
-        return (
-            f"Spark failed while {doing}: a worker cannot use the folder of encoded records. Set ONEDRAW_SCRATCH to a folder that "
-            "the driver and all workers share and may write, and that nothing else cleans up or writes to."
-        )
-    condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
-    return (
-        f"Spark failed while {doing}: {condition}. Its own message may quote a record, so it is not repeated here; look into "
-        "Spark's log, and see whether the frame can be counted and written elsewhere."
-    )
-
-
-@contextmanager
-def _ordered() -> Iterator[None]:
-    from pyspark.errors import AnalysisException
-
-    try:
-        yield
-    except AnalysisException:
-        raise InvalidSchema(
-            "The schema counts each person's first records, but this Spark frame has no order that is the same at every reading. "
-            "Read the table from Parquet files (spark.read.parquet, without joins or unions after it)."
-        ) from None
