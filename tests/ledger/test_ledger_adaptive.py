@@ -202,7 +202,7 @@ def test_distances_inside_a_composition_are_charged_like_those_beside_it() -> No
 
 
 def test_a_rényi_curve_without_one_order_is_no_budget(ledger: Ledger) -> None:
-    with pytest.raises(InvalidBudget, match="Name one order"):
+    with pytest.raises(InvalidBudget, match="name one order"):
         ledger.init("patients", RenyiDP(LinearCurve(0.1)))
 
 

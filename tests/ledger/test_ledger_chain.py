@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from onedraw.errors import LedgerError
 from onedraw.ledger import Event, Kind
-from onedraw.ledger.accounts import Book
+from onedraw.ledger.accounts import Accounts
 from onedraw.ledger.events import FIELDS, START, Position, canonical, event_hash, new_event, read_chain
 from onedraw.privacy import PureDP, Unit
 
@@ -46,8 +46,8 @@ DECLARED = (Kind.DECLARED, "e7", "patients", DECLARATION)
 CLOSED: Step = (Kind.CLOSED, "e6", "patients", {})
 
 
-def read(events: list[Event]) -> Book:
-    return Book().after(read_chain([event.row() for event in events]))
+def read(events: list[Event]) -> Accounts:
+    return Accounts().after(read_chain([event.row() for event in events]))
 
 
 def test_every_byte_of_every_event_is_covered_by_the_chain() -> None:

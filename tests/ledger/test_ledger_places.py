@@ -326,7 +326,7 @@ def test_postgresql_waits_for_the_disk_even_where_the_server_would_not(postgresq
     Ledger.open(place, create=True)
     hasty = storage_at(f"{place}%20-csynchronous_commit%3Doff")
     with hasty.writing() as writer:
-        assert writer._connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
+        assert writer.connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
 
 
 # ── what a visitor may have done to the file ──

@@ -35,12 +35,12 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from onedraw.errors import LedgerError, OnedrawError
+from onedraw.errors import OnedrawError
 from onedraw.privacy import Composed, Promise, PureDP, Unit, compose, search
 from onedraw.privacy.filters import NOTHING, Charge, Filter, Spend, Sums, add, chosen_order, filters_of
 from onedraw.privacy.rounding import fraction_down
 
-from .events import EARLIER_FIELDS, FIELDS, FORMAT, START, Event, Kind, Position, broken, canonical
+from .events import EARLIER_FIELDS, FIELDS, START, Event, Kind, Position, broken, canonical, check_format
 
 
 class History:
@@ -79,10 +79,6 @@ class Declared:
 
     part: str | None
     open: tuple[Spend, ...]
-
-    def without(self, item: Spend) -> Declared:
-        place = self.open.index(item)
-        return replace(self, open=self.open[:place] + self.open[place + 1 :])
 
 
 @dataclass(frozen=True)
@@ -147,6 +143,11 @@ class Total:
         return ONLY_IF_FIXED if self.composes_within_budget() else "not kept"
 
 
+ROOM: dict[str, Any] = {
+    "start": 64.0, "least": 2.0**-42, "most": 2.0**10, "precision": 1e-9, "factor": 16.0, "middle": search.geometric,
+}  # fmt: skip
+"""Where room is looked for, and how closely: a quarter of 10⁻¹² is little beside any budget."""
+
 NO_FILTER = "no proven filter for this kind of budget"
 ONLY_IF_FIXED = "not adaptive: kept only if every promise was fixed before the first draw"
 
@@ -177,18 +178,19 @@ class Account:
         """The δ at which ε is quoted."""
         return self.budget.quoted_delta
 
-    @property
+    @cached_property
     def filters(self) -> tuple[Filter, ...]:
-        return _filters_of(self.budget, self.order)
+        return filters_of(self.budget, self.order)
 
     def charged(self, promise: Promise, *, gamma: float, part: str | None) -> Account:
         """The account after one more reservation: one that was declared is paid for already."""
         spend, count = Spend(promise, gamma), self.reservations + 1
-        entry = self.declaration_with(spend, part) if self.declared else None
-        if entry is None:
-            return replace(self, reservations=count, **self._longer(spend, part))
-        rest = {**self.declared, entry: self.declared[entry].without(spend)}
-        return replace(self, reservations=count, declared=MappingProxyType(rest))
+        for entry, one in self.declared.items():  # the oldest declaration in which it is still to be drawn
+            if one.part == part and spend in one.open:
+                place = one.open.index(spend)
+                rest = replace(one, open=one.open[:place] + one.open[place + 1 :])
+                return replace(self, reservations=count, declared=MappingProxyType({**self.declared, entry: rest}))
+        return replace(self, reservations=count, **self._longer(spend, part))
 
     def _longer(self, spend: Spend, part: str | None) -> dict[str, Any]:
         """The history that grows by this spend, as fields."""
@@ -200,10 +202,6 @@ class Account:
         """The account after a declaration: the whole list is spent at once, as one promise."""
         listed = MappingProxyType({**self.declared, entry: Declared(part, items)})
         return replace(self, declared=listed, **self._longer(as_one(items, delta), part))
-
-    def declaration_with(self, spend: Spend, part: str | None) -> str | None:
-        """The oldest declaration in which this promise is still to be drawn."""
-        return next((entry for entry, one in self.declared.items() if one.part == part and spend in one.open), None)
 
     def totals(self, part: str | None = None) -> list[Total]:
         """What counts against the budget: for one part, or for each part that has spent."""
@@ -234,12 +232,15 @@ class Account:
         """
         best = 0.0
         for one in self.filters:
-            totals = [total.charge(one) for total in self.totals(part)]
-            if isinstance(one, Sums) and all(one.keeps(total) for total in totals):
-                candidate = min(max(0.0, fraction_down(Fraction(one.capacity[0] - total[0]))) for total in totals)
-            else:
-                candidate = _largest(one, totals, above=best)
-            best = max(best, candidate)
+            charges = [total.charge(one) for total in self.totals(part)]
+
+            def fits(epsilon: float, one: Filter = one, charges: list[Charge] = charges) -> bool:
+                return all(one.keeps(add(total, one.charge(Spend(PureDP(epsilon))))) for total in charges)
+
+            if isinstance(one, Sums) and all(map(one.keeps, charges)):
+                best = max(best, min(fraction_down(Fraction(one.capacity[0] - total[0])) for total in charges))
+            elif not best or fits(best):
+                best = max(best, search.largest(fits, **ROOM) or 0.0)
         return best if best > 0 and self.has_room_for(PureDP(best), part=part) else 0.0
 
 
@@ -248,32 +249,9 @@ def as_one(items: tuple[Spend, ...], delta: float | None) -> Spend:
     return Spend(compose(*(item.promise for item in items), gammas=(item.distance for item in items)), delta=delta)
 
 
-def _largest(by: Filter, totals: list[Charge], *, above: float) -> float:
-    """The largest PureDP one filter accepts on top of every total, to nine digits; 0 if none above ``above``."""
-
-    def fits(epsilon: float) -> bool:
-        charge = by.charge(Spend(PureDP(epsilon)))
-        return all(by.keeps(add(total, charge)) for total in totals)
-
-    if above > 0 and not fits(above):
-        return 0.0
-    # One step in a hundred thousand million is little beside any budget.
-    return (
-        search.largest(
-            fits, start=64.0, least=2.0**-42, most=2.0**10, precision=1e-9, factor=16.0, middle=search.geometric
-        )
-        or 0.0
-    )
-
-
-@lru_cache(maxsize=1024)
-def _filters_of(budget: Promise, order: float | None) -> tuple[Filter, ...]:
-    return filters_of(budget, order)
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A reservation as the books know it: where it stands, and its certificate's digest once settled."""
+    """A reservation as the ledger knows it: where it stands, and its certificate's digest once settled."""
 
     dataset: str
     sequence: int
@@ -281,18 +259,18 @@ class Entry:
     certificate: str | None = None
 
 
-class Book:
-    """The state after some prefix of the chain. Only `absorb` changes it, so a copy is a snapshot."""
+class Accounts:
+    """Every account after some prefix of the chain. Only `absorb` changes it, so a copy is a snapshot."""
 
     def __init__(self) -> None:
         self.position: Position = START
-        self.accounts: dict[str, Account] = {}
+        self.by_name: dict[str, Account] = {}
         self.entries: dict[str, Entry] = {}
 
-    def after(self, events: Iterable[Event]) -> Book:
-        """The book some events later; this one stays as it is."""
-        later = Book()
-        later.position, later.accounts, later.entries = self.position, dict(self.accounts), dict(self.entries)
+    def after(self, events: Iterable[Event]) -> Accounts:
+        """The accounts some events later; these stay as they are."""
+        later = Accounts()
+        later.position, later.by_name, later.entries = self.position, dict(self.by_name), dict(self.entries)
         for event in events:
             later.absorb(event)
         return later
@@ -301,147 +279,116 @@ class Book:
         """Take in the next event, refusing one that cannot follow what stands before it."""
         try:
             content = _content(event)
-            self._apply(event, content)
+            if event.kind == Kind.SETTLED:
+                self._settle(event, _string(content["certificate"]))
+            elif event.kind != Kind.BOOK_OPENED:
+                self.by_name[event.dataset] = self._changed(event, content)
         except _Impossible as error:
             raise broken(event.sequence, str(error)) from None
         except (OnedrawError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise broken(event.sequence, f"its payload cannot be read as {event.kind!r} ({error})") from error
         self.position = Position(event.sequence, event.hash)
 
-    def _apply(self, event: Event, content: dict[str, Any]) -> None:
-        if (event.kind == Kind.BOOK_OPENED) != (event.sequence == 1):
-            raise _Impossible("a ledger is opened by its first event and only by it")
-        if event.kind == Kind.BOOK_OPENED:
-            return
+    def _changed(self, event: Event, content: dict[str, Any]) -> Account:
+        """The event's account as it is afterwards."""
+        account = self.by_name.get(event.dataset)
         if event.kind == Kind.DATASET_OPENED:
-            if event.dataset in self.accounts:
-                raise _Impossible(f"the dataset {event.dataset!r} is opened a second time")
-            budget, unit = stored_promise(content["budget"]), Unit.from_dict(content["unit"])
-            self.accounts[event.dataset] = Account(
-                event.dataset, budget, unit, _string(content["note"]), order=_order(content, budget)
-            )
-        elif event.kind == Kind.SETTLED:
-            self._settle(event, _string(content["certificate"]))
-        else:
-            self._change_account(event, content)
-
-    def _change_account(self, event: Event, content: dict[str, Any]) -> None:
-        account = self.accounts.get(event.dataset)
+            _require(account is None, f"the dataset {event.dataset!r} is opened a second time")
+            unit, note = Unit.from_dict(content["unit"]), _string(content["note"])
+            return Account(event.dataset, unit=unit, note=note, **_budget(content))
         if account is None:
             raise _Impossible(f"the dataset {event.dataset!r} was never opened")
-        if account.closed:
-            raise _Impossible(f"the dataset {event.dataset!r} was closed before")
-        if event.kind == Kind.TOP_UP:
-            budget = stored_promise(content["budget"])
-            account = replace(account, budget=budget, order=_order(content, budget))
-        elif event.kind == Kind.CLOSED:
-            account = replace(account, closed=True)
-        elif event.kind == Kind.PARTS_DECLARED:
-            account = _with_parts(account, _string(content["partition"]), content["sizes"])
-        elif event.kind == Kind.DECLARED:
-            account = _with_declaration(account, event.entry, content)
-        else:
-            account = self._reserve(event, content, account)
-        self.accounts[event.dataset] = account
+        _require(not account.closed, f"the dataset {event.dataset!r} was closed before")
+        match event.kind:
+            case Kind.TOP_UP:
+                return replace(account, **_budget(content))
+            case Kind.CLOSED:
+                return replace(account, closed=True)
+            case Kind.PARTS_DECLARED:
+                sizes = content["sizes"]
+                _require(account.partition is None, f"the dataset {event.dataset!r} had its parts declared before")
+                whole = sizes and all(type(size) is int and size >= 1 for size in sizes.values())
+                _require(whole, "the sizes of parts must be whole numbers of at least 1")
+                return replace(account, partition=_string(content["partition"]), sizes=MappingProxyType(dict(sizes)))
+            case Kind.DECLARED:
+                return _with_declaration(account, event.entry, content)
+        return self._reserve(event, content, account)
 
     def _reserve(self, event: Event, content: dict[str, Any], account: Account) -> Account:
-        part, gamma = _known_part(account, content["part"]), _gamma(content["gamma"])
-        if type(content["seeded"]) is not bool:
-            raise _Impossible("the seeded mark must be true or false")
-        if event.entry in self.entries:
-            raise _Impossible("its entry was reserved before")
+        spend, part = _spend(content), _known_part(account, content["part"])
+        _require(type(content["seeded"]) is bool, "the seeded mark must be true or false")
+        _require(event.entry not in self.entries, "its entry was reserved before")
         self.entries[event.entry] = Entry(event.dataset, event.sequence, event.hash)
-        return account.charged(stored_promise(content["promise"]), gamma=gamma, part=part)
+        return account.charged(spend.promise, gamma=spend.gamma, part=part)
 
     def _settle(self, event: Event, certificate: str) -> None:
         entry = self.entries.get(event.entry)
         if entry is None or entry.dataset != event.dataset:
             raise _Impossible("it settles what was never reserved")
-        if entry.certificate is not None:
-            raise _Impossible("it settles an entry a second time")
+        _require(entry.certificate is None, "it settles an entry a second time")
         self.entries[event.entry] = replace(entry, certificate=certificate)
-        account = self.accounts[event.dataset]
-        self.accounts[event.dataset] = replace(account, settlements=account.settlements + 1)
+        account = self.by_name[event.dataset]
+        self.by_name[event.dataset] = replace(account, settlements=account.settlements + 1)
 
 
 class _Impossible(Exception):
     """An event that cannot follow the events before it."""
 
 
+def _require(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise _Impossible(otherwise)
+
+
 def _content(event: Event) -> dict[str, Any]:
     content = event.payload
-    if event.kind not in FIELDS:
-        raise _Impossible(f"its kind {event.kind!r} is unknown")
-    if event.kind == Kind.BOOK_OPENED:
+    _require(event.kind in FIELDS, f"its kind {event.kind!r} is unknown")
+    first = event.kind == Kind.BOOK_OPENED
+    _require(first == (event.sequence == 1), "a ledger is opened by its first event and only by it")
+    if first:
         check_format(content["format"])  # before its fields: a newer format may have others
-    forms = (FIELDS[event.kind], EARLIER_FIELDS.get(event.kind))
-    if frozenset(content) not in forms or canonical(content) != event.text:
-        raise _Impossible(f"its payload does not have the form of {event.kind!r}")
+    known = frozenset(content) in (FIELDS[event.kind], EARLIER_FIELDS.get(event.kind))
+    _require(known and canonical(content) == event.text, f"its payload does not have the form of {event.kind!r}")
     return content
-
-
-def check_format(found: Any) -> None:
-    """Refuse books that a newer version of the library has laid out."""
-    if type(found) is not int or found < 1:
-        raise LedgerError(f"the ledger states the format {found!r}, which no version has written")
-    if found > FORMAT:
-        raise LedgerError(
-            f"The ledger has format {found}, this version of onedraw reads up to {FORMAT}. Reading it in "
-            "part could overlook spends, so it is not opened. Upgrade onedraw."
-        )
-
-
-def _with_parts(account: Account, partition: str, sizes: Any) -> Account:
-    if account.partition is not None:
-        raise _Impossible(f"the dataset {account.dataset!r} had its parts declared before")
-    if not sizes or any(type(size) is not int or size < 1 for size in sizes.values()):
-        raise _Impossible("the sizes of parts must be whole numbers of at least 1")
-    return replace(account, partition=partition, sizes=MappingProxyType(dict(sizes)))
 
 
 def _with_declaration(account: Account, entry: str, content: dict[str, Any]) -> Account:
     delta, part, items = content["delta"], _known_part(account, content["part"]), content["items"]
-    if delta is not None and (type(delta) is not float or not 0.0 <= delta < 1.0):
-        raise _Impossible("the δ of a declared list must be null or a number in [0, 1)")
-    if not items or any(set(item) != {"promise", "gamma"} for item in items):
-        raise _Impossible("a declared list must hold promises, each with its γ")
-    spends = tuple(Spend(stored_promise(item["promise"]), _gamma(item["gamma"])) for item in items)
-    return account.declaring(entry, spends, delta=delta, part=part)
+    _require(delta is None or _share(delta), "the δ of a declared list must be null or a number in [0, 1)")
+    listed = items and all(set(item) == {"promise", "gamma"} for item in items)
+    _require(listed, "a declared list must hold promises, each with its γ")
+    return account.declaring(entry, tuple(map(_spend, items)), delta=delta, part=part)
+
+
+def _budget(content: dict[str, Any]) -> dict[str, Any]:
+    """The budget and the Rényi order that was fixed with it; format 1 fixed none, so the rule of today is applied."""
+    budget = _promise(canonical(content["budget"]))
+    order = content["order"] if "order" in content else chosen_order(budget)
+    known = order is None or (type(order) is float and 1.0 < order < math.inf)
+    _require(known, "the Rényi order of a budget must be null or a number above 1")
+    return {"budget": budget, "order": order}
+
+
+def _spend(content: dict[str, Any]) -> Spend:
+    _require(_share(content["gamma"]), "γ must be a number in [0, 1)")
+    return Spend(_promise(canonical(content["promise"])), content["gamma"])
 
 
 def _known_part(account: Account, part: Any) -> str | None:
-    if part is not None and part not in account.sizes:
-        raise _Impossible(f"the part {part!r} was never declared")
+    _require(part is None or part in account.sizes, f"the part {part!r} was never declared")
     return None if part is None else _string(part)
 
 
-def _gamma(value: Any) -> float:
-    if type(value) is not float or not 0.0 <= value < 1.0:
-        raise _Impossible("γ must be a number in [0, 1)")
-    return value
-
-
-def _order(content: dict[str, Any], budget: Promise) -> float | None:
-    """The Rényi order that was fixed with the budget; books of format 1 fixed none, so the rule of today is applied."""
-    if "order" not in content:
-        return chosen_order(budget)
-    order = content["order"]
-    if order is not None and (type(order) is not float or not 1.0 < order < math.inf):
-        raise _Impossible("the Rényi order of a budget must be null or a number above 1")
-    return order
-
-
-def stored_promise(stored: Any) -> Promise:
-    """A promise as the books hold it; equal ones are read once."""
-    return _read_promise(canonical(stored))
-
-
 @lru_cache(maxsize=4096)
-def _read_promise(text: str) -> Promise:
+def _promise(text: str) -> Promise:
+    """A promise as the ledger holds it; equal ones are read once."""
     return Promise.from_dict(json.loads(text))
 
 
+def _share(value: Any) -> bool:
+    return type(value) is float and 0.0 <= value < 1.0
+
+
 def _string(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _Impossible("a text was expected in its payload")
-    return value
+    _require(isinstance(value, str), "a text was expected in its payload")
+    return str(value)

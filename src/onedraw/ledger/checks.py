@@ -1,28 +1,27 @@
-"""What a call to the ledger may say, and the words in which it is refused. Nothing here touches the books."""
+"""What a call to the ledger may say, and the words in which it is refused. Nothing here touches the chain."""
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
 
-from onedraw.errors import InvalidBudget, LedgerError
+from onedraw.errors import BudgetSpent, InvalidBudget, LedgerError
 from onedraw.plain_text import acting
-from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP
-from onedraw.privacy.filters import filters_of
+from onedraw.privacy import Promise
+from onedraw.privacy.filters import Spend, filters_of
 
-from .accounts import Account, Book
+from .accounts import Account, Accounts, Total
 from .lookalikes import look_alike, unclear
 
-BUDGET_KINDS = (PureDP, ApproxDP, GaussianDP, ZCDP, RenyiDP)
 LONGEST_TEXT = 500
 
 
 def name_of(what: str, value: str) -> str:
     """A name as it is stored: NFC, so that two encodings of the same letters are one name. See also `new_name`."""
     if not isinstance(value, str):
-        raise LedgerError(
-            f"A {what} is called by a name, but a {type(value).__name__} came. Pass a text such as 'patients-2026'."
-        )
+        raise LedgerError(f"A {what} is called by a name such as 'patients-2026', not by a {type(value).__name__}.")
     name = unicodedata.normalize("NFC", value)
     if not name or name != name.strip() or not name.isprintable() or len(name) > LONGEST_TEXT:
         raise LedgerError(
@@ -33,7 +32,7 @@ def name_of(what: str, value: str) -> str:
 
 
 def new_name(what: str, value: str, beside: Iterable[str] = ()) -> str:
-    """A name that begins something in the books; refused where it could be taken for another (see `lookalikes`)."""
+    """A name that begins something in the ledger; refused where it could be taken for another (see `lookalikes`)."""
     name = name_of(what, value)
     fault = unclear(name)
     if fault:
@@ -58,53 +57,45 @@ def line(what: str, value: str) -> str:
 
 
 def checked_budget(budget: Promise) -> Promise:
-    if not isinstance(budget, BUDGET_KINDS):
-        kinds = ", ".join(kind.__name__ for kind in BUDGET_KINDS)
+    if not isinstance(budget, Promise) or not filters_of(budget):
         raise InvalidBudget(
-            f"A dataset's budget is one of {kinds}, but a {type(budget).__name__} came: a total can be "
-            "compared only with these. Choose one, such as ApproxDP(3, 1e-5)."
-        )
-    if not filters_of(budget):
-        raise InvalidBudget(
-            f"The budget {budget} names a whole Rényi curve, for which no filter is proven: later promises may be chosen "
-            "in view of earlier draws. Name one order, RenyiDP.at(order, epsilon), or ZCDP(rho)."
+            f"A dataset's budget is one that a proven filter keeps while later promises are chosen in view of earlier draws, "
+            f"and {budget} is none. Choose ApproxDP(3, 1e-5), PureDP, GaussianDP or ZCDP; of Rényi DP name one order, "
+            "RenyiDP.at(order, epsilon)."
         )
     return checked_promise(budget)
 
 
 def checked_promise(promise: Promise) -> Promise:
     if not isinstance(promise, Promise):
-        raise InvalidBudget(f"What is spent is a promise such as PureDP(0.5), but a {type(promise).__name__} came.")
+        raise InvalidBudget(f"What is spent is a promise such as PureDP(0.5), not a {type(promise).__name__}.")
     if Promise.from_dict(promise.to_dict()) != promise:
-        raise InvalidBudget(
-            f"The promise {promise!r} does not survive being written down, so the ledger could not be read "
-            "again. Give it a curve that is registered with its parameters."
-        )
+        raise InvalidBudget(f"{promise!r} does not survive being written down, so the ledger could not be read again.")
     return promise
 
 
 def checked_gamma(gamma: float) -> float:
     if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0.0 <= gamma < 1.0:
-        raise InvalidBudget(
-            f"gamma is a total variation distance in [0, 1), but {gamma!r} came. Pass 0 for an exact draw."
-        )
+        raise InvalidBudget(f"gamma is a total variation distance in [0, 1), not {gamma!r}. Pass 0 for an exact draw.")
     return float(gamma)
 
 
 def checked_delta(delta: float) -> float:
     if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0.0 <= delta < 1.0:
         raise InvalidBudget(
-            f"A declared list is read at a δ in [0, 1), but {delta!r} came. Pass a part of the budget's δ, or None."
+            f"A declared list is read at a δ in [0, 1), not {delta!r}: a part of the budget's, or None."
         )
     return float(delta)
 
 
 def checked_items(promises: Sequence[Promise], gammas: Sequence[float]) -> list[tuple[Promise, float]]:
     if not promises or isinstance(promises, Promise):
-        raise InvalidBudget("A declaration is a list of promises, as in [PureDP(0.1)] * 20, but none came.")
+        raise InvalidBudget("A declaration is a list of promises, as in [PureDP(0.1)] * 20, but none was given.")
     distances = list(gammas) or [0.0] * len(promises)
     if len(distances) != len(promises):
-        raise InvalidBudget(f"{len(promises)} promises came with {len(distances)} gammas. Pass one for each, or none.")
+        raise InvalidBudget(
+            f"{len(promises)} promises were given with {len(distances)} gammas. Pass one for each, or none."
+        )
     if sum(map(checked_gamma, distances)) >= 1.0:
         raise InvalidBudget("The total variation distances add up to 1 or more, so nothing is promised at all.")
     return [(checked_promise(one), checked_gamma(gamma)) for one, gamma in zip(promises, distances, strict=True)]
@@ -113,9 +104,8 @@ def checked_items(promises: Sequence[Promise], gammas: Sequence[float]) -> list[
 def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     if not sizes or any(type(size) is not int or size < 1 for size in sizes.values()):
         raise LedgerError(
-            "Parts are declared with their public sizes, whole numbers of at least 1, as in "
-            "sizes={'north': 1200, 'south': 800}. Count them from the public key, not from the private "
-            "records."
+            "Parts are declared with their public sizes, whole numbers of at least 1, as in sizes={'north': 1200, 'south': "
+            "800}. Count them from the public key, not from the private records."
         )
     checked = {new_name("part", part): size for part, size in sizes.items()}
     if len(checked) != len(sizes):
@@ -128,24 +118,23 @@ def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     return checked
 
 
-def account_of(book: Book, dataset: str) -> Account:
+def account_of(accounts: Accounts, dataset: str) -> Account:
     name = name_of("dataset", dataset)
-    if name not in book.accounts:
-        known = ", ".join(map(repr, book.accounts)) or "none yet"
+    if name not in accounts.by_name:
+        known = ", ".join(map(repr, accounts.by_name)) or "none yet"
         raise LedgerError(
-            f"This ledger has no dataset called {name!r} (it has: {known}). Without a budget nothing can be "
-            "spent. Check the name, or open it with init / `onedraw ledger init`."
+            f"This ledger has no dataset called {name!r} (it has: {known}), and without a budget nothing can be spent. Check "
+            "the name, or open it with init / `onedraw ledger init`."
         )
-    return book.accounts[name]
+    return accounts.by_name[name]
 
 
-def open_account(book: Book, dataset: str) -> Account:
-    account = account_of(book, dataset)
+def open_account(accounts: Accounts, dataset: str) -> Account:
+    account = account_of(accounts, dataset)
     if account.closed:
         raise LedgerError(
-            f"The dataset {account.dataset!r} is closed: nothing more may be spent on it, whatever was "
-            "left. Closing is final; new releases need a dataset of their own, with a budget set by "
-            "whoever answers for the data."
+            f"The dataset {account.dataset!r} is closed: nothing more may be spent on it. New releases need a dataset of "
+            "their own, with a budget set by whoever answers for the data."
         )
     return account
 
@@ -157,9 +146,8 @@ def checked_part(account: Account, part: str | None) -> str | None:
     if name not in account.sizes:
         known = ", ".join(map(repr, account.sizes)) or "none declared"
         raise LedgerError(
-            f"The dataset {account.dataset!r} has no part called {name!r} (it has: {known}). A part must be "
-            "declared, with public membership and size, before anything is charged to it alone: see "
-            "declare_parts."
+            f"The dataset {account.dataset!r} has no part called {name!r} (it has: {known}). Declare it first, with public "
+            "membership and size: declare_parts."
         )
     return name
 
@@ -167,13 +155,61 @@ def checked_part(account: Account, part: str | None) -> str | None:
 def check_may_be_cut(account: Account, partition: str) -> None:
     if account.partition is not None:
         raise LedgerError(
-            f"The dataset {account.dataset!r} is already cut by {account.partition!r}. Parts of two "
-            f"partitions overlap, so their spends do not run in parallel. Charge releases by {partition!r} "
-            "to the whole dataset."
+            f"The dataset {account.dataset!r} is already cut by {account.partition!r}, and parts of two partitions overlap. "
+            f"Charge releases by {partition!r} to the whole dataset."
         )
     if account.unit.records_per_person > 1:
         raise LedgerError(
-            f"In the dataset {account.dataset!r} a person may have {account.unit.records_per_person} "
-            "records, which may lie in different parts; a change of one person would then change several "
-            "parts, and their spends add up. Charge releases to the whole dataset."
+            f"In the dataset {account.dataset!r} a person may have {account.unit.records_per_person} records, in several parts, "
+            "whose spends then add up. Charge releases to the whole dataset."
         )
+
+
+def refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
+    """Say why there is no room, with public numbers only; computed after the writer's lock is given back."""
+    delta, total = account.delta, account.total(part)
+    spent, alone, left = total.epsilon(), asked.composed.epsilon(delta), account.room(part)
+    where = repr(account.dataset) if part is None else f"{account.dataset!r}, part {part!r}"
+    at = f" at δ = {delta:g}" if delta else ""
+    raise BudgetSpent(
+        f"The budget of {where} does not cover this release: it is {account.budget}, spent is ε = "
+        f"{spent:.6g}{at}, asked is {asked.promise}{f' with γ = {asked.gamma:g}' if asked.gamma else ''} (ε = "
+        f"{alone:.6g}{at}). Nothing was drawn and nothing was written. {_why_not(total, left)}",
+        dataset=account.dataset, part=part, budget=account.budget, delta=delta,
+        spent=spent, asked=alone, remaining=left,
+    )  # fmt: skip
+
+
+def _why_not(total: Total, left: float) -> str:
+    if not total.kept() and total.composes_within_budget():
+        return (
+            "What stands in this ledger keeps the budget only if all of it was fixed before the first draw, so nothing can be "
+            "added. Let whoever answers for the data raise the budget with top_up."
+        )
+    # Four digits, rounded down: a message must not promise room that is not there.
+    unit = 10.0 ** (math.floor(math.log10(left)) - 3) if left > 0 else 1.0
+    return (
+        f"At most ε = {math.floor(left / unit) * unit:.4g} is left for a pure release; ask for less, declare a list of "
+        "releases before the first of them (ledger declare), or let whoever answers for the data raise the budget with top_up."
+    )
+
+
+def overspent(account: Account, when: str) -> list[str]:
+    over = [total for total in account.totals() if not total.kept() and not total.composes_within_budget()]
+    if not over:
+        return []
+    spent = max(total.composed.epsilon(account.delta) for total in over)
+    return [
+        f"dataset {account.dataset!r} is over its budget {when}: {account.budget} was set, ε = {spent:.6g} "
+        f"at δ = {account.delta:g} is spent according to this version's accountant"
+    ]
+
+
+def only_if_fixed(account: Account) -> list[str]:
+    if account.within_budget() or overspent(account, ""):
+        return []
+    return [
+        f"dataset {account.dataset!r} keeps its budget only if every promise was fixed before the first draw: as a "
+        f"list ε = {account.spent().epsilon(account.delta):.6g}, by a proven filter ε = {account.total().epsilon():.6g} "
+        f"at δ = {account.delta:g}. Nothing more can be spent on it"
+    ]

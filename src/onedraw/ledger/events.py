@@ -140,6 +140,17 @@ def read_chain(rows: Iterable[Row], after: Position = START) -> Iterator[Event]:
         yield event
 
 
+def check_format(found: Any) -> None:
+    """Refuse a ledger that a newer version of the library has laid out."""
+    if type(found) is not int or found < 1:
+        raise LedgerError(f"the ledger states the format {found!r}, which no version has written")
+    if found > FORMAT:
+        raise LedgerError(
+            f"The ledger has format {found}, this version of onedraw reads up to {FORMAT}. Reading it in "
+            "part could overlook spends, so it is not opened. Upgrade onedraw."
+        )
+
+
 def broken(sequence: int, what: str) -> LedgerError:
     return LedgerError(
         f"The ledger's chain is broken at event {sequence}: {what}. Someone or something changed the ledger, "

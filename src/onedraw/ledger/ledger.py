@@ -1,4 +1,4 @@
-"""The books of a data holder: how much privacy each dataset may spend, and what was spent on what.
+"""How much privacy each dataset may spend, and what was spent on what.
 
 `Ledger` is append-only. A release *reserves* its promise before any record is read and is *settled* with its
 certificate's digest afterwards; a reservation is a spend for ever, so a crash can waste budget but never hide
@@ -8,41 +8,26 @@ proven filters of `onedraw.privacy.filters`: what is spent next may be chosen in
 
 from __future__ import annotations
 
-import math
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn, final
+from typing import Any, final
 
-from onedraw.errors import BudgetSpent, LedgerError
+from onedraw.errors import LedgerError
 from onedraw.privacy import Composed, Promise, Unit
 from onedraw.privacy.filters import Spend, chosen_order
 
-from .accounts import Account, Book, Total, as_one, check_format
-from .checks import (
-    account_of,
-    check_may_be_cut,
-    checked_budget,
-    checked_delta,
-    checked_gamma,
-    checked_items,
-    checked_part,
-    checked_promise,
-    checked_sizes,
-    line,
-    name_of,
-    new_name,
-    open_account,
-)
-from .events import FORMAT, START, Event, Kind, Row, broken, new_event, read_chain
+from . import checks
+from .accounts import Account, Accounts, as_one
+from .events import FORMAT, START, Event, Kind, Row, broken, check_format, new_event, read_chain
 from .storage import BEFORE_ALL, Storage, Writer, storage_at
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """A spend that stands in the books. ``head`` is the chain's hash with it, for the certificate."""
+    """A spend that stands in the ledger. ``head`` is the chain's hash with it, for the certificate."""
 
     entry: str
     dataset: str
@@ -97,7 +82,7 @@ class Ledger:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         # The history as far as this process has read it. Replaced, never changed, so threads may share it.
-        self._book = Book()
+        self._accounts = Accounts()
 
     @property
     def place(self) -> str:
@@ -118,18 +103,13 @@ class Ledger:
         """
         storage = storage_at(place)
         if not storage.check(create=create):
-            content, entry = {"format": FORMAT}, _new_entry()
-            storage.create(new_event(START, Kind.BOOK_OPENED, entry=entry, dataset="", content=content))
-        ledger = cls(storage)
-        ledger._check_format()
-        return ledger
-
-    def _check_format(self) -> None:
-        for event in read_chain(self._storage.rows(1, 1)):
-            if event.kind != Kind.BOOK_OPENED:
-                raise broken(1, "a ledger is opened by its first event")
-            return check_format(event.payload.get("format"))
-        raise broken(1, "it is missing")
+            content = {"format": FORMAT}
+            storage.create(new_event(START, Kind.BOOK_OPENED, entry=uuid.uuid4().hex, dataset="", content=content))
+        first = next(read_chain(storage.rows(1, 1)), None)
+        if first is None or first.kind != Kind.BOOK_OPENED:
+            raise broken(1, "it is missing" if first is None else "a ledger is opened by its first event")
+        check_format(first.payload.get("format"))
+        return cls(storage)
 
     # ── changing the books ──
 
@@ -139,21 +119,15 @@ class Ledger:
         With an (ε, δ) budget the Rényi order of its filter is fixed here, once: see `account(dataset).order`.
         """
         unit = Unit() if unit is None else unit
-        content = {
-            "budget": checked_budget(budget).to_dict(),
-            "unit": unit.to_dict(),
-            "note": line("note", note),
-            "order": chosen_order(budget),
-        }
+        content = _budget(budget) | {"unit": unit.to_dict(), "note": checks.line("note", note)}
         with self._turn() as turn:
-            name = name_of("dataset", dataset)
-            if name in turn.book.accounts:
+            name = checks.name_of("dataset", dataset)
+            if name in turn.accounts.by_name:
                 raise LedgerError(
-                    f"The dataset {name!r} has a budget in this ledger already "
-                    f"({turn.book.accounts[name].budget}). A second one would forget what was spent. Raise "
-                    "it with top_up, or give the new dataset its own name."
+                    f"The dataset {name!r} has a budget in this ledger already ({turn.accounts.by_name[name].budget}). A second "
+                    "one would forget what was spent. Raise it with top_up, or give the new dataset its own name."
                 )
-            name = new_name("dataset", name, beside=turn.book.accounts)
+            name = checks.new_name("dataset", name, beside=turn.accounts.by_name)
             return turn.append(Kind.DATASET_OPENED, name, content)
 
     def top_up(self, dataset: str, budget: Promise) -> Event:
@@ -162,21 +136,19 @@ class Ledger:
         What is proven afterwards is the new budget, provided that it was not chosen in view of the draws.
         """
         with self._turn() as turn:
-            account = open_account(turn.book, dataset)
-            if not account.budget.implies(checked_budget(budget)):
+            account = checks.open_account(turn.accounts, dataset)
+            content = _budget(budget)
+            if not account.budget.implies(budget):
                 raise LedgerError(
-                    f"The budget of {account.dataset!r} is {account.budget}; it is not proven to imply "
-                    f"{budget}, so this is not a top-up. A budget can only grow, since what was accepted "
-                    "under it cannot be taken back. Give a larger budget of the same kind, or close the "
-                    "dataset to stop spending."
+                    f"The budget of {account.dataset!r}, {account.budget}, is not proven to imply {budget}, and a budget can "
+                    "only grow. Give a larger one of the same kind, or close the dataset to stop spending."
                 )
-            content = {"budget": budget.to_dict(), "order": chosen_order(budget)}
             return turn.append(Kind.TOP_UP, account.dataset, content)
 
     def close_dataset(self, dataset: str) -> Event:
         """Nothing may be reserved from this dataset any more; what is under way may still be settled."""
         with self._turn() as turn:
-            return turn.append(Kind.CLOSED, open_account(turn.book, dataset).dataset, {})
+            return turn.append(Kind.CLOSED, checks.open_account(turn.accounts, dataset).dataset, {})
 
     def declare_parts(
         self, dataset: str, partition: str, sizes: Mapping[str, int], *, public_membership: bool = True
@@ -186,17 +158,15 @@ class Ledger:
         **Guarantee.** The total is the maximum over the parts of compose(whole, part): see `accounts` for the
         proof and for why private membership, several records per person and a second partition are refused.
         """
-        content = {"partition": new_name("partition", partition), "sizes": checked_sizes(sizes)}
+        content = {"partition": checks.new_name("partition", partition), "sizes": checks.checked_sizes(sizes)}
         if public_membership is not True:
             raise LedgerError(
-                f"The partition {partition!r} is cut by something that is not public. Replacing one "
-                "person's record could then move it from one part to another, both parts would change, and "
-                "their spends add up instead of running in parallel. Charge these releases to the whole "
-                "dataset, or cut by a public key."
+                f"The partition {partition!r} is cut by something that is not public: replacing a record could move it from "
+                "one part to another, and their spends add up. Charge these releases to the whole dataset."
             )
         with self._turn() as turn:
-            account = open_account(turn.book, dataset)
-            check_may_be_cut(account, partition)
+            account = checks.open_account(turn.accounts, dataset)
+            checks.check_may_be_cut(account, partition)
             return turn.append(Kind.PARTS_DECLARED, account.dataset, content)
 
     def reserve(
@@ -212,23 +182,23 @@ class Ledger:
         declaration of the same part (`declare`) and was not drawn yet is paid for by it. ``entry`` is a new random name
         that the caller noted down beforehand.
         """
-        promise, gamma = checked_promise(promise), checked_gamma(gamma)
+        promise, gamma = checks.checked_promise(promise), checks.checked_gamma(gamma)
         content = {
             "promise": promise.to_dict(),
             "gamma": gamma,
             "seeded": bool(seeded),
-            "label": line("label", label),
-            "plan": line("plan_digest", plan_digest),
+            "label": checks.line("label", label),
+            "plan": checks.line("plan_digest", plan_digest),
         }
         with self._turn() as turn:
-            account = open_account(turn.book, dataset)
-            part = checked_part(account, part)
-            if entry in turn.book.entries:
+            account = checks.open_account(turn.accounts, dataset)
+            part = checks.checked_part(account, part)
+            if entry in turn.accounts.entries:
                 raise LedgerError(f"The entry {entry!r} is reserved already. One reservation pays for one release.")
             if account.has_room_for(promise, gamma=gamma, part=part):
                 event = turn.append(Kind.RESERVED, account.dataset, {**content, "part": part}, entry=entry)
                 return Reservation(event.entry, account.dataset, event.hash, event.sequence)
-        _refuse(account, Spend(promise, gamma), part=part)
+        checks.refuse(account, Spend(promise, gamma), part=part)
 
     def declare(
         self, dataset: str, promises: Sequence[Promise], *, gammas: Sequence[float] = (), delta: float | None = None,
@@ -240,40 +210,38 @@ class Ledger:
         promise, in sums of (ε, δ) as its ε at ``delta``, in sums of μ² and at the Rényi order as the sum of its
         items. As the first and only spend it may use the whole budget. Promises that are never drawn stay spent.
         """
-        items = checked_items(promises, gammas)
-        delta = None if delta is None else checked_delta(delta)
+        items = checks.checked_items(promises, gammas)
+        delta = None if delta is None else checks.checked_delta(delta)
         content = {
             "items": [{"promise": promise.to_dict(), "gamma": gamma} for promise, gamma in items],
             "delta": delta,
-            "label": line("label", label),
+            "label": checks.line("label", label),
         }
         spends = tuple(Spend(promise, gamma) for promise, gamma in items)
         with self._turn() as turn:
-            account = open_account(turn.book, dataset)
-            part = checked_part(account, part)
+            account = checks.open_account(turn.accounts, dataset)
+            part = checks.checked_part(account, part)
             if account.declaring("", spends, delta=delta, part=part).within_budget(part):
                 return turn.append(Kind.DECLARED, account.dataset, {**content, "part": part})
-        _refuse(account, as_one(spends, delta), part=part)
+        checks.refuse(account, as_one(spends, delta), part=part)
 
     def settle(self, reservation: Reservation, certificate_digest: str) -> Event:
         """Close a reservation with the digest of the certificate that left under it; once only."""
-        digest = line("certificate_digest", certificate_digest)
+        digest = checks.line("certificate_digest", certificate_digest)
         if not digest:
             raise LedgerError(
-                "A release is settled with its certificate's digest, but it is empty. Pass certificate.digest."
+                "A release is settled with its certificate's digest, which is empty. Pass certificate.digest."
             )
         with self._turn() as turn:
-            entry = turn.book.entries.get(reservation.entry)
+            entry = turn.accounts.entries.get(reservation.entry)
             if entry is None or (entry.dataset, entry.hash) != (reservation.dataset, reservation.head):
                 raise LedgerError(
-                    f"The reservation {reservation.entry!r} does not stand in this ledger, so nothing can "
-                    "be settled under it: a release without its spend must not exist. Settle in the ledger "
-                    "the reservation came from."
+                    f"The reservation {reservation.entry!r} does not stand in this ledger: a release without its spend must "
+                    "not exist. Settle in the ledger it was made in."
                 )
             if entry.certificate is not None:
                 raise LedgerError(
-                    f"The reservation {reservation.entry!r} is settled already. One reservation pays for "
-                    "one release; reserve again for another."
+                    f"The reservation {reservation.entry!r} is settled already. It pays for one release; reserve again."
                 )
             return turn.append(Kind.SETTLED, entry.dataset, {"certificate": digest}, entry=reservation.entry)
 
@@ -285,12 +253,12 @@ class Ledger:
         Its ε is that of promises fixed before the first draw; what keeps the budget is in `remaining`.
         """
         account = self.account(dataset)
-        return account.spent(checked_part(account, part))
+        return account.spent(checks.checked_part(account, part))
 
     def remaining(self, dataset: str, *, part: str | None = None) -> Remaining:
         """What is left of the budget, rounded down; 0 in a closed dataset."""
         account = self.account(dataset)
-        part = checked_part(account, part)
+        part = checks.checked_part(account, part)
         total = account.total(part)
         listed = None if total.kept() else total.composed.epsilon(account.delta)
         return Remaining(
@@ -300,11 +268,11 @@ class Ledger:
 
     def account(self, dataset: str) -> Account:
         """The dataset's page: budget, unit, parts, number of reservations, whether it is closed."""
-        return account_of(self._current(), dataset)
+        return checks.account_of(self._current(), dataset)
 
     def datasets(self) -> tuple[str, ...]:
         """The names that have a budget here, in the order they were opened."""
-        return tuple(self._current().accounts)
+        return tuple(self._current().by_name)
 
     def events(self, dataset: str | None = None) -> tuple[Event, ...]:
         """The history, or one dataset's lines of it; the chain is checked on the way."""
@@ -320,8 +288,7 @@ class Ledger:
         return None if found is None else found.certificate
 
     def head(self) -> str:
-        """The hash that stands for the whole history; written down elsewhere, it also betrays a shorter
-        one."""
+        """The hash that stands for the whole history; written down elsewhere, it also betrays a shorter one."""
         return self._current().position.hash
 
     def verify(self, *, head: str | Iterable[str] | None = None) -> Verification:
@@ -334,35 +301,34 @@ class Ledger:
         certificates state them or as written down elsewhere, to find that out.
         """
         known = [head] if isinstance(head, str) else list(head or ())
-        book, heads, findings, remarks = Book(), {START.hash}, [], []
+        accounts, heads, findings, remarks = Accounts(), {START.hash}, [], []
         for event in read_chain(self._storage.rows(BEFORE_ALL)):
-            if event.kind == Kind.TOP_UP and event.dataset in book.accounts:
-                findings += _overspent(book.accounts[event.dataset], f"before the top-up in event {event.sequence}")
-            book.absorb(event)
+            if event.kind == Kind.TOP_UP and event.dataset in accounts.by_name:
+                findings += checks.overspent(
+                    accounts.by_name[event.dataset], f"before the top-up in event {event.sequence}"
+                )
+            accounts.absorb(event)
             heads.add(event.hash)
-        if book.position == START:
+        if accounts.position == START:
             raise broken(1, "it is missing")
         for missing in (one for one in known if one not in heads):
             raise LedgerError(
-                f"The history holds together but does not contain the head {missing}. Its newest events were "
-                "cut off, or it is not the ledger that head was taken from. Compare with a backup before "
-                "anything more is released."
+                f"The history holds together but does not contain the head {missing}: its newest events were cut off, or it "
+                "is not the ledger that head was taken from. Compare with a backup before anything more is released."
             )
-        for account in book.accounts.values():
-            findings += _overspent(account, "today")
-            remarks += _only_if_fixed(account)
-        return Verification(not findings, book.position.sequence, book.position.hash, tuple(findings), tuple(remarks))
+        for account in accounts.by_name.values():
+            findings += checks.overspent(account, "today")
+            remarks += checks.only_if_fixed(account)
+        return Verification(
+            not findings, accounts.position.sequence, accounts.position.hash, tuple(findings), tuple(remarks)
+        )
 
     # ── one ledger, however it is copied ──
 
-    def __copy__(self) -> Ledger:
+    def __copy__(self, *memo: Any) -> Ledger:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
-        return self
-
-    def __sklearn_clone__(self) -> Ledger:
-        return self
+    __deepcopy__ = __sklearn_clone__ = __copy__
 
     def __reduce__(self) -> tuple[type[Ledger], tuple[Storage]]:
         return Ledger, (self._storage,)
@@ -372,107 +338,43 @@ class Ledger:
 
     # ── keeping up ──
 
-    def _current(self) -> Book:
-        book = self._book
-        return self._caught_up(book, self._storage.rows(book.position.sequence))
-
-    def _caught_up(self, book: Book, rows: list[Row]) -> Book:
-        """The book with what was appended since; a process reads and checks each event once."""
-        if book.position != START:
-            if not rows or (rows[0][0], rows[0][-1]) != (book.position.sequence, book.position.hash):
-                raise broken(book.position.sequence, "it is no longer the event this process has seen there")
+    def _current(self, rows_from: Callable[[int], list[Row]] | None = None) -> Accounts:
+        """The accounts with what was appended since; a process reads and checks each event once."""
+        known = self._accounts
+        rows = (rows_from or self._storage.rows)(known.position.sequence)
+        if known.position != START:
+            if not rows or (rows[0][0], rows[0][-1]) != (known.position.sequence, known.position.hash):
+                raise broken(known.position.sequence, "it is no longer the event this process has seen there")
             rows = rows[1:]
         if rows:
-            book = book.after(read_chain(rows, book.position))
-            self._book = book
-        return book
+            self._accounts = known = known.after(read_chain(rows, known.position))
+        return known
 
     @contextmanager
     def _turn(self) -> Iterator[_Turn]:
-        """Alone with the up-to-date book; an event appended in the block is on disk when the block ends.
+        """Alone with the up-to-date accounts; an event appended in the block is on disk when the block ends.
 
         The history is read before the lock is asked for, and under the lock only what came meanwhile: a process
         that has read nothing yet must not keep the others waiting for as long as reading everything takes.
         """
-        with self._storage.writing(prepare=self._read) as writer:
-            yield _Turn(self._read(writer), writer)
-
-    def _read(self, writer: Writer) -> Book:
-        book = self._book
-        return self._caught_up(book, writer.rows(book.position.sequence))
+        with self._storage.writing(prepare=lambda writer: self._current(writer.rows)) as writer:
+            yield _Turn(self._current(writer.rows), writer)
 
 
+@dataclass(frozen=True)
 class _Turn:
-    """One writer's view: the book as it is, and the right to append to it."""
+    """One writer's view: the accounts as they are, and the right to append to the chain."""
 
-    def __init__(self, book: Book, writer: Writer) -> None:
-        self.book = book
-        self._writer = writer
+    accounts: Accounts
+    writer: Writer
 
     def append(self, kind: Kind, dataset: str, content: Mapping[str, Any], *, entry: str | None = None) -> Event:
-        entry = entry or _new_entry()
-        event = new_event(self.book.position, kind, entry=entry, dataset=dataset, content=content)
-        self.book.after([event])  # what cannot be read back is never written
-        self._writer.append(event)
+        entry = entry or uuid.uuid4().hex
+        event = new_event(self.accounts.position, kind, entry=entry, dataset=dataset, content=content)
+        self.accounts.after([event])  # what cannot be read back is never written
+        self.writer.append(event)
         return event
 
 
-def _new_entry() -> str:
-    return uuid.uuid4().hex
-
-
-def _refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
-    """Say why there is no room, with public numbers only; computed after the writer's lock is given back."""
-    delta, total = account.delta, account.total(part)
-    spent, alone, left = total.epsilon(), asked.composed.epsilon(delta), account.room(part)
-    where = repr(account.dataset) if part is None else f"{account.dataset!r}, part {part!r}"
-    at = f" at δ = {delta:g}" if delta else ""
-    raise BudgetSpent(
-        f"The budget of {where} does not cover this release: it is {account.budget}, spent is ε = "
-        f"{spent:.6g}{at}, asked is {asked.promise}{f' with γ = {asked.gamma:g}' if asked.gamma else ''} (ε = "
-        f"{alone:.6g}{at}). Nothing was drawn and nothing was written. {_why_not(total, left)}",
-        dataset=account.dataset, part=part, budget=account.budget, delta=delta,
-        spent=spent, asked=alone, remaining=left,
-    )  # fmt: skip
-
-
-def _why_not(total: Total, left: float) -> str:
-    if not total.kept() and total.composes_within_budget():
-        return (
-            "The promises in this ledger keep the budget only if all of them were fixed before the first draw, which "
-            "it does not show; no proven filter keeps them, so nothing can be added. Let whoever answers for the "
-            "data raise the budget with top_up."
-        )
-    return (
-        f"At most ε = {_floor(left)} is left for a pure release; ask for less, declare a list of releases before the "
-        "first of them (ledger declare), or let whoever answers for the data raise the budget with top_up."
-    )
-
-
-def _floor(value: float) -> str:
-    """Four digits, rounded down: a message must not promise room that is not there."""
-    if value <= 0:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    return f"{math.floor(value / unit) * unit:.4g}"
-
-
-def _overspent(account: Account, when: str) -> list[str]:
-    over = [total for total in account.totals() if not total.kept() and not total.composes_within_budget()]
-    if not over:
-        return []
-    spent = max(total.composed.epsilon(account.delta) for total in over)
-    return [
-        f"dataset {account.dataset!r} is over its budget {when}: {account.budget} was set, ε = {spent:.6g} "
-        f"at δ = {account.delta:g} is spent according to this version's accountant"
-    ]
-
-
-def _only_if_fixed(account: Account) -> list[str]:
-    if account.within_budget() or _overspent(account, ""):
-        return []
-    return [
-        f"dataset {account.dataset!r} keeps its budget only if every promise was fixed before the first draw: as a "
-        f"list ε = {account.spent().epsilon(account.delta):.6g}, by a proven filter ε = {account.total().epsilon():.6g} "
-        f"at δ = {account.delta:g}. Nothing more can be spent on it"
-    ]
+def _budget(budget: Promise) -> dict[str, Any]:
+    return {"budget": checks.checked_budget(budget).to_dict(), "order": chosen_order(budget)}

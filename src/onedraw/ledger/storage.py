@@ -1,4 +1,4 @@
-"""Where the books are kept: one append-only table in SQLite or PostgreSQL. SQLAlchemy is met only here.
+"""Where a ledger is kept: one append-only table in SQLite or PostgreSQL. SQLAlchemy is met only here.
 
 What the rest of the room relies on:
 
@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any, final
 from onedraw.errors import CannotWrite, LedgerError, OnedrawError, check_extra
 from onedraw.places import shown_place, without_passwords
 
-from .events import GENESIS, Event, Row
+from . import schema
+from .events import Event, Row
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -40,77 +41,20 @@ WAIT_SECONDS = 60
 ALL = 2**62
 BEFORE_ALL = -(2**62)
 
-_NAMES = ("sequence", "entry", "kind", "dataset", "payload", "previous", "hash")
-_COLUMNS = ", ".join(_NAMES)
-_SELECT = f"SELECT {_COLUMNS} FROM onedraw_events WHERE sequence >= :start ORDER BY sequence LIMIT :count"
-_INSERT = f"INSERT INTO onedraw_events ({_COLUMNS}) VALUES ({', '.join(f':{name}' for name in _NAMES)})"
-_TABLE = """
-CREATE TABLE onedraw_events (
-    sequence BIGINT PRIMARY KEY CHECK (sequence > 0),
-    entry TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    dataset TEXT NOT NULL,
-    payload TEXT NOT NULL,
-    previous TEXT NOT NULL UNIQUE,
-    hash TEXT NOT NULL UNIQUE,
-    UNIQUE (entry, kind)
-)"""
 
-# INSERT OR REPLACE deletes without firing a DELETE trigger; the trigger on INSERT stops it.
-_SQLITE_SCHEMA = (
-    _TABLE.replace("BIGINT", "INTEGER"),
-    *(
-        f"CREATE TRIGGER onedraw_events_no_{verb.lower()} BEFORE {verb} ON onedraw_events "
-        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-        for verb in ("UPDATE", "DELETE")
-    ),
-    f"""
-    CREATE TRIGGER onedraw_events_follow BEFORE INSERT ON onedraw_events
-    WHEN NEW.sequence IS NOT (SELECT coalesce(max(sequence), 0) + 1 FROM onedraw_events)
-      OR NEW.previous IS NOT coalesce(
-          (SELECT hash FROM onedraw_events ORDER BY sequence DESC LIMIT 1), '{GENESIS}')
-    BEGIN SELECT RAISE(ABORT, 'an event must follow the last one'); END""",
-)
-
-_POSTGRESQL_SCHEMA = (
-    _TABLE,
-    f"""
-    CREATE FUNCTION onedraw_events_guard() RETURNS trigger LANGUAGE plpgsql AS $$
-    DECLARE
-        last_sequence bigint;
-        last_hash text;
-    BEGIN
-        IF TG_OP <> 'INSERT' THEN
-            RAISE EXCEPTION 'the ledger is append-only';
-        END IF;
-        EXECUTE 'SELECT sequence, hash FROM ' || TG_RELID::regclass || ' ORDER BY sequence DESC LIMIT 1'
-            INTO last_sequence, last_hash;
-        IF NEW.sequence <> coalesce(last_sequence, 0) + 1
-           OR NEW.previous <> coalesce(last_hash, '{GENESIS}') THEN
-            RAISE EXCEPTION 'an event must follow the last one';
-        END IF;
-        RETURN NEW;
-    END $$""",
-    "CREATE TRIGGER onedraw_events_append_only BEFORE INSERT OR UPDATE OR DELETE ON onedraw_events "
-    "FOR EACH ROW EXECUTE FUNCTION onedraw_events_guard()",
-    "CREATE TRIGGER onedraw_events_no_truncate BEFORE TRUNCATE ON onedraw_events "
-    "FOR EACH STATEMENT EXECUTE FUNCTION onedraw_events_guard()",
-)
-
-
+@dataclass(frozen=True)
 class Writer:
     """The writer's turn: read what is there, append what follows."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    connection: Connection
 
     def rows(self, start: int) -> list[Row]:
-        return _select(self._connection, start)
+        return _select(self.connection, start)
 
     def append(self, event: Event) -> None:
         from sqlalchemy import text
 
-        self._connection.execute(text(_INSERT), dict(zip(_NAMES, event.row(), strict=True)))
+        self.connection.execute(text(schema.INSERT), dict(zip(schema.NAMES, event.row(), strict=True)))
 
 
 class Storage(ABC):
@@ -121,13 +65,10 @@ class Storage(ABC):
     def name(self) -> str:
         """How messages call this place; never with a password."""
 
-    @abstractmethod
-    def _make_engine(self) -> Engine:
-        """What makes connections and keeps none."""
-
     @cached_property
+    @abstractmethod
     def _engine(self) -> Engine:
-        return self._make_engine()
+        """What makes connections and keeps none."""
 
     @abstractmethod
     def check(self, *, create: bool) -> bool:
@@ -190,35 +131,32 @@ class Storage(ABC):
 
     def _nothing_here(self) -> LedgerError:
         return LedgerError(
-            f"There is no ledger at {self.name}. A ledger is never made by accident, because a fresh one "
-            "knows of no spends. Check the name; to begin a new ledger pass create=True, or run `onedraw "
-            "ledger init`."
+            f"There is no ledger at {self.name}, and none is made by accident: a fresh one knows of no spends. Check the name; "
+            "to begin a new ledger pass create=True, or run `onedraw ledger init`."
         )
 
     def _not_a_ledger(self, why: str) -> LedgerError:
         return LedgerError(
-            f"{self.name} is not a onedraw ledger: {why}. Nothing was changed in it. Give the ledger's own "
-            "file or URL, or another name for a new ledger."
+            f"{self.name} is not a onedraw ledger: {why}. Nothing was changed in it. Give the ledger's own file or URL, or "
+            "another name for a new ledger."
         )
 
     def _cannot_write(self, why: object) -> CannotWrite:
         return CannotWrite(
-            f"The ledger at {self.name} cannot be written ({why}). A spend must be on disk before the data "
-            "are touched, so nothing was drawn. Make the place writable, free some space, or keep the ledger "
-            "elsewhere."
+            f"The ledger at {self.name} cannot be written ({why}), and a spend must be on disk before the data are touched: "
+            "nothing was drawn. Make the place writable, free some space, or keep the ledger elsewhere."
         )
 
     def _busy(self) -> LedgerError:
         return LedgerError(
-            f"The ledger at {self.name} has been locked by another process for more than {WAIT_SECONDS} "
-            "seconds. Nothing was reserved. See which process holds it, end it if it hangs, and try again."
+            f"The ledger at {self.name} has been locked by another process for more than {WAIT_SECONDS} seconds. Nothing was "
+            "reserved. See which process holds it, end it if it hangs, and try again."
         )
 
     def _failed(self, why: object) -> LedgerError:
         return LedgerError(
-            f"The ledger at {self.name} could not be used: {why}. Nothing was released. If this happened "
-            "while an event was being written, look with `onedraw ledger show`: a reservation that stands "
-            "there is spent."
+            f"The ledger at {self.name} could not be used: {why}. Nothing was released. A reservation that `onedraw ledger "
+            "show` finds there is spent."
         )
 
 
@@ -229,13 +167,14 @@ class SQLiteStorage(Storage):
 
     path: str
     read_only: bool = False
-    _schema = _SQLITE_SCHEMA
+    _schema = schema.SQLITE
 
     @property
     def name(self) -> str:
         return self.path
 
-    def _make_engine(self) -> Engine:
+    @cached_property
+    def _engine(self) -> Engine:
         from sqlalchemy import create_engine
         from sqlalchemy.pool import NullPool
 
@@ -268,9 +207,8 @@ class SQLiteStorage(Storage):
 
     def _wal(self) -> LedgerError:
         return LedgerError(
-            f"The ledger at {self.name} is in SQLite's WAL mode, in which the newest spends stand in a second file, "
-            f"{self.name}-wal, and a copy of the ledger alone would miss them. Nothing was reserved. Close every "
-            "program that holds it open and try again; or run PRAGMA journal_mode = DELETE on it."
+            f"The ledger at {self.name} is in SQLite's WAL mode: a copy would miss the newest spends, in {self.name}-wal. Nothing "
+            "was reserved. Close every program that holds it open and try again; or run PRAGMA journal_mode = DELETE on it."
         )
 
     def check(self, *, create: bool) -> bool:
@@ -278,7 +216,12 @@ class SQLiteStorage(Storage):
         if not os.path.lexists(self.path):
             if not create:
                 raise self._nothing_here()
-            self._make_file()
+            try:
+                self._connect("rwc").close()
+            except sqlite3.Error as error:
+                raise self._cannot_write(error) from error
+            with suppress(OSError):  # some file systems know no modes
+                os.chmod(self.path, 0o600)  # as a release: who else may read it is for its holder to say
         elif not os.path.isfile(self.path):
             raise self._not_a_ledger("it is not a regular file")
         with self._connected(writing=False) as connection:
@@ -288,14 +231,6 @@ class SQLiteStorage(Storage):
         if not tables and not create:
             raise self._not_a_ledger("the file is empty (pass create=True to begin a new ledger in it)")
         return bool(tables)
-
-    def _make_file(self) -> None:
-        try:
-            self._connect("rwc").close()
-        except sqlite3.Error as error:
-            raise self._cannot_write(error) from error
-        with suppress(OSError):  # some file systems know no modes
-            os.chmod(self.path, 0o600)  # as a release: whoever else may read the books is for their holder to say
 
     def _holds_books(self, connection: Connection) -> bool:
         return "onedraw_events" in _tables(connection)
@@ -328,12 +263,7 @@ def _tables(connection: Connection) -> set[str]:
     return set(connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars())
 
 
-_SQLITE_UNWRITABLE = (
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_IOERR,
-)
+_SQLITE_UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR)
 
 
 @final
@@ -342,7 +272,7 @@ class PostgreSQLStorage(Storage):
     """Books in the table ``onedraw_events`` of a PostgreSQL database."""
 
     url: str
-    _schema = _POSTGRESQL_SCHEMA
+    _schema = schema.POSTGRESQL
 
     @property
     def name(self) -> str:
@@ -351,7 +281,8 @@ class PostgreSQLStorage(Storage):
     def __repr__(self) -> str:
         return f"PostgreSQLStorage({self.name!r})"
 
-    def _make_engine(self) -> Engine:
+    @cached_property
+    def _engine(self) -> Engine:
         from sqlalchemy import create_engine, make_url
         from sqlalchemy.pool import NullPool
 
@@ -372,8 +303,7 @@ class PostgreSQLStorage(Storage):
         return bool(connection.exec_driver_sql("SELECT to_regclass('onedraw_events') IS NOT NULL").scalar_one())
 
     def _take_turn(self, connection: Connection) -> None:
-        # An advisory lock, not LOCK TABLE: it needs no right beyond SELECT and INSERT. The key spells
-        # "onedraw".
+        # An advisory lock, not LOCK TABLE: it needs no right beyond SELECT and INSERT. The key spells "onedraw".
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'")
         connection.exec_driver_sql(
             "SELECT set_config('synchronous_commit', 'on', true) "
@@ -404,8 +334,8 @@ def storage_at(place: str | os.PathLike[str]) -> Storage:
         url = make_url(place)
     except (ArgumentError, ValueError):  # the reason is not passed on: it quotes pieces of the URL
         raise LedgerError(
-            "The ledger's URL cannot be read. Write a path, or postgresql://user@host:5432/database: the port is a "
-            "number, and / ? # @ : in a password are written %2F %3F %23 %40 %3A."
+            "The ledger's URL cannot be read. Write a path, or postgresql://user@host:5432/database: the port is a number, and "
+            "/ ? # @ : in a password are written %2F %3F %23 %40 %3A."
         ) from None
     family = url.drivername.partition("+")[0]
     if family == "postgresql":
@@ -413,16 +343,14 @@ def storage_at(place: str | os.PathLike[str]) -> Storage:
     if family == "sqlite":
         return SQLiteStorage(_absolute(url.database or ""), read_only=url.query.get("mode") == "ro")
     raise LedgerError(
-        f"A ledger can be kept in SQLite or PostgreSQL, not in {family!r}. Give a path, or a URL that "
-        "begins with postgresql://."
+        f"A ledger is kept in SQLite or PostgreSQL, not in {family!r}. Give a path, or a URL that begins with postgresql://."
     )
 
 
 def _absolute(path: str) -> str:
     if path in ("", ":memory:"):
         raise LedgerError(
-            "A ledger needs a file: one kept in memory is forgotten when the process ends, and the "
-            "spends with them. Give a path such as books.db."
+            "A ledger needs a file: kept in memory its spends are forgotten. Give a path such as books.db."
         )
     return os.path.abspath(path)
 
@@ -430,4 +358,4 @@ def _absolute(path: str) -> str:
 def _select(connection: Connection, start: int, count: int = ALL) -> list[Row]:
     from sqlalchemy import text
 
-    return [tuple(row) for row in connection.execute(text(_SELECT), {"start": start, "count": count})]
+    return [tuple(row) for row in connection.execute(text(schema.SELECT), {"start": start, "count": count})]

@@ -227,6 +227,7 @@ class Allowance:
 NONE = Allowance(0.0, Fraction(0), 0.0)
 
 
+@lru_cache(maxsize=1024)
 def filters_of(budget: Promise, order: float | None = None) -> tuple[Filter, ...]:
     """The filters that keep a budget, each with its share; none for a Rényi curve that names no single order."""
     match budget:
