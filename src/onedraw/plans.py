@@ -41,7 +41,7 @@ def record_count(n: Any) -> int:
     """n, the public number of records."""
     if isinstance(n, int) and n < 1:
         raise InvalidBudget(
-            f"n must be at least 1, but {n} came. n is the public number of records and part of the "
+            f"n must be at least 1, not {n}. n is the public number of records and part of the "
             "promise; with none there is nothing to release. Pass the number of rows of the data."
         )
     return _at_most("n", positive_integer("n", n), MOST_RECORDS)
@@ -49,7 +49,7 @@ def record_count(n: Any) -> int:
 
 def _at_most(name: str, value: int, most: int) -> int:
     if value > most:
-        raise InvalidBudget(f"{name} must be at most {most:,}, but a number of {value.bit_length()} bits came.")
+        raise InvalidBudget(f"{name} must be at most {most:,}, not a number of {value.bit_length()} bits.")
     return value
 
 
@@ -67,12 +67,12 @@ class Request:
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
             raise InvalidModel(
-                f"calibrate needs a model of onedraw.models, but a {type(self.model).__name__} came. A "
+                f"calibrate needs a model of onedraw.models, not a {type(self.model).__name__}. A "
                 "promise rests on the bounds only a model can state."
             )
         if not isinstance(self.budget, Promise):
             raise InvalidBudget(
-                f"The budget must be a promise such as ApproxDP(1.0, 1e-6), but a {type(self.budget).__name__} came."
+                f"The budget must be a promise such as ApproxDP(1.0, 1e-6), not a {type(self.budget).__name__}."
             )
         if self.budget.number > LARGEST_LOSS:
             raise InvalidBudget(

@@ -61,7 +61,7 @@ class AddedNoise(Mechanism):
 
     def __post_init__(self) -> None:
         if self.law is not None and self.law not in LAWS:
-            raise InvalidModel(f"law is one of {', '.join(LAWS)}, or None for the better one, but {self.law!r} came.")
+            raise InvalidModel(f"law is one of {', '.join(LAWS)}, or None for the better one, not {self.law!r}.")
 
     def heading(self, plan: Plan) -> str:
         return f"discrete {str(self.law).capitalize()} noise on exact sums"

@@ -82,7 +82,7 @@ class ReferenceDesign:
     @property
     def _features(self) -> Features | None:
         """Those of a linear predictor; any other is described by u alone."""
-        linear = isinstance(getattr(self.model, "predictor_function", None), Linear)
+        linear = isinstance(self.model.predictor_function, Linear)
         return self.model.features if linear else None
 
     def curvature(self, beta: float) -> float | None:

@@ -24,6 +24,7 @@ from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import Bound
 from onedraw.models.design import EFFECT
 from onedraw.models.likelihood.densities import LARGEST_BETA, LEAST_BETA, check_beta
+from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, BoundedRange, Promise, Provenance, compose, search
 from onedraw.privacy.rounding import fraction_down, fraction_up, text
@@ -275,14 +276,13 @@ def sensitivity_of(model: Any) -> Sensitivity:
 
 
 def _likelihood(model: Any) -> Any:
-    likelihood = getattr(model, "likelihood", None)
-    if likelihood is None:
+    if not isinstance(model, WithLikelihood):
         raise UnsupportedBudget(
             f"{type(model).__name__} has no likelihood with a known bound on its density, so its β-divergence loss has no "
             "known sensitivity. Use Logistic, Softmax, GaussianRegression(variance_floor=…), PoissonRegression or another "
             "model with a likelihood, or Gibbs() for a convex loss."
         )
-    return likelihood
+    return model.likelihood
 
 
 def _agreed(stated: Mapping[str, float] | None, name: str, derived: float, tolerance: float) -> float:

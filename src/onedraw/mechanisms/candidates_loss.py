@@ -31,7 +31,9 @@ from onedraw.models.convex.losses import MarginLoss
 from onedraw.models.design import EFFECT, Design, mean_curvature
 from onedraw.models.features import Features
 from onedraw.models.likelihood.densities import Bernoulli, Categorical, GaussianNoise, StudentT
+from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.row_model import RowModel
 from onedraw.plans import Request
 from onedraw.privacy import PureDP
 from onedraw.privacy.rounding import fraction_down, fraction_up
@@ -83,8 +85,7 @@ class Scoring:
 def scoring(of: Any, request: Request, largest: Fraction, *, stated: Mapping[str, float] | None = None) -> Scoring:
     """The loss at the largest weight with 2wΔ ≤ ``largest`` (or as ``stated`` in a plan), and its reference design."""
     model: Any = request.model
-    prior, features = getattr(model, "prior", None), getattr(model, "features", None)
-    if not isinstance(prior, Gaussian | NormalInverseGamma) or not isinstance(features, Features):
+    if not isinstance(model, RowModel) or not isinstance(model.prior, Gaussian | NormalInverseGamma):
         raise UnsupportedBudget(
             f"Candidates are laid out by a prior on the coefficients of a linear predictor, and {type(model).__name__} has "
             f"other parameters. What is left is to {CHAINS}"
@@ -96,7 +97,7 @@ def scoring(of: Any, request: Request, largest: Fraction, *, stated: Mapping[str
 
 def _beta(of: BetaDivergence, request: Request, largest: Fraction, stated: Mapping[str, float] | None) -> Scoring:
     model: Any = request.model
-    likelihood = getattr(model, "likelihood", None)
+    likelihood: Any = model.likelihood if isinstance(model, WithLikelihood) else None
     if likelihood is None:
         raise UnsupportedBudget(
             f"{type(model).__name__} has no likelihood, so it has no β-divergence loss to select by. Use Logistic, Softmax or "

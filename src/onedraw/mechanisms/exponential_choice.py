@@ -94,10 +94,10 @@ class ExponentialChoice(Mechanism):
 
 def _check(request: Request) -> None:
     if not isinstance(request.model, ModelChoice):
-        raise InvalidModel(f"ExponentialChoice is for models.ModelChoice, but a {type(request.model).__name__} came.")
+        raise InvalidModel(f"ExponentialChoice is for models.ModelChoice, not for a {type(request.model).__name__}.")
     if not isinstance(request.budget, PureDP | BoundedRange | ZCDP | RenyiDP | ApproxDP):
         raise UnsupportedBudget(
-            f"A choice keeps PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, but {request.budget} came. Use PureDP(epsilon)."
+            f"A choice keeps PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, not {request.budget}. Use PureDP(epsilon)."
         )
     if request.gamma:
         raise UnsupportedBudget("A choice is exact and needs no reserve; leave out gamma.")

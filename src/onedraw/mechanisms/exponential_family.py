@@ -105,7 +105,7 @@ class _ExponentialFamily(Mechanism):
         self._check(request)
         value = parameters.get(self.free, math.nan) if self.free else 1.0
         if not SMALLEST <= value <= 1.0:
-            raise PromiseRefused(f"{self.title} needs {self.free} in (0, 1], but {value!r} came.")
+            raise PromiseRefused(f"{self.title} needs {self.free} in (0, 1], not {value!r}.")
         order = parameters.get("order")
         if not _is_witness(request, self.scaling(value), order):
             raise PromiseRefused(f"The order {order!r} stated for {self.title} does not give the budget.")

@@ -28,10 +28,12 @@ import numpy as np
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import BinaryRegression, GaussianRegression
+from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.fit import constants as constant
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.problem import Measuring, Published
 from onedraw.models.likelihood.densities import Bernoulli, GaussianNoise
+from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.moments.measured import MomentColumns
 from onedraw.models.moments.measured_model import MeasuredModel, MeasuredProblem, MeasuredTarget
@@ -206,7 +208,7 @@ class Measured(Mechanism):
             response=columns.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD, threshold=constant.THRESHOLD,
             least_residual=constant.LEAST_RESIDUAL,
         )  # fmt: skip
-        scale = float(getattr(plan.model, "response_scale", 1.0))
+        scale = plan.model.response_scale if isinstance(plan.model, ConvexModel) else 1.0
         return MeasuredProblem(plan.n, columns, numbers.to_dict(), how, pure, scale)
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
@@ -265,7 +267,7 @@ class Weighted:
 
     def columns(self, model: Any, categories: Categories) -> MomentColumns:
         """What is measured; a model that has no place in measured coordinates is refused."""
-        loss = getattr(model, "measured_loss", None)
+        loss = model.measured_loss if isinstance(model, ConvexModel) else None
         if not isinstance(loss, FitLoss):
             raise UnsupportedBudget(
                 f"{type(model).__name__} has no loss of one predictor, convex, smooth and of bounded slope, that could be put "
@@ -324,9 +326,8 @@ class Unweighted:
     of: Any
 
     def columns(self, model: Any, categories: Categories) -> MomentColumns:
-        likelihood = getattr(model, "likelihood", None)
-        linear = isinstance(getattr(model, "predictor_function", None), Linear) and model.row_blocks == 1
-        if not (linear and isinstance(likelihood, Bernoulli | GaussianNoise)):
+        known = isinstance(model, WithLikelihood) and isinstance(model.likelihood, Bernoulli | GaussianNoise)
+        if not (known and isinstance(model.predictor_function, Linear) and model.row_blocks == 1):
             raise UnsupportedBudget(
                 f"{type(model).__name__} has no likelihood of one predictor that could be put into measured coordinates. Use "
                 "Logistic, BinaryRegression or GaussianRegression(variance_floor=…), with bounds on their features."

@@ -184,7 +184,7 @@ class NoisyGradient(Mechanism):
 
     def _largest_weight(self, model: Any) -> float:
         """Four times H/K of the design: 4 for a negative log-likelihood, 4/noise² for squared residuals."""
-        if self.noise is None or not isinstance(getattr(model, "kernel", None), ResidualLoss):
+        if self.noise is None or not isinstance(model.kernel, ResidualLoss):
             return LARGEST_WEIGHT
         information, variability = residual_information(model.kernel, self.noise)
         return LARGEST_WEIGHT * information / variability if information > 0.0 else LARGEST_WEIGHT

@@ -13,13 +13,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from scipy import optimize, special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.fit import constants as constant
-from onedraw.models.fit.losses import ClassLoss, FitLoss
 from onedraw.models.fit.problem import FitProblem, FitTarget, Published
 from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.measured import Layout
@@ -91,8 +91,8 @@ class PerturbedMode(Mechanism):
 
     def setting(self, request: Request, *, pure: bool) -> Setting:
         """Layout, loss and n of a request; what cannot be fitted so is refused."""
-        model, budget = cast(Any, request.model), request.budget
-        loss: FitLoss | ClassLoss | None = getattr(model, "fit_loss", None)
+        model, budget = request.model, request.budget
+        loss = model.fit_loss if isinstance(model, ConvexModel) else None
         if loss is None:
             raise UnsupportedBudget(
                 f"{type(model).__name__} has no loss that a perturbed mode can minimise: it must be convex, smooth and of "
