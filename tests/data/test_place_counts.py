@@ -13,7 +13,7 @@ from onedraw.mechanisms import ExponentialQuantiles, calibrate
 from onedraw.models import ColumnQuantiles
 from onedraw.models.tables.column_quantiles import PlaceCounts, spread_below, spread_place
 from onedraw.samplers import RankSelection, seeded_generator
-from tests.data.parted_records import Parted
+from tests.data.cases import Parted
 
 LAST = [1, 9, 2**16, 10**7, 2**31 - 1, 2**31, 2**32]
 

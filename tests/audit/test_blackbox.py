@@ -18,7 +18,7 @@ from onedraw.audit import (
     membership_score,
 )
 from onedraw.errors import TooFewRounds, WrongCall
-from tests.audit.audit_mechanisms import KNOWN, beta_posterior, gaussian, laplace
+from tests.audit.mechanisms import KNOWN, beta_posterior, gaussian, laplace
 
 SEED = int(os.environ.get("ONEDRAW_TEST_SEED", "20261115"))
 

@@ -26,7 +26,7 @@ from onedraw.models.moments.measured import Layout, SecondMoments
 from onedraw.models.row_model import Rows
 from onedraw.models.sums import exact_sums
 from onedraw.models.sums.exact_sums import Scaled
-from tests.data.parted_records import Parted
+from tests.data.cases import Parted
 
 SCHEMA = Schema.from_dict(
     {

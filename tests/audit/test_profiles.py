@@ -13,7 +13,7 @@ from onedraw.audit import exact_profile, finite_profile
 from onedraw.audit.quadrature import GAUSS, KRONROD, NODES
 from onedraw.errors import WrongCall
 from onedraw.privacy.conversions import gaussian_delta
-from tests.audit.audit_mechanisms import INFINITE, beta_delta, beta_posterior, gaussian, laplace
+from tests.audit.mechanisms import INFINITE, beta_delta, beta_posterior, gaussian, laplace
 
 EPSILONS = (0.0, 0.1, 0.5, 0.9, 1.5, 3.0)
 
