@@ -148,8 +148,12 @@ def answers_below(caller: str, callee: tuple[str, str], heights: dict[str, int])
     owner_name, _, method = function.rpartition(".")
     module = sys.modules.get("onedraw." + file.removesuffix(".py").replace("/", ".").removesuffix(".__init__"))
     kind = getattr(module, owner_name, None)
+    made = method in ("__init__", "__post_init__")  # whoever knows a base may make one of its kind
     bases = [
-        base for base in getattr(kind, "__mro__", ()) if method in vars(base) and base.__module__.startswith("onedraw.")
+        base
+        for base in getattr(kind, "__mro__", ())
+        if base.__module__.startswith("onedraw.")
+        and (made or method in vars(base) or method in vars(base).get("__annotations__", ()))
     ]
     return any(heights.get(base.__module__.split(".")[1], 99) <= heights[caller] for base in bases)
 
