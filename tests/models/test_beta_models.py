@@ -103,7 +103,7 @@ def test_features_without_bounds_keep_their_values_and_declared_bounds_are_enfor
     ball = BinaryRegression(2, data_norm=1.0, intercept=False)
     assert np.linalg.norm(ball.summarise((X, [0, 1])).X, axis=1).max() <= 1.0
     assert ball.bounds["feature_norm"].value == 1.0
-    with pytest.raises(InvalidModel, match="both came"):
+    with pytest.raises(InvalidModel, match="both were given"):
         BinaryRegression(2, data_norm=1.0, bounds=(0, 1))
 
 

@@ -169,8 +169,8 @@ def test_a_stored_prior_is_read_strictly():
 # Refusals
 
 BAD = [
-    (lambda: Logistic(2, prior=PRIOR), "needs one public bound on its features.*neither came.*data_norm=r"),
-    (lambda: Logistic(2, data_norm=1.0, bounds=(0, 1), prior=PRIOR), "both came"),
+    (lambda: Logistic(2, prior=PRIOR), "needs one public bound on its features.*neither was given.*data_norm=r"),
+    (lambda: Logistic(2, data_norm=1.0, bounds=(0, 1), prior=PRIOR), "both were given"),
     (lambda: Logistic(2, data_norm=math.inf, prior=PRIOR), "finite"),
     (lambda: Logistic(2, data_norm=0.0, prior=PRIOR), "positive"),
     (lambda: Logistic(2, data_norm=1e80, prior=PRIOR), "Rescale"),
@@ -309,7 +309,7 @@ def test_a_point_of_ones_own_is_probed_too():
         (cosh_loss, {"lipschitz": 1.0, "strong_convexity": -1.0}, "at least 0"),
         (cosh_loss, {"lipschitz": 1.0, "strong_convexity": 0.5}, "no Lipschitz constant on all of R"),
         (cosh_loss, {"lipschitz": 1.0, "strong_convexity": 0.5, "prior": BALL}, "not 0.5-strongly convex"),
-        (cosh_loss, {"lipschitz": 1.0, "data_norm": None}, "neither came"),
+        (cosh_loss, {"lipschitz": 1.0, "data_norm": None}, "neither was given"),
         (cosh_loss, {"lipschitz": 1.0, "response": 3.0}, "pair"),
         (lambda theta, x, y: theta * y, {"lipschitz": 1.0}, "one real number"),
         (lambda theta: theta, {"lipschitz": 1.0}, "cannot be called as fn"),

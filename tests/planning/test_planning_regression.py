@@ -50,7 +50,7 @@ def test_a_question_is_a_value():
     [
         ({"kind": "cox"}, "kind must be one of"),
         ({"kind": "logistic"}, "needs one public bound"),
-        ({"kind": "logistic", "bounds": (0, 1), "data_norm": 1.0}, "both came"),
+        ({"kind": "logistic", "bounds": (0, 1), "data_norm": 1.0}, "both were given"),
         ({"kind": "softmax", "bounds": (0, 1)}, "never read from the records"),
         ({"kind": "linear", "bounds": (0, 1)}, "response_bound=Y"),
         ({"kind": "linear", "bounds": (0, 1), "response_bound": -1.0}, "positive finite"),

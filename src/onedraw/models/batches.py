@@ -48,13 +48,13 @@ def check_shape(data: Any, columns: tuple[Any, ...] | None, *, dim: int) -> None
     if not isinstance(data, Sized):
         raise InvalidModel(
             f"The data must have a length, because n is public and part of the promise, but a "
-            f"{type(data).__name__} came. Pass an array, a list or Records."
+            f"{type(data).__name__} was given. Pass an array, a list or Records."
         )
     refuse_sparse(data, "the data")
     shape = getattr(data, "shape", None)
     if isinstance(shape, tuple) and shape[1:] != (() if dim == 1 else (dim,)) and not is_rows(data):
         expected = "(n,)" if dim == 1 else f"(n, {dim})"
-        raise InvalidModel(f"The data must be an array of shape {expected}, but one of shape {shape} came.")
+        raise InvalidModel(f"The data must be an array of shape {expected}, got one of shape {shape}.")
 
 
 def refuse_sparse(data: Any, name: str) -> None:

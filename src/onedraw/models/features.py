@@ -204,21 +204,30 @@ def declared_features(
 ) -> Features:  # fmt: skip
     """Check what a model's constructor was given; ``needed`` says whether its promise rests on a bound."""
     how_many = count("features", features, least=1, most=MOST_PARTS)
-    none_came = data_norm is None and bounds is None
-    if (data_norm is None) == (bounds is None) and (needed or not none_came):
-        came = "neither came" if bounds is None else "both came"
+    if (data_norm is None) == (bounds is None) and (needed or bounds is not None):
+        got = "neither was given" if bounds is None else "both were given"
         raise InvalidModel(
-            f"{model} needs one public bound on its features, data_norm=r or bounds=(lo, hi), but {came}. Without a "
-            "bound one record could have any gradient, and no promise exists; it is never computed from the records. "
-            "Pass data_norm=r to scale rows onto the ball ‖x‖ ≤ r, or bounds=(lo, hi), numbers or lists of "
-            f"{how_many}, to clamp each feature."
+            f"{model} needs one public bound on its features, data_norm=r or bounds=(lo, hi), but {got}. Without a bound one record "
+            "could have any gradient, and no promise exists; it is never computed from the records. Pass data_norm=r to scale "
+            f"rows onto the ball ‖x‖ ≤ r, or bounds=(lo, hi), numbers or lists of {how_many}, to clamp each feature."
         )
-    if not isinstance(intercept, bool | np.bool_):
-        raise InvalidModel(f"intercept must be True or False, but a {type(intercept).__name__} came.")
+    for name, value in (("intercept", intercept), ("scaled", scaled)):
+        if not isinstance(value, bool | np.bool_):
+            raise InvalidModel(f"{name} must be True or False, got a {type(value).__name__}.")
+    if feature_names is not None:
+        if isinstance(feature_names, str) or len(feature_names) != how_many or len(set(feature_names)) != how_many:
+            raise InvalidModel(f"feature_names must be {how_many} different names, one for each feature.")
+        feature_names = tuple(map(str, feature_names))
     norm = None if data_norm is None else positive_number("data_norm", data_norm)
     box = None if bounds is None else _box(bounds, how_many)
-    _check_scaled(scaled, box)
-    result = Features(how_many, norm, box, bool(intercept), _names(feature_names, how_many), bool(scaled))
+    result = Features(how_many, norm, box, bool(intercept), feature_names, bool(scaled))
+    if scaled and box is None:
+        raise InvalidModel(
+            "scaled=True maps each feature from its declared range to [-1, 1], and no range was declared; it is never computed from "
+            "the records. Pass bounds=(lo, hi), numbers or one for each feature, or leave out scaled."
+        )
+    if scaled and any(abs(value) >= LARGEST for end in result.ends for value in end):
+        raise InvalidModel(f"Bounds of scaled features must lie between -{LARGEST:g} and {LARGEST:g}.")
     if result.bounded and not 0.0 < result.norm < LARGEST:
         raise InvalidModel(
             f"The features' bound gives rows of norm up to {result.norm:g}; it must lie above 0 and below {LARGEST:g}. "
@@ -227,18 +236,22 @@ def declared_features(
     return result
 
 
-def _check_scaled(scaled: Any, box: tuple[Ends, Ends] | None) -> None:
-    if not isinstance(scaled, bool | np.bool_):
-        raise InvalidModel(f"scaled must be True or False, but a {type(scaled).__name__} came.")
-    if not scaled:
-        return
-    if box is None:
+def _box(bounds: Any, how_many: int) -> tuple[Ends, Ends]:
+    if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+        raise InvalidModel("bounds must be a pair (lo, hi), each a number or one number per feature.")
+    several = [isinstance(end, list | tuple | np.ndarray) for end in bounds]
+    for end, each in zip(bounds, several, strict=True):
+        if each and len(end) != how_many:
+            raise InvalidModel(f"bounds must have one entry for each of the {how_many} features, got {len(end)}.")
+    lower, upper = (
+        tuple(number("bounds", value) for value in end) if each else number("bounds", end)
+        for end, each in zip(bounds, several, strict=True)
+    )
+    if not np.all(np.asarray(lower) <= np.asarray(upper)):
         raise InvalidModel(
-            "scaled=True maps each feature from its declared range to [-1, 1], and no range was declared; it is never "
-            "computed from the records. Pass bounds=(lo, hi), numbers or one for each feature, or leave out scaled."
+            "bounds=(lo, hi) needs lo ≤ hi for every feature: some lower bound is above its upper bound."
         )
-    if any(abs(value) >= LARGEST for end in box for value in (end if isinstance(end, tuple) else (end,))):
-        raise InvalidModel(f"Bounds of scaled features must lie between -{LARGEST:g} and {LARGEST:g}.")
+    return lower, upper
 
 
 def read_rows(X: Any, features: Features) -> Iterator[Matrix]:
@@ -260,7 +273,7 @@ def check_rows(X: Any, features: Features) -> None:
     if shape[1:] != (features.count,) and not (features.count == 1 and len(shape) == 1):
         raise InvalidModel(
             f"X must be an array of shape (n, {features.count}), as features={features.count} says, but one of shape "
-            f"{shape} came."
+            f"{shape} was given."
         )
 
 
@@ -348,31 +361,3 @@ def check_schema(schema: Any, target: str | None, features: Features) -> None:
             "The model's bounds are not the schema's ranges of the same columns, so two things are said about one column. "
             "Pass **schema_features(schema, target) to the model, or declare in the schema what is meant."
         )
-
-
-def _box(bounds: Any, how_many: int) -> tuple[Ends, Ends]:
-    if not isinstance(bounds, list | tuple) or len(bounds) != 2:
-        raise InvalidModel("bounds must be a pair (lo, hi), each a number or one number per feature.")
-    lower, upper = (_ends_of(end, how_many) for end in bounds)
-    each = (end if isinstance(end, tuple) else (end,) * how_many for end in (lower, upper))
-    if not all(lo <= hi for lo, hi in zip(*each, strict=True)):
-        raise InvalidModel(
-            "bounds=(lo, hi) needs lo ≤ hi for every feature: some lower bound is above its upper bound."
-        )
-    return lower, upper
-
-
-def _ends_of(end: Any, how_many: int) -> Ends:
-    if not isinstance(end, list | tuple | np.ndarray):
-        return number("bounds", end)
-    if len(end) != how_many:
-        raise InvalidModel(f"bounds must have one entry for each of the {how_many} features, but {len(end)} came.")
-    return tuple(number("bounds", value) for value in end)
-
-
-def _names(names: Any, how_many: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if isinstance(names, str) or len(set(names)) != how_many or len(names) != how_many:
-        raise InvalidModel(f"feature_names must be {how_many} different names, one for each feature.")
-    return tuple(str(name) for name in names)

@@ -243,9 +243,9 @@ def number(name: str, value: Any) -> float:
             raise TypeError
         result = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidModel(f"{name} must be a real number, but a {type(value).__name__} came. Pass a float.") from None
+        raise InvalidModel(f"{name} must be a real number, got a {type(value).__name__}. Pass a float.") from None
     if not math.isfinite(result):
-        raise InvalidModel(f"{name} must be finite, but {result!r} came: no bound on a record follows from it.")
+        raise InvalidModel(f"{name} must be finite, got {result!r}: no bound on a record follows from it.")
     return result
 
 
@@ -253,7 +253,7 @@ def positive_number(name: str, value: Any) -> float:
     """A finite number above zero, and not so extreme that its reciprocal overflows."""
     result = number(name, value)
     if not 1e-290 < result < 1e290:
-        raise InvalidModel(f"{name} must lie between 1e-290 and 1e290, but {result!r} came. Choose a positive number.")
+        raise InvalidModel(f"{name} must lie between 1e-290 and 1e290, got {result!r}. Choose a positive number.")
     return result
 
 
@@ -273,11 +273,9 @@ def prior_numbers(family: str, values: Any, *, length: int | None = None) -> tup
     try:
         given = tuple(number(f"a parameter of the {family} prior", value) for value in values)
     except TypeError:
-        raise InvalidModel(
-            f"The {family} prior is a sequence of numbers, but a {type(values).__name__} came."
-        ) from None
+        raise InvalidModel(f"The {family} prior is a sequence of numbers, got a {type(values).__name__}.") from None
     if length is not None and len(given) != length:
-        raise InvalidModel(f"The {family} prior has {length} parameters, but {len(given)} came.")
+        raise InvalidModel(f"The {family} prior has {length} parameters, got {len(given)}.")
     if not all(value > 0 for value in given):
         raise InvalidModel(
             f"The prior {family}{given} is not normalizable: every parameter must be above 0. Without a "
@@ -295,7 +293,7 @@ def count(name: str, value: Any, *, least: int = 0, most: float = math.inf) -> i
     """A whole number from ``least`` to ``most``; 3.0 counts as 3."""
     result = number(name, value)
     if result != int(result) or result < least:
-        raise InvalidModel(f"{name} must be a whole number of at least {least}, but {result!r} came.")
+        raise InvalidModel(f"{name} must be a whole number of at least {least}, got {result!r}.")
     if result > most:
-        raise InvalidModel(f"{name} must be at most {most:,}, but {result:g} came.")
+        raise InvalidModel(f"{name} must be at most {most:,}, got {result:g}.")
     return int(result)

@@ -12,17 +12,17 @@ smallest and largest entries are m_π and M_π exactly.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
 from onedraw.privacy.stored import Stored
 
-from .model import number, positive_number
+from .model import Array, number, positive_number
 
 FLAT = "A flat coordinate has strong convexity m_π = 0: no promise follows for any weight, and the posterior may not exist."
 
@@ -53,45 +53,49 @@ class Gaussian(Prior):
                 "A Gaussian prior needs a scale for all coordinates or scales, one for each: exactly one of the two. "
                 f"{FLAT} Pass scale=1.0, say."
             )
-        scale = None if self.scale is None else _positive_scale("scale", self.scale)
-        scales = (
-            None
-            if self.scales is None
-            else tuple(_positive_scale("scales", s) for s in _sequence("scales", self.scales))
-        )
         several = isinstance(self.mean, list | tuple | np.ndarray)
-        mean = tuple(number("mean", m) for m in _sequence("mean", self.mean)) if several else number("mean", self.mean)
-        radius = None if self.radius is None else positive_number("radius", self.radius)
-        if radius is not None and not LEAST_SCALE < radius < LARGEST_SCALE:
-            raise InvalidModel(f"radius must lie between {LEAST_SCALE:g} and {LARGEST_SCALE:g}, but {radius!r} came.")
-        self._set(scale=scale, scales=scales, mean=mean, radius=radius)
+        self._set(
+            scale=None if self.scale is None else _scale("scale", self.scale),
+            scales=None if self.scales is None else _each("scales", self.scales, _scale),
+            mean=_each("mean", self.mean, number) if several else number("mean", self.mean),
+            radius=None if self.radius is None else _size("radius", self.radius),
+        )
 
     @property
     def strong_convexity(self) -> float:
         """m_π, the smallest precision."""
-        return min(_precision(scale) for scale in self.scales or (self._scale,))
+        return float(self.precision(None).min())
 
     @property
     def smoothness(self) -> float:
         """M_π, the largest precision."""
-        return max(_precision(scale) for scale in self.scales or (self._scale,))
+        return float(self.precision(None).max())
 
-    def precision(self, dimension: int) -> NDArray[np.float64]:
-        """The diagonal of the precision matrix."""
-        return np.array([_precision(scale) for scale in _each("scales", self._scale, dimension)])
+    def precision(self, dimension: int | None) -> Array:
+        """The diagonal of the precision matrix; None: as it was declared, whatever the dimension."""
+        scales = self._of_each("scales", dimension)
+        return 1.0 / (scales * scales)
 
-    def location(self, dimension: int) -> NDArray[np.float64]:
+    def location(self, dimension: int) -> Array:
         """The mean (of the unrestricted law)."""
-        return np.array(_each("mean", self.mean, dimension))
+        return self._of_each("mean", dimension)
 
     def deviation(self, dimension: int) -> float:
         """The smallest standard deviation of a coordinate; on a small ball that of the uniform law there."""
-        least = min(_each("scales", self._scale, dimension))
+        least = float(self._of_each("scales", dimension).min())
         return least if self.radius is None else min(least, self.radius / math.sqrt(dimension + 2))
 
-    @property
-    def _scale(self) -> Any:
-        return self.scale if self.scales is None else self.scales
+    def _of_each(self, name: str, dimension: int | None) -> Array:
+        """One number for each parameter."""
+        given: Any = self.mean if name == "mean" else self.scale if self.scales is None else self.scales
+        if not isinstance(given, tuple):
+            return np.full(dimension or 1, given)
+        if dimension not in (None, len(given)):
+            raise InvalidModel(
+                f"The model has {dimension} parameters (the intercept, if there is one, is the last), but the prior's {name} has "
+                f"{len(given)} entries. Give one for each, or one number for all."
+            )
+        return np.array(given)
 
     def check(self, dimension: int) -> None:
         """Refuse a prior that does not fit a parameter of this dimension, or whose ball leaves its mean out."""
@@ -108,37 +112,23 @@ class Gaussian(Prior):
             )
 
 
-def _precision(scale: float) -> float:
-    return 1.0 / (scale * scale)
-
-
-def _each(name: str, given: float | tuple[float, ...], dimension: int) -> tuple[float, ...]:
-    """One number for each parameter."""
-    if not isinstance(given, tuple):
-        return (given,) * dimension
-    if len(given) != dimension:
-        raise InvalidModel(
-            f"The model has {dimension} parameters (the intercept, if there is one, is the last), but the prior's "
-            f"{name} has {len(given)} entries. Give one for each, or one number for all."
-        )
-    return given
-
-
-def _positive_scale(name: str, value: Any) -> float:
-    if isinstance(value, float | int) and not isinstance(value, bool) and not (0.0 < value < math.inf):
-        raise InvalidModel(
-            f"{name} must be a standard deviation above 0 and below infinity, but {value!r} came: the prior is improper. "
-            f"{FLAT} Choose how large a coefficient may plausibly be, for example 1.0."
-        )
+def _size(name: str, value: Any) -> float:
     result = positive_number(name, value)
     if not LEAST_SCALE < result < LARGEST_SCALE:
-        raise InvalidModel(f"{name} must lie between {LEAST_SCALE:g} and {LARGEST_SCALE:g}, but {result!r} came.")
+        raise InvalidModel(f"{name} must lie between {LEAST_SCALE:g} and {LARGEST_SCALE:g}, got {result!r}.")
     return result
 
 
-def _sequence(name: str, values: Any) -> tuple[Any, ...]:
-    if not isinstance(values, list | tuple | np.ndarray) or len(values) == 0:
+def _scale(name: str, value: Any) -> float:
+    if isinstance(value, float | int) and not isinstance(value, bool) and not (0.0 < value < math.inf):
         raise InvalidModel(
-            f"{name} must be a list of numbers, one for each parameter, but a {type(values).__name__} came."
+            f"{name} must be a standard deviation above 0 and below infinity, got {value!r}: the prior is improper. {FLAT} Choose "
+            "how large a coefficient may plausibly be, for example 1.0."
         )
-    return tuple(values)
+    return _size(name, value)
+
+
+def _each(name: str, values: Any, check: Callable[[str, Any], float]) -> tuple[float, ...]:
+    if not isinstance(values, list | tuple | np.ndarray) or len(values) == 0:
+        raise InvalidModel(f"{name} must be a list of numbers, one for each parameter, got a {type(values).__name__}.")
+    return tuple(check(name, value) for value in values)

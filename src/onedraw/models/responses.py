@@ -157,7 +157,7 @@ class Counts(Response):
 def check_values(values: Any, *, n: int) -> None:
     """One response per record: a property of the containers, not of a record."""
     if not isinstance(values, Sized):
-        raise InvalidModel(f"y must be an array or a list, but a {type(values).__name__} came.")
+        raise InvalidModel(f"y must be an array or a list, got a {type(values).__name__}.")
     refuse_sparse(values, "y")
     shape = getattr(values, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 1:
@@ -167,14 +167,27 @@ def check_values(values: Any, *, n: int) -> None:
 
 
 def class_labels(name: str, classes: Any) -> tuple[Label, ...]:
-    """Declared classes: different labels, at least two. Classes found in the records would tell who is there."""
+    """Declared classes: at least two different labels, which records can have and which are not read as one cell. Classes found in
+    the records would tell who is there."""
     if not isinstance(classes, list | tuple | np.ndarray):
         raise InvalidModel(
-            f"{name} must be the list of class labels, but a {type(classes).__name__} came. Labels found in the records "
-            "would tell which of them occur, so they are declared."
+            f"{name} must be the list of class labels, got a {type(classes).__name__}. Labels found in the records would tell which "
+            "of them occur, so they are declared."
         )
     labels = tuple(_label(label) for label in classes)
-    _check_different(name, labels)
+    read = [label_of(label) for label in labels]
+    if None in read:
+        raise InvalidModel(
+            f"{name} must not contain {labels[read.index(None)]!r}, because a record that says so is read as missing. "
+            "Remove it, or declare a word for it."
+        )
+    if len(set(read)) != len(read) or len(read) < 2:
+        same = next((label for place, label in enumerate(labels) if read[place] in read[:place]), None)
+        found = "" if same is None else f" ({labels[read.index(label_of(same))]!r} and {same!r} are read as one cell)"
+        raise InvalidModel(
+            f"{name} must be at least two different labels, got {len(set(read))}{found}. Numbers are compared as numbers, true as 1 "
+            "and false as 0, since a container may hold them so. Keep one of each, or make them words."
+        )
     return labels
 
 
@@ -193,23 +206,6 @@ def two_classes(classes: Any) -> tuple[Label, Label] | None:
 def log_odds(classes: Sequence[Label] | None) -> str:
     """What a coefficient changes where one of two classes is explained."""
     return f"the log-odds of {f'“{classes[1]}”' if classes else 'the positive class'}"
-
-
-def _check_different(name: str, labels: Sequence[Label]) -> None:
-    """Refuse labels that no record can have, and two that are read as one cell."""
-    read = [label_of(label) for label in labels]
-    if None in read:
-        raise InvalidModel(
-            f"{name} must not contain {labels[read.index(None)]!r}, because a record that says so is read as missing. "
-            "Remove it, or declare a word for it."
-        )
-    if len(set(read)) != len(read) or len(read) < 2:
-        same = next((label for place, label in enumerate(labels) if read[place] in read[:place]), None)
-        found = "" if same is None else f" ({labels[read.index(label_of(same))]!r} and {same!r} are read as one cell)"
-        raise InvalidModel(
-            f"{name} must be at least two different labels, but {len(set(read))} came{found}. Numbers are compared as numbers, "
-            "true as 1 and false as 0, since a container may hold them so. Keep one of each, or make them words."
-        )
 
 
 def _label(label: Any) -> Label:

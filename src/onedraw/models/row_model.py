@@ -192,7 +192,7 @@ class RowModel(Model):
         X, y = self._parts(data)
         if not hasattr(X, "__len__"):
             raise InvalidModel(
-                f"X must have a length, because n is public and part of the promise, but a {type(X).__name__} came. "
+                f"X must have a length, because n is public and part of the promise, got a {type(X).__name__}. "
                 "Pass an array, a data frame or a list of rows."
             )
         if self.features.count:
@@ -219,7 +219,7 @@ class RowModel(Model):
         if not isinstance(data, tuple | list) or len(data) != 2:
             raise InvalidModel(
                 f"{type(self).__name__} takes its data as a pair (X, y), the rows and their responses, or as records "
-                f"read with a target; a {type(data).__name__} came."
+                f"read with a target, got a {type(data).__name__}."
             )
         return data[0], data[1]
 
