@@ -12,7 +12,7 @@ from onedraw.mechanisms.beta_divergence import BetaDivergence
 from onedraw.mechanisms.candidates import Candidates
 from onedraw.models import candidates as candidate_costs_module
 from onedraw.models.candidates import BernoulliBeta, candidate_costs
-from onedraw.models.likelihood.densities import GaussianNoise, StudentT
+from onedraw.models.likelihood import GaussianNoise, StudentT
 from onedraw.models.row_model import Encoded
 from onedraw.privacy import ApproxDP, PureDP
 from onedraw.samplers.selection import select

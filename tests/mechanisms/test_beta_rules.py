@@ -14,7 +14,7 @@ from scipy import optimize, special
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import beta_design, beta_divergence, literature
 from onedraw.mechanisms.beta_design import mean_information
-from onedraw.models.likelihood.densities import (
+from onedraw.models.likelihood import (
     Bernoulli,
     Categorical,
     Gamma,

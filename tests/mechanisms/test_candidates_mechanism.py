@@ -12,7 +12,7 @@ from onedraw.mechanisms.beta_divergence import BetaDivergence
 from onedraw.mechanisms.candidates import Candidates
 from onedraw.models import candidates as candidate_scores
 from onedraw.models.candidates import BernoulliBeta, LikelihoodBeta, candidate_costs
-from onedraw.models.likelihood.densities import Bernoulli
+from onedraw.models.likelihood import Bernoulli
 from onedraw.models.likelihood.likelihood_model import BetaKernel
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.row_model import Encoded

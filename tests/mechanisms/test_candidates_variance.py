@@ -13,7 +13,7 @@ from onedraw.mechanisms import beta_design, calibrate, plan_from_dict
 from onedraw.mechanisms.beta_design import variance_information
 from onedraw.mechanisms.candidates import Candidates
 from onedraw.models import candidates as candidate_scores
-from onedraw.models.likelihood.densities import GaussianNoise, StudentT
+from onedraw.models.likelihood import GaussianNoise, StudentT
 from onedraw.privacy import PureDP
 from onedraw.samplers import Selection, seeded_generator
 from tests.mechanisms.candidate_enumeration import largest_loss, log_laws

@@ -11,7 +11,7 @@ from scipy import integrate, optimize, special, stats
 
 from onedraw.errors import InvalidModel
 from onedraw.models import likelihoods
-from onedraw.models.likelihood.densities import (
+from onedraw.models.likelihood import (
     Bernoulli,
     Categorical,
     Exponential,
@@ -65,7 +65,7 @@ def test_a_variance_floor_that_is_not_enforced_is_caught_by_the_same_search(monk
 
         return jnp.maximum(given - floor, 1e-9)
 
-    monkeypatch.setattr(likelihoods, "enforced_variance", unfloored)
+    monkeypatch.setattr(likelihoods.LocationNoise, "_enforced", unfloored)
     assert largest_difference(model, kind, 2.2) > 1.1 * model.likelihood.sensitivity(2.2).value
 
 

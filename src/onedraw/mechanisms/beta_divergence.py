@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import Bound
 from onedraw.models.design import EFFECT
-from onedraw.models.likelihood.densities import LARGEST_BETA, LEAST_BETA, check_beta
+from onedraw.models.likelihood import LARGEST_BETA, LEAST_BETA, check_beta
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, BoundedRange, Promise, Provenance, compose, search

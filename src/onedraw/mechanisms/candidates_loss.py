@@ -30,7 +30,7 @@ from onedraw.models.candidates import BernoulliBeta, CandidateLoss, LikelihoodBe
 from onedraw.models.convex.losses import MarginLoss
 from onedraw.models.design import EFFECT, Design, mean_curvature
 from onedraw.models.features import Features
-from onedraw.models.likelihood.densities import Bernoulli, Categorical, GaussianNoise, StudentT
+from onedraw.models.likelihood import Bernoulli, Categorical, GaussianNoise, StudentT
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.row_model import RowModel

@@ -21,7 +21,7 @@ from typing import Any
 from scipy import optimize
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
-from onedraw.models.likelihood.densities import LARGEST_BETA, GaussianNoise
+from onedraw.models.likelihood import LARGEST_BETA, GaussianNoise
 from onedraw.plans import Request
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, RenyiDP, search
 from onedraw.privacy.conversions import gaussian_delta

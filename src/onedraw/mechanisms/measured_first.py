@@ -32,7 +32,7 @@ from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.fit import constants as constant
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.problem import Measuring, Published
-from onedraw.models.likelihood.densities import Bernoulli, GaussianNoise
+from onedraw.models.likelihood import Bernoulli, GaussianNoise
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.moments.measured import MomentColumns

@@ -7,6 +7,7 @@ gradient reach, from which every rule for Gibbs posteriors follows. Models with 
 enforced by clamping, or declared by the caller. Importing this room does not load JAX.
 """
 
+from . import likelihood as likelihoods
 from .conjugate import FAMILIES, distributions
 from .conjugate.distributions import Law
 from .conjugate.family import ConjugateModel, Summary
@@ -26,7 +27,6 @@ from .convex.regression import (
     Quantile,
 )
 from .features import schema_features
-from .likelihood import densities as likelihoods
 from .likelihood.beta_target import BetaTarget
 from .likelihood.likelihood_model import LikelihoodModel
 from .likelihood.network import Network, Predictor, register_predictor

@@ -33,7 +33,7 @@ from .convex.losses import LinearLoss, MarginLoss
 from .convex.number_losses import CanonicalLoss, CappedPoissonLoss, ResidualLoss
 from .features import Features
 from .fit import constants as constant
-from .likelihood.densities import LocationNoise
+from .likelihood import LocationNoise
 from .likelihood.predictors import Linear
 from .moments.measured_model import WeightedLoss
 from .row_model import Encoded

@@ -33,7 +33,7 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.likelihood.densities import Categorical
+from onedraw.models.likelihood import Categorical
 
 from .options import RESIDUALS
 

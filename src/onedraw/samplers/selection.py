@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from onedraw import errors, privacy
 from onedraw.models.candidates import passes
-from onedraw.models.likelihood.densities import CountLikelihood
+from onedraw.models.likelihood import CountLikelihood
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.plans import Plan
 from onedraw.samplers.sampler import Sample, Sampler

@@ -16,7 +16,7 @@ from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features
 from onedraw.models.fit.losses import ClassLoss, FitLoss, SoftmaxClasses
-from onedraw.models.likelihood.densities import Bernoulli, Categorical
+from onedraw.models.likelihood import Bernoulli, Categorical
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.model import ODDS, POSITIVE, Bound, number, positive_number, register_model, set_fields

@@ -22,7 +22,7 @@ from onedraw.errors import InvalidModel
 from onedraw.models.model import positive_number
 from onedraw.models.row_model import Encoded
 
-from .densities import check_beta
+from .density import check_beta
 from .likelihood_model import LossKernel, WithLikelihood
 
 Array = NDArray[np.float64]

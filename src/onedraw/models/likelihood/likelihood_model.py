@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -31,19 +30,17 @@ from scipy import special
 
 from onedraw.errors import InvalidModel
 from onedraw.models.convex.losses import array_module
-from onedraw.models.features import Features, declared_features
+from onedraw.models.features import Features
 from onedraw.models.model import Bound, set_fields
-from onedraw.models.priors import Gaussian
-from onedraw.models.priors import Prior as StoredPrior
-from onedraw.models.row_model import RowModel
+from onedraw.models.priors import Gaussian, Prior
+from onedraw.models.row_model import DeclaredModel, RowModel
 from onedraw.privacy import Provenance
 
-from .densities import LARGEST, Likelihood
+from .density import LARGEST, Likelihood
 from .normal_inverse_gamma import NormalInverseGamma
 from .predictors import Linear, PredictorFunction
 
 Array = NDArray[np.float64]
-Prior = Gaussian | NormalInverseGamma
 
 
 class LossKernel(abc.ABC):
@@ -141,8 +138,8 @@ class WithLikelihood(abc.ABC):
         return BetaKernel(self.likelihood, self.predictor_function, conjugate)
 
     @property
-    def _prior(self) -> Prior:
-        return cast(Prior, cast(Any, self).prior)
+    def _prior(self) -> Gaussian | NormalInverseGamma:
+        return cast(Gaussian | NormalInverseGamma, cast(Any, self).prior)
 
     @property
     def _size(self) -> int:
@@ -223,9 +220,29 @@ class LikelihoodModel(RowModel, WithLikelihood):
     """
 
     quantity: ClassVar[str] = "coefficients"
+    needs_bounds: ClassVar[bool] = False
+
+    usual_prior: ClassVar[tuple[float, bool]] = (3.0, True)
+    """Scale of the coefficients' prior where none is given, and whether a sampled variance scales it too."""
 
     features: Features
     prior: Prior
+
+    def _check(self) -> None:
+        """The prior, last: it must fit the likelihood and the dimension."""
+        name, sampled = type(self).__name__, self.likelihood.samples_variance
+        if cast(Any, self.prior) is None:
+            scale, conjugate = self.usual_prior
+            set_fields(self, prior=NormalInverseGamma(scale, conjugate=conjugate) if sampled else Gaussian(scale))
+        expected = NormalInverseGamma if sampled else Gaussian
+        if not isinstance(self.prior, expected):
+            why = "its variance is a parameter" if sampled else "it has no variance to be estimated"
+            raise InvalidModel(
+                f"{name} needs a {expected.__name__} prior, because {why}; got a {type(self.prior).__name__}. Pass "
+                f"prior={expected.__name__}(scale=3.0), say{', or variance=… if the variance is known' if sampled else ''}."
+            )
+        if isinstance(self.prior, Gaussian):
+            self.prior.check(self.dimension)
 
     @property
     @abc.abstractmethod
@@ -257,10 +274,11 @@ class LikelihoodModel(RowModel, WithLikelihood):
     @property
     def prior_scale(self) -> float:
         """With a variance of its own: of the coefficients at its floor, or the floor itself if that is smaller."""
-        if isinstance(self.prior, Gaussian):
-            return self.prior.deviation(self.dimension)
+        prior = self._prior
+        if isinstance(prior, Gaussian):
+            return prior.deviation(self.dimension)
         floor = float(cast(Any, self.likelihood).floor)
-        return min(self.prior.scale * (math.sqrt(floor) if self.prior.conjugate else 1.0), floor)
+        return min(prior.scale * (math.sqrt(floor) if prior.conjugate else 1.0), floor)
 
     @property
     def _bounds(self) -> dict[str, Bound]:
@@ -276,7 +294,8 @@ class LikelihoodModel(RowModel, WithLikelihood):
         return found
 
 
-class LinearPredictorModel(LikelihoodModel):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class LinearPredictorModel(LikelihoodModel, DeclaredModel):
     """A likelihood model of u = θᵀx."""
 
     @property
@@ -285,34 +304,8 @@ class LinearPredictorModel(LikelihoodModel):
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:
-        return self.features.column_names
-
-
-def free_features(
-    model: str, features: Any, *, data_norm: Any, bounds: Any, intercept: Any, feature_names: Any, scaled: Any = False
-) -> Features:
-    """Features of a model whose promise needs no bound on them; one may be declared."""
-    return declared_features(
-        model, features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept,
-        feature_names=feature_names, needed=False,
-    )  # fmt: skip
-
-
-def set_likelihood_model(model: LikelihoodModel, *, features: Features, prior: Any, **options: object) -> None:
-    """Store a constructor's checked values, the prior last: it must fit the likelihood and the dimension."""
-    if isinstance(prior, Mapping):
-        prior = StoredPrior.from_dict(prior)
-    set_fields(model, features=features, prior=prior, **options)
-    name, sampled = type(model).__name__, model.likelihood.samples_variance
-    expected = NormalInverseGamma if sampled else Gaussian
-    if not isinstance(prior, expected):
-        why = "its variance is a parameter" if sampled else "it has no variance to be estimated"
-        raise InvalidModel(
-            f"{name} needs a {expected.__name__} prior, because {why}, but a {type(prior).__name__} came. Pass "
-            f"prior={expected.__name__}(scale=3.0), say{', or variance=… if the variance is known' if sampled else ''}."
-        )
-    if isinstance(prior, Gaussian):
-        prior.check(model.dimension)
+        names: tuple[str, ...] = self.features.column_names
+        return names
 
 
 def _finite(predictor: Any) -> Any:

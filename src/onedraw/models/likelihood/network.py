@@ -10,19 +10,20 @@ registered there under that name, with `register_predictor`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from onedraw.errors import InvalidModel
-from onedraw.models.features import Features
-from onedraw.models.model import MOST_PARTS, OwnFunctions, count, described, register_model
-from onedraw.models.priors import Gaussian
-from onedraw.models.responses import Codes, Label, Signs, class_labels
+from onedraw.models.model import MOST_PARTS, OwnFunctions, count, described, set_fields
+from onedraw.models.priors import Prior
+from onedraw.models.responses import Codes, Signs, class_labels
+from onedraw.models.row_model import DeclaredModel
 
-from .densities import Bernoulli, Categorical, GaussianNoise, Likelihood, floor_and_variance, likelihood_from_dict
-from .likelihood_model import LikelihoodModel, Prior, free_features, set_likelihood_model
-from .normal_inverse_gamma import NormalInverseGamma
+from .continuous import GaussianNoise, floor_and_variance
+from .density import Likelihood
+from .discrete import Bernoulli, Categorical
+from .likelihood_model import LikelihoodModel
 from .predictors import OneLayer, OwnFunction
 
 Function = Callable[[Any, Any], Any]
@@ -31,9 +32,8 @@ PREDICTORS = OwnFunctions("predictor", "fn(theta, x)")
 register_predictor = PREDICTORS.register
 
 
-@register_model
-@dataclass(frozen=True, init=False, repr=False)
-class Network(LikelihoodModel):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Network(LikelihoodModel, DeclaredModel):
     """One hidden layer: u = W₂ a(W₁x + b₁) + b₂, a = tanh or relu.
 
     ``task="classification"``: two classes (``classes`` as in `Logistic`, or None), or more with ``classes=[…]``.
@@ -48,45 +48,34 @@ class Network(LikelihoodModel):
     meaning = "Single weights of a network mean nothing by themselves: use the release to predict (onedraw predict)."
     TASKS: ClassVar[tuple[str, ...]] = ("classification", "regression")
 
-    features: Features
-    hidden: int
-    task: str
-    activation: str
-    classes: tuple[Label, ...] | None
-    variance_floor: float | None
-    variance: float | None
-    prior: Prior
+    usual_prior: ClassVar[tuple[float, bool]] = (1.0, False)
+    later = LikelihoodModel.later | {"intercept"}  # it always has one
 
-    def __init__(
-        self, features: int, *, hidden: int = 10, task: str = "classification", activation: str = "tanh",
-        classes: Any = None, variance_floor: float | None = None, variance: float | None = None,
-        data_norm: float | None = None, bounds: Any = None, scaled: bool = False, feature_names: Any = None,
-        prior: Any = None,
-    ) -> None:  # fmt: skip
-        if task not in self.TASKS:
-            raise InvalidModel(f"task must be 'classification' or 'regression', but {task!r} came.")
-        if activation not in ("tanh", "relu"):
-            raise InvalidModel(f"activation must be 'tanh' or 'relu', but {activation!r} came.")
-        floor, known, labels = self._task_options(task, classes, variance_floor, variance)
-        declared = free_features("Network", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=True, feature_names=feature_names)  # fmt: skip
-        if prior is None:
-            sampled = task == "regression" and known is None
-            prior = NormalInverseGamma(scale=1.0, conjugate=False) if sampled else Gaussian(scale=1.0)
-        units = count("hidden", hidden, least=1, most=MOST_PARTS // declared.width)
-        set_likelihood_model(
-            self, features=declared, hidden=units, task=task, activation=activation,
-            classes=labels, variance_floor=floor, variance=known, prior=prior,
-        )  # fmt: skip
+    hidden: int = 10
+    task: str = "classification"
+    activation: str = "tanh"
+    classes: Any = None
+    variance_floor: float | None = None
+    variance: float | None = None
 
-    @staticmethod
-    def _task_options(task: str, classes: Any, floor: Any, variance: Any) -> tuple[Any, Any, Any]:
-        if task == "regression":
-            if classes is not None:
+    def _check(self) -> None:
+        if self.task not in self.TASKS:
+            raise InvalidModel(f"task must be 'classification' or 'regression', got {self.task!r}.")
+        if self.activation not in ("tanh", "relu"):
+            raise InvalidModel(f"activation must be 'tanh' or 'relu', got {self.activation!r}.")
+        if not self.features.intercept:
+            raise InvalidModel("The hidden units of a Network have biases: leave intercept out.")
+        set_fields(self, hidden=count("hidden", self.hidden, least=1, most=MOST_PARTS // self.features.width))
+        if self.task == "regression":
+            if self.classes is not None:
                 raise InvalidModel("classes belong to task='classification'; leave them out for regression.")
-            return (*floor_and_variance("Network", floor, variance), None)
-        if floor is not None or variance is not None:
+            floor, known = floor_and_variance("Network", self.variance_floor, self.variance)
+            set_fields(self, variance_floor=floor, variance=known)
+        elif self.variance_floor is not None or self.variance is not None:
             raise InvalidModel("variance and variance_floor belong to task='regression'; leave them out.")
-        return None, None, None if classes is None else class_labels("classes", classes)
+        elif self.classes is not None:
+            set_fields(self, classes=class_labels("classes", self.classes))
+        super()._check()
 
     @property
     def kind(self) -> str:
@@ -125,13 +114,9 @@ class Network(LikelihoodModel):
         outputs = ["output"] if self.likelihood.outputs == 1 else [str(label) for label in self.classes or ()]
         return (*first, *(f"{output}: {end}" for output in outputs for end in ends))
 
-    def _values(self) -> dict[str, Any]:
-        return {name: value for name, value in super()._values().items() if name != "intercept"}  # it always has one
 
-
-@register_model
 @dataclass(frozen=True, init=False, repr=False)
-class Predictor(LikelihoodModel):
+class Predictor(LikelihoodModel, DeclaredModel):
     """``fn(theta, x)``: a pure JAX function of the coefficients (``dimension`` of them) and one row, that returns the
     likelihood's predictor: log-odds, K scores, a mean, the logarithm of a mean.
 
@@ -143,34 +128,35 @@ class Predictor(LikelihoodModel):
     quantity: ClassVar[str] = "parameters"
     title = "Regression with a predictor of one's own"
 
+    usual_prior: ClassVar[tuple[float, bool]] = (1.0, False)
+
     fn: Function
     parameters: int
     law: Likelihood
-    features: Features
     name: str
-    prior: Prior
 
     def __init__(
-        self, fn: Any, dimension: int, *, likelihood: Any, features: int, data_norm: float | None = None,
+        self, fn: Any, dimension: int, *, likelihood: Likelihood, features: int, data_norm: float | None = None,
         bounds: Any = None, scaled: bool = False, intercept: bool = False, feature_names: Any = None,
-        name: str | None = None, prior: Any = None,
+        name: str | None = None, prior: Prior | None = None,
     ) -> None:  # fmt: skip
+        function, called = PREDICTORS.find(fn, name)
+        if not isinstance(likelihood, Likelihood):
+            raise InvalidModel(
+                f"likelihood must be one of onedraw.models.likelihoods, got a {type(likelihood).__name__}. Without a known bound on the "
+                "density no sensitivity exists: use OwnDensity to declare one."
+            )
+        how_many = count("dimension", dimension, least=1, most=MOST_PARTS)
+        set_fields(self, fn=function, parameters=how_many, law=likelihood, features=features, name=called, prior=prior)
+        self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
+
+    def _check(self) -> None:
         from onedraw.models.one_row import checked_row  # it loads JAX
 
-        function, called = PREDICTORS.find(fn, name)
-        law = likelihood_from_dict(likelihood) if isinstance(likelihood, Mapping) else likelihood
-        if not isinstance(law, Likelihood):
-            raise InvalidModel(
-                f"likelihood must be a value of onedraw.models.likelihood.densities, but a {type(law).__name__} came. Without a "
-                "known bound on the density no sensitivity exists: use OwnDensity to declare one."
-            )
-        declared = free_features("Predictor", features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept, feature_names=feature_names)  # fmt: skip
-        if prior is None:
-            prior = NormalInverseGamma(scale=1.0, conjugate=False) if law.samples_variance else Gaussian(scale=1.0)
-        how_many = count("dimension", dimension, least=1, most=MOST_PARTS)
-        outputs = () if law.outputs == 1 else (law.outputs,)
-        checked_row(function, called, "fn(theta, x)", (how_many,), (declared.width,), returns=outputs)
-        set_likelihood_model(self, features=declared, prior=prior, fn=function, parameters=how_many, law=law, name=called)  # fmt: skip
+        outputs = () if self.law.outputs == 1 else (self.law.outputs,)
+        shapes = (self.parameters,), (self.features.width,)
+        checked_row(self.fn, self.name, "fn(theta, x)", *shapes, returns=outputs)
+        super()._check()
 
     @property
     def likelihood(self) -> Likelihood:
@@ -198,6 +184,6 @@ class Predictor(LikelihoodModel):
     def _values(self) -> dict[str, Any]:
         """The function itself is not stored: it is the user's own, known by name."""
         return {
-            "fn": {"own function": self.name}, "dimension": self.parameters, "likelihood": self.likelihood.to_dict(),
+            "fn": {"own function": self.name}, "dimension": self.parameters, "likelihood": self.likelihood,
             **self.features.to_dict(), "name": self.name, "prior": self.prior,
         }  # fmt: skip

@@ -21,7 +21,7 @@ from onedraw.models.responses import Clamped
 from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import fraction_up, up
 
-from .densities import LARGEST, Likelihood, check_beta, register_likelihood
+from .density import LARGEST, Likelihood, check_beta
 
 Functions = tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]
 
@@ -42,7 +42,6 @@ def register_density(
     return name
 
 
-@register_likelihood
 @dataclass(frozen=True)
 class OwnDensity(Likelihood):
     """The density registered as ``name``, at most ``bound``; responses are clamped to [lower, upper]."""

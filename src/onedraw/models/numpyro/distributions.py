@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onedraw.errors import InvalidModel
-from onedraw.models.likelihood.densities import (
+from onedraw.models.likelihood import (
     LARGEST,
     Bernoulli,
     Categorical,

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
-from onedraw.models.features import Features
-from onedraw.models.likelihood.densities import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
-from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel, free_features
+from onedraw.models.features import Features, declared_features
+from onedraw.models.likelihood import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
+from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel
 from onedraw.models.model import Bound, described, register_model, set_fields, source_digest
 from onedraw.models.responses import Codes, Label, Signs, class_labels, two_classes
 from onedraw.privacy import Provenance
@@ -185,7 +185,10 @@ class NumpyroModel(LikelihoodModel):
         from .distributions import likelihood_of
 
         function, called = _function(fn, name)
-        declared = free_features("NumpyroModel", features, data_norm=data_norm, bounds=bounds, intercept=False, feature_names=feature_names)  # fmt: skip
+        declared = declared_features(
+            "NumpyroModel", features, data_norm=data_norm, bounds=bounds, intercept=False, feature_names=feature_names,
+            needed=False,
+        )  # fmt: skip
         facts = examine(function, called, declared)
         law = likelihood_of(
             called, facts.program.family, outputs=facts.outputs, constants=facts.constants,

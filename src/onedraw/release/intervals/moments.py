@@ -31,7 +31,7 @@ from onedraw.models import ConvexModel, Encoded, Gaussian
 from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss, MarginLoss
 from onedraw.models.convex.number_losses import ResidualLoss, SquaredLoss
 from onedraw.models.design import POINTS_SEED, Design, mean_curvature
-from onedraw.models.likelihood.densities import Bernoulli, GaussianNoise
+from onedraw.models.likelihood import Bernoulli, GaussianNoise
 from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.moments.measured_model import WeightedLoss
 

@@ -37,7 +37,7 @@ from onedraw.models import ConjugateModel
 from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss
 from onedraw.models.convex.number_losses import ResidualLoss
 from onedraw.models.design import PREDICTOR_DEVIATION, Design, residual_information, smallest_curvature
-from onedraw.models.likelihood.densities import Bernoulli
+from onedraw.models.likelihood import Bernoulli
 from onedraw.models.row_model import RowModel
 from onedraw.plans import digest_of
 

@@ -1,0 +1,153 @@
+"""Likelihoods with a bounded density, and their β-divergence loss: what one record can do, whatever it is.
+
+    ℓ_β(y, θ) = −f(y; θ)^{β−1}/(β−1) + (1/β) ∫ f(·; θ)^β,   β > 1
+
+Jewson, Ghalebikesabi, Holmes, "Differentially Private Statistical Inference through β-Divergence One Posterior
+Sampling" (arXiv:2307.05194). Every likelihood here says how far two records' losses can be apart, Δ(β):
+
+| likelihood | Δ(β) | why |
+| --- | --- | --- |
+| discrete, any predictor of any features | 1/(β−1) | f ≤ 1 and f(y)^β ≤ Σf^β ≤ 1, so ℓ lies in [1/β − 1/(β−1), 1/β] |
+| location–scale g((y−μ)/σ)/σ, σ ≥ s; Gamma with rate ≤ 1/s | M^{β−1}/(β−1), M = sup g/s | ℓ = σ^{1−β}·ℓ_g, whose ends have opposite signs: both extremes are at σ = s |
+| any other density ≤ M (declared) | M^{β−1}(1/(β−1) + 1/β) | ∫f^β ≤ M^{β−1} |
+
+The integral term may depend on the record through its features, so the paper's Lemma 1 (it cancels) is not a proof;
+the middle column holds without it. None of the three needs a bound on features, responses or parameters; the second
+needs its floor, which the formulas here enforce on whatever variance or rate they are given.
+
+A likelihood is a frozen value. ``predictor`` is the number u that the model computes for a record (K of them for
+K classes); formulas accept NumPy and JAX values alike.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from onedraw.errors import InvalidModel
+from onedraw.models.convex.losses import Interval, array_module
+from onedraw.models.model import Bound, number
+from onedraw.models.responses import Response
+from onedraw.privacy.stored import Stored
+
+Array = NDArray[np.float64]
+
+LARGEST = 1e60
+"""Responses and predictors are cut here: squares and ratios stay far from the limits of floating-point numbers."""
+
+LEAST_BETA, LARGEST_BETA = 1.0 + 1e-6, 1e6
+"""Nearer to 1 the loss is a difference of nearly equal numbers; beyond, it no longer sees the data."""
+
+
+def check_beta(beta: Any) -> float:
+    """β as a float, or an error: the loss is the negative log-likelihood in the limit β = 1, which is unbounded."""
+    value = number("beta", beta)
+    if not LEAST_BETA <= value <= LARGEST_BETA:
+        raise InvalidModel(
+            f"beta must be above 1 (at least 1 + 1e-6, at most {LARGEST_BETA:g}), got {value!r}: at 1 the loss is the negative "
+            "log-likelihood, which one record can move without bound. Leave it out to have it chosen from public numbers."
+        )
+    return value
+
+
+class Likelihood(Stored, key="likelihood", noun="likelihood", refuses=InvalidModel):
+    """A density (or mass function) f(y; u) with a bound, its power integral, and its β-loss.
+
+    **Guarantee.** For every β > 1 and any two records, whatever their features and responses, and every parameter,
+    the two values of `beta_loss` differ by at most ``sensitivity(beta).value``, up to the rounding of one evaluation.
+    """
+
+    outputs: int = 1
+    """How many numbers the predictor computes for a record."""
+
+    samples_variance: ClassVar[bool] = False
+    """Whether a variance is a parameter of its own, besides the predictor's."""
+
+    @property
+    @abc.abstractmethod
+    def response(self) -> Response:
+        """How a record's response is read, where the model says nothing else."""
+
+    @property
+    def own_functions(self) -> tuple[str, ...]:
+        """The caller's functions it is made of, in words."""
+        return ()
+
+    @abc.abstractmethod
+    def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
+        """log f(y; u)."""
+
+    @abc.abstractmethod
+    def log_power_integral(self, beta: Any, predictor: Any, variance: Any = None) -> Any:
+        """log ∫ f(·; u)^β."""
+
+    @abc.abstractmethod
+    def loss_range(self, beta: float) -> Interval:
+        """The ends between which every record's loss lies, for every parameter; rounded outward."""
+
+    @abc.abstractmethod
+    def sensitivity(self, beta: float) -> Bound:
+        """Δ(β), rounded up, with who says so."""
+
+    @property
+    @abc.abstractmethod
+    def density_bound(self) -> Bound:
+        """M: f ≤ M."""
+
+    def power_integral(self, beta: Any, predictor: Any, variance: Any = None) -> Any:
+        """∫ f(·; u)^β."""
+        integral = self.log_power_integral(beta, predictor, variance)
+        return array_module(integral).exp(integral)
+
+    def beta_loss(self, beta: Any, predictor: Any, response: Any, variance: Any = None) -> Any:
+        """ℓ_β, elementwise."""
+        log_density = self.log_density(predictor, response, variance)
+        power = array_module(log_density).exp((beta - 1.0) * log_density)
+        return self.power_integral(beta, predictor, variance) / beta - power / (beta - 1.0)
+
+    def draw(self, predictor: Array, noise: float, generator: np.random.Generator) -> Array | None:
+        """One encoded response for each predictor, residuals with the standard deviation ``noise`` where it is not known;
+        None for a likelihood that cannot be drawn from here."""
+        return None
+
+
+# ── functions for NumPy and JAX alike ────────────────────────────────────────────────────────────────────────
+
+
+def softplus(value: Any) -> Any:
+    """log(1 + e^v), without overflow, with a derivative everywhere."""
+    if array_module(value) is np:
+        return np.logaddexp(0.0, value)
+    from onedraw.models.compute import jax
+
+    return jax.nn.softplus(value)
+
+
+def log_sum(values: Any) -> Any:
+    """log Σ e^v over the last axis."""
+    if array_module(values) is np:
+        return special.logsumexp(values, axis=-1)
+    from onedraw.models.compute import jax
+
+    return jax.nn.logsumexp(values, axis=-1)
+
+
+def log_gamma(value: Any) -> Any:
+    if array_module(value) is np:
+        return special.gammaln(value)
+    from onedraw.models.compute import jax
+
+    return jax.scipy.special.gammaln(value)
+
+
+def constant(value: Any) -> Any:
+    """The value without its derivative."""
+    if array_module(value) is np:
+        return value
+    from onedraw.models.compute import jax
+
+    return jax.lax.stop_gradient(value)
