@@ -155,8 +155,8 @@ def _declared(asked: Regression) -> list[Variant]:
         case "negative-binomial":
             assert asked.dispersion is not None
             return _by_density(asked, NegativeBinomialRegression(**_rows(asked, False), dispersion=asked.dispersion))
-        case _:
-            return _by_density(asked, _network(asked))
+        case _:  # candidates score a linear predictor, which a network is not
+            return [Variant("beta-divergence", _network(asked), _beta(asked))]
 
 
 def _by_loss(asked: Regression, loss: str, name: str = "") -> list[Variant]:
