@@ -91,7 +91,7 @@ def effort_for(name: str) -> Any:
     from onedraw.errors import WrongCall
 
     if name not in EFFORTS:
-        raise WrongCall(f"--budget is the effort of the audit: {', '.join(EFFORTS)}; {name!r} came.")
+        raise WrongCall(f"--budget is the effort of the audit: {', '.join(EFFORTS)}; got {name!r}.")
     return EFFORTS[name]
 
 

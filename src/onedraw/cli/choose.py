@@ -7,25 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from onedraw.places import shown_place
-
-from .options import AsJson, Delta, Epsilon, HeldOut, HeldOutDataset, LedgerPlace, Resume, Seed, TableName
-from .release import check_places, command_to_resume, said_if_stopped, say_written
-from .show import show_json, show_lines, waiting
+from .options import AsJson, Delta, Epsilon, HeldOut, Spending, drawing, with_options
+from .show import show_json, show_lines
 
 
+@with_options
 def choose(
     release_files: Annotated[list[Path], typer.Argument(help="Two or more release files of one question, such as fits with different settings.")],
     data: HeldOut,
     epsilon: Epsilon,
-    ledger: LedgerPlace,
-    out: Annotated[Path, typer.Option("--out", help="Where to write the choice; must not exist.")],
-    table: TableName = None,
-    dataset: HeldOutDataset = None,
+    spending: Spending,
     delta: Delta = 0.0,
     largest_error: Annotated[float | None, typer.Option("--largest-error", help="Of numbers: errors beyond it count as it. A smaller one makes a sharper choice.")] = None,
-    seed: Seed = None,
-    resume: Resume = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """The best of several released models on held-out records, chosen for one charge, however many there are.
@@ -34,24 +27,19 @@ def choose(
     """
     from onedraw.data.records import in_database
     from onedraw.estimators import choose as choose_model
-    from onedraw.ledger import Ledger
     from onedraw.release import Release
 
-    check_places(out, None, resumed=resume is not None)
+    spending.check_places()
     settings = {str(file): Release.load(file) for file in release_files}
     check_one_question(settings, len(release_files))
-    opened = Ledger.open(ledger)
-    with waiting("choosing"), said_if_stopped():
-        found = choose_model(
-            settings, in_database(data, table), epsilon=epsilon, delta=delta, largest_error=largest_error, ledger=opened, dataset=dataset,
-            random_state=seed, out=out, resume=resume,
-            how_to_resume=command_to_resume({data: shown_place(data), ledger: opened.place}),
-        )  # fmt: skip
+    charged, source = spending.charged(data), in_database(data, spending.table)
+    with drawing("choosing"):
+        found = choose_model(settings, source, epsilon=epsilon, delta=delta, largest_error=largest_error, **charged)
     if as_json:
-        show_json(found.certificate.model_dump(mode="json") | {"out": str(out), "chosen": found.name})
+        show_json(found.certificate.model_dump(mode="json") | {"out": str(spending.out), "chosen": found.name})
         return
     show_lines(found.certificate.sentence, f"Chosen among {len(settings)}: {found.name}")
-    say_written(found.certificate, out, None, opened.place)
+    spending.say_written(found.certificate, charged)
 
 
 def check_one_question(settings: dict[str, Any], given: int) -> None:

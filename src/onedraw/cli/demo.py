@@ -16,7 +16,7 @@ from onedraw.defaults import DELTA
 
 from .options import AsJson
 from .plan import figure_of, show_designs
-from .release import show_estimates
+from .release import estimates, show_estimates
 from .show import number, show_json, show_lines, waiting
 
 # What a pathologist knows of such slides before seeing any of these, in the units of the measuring program: radii of cell
@@ -35,7 +35,7 @@ COLUMNS = {"radius": "mean radius", "texture": "mean texture", "concave_points":
 TARGET, MODEL = "diagnosis", "logistic"
 EPSILON = 1.0
 AVERAGED, AVERAGE_EPSILON = "radius", 0.5
-BOOKS = (3.0, 1e-5)
+BUDGET = (3.0, 1e-5)
 
 NEW = "radius,texture,concave_points\n11,15,0.02\n20,26,0.12\n"
 """Two made-up patients to score."""
@@ -48,29 +48,21 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """A private mean by group and a regression of a real medical data set: plan, release, verify, audit, report."""
-    from onedraw.data import Schema, read
+    from onedraw.data import Schema
     from onedraw.ledger import Ledger
+    from onedraw.planning import Options
     from onedraw.privacy import ApproxDP
-    from onedraw.release import release, verify
+    from onedraw.release import verify
     from onedraw.report import write_report
 
-    from .release import estimates
-
     place = prepare(folder)
-    schema, budget = Schema.load(place / "schema.yaml"), ApproxDP(EPSILON, DELTA)
-    ledger = Ledger.open(place / "books.db", create=True)
-    ledger.init(str(schema.dataset), ApproxDP(*BOOKS), note="demonstration")
-    means = averages(schema, ledger, place)
-    records = read(place / "patients.csv", schema, target=TARGET)
-    with waiting("planning, from public numbers"):
-        from onedraw.planning import ask
-
-        planned = ask(schema, TARGET, MODEL).planned(budget, n=records.n)
-    with waiting("drawing"):
-        result = release(planned.plan, records, ledger=ledger, label=f"{MODEL} of {TARGET}", out=place / "release.json")
+    schema = Schema.load(place / "schema.yaml")
+    ledger = Ledger.open(place / "ledger.db", create=True)
+    ledger.init(str(schema.dataset), ApproxDP(*BUDGET), note="demonstration")
+    _, means, _ = released(place, ledger, AVERAGED, "mean", AVERAGE_EPSILON, Options(by=(TARGET,)))
+    result, found, planned = released(place, ledger, TARGET, MODEL, EPSILON)
     verified = verify(place / "release.json", ledger=ledger)
     audit = audited(place / "release.json")
-    found = estimates(result, planned)
     write_report(
         result, place / "report.html", ledger=ledger, interval=found, plan_table=planned.choices,
         audit=audit.report,
@@ -125,25 +117,25 @@ def write_patients(path: Path) -> None:
     path.write_text("\n".join([",".join([TARGET, *COLUMNS]), *rows]) + "\n", encoding="utf-8")
 
 
-def averages(schema: Any, ledger: Any, place: Path) -> Any:
-    """The mean radius of benign and of malignant tumours, with an interval each, as a release of its own."""
-    from onedraw.data import read
+def released(place: Path, ledger: Any, target: str, model: str, epsilon: float, options: Any = None) -> tuple[Any, ...]:
+    """(the release, its estimates, its plan); the mean's with a report of its own."""
+    from onedraw.data import Schema, read
     from onedraw.planning import Options, ask
     from onedraw.privacy import ApproxDP
     from onedraw.release import release
     from onedraw.report import write_report
 
-    from .release import estimates
-
-    asked, records = (
-        ask(schema, AVERAGED, "mean", Options(by=(TARGET,))),
-        read(place / "patients.csv", schema, target=AVERAGED),
-    )
-    planned = asked.planned(ApproxDP(AVERAGE_EPSILON, DELTA), n=records.n)
-    result = release(planned.plan, records, ledger=ledger, label=asked.label, out=place / "means.json")
+    asked = ask(Schema.load(place / "schema.yaml"), target, model, options or Options())
+    records = read(place / "patients.csv", asked.schema, target=target)
+    with waiting("planning, from public numbers"):
+        planned = asked.planned(ApproxDP(epsilon, DELTA), n=records.n)
+    name = "release" if model == MODEL else "means"
+    with waiting("drawing"):
+        result = release(planned.plan, records, ledger=ledger, label=asked.label, out=place / f"{name}.json")
     found = estimates(result, planned)
-    write_report(result, place / "means.html", ledger=ledger, interval=found)
-    return found
+    if name == "means":
+        write_report(result, place / "means.html", ledger=ledger, interval=found)
+    return result, found, planned
 
 
 def audited(path: Path) -> Any:
@@ -207,7 +199,7 @@ def show(document: dict[str, Any], place: Path) -> None:
         "", f"Reports: {document['means_report']}",
         f"         {document['report']}",
         f"Everything is in {place}: the schema, the ledger, the certificate. Try:",
-        f"  onedraw ledger show {place / 'books.db'}",
-        f"  onedraw verify {place / 'release.json'} --ledger {place / 'books.db'}",
+        f"  onedraw ledger show {place / 'ledger.db'}",
+        f"  onedraw verify {place / 'release.json'} --ledger {place / 'ledger.db'}",
         f"  onedraw predict {place / 'release.json'} {place / 'new.csv'}",
     )  # fmt: skip

@@ -7,27 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from onedraw.places import shown_place
-
-from .options import AsJson, Delta, Epsilon, HeldOut, HeldOutDataset, LedgerPlace, Report, Resume, Seed, TableName
-from .release import check_places, command_to_resume, said_if_stopped, say_written
-from .show import show_json, show_lines, show_table, waiting
+from .options import AsJson, Delta, Epsilon, HeldOut, Report, Spending, drawing, with_options
+from .show import show_json, show_lines, show_table
 
 
+@with_options
 def evaluate(
     release_file: Annotated[Path, typer.Argument(help="A release file of a regression or classification.")],
     data: HeldOut,
     epsilon: Epsilon,
-    ledger: LedgerPlace,
-    out: Annotated[Path, typer.Option("--out", help="Where to write the evaluation; must not exist.")],
-    table: TableName = None,
-    dataset: HeldOutDataset = None,
+    spending: Spending,
     delta: Delta = 0.0,
     bins: Annotated[int | None, typer.Option("--bins", help="Bins of the score of two classes; planned from n and ε by default.")] = None,
     largest_error: Annotated[float | None, typer.Option("--largest-error", help="Of numbers: errors beyond it count as it. A smaller one gives less noise.")] = None,
     report: Report = None,
-    seed: Seed = None,
-    resume: Resume = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Accuracy, ROC curve and calibration of a released classifier, or RMSE and R², on held-out records, with intervals.
@@ -36,26 +29,25 @@ def evaluate(
     """
     from onedraw.data.records import in_database
     from onedraw.estimators import evaluate as evaluate_model
-    from onedraw.ledger import Ledger
     from onedraw.release import Release
 
-    check_places(out, report, resumed=resume is not None)
-    opened = Ledger.open(ledger)
-    with waiting("counting"), said_if_stopped():
+    spending.check_places(report)
+    charged, source = spending.charged(data), in_database(data, spending.table)
+    with drawing("counting"):
         found = evaluate_model(
-            Release.load(release_file), in_database(data, table), epsilon=epsilon, delta=delta, bins=bins, largest_error=largest_error,
-            ledger=opened, dataset=dataset, random_state=seed, out=out, resume=resume,
-            how_to_resume=command_to_resume({data: shown_place(data), ledger: opened.place}),
+            Release.load(release_file), source, epsilon=epsilon, delta=delta, bins=bins, largest_error=largest_error, **charged
         )  # fmt: skip
     if report is not None:
         from onedraw.report import write_report
 
-        write_report(found.release, report, ledger=opened)
+        write_report(found.release, report, ledger=charged["ledger"])
     if as_json:
-        show_json(found.certificate.model_dump(mode="json") | {"out": str(out), "scores": written(found.scores)})
+        show_json(
+            found.certificate.model_dump(mode="json") | {"out": str(spending.out), "scores": written(found.scores)}
+        )
         return
     show(found)
-    say_written(found.certificate, out, report, opened.place)
+    spending.say_written(found.certificate, charged, report)
 
 
 def show(found: Any) -> None:

@@ -10,30 +10,24 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import AsJson
+from onedraw.places import shown_place
+
+from .options import AsJson, Delta, Epsilon
 from .show import number, show_json, show_lines, show_table
 
 group = typer.Typer(
     help="The ledger: a budget for each dataset, every spend, and a chain that shows changes.", no_args_is_help=True
 )
 
-Book = Annotated[str, typer.Argument(help="A SQLite file, or a postgresql:// URL.")]
+Place = Annotated[str, typer.Argument(metavar="LEDGER", help="A SQLite file, or a postgresql:// URL.")]
 Dataset = Annotated[
     str, typer.Option("--dataset", help="The dataset's name, chosen by you, never derived from a file.")
 ]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget's ε.")]
-Delta = Annotated[float, typer.Option("--delta", help="The budget's δ; 0 means pure.")]
-
-
-def budget(epsilon: float, delta: float) -> Any:
-    from onedraw.privacy import epsilon_delta
-
-    return epsilon_delta(epsilon, delta)
 
 
 @group.command("init")
 def init(
-    book: Book,
+    place: Place,
     dataset: Dataset,
     epsilon: Epsilon,
     delta: Delta = 0.0,
@@ -45,28 +39,23 @@ def init(
 ) -> None:
     """Open a budget for a dataset, creating the ledger file if there is none."""
     from onedraw.ledger import Ledger
-    from onedraw.privacy import Unit
+    from onedraw.privacy import Unit, epsilon_delta
 
-    ledger = Ledger.open(book, create=True)
-    ledger.init(dataset, budget(epsilon, delta), unit=Unit(max_records), note=note)
+    ledger, budget = Ledger.open(place, create=True), epsilon_delta(epsilon, delta)
+    ledger.init(dataset, budget, unit=Unit(max_records), note=note)
     order = ledger.account(dataset).order
-    _say(as_json, {"ledger": _shown(book), "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "order": order,
-                   "head": ledger.head()},
-         f"Opened {dataset} with {budget(epsilon, delta)} in {_shown(book)}.{_why_order(order)}")  # fmt: skip
-
-
-def _why_order(order: float | None) -> str:
-    if order is None:
-        return ""
-    return (
+    filters = "" if order is None else (
         " Releases are charged to it one after another, each chosen after seeing the last if you like; what would exceed it is "
         f"refused before a record is read. (Proven filters add them up, one at Rényi order {number(order)}, fixed now.)"
-    )
+    )  # fmt: skip
+    _say(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "order": order,
+                   "head": ledger.head()},
+         f"Opened {dataset} with {budget} in {shown_place(place)}.{filters}")  # fmt: skip
 
 
 @group.command("declare")
 def declare(
-    book: Book,
+    place: Place,
     promises: Annotated[
         Path,
         typer.Argument(
@@ -85,11 +74,11 @@ def declare(
     from onedraw.ledger import Ledger
 
     listed = _promises(promises)
-    ledger = Ledger.open(book)
+    ledger = Ledger.open(place)
     event = ledger.declare(dataset, [one for one, _ in listed], gammas=[gamma for _, gamma in listed], delta=delta,
                            part=part, label=label)  # fmt: skip
     left = ledger.remaining(dataset, part=part)
-    _say(as_json, {"ledger": _shown(book), "dataset": dataset, "entry": event.entry, "promises": len(listed),
+    _say(as_json, {"ledger": shown_place(place), "dataset": dataset, "entry": event.entry, "promises": len(listed),
                    "remaining_epsilon": left.epsilon, "kept_by": left.kept_by, "head": ledger.head()},
          f"{len(listed)} promises declared for {dataset} and spent; releases that make them are charged to this list. "
          f"Left for others: ε = {number(left.epsilon)} ({left.kept_by}).")  # fmt: skip
@@ -120,33 +109,31 @@ def _promises(path: Path) -> list[tuple[Any, float]]:
 
 
 @group.command("top-up")
-def top_up(book: Book, dataset: Dataset, epsilon: Epsilon, delta: Delta = 0.0, as_json: AsJson = False) -> None:
+def top_up(place: Place, dataset: Dataset, epsilon: Epsilon, delta: Delta = 0.0, as_json: AsJson = False) -> None:
     """Give a dataset a new, larger budget. The old one and every spend stay in the ledger."""
     from onedraw.ledger import Ledger
+    from onedraw.privacy import epsilon_delta
 
-    ledger = Ledger.open(book)
-    ledger.top_up(dataset, budget(epsilon, delta))
-    _say(as_json, {"ledger": _shown(book), "dataset": dataset, "budget": budget(epsilon, delta).to_dict(), "head": ledger.head()},
-         f"{dataset} now has {budget(epsilon, delta)}.")  # fmt: skip
+    ledger, budget = Ledger.open(place), epsilon_delta(epsilon, delta)
+    ledger.top_up(dataset, budget)
+    _say(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "head": ledger.head()},
+         f"{dataset} now has {budget}.")  # fmt: skip
 
 
 @group.command("close")
-def close(book: Book, dataset: Dataset, as_json: AsJson = False) -> None:
+def close(place: Place, dataset: Dataset, as_json: AsJson = False) -> None:
     """Close a dataset: no further release may be charged to it."""
     from onedraw.ledger import Ledger
 
-    ledger = Ledger.open(book)
+    ledger = Ledger.open(place)
     ledger.close_dataset(dataset)
-    _say(
-        as_json,
-        {"ledger": _shown(book), "dataset": dataset, "closed": True, "head": ledger.head()},
-        f"{dataset} is closed.",
-    )
+    _say(as_json, {"ledger": shown_place(place), "dataset": dataset, "closed": True, "head": ledger.head()},
+         f"{dataset} is closed.")  # fmt: skip
 
 
 @group.command("show")
 def show(
-    book: Book,
+    place: Place,
     dataset: Annotated[str | None, typer.Option("--dataset", help="Only this dataset.")] = None,
     last: Annotated[int, typer.Option("--last", min=0, help="How many events per dataset; --json has all.")] = 50,
     as_json: AsJson = False,
@@ -154,12 +141,12 @@ def show(
     """What was spent, on what, and what is left."""
     from onedraw.ledger import Ledger
 
-    ledger = Ledger.open(book)
+    ledger = Ledger.open(place)
     names = [dataset] if dataset else list(ledger.datasets())
     summaries = {name: _summary(ledger, name) for name in names}
     events = _events_of(ledger, names)
     if as_json:
-        show_json({"ledger": _shown(book), "head": ledger.head(), "datasets": {
+        show_json({"ledger": shown_place(place), "head": ledger.head(), "datasets": {
             name: summaries[name] | {"events": [_event(event, summaries[name]["delta"]) for event in events[name]]}
             for name in names
         }})  # fmt: skip
@@ -222,7 +209,7 @@ def _events_of(ledger: Any, names: list[str]) -> dict[str, list[Any]]:
 
 @group.command("verify")
 def verify(
-    book: Book,
+    place: Place,
     head: Annotated[
         list[str] | None,
         typer.Option("--head", help="A head written down before: a history without it was rolled back. Repeatable."),
@@ -239,7 +226,7 @@ def verify(
     """
     from onedraw.ledger import Ledger
 
-    ledger, certificates = Ledger.open(book), _certificates(releases or [])
+    ledger, certificates = Ledger.open(place), _certificates(releases or [])
     result = ledger.verify(head=[*(head or []), *(entry.head for _, entry, _ in certificates)])
     for path, entry, digest in certificates:
         _check_held(ledger, path, entry, digest)
@@ -251,15 +238,15 @@ def verify(
     outside = len(head or []) + len(certificates)
     verdict += "".join(f"; {remark}" for remark in result.remarks)
     verdict += f"; {outside} head(s) from outside stand in it" if outside else ""
-    _say(as_json, {"ledger": _shown(book), "ok": result.ok, "events": result.events, "head": result.head,
+    _say(as_json, {"ledger": shown_place(place), "ok": result.ok, "events": result.events, "head": result.head,
                    "findings": list(result.findings), "remarks": list(result.remarks), "releases": [str(path) for path, _, _ in certificates]},
-         f"{_shown(book)}: {result.events} events, {verdict}. Head {result.head}.")  # fmt: skip
+         f"{shown_place(place)}: {result.events} events, {verdict}. Head {result.head}.")  # fmt: skip
     if not result.ok:
         raise typer.Exit(3)
 
 
 def _certificates(releases: list[Path]) -> list[tuple[Path, Any, str]]:
-    """Each release file with its entry in the books and its digest."""
+    """Each release file with its entry in the ledger and its digest."""
     from onedraw.errors import WrongCall
     from onedraw.release.reading import read_certificate
 
@@ -343,13 +330,6 @@ def _alone(promise: str, delta: float) -> float:
     from onedraw.privacy import Promise
 
     return Promise.from_dict(json.loads(promise)).epsilon(delta)
-
-
-def _shown(book: str) -> str:
-    """The ledger's place as it may be printed: without a password."""
-    from onedraw.places import shown_place
-
-    return shown_place(book)
 
 
 def _say(as_json: bool, document: dict[str, Any], sentence: str) -> None:

@@ -1,14 +1,18 @@
 """Options that several commands share, spelled once.
 
-A command that takes a dataclass has its fields as options (`with_options`): `plan` and `release` take `Asking`, what is asked for how
-much, and the `Options` of the question itself, whose words and defaults are planning's.
+A command that takes a dataclass has its fields as options (`with_options`). `plan` and `release` take `Asking`, what is asked for how
+much, and the `Options` of the question itself, whose words and defaults are planning's; `release`, `evaluate` and `choose` take
+`Spending`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -16,39 +20,23 @@ import typer
 
 from onedraw.defaults import DELTA
 from onedraw.errors import WrongCall
+from onedraw.places import shown_place
 from onedraw.planning.options import MODELS, Options, RegressionOptions
+
+from .show import show_lines, show_remark, waiting
 
 if TYPE_CHECKING:
     from onedraw.planning import Asked, Planned
     from onedraw.privacy import Promise
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
-SchemaFile = Annotated[
-    Path, typer.Option("--schema", help="The schema: what is public about the columns (YAML or JSON).")
-]
 TableName = Annotated[
     str | None, typer.Option("--table", help="Where the records are in a database: the table, or schema.table.")
 ]
-LedgerPlace = Annotated[
-    str, typer.Option("--ledger", help="The ledger to charge: a SQLite file or a postgresql:// URL.")
-]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget's ε.")]
 Delta = Annotated[float, typer.Option("--delta", help="The budget's δ; 0 means pure.")]
-Out = Annotated[
-    Path, typer.Option("--out", help="Where to write the release; must not exist. Taken before the charge.")
-]
 Report = Annotated[
     Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", help="Reproducible and therefore NOT PRIVATE; charged all the same.")
-]
-Resume = Annotated[
-    str | None,
-    typer.Option(
-        "--resume",
-        help="Finish an interrupted release, with its other options as they were: the ledger's entry that paid for it.",
-    ),
 ]
 HeldOut = Annotated[
     str,
@@ -56,47 +44,37 @@ HeldOut = Annotated[
         help="Held-out private records, the target among them: CSV, Parquet or Arrow; with --table, a database."
     ),
 ]
-HeldOutDataset = Annotated[str | None, typer.Option("--dataset", help="The held-out dataset's name in the ledger.")]  # fmt: skip
+
+
+def said(words: str, default: Any = MISSING, metavar: str | None = None) -> Any:
+    return field(default=default, metadata={"words": words, "metavar": metavar})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
     """What is asked of a schema, and for how much."""
 
-    schema: SchemaFile
-    model: Annotated[str, typer.Option("--model", help=MODELS)]
-    epsilon: Epsilon
-    target: Annotated[
-        str | None, typer.Option("--target", help="The column the question is about; a covariance has none.")
-    ] = None
-    delta: Delta = DELTA
-    order: Annotated[
-        float | None,
-        typer.Option("--order", help="Read --epsilon as a Rényi budget at this order λ instead of (ε, δ)."),
-    ] = None
-    mechanism: Annotated[
-        str,
-        typer.Option(
-            "--mechanism",
-            help="auto (for regressions a fit, else the smallest expected error of the proven ones), or a name.",
-        ),
-    ] = "auto"
-    draws: Annotated[
-        str,
-        typer.Option(
-            "--draws",
-            metavar="auto|J",
-            help="How many draws share the budget; auto: one fit or draw. 4 or 8 of a named mechanism give an interval.",
-        ),
-    ] = "auto"
-    accept: Annotated[list[str] | None, typer.Option(
-        "--accept", help="Take a sampler short of a proof by name: estimated, assumed. The first line will say so.")] = None  # fmt: skip
+    schema: Path = said("The schema: what is public about the columns (YAML or JSON).")  # noqa: RUF009
+    model: str = said(MODELS)
+    epsilon: float = said("The budget's ε.")
+    target: str | None = said("The column the question is about; a covariance has none.", None)
+    delta: float = said("The budget's δ; 0 means pure.", DELTA)
+    order: float | None = said("Read --epsilon as a Rényi budget at this order λ instead of (ε, δ).", None)
+    mechanism: str = said(
+        "auto (for regressions a fit, else the smallest expected error of the proven ones), or a name.", "auto"
+    )
+    draws: str = said(
+        "How many draws share the budget; auto: one fit or draw. 4 or 8 of a named mechanism give an interval.", "auto", "auto|J"
+    )  # fmt: skip
+    accept: list[str] | None = said(  # noqa: RUF009
+        "Take a sampler short of a proof by name: estimated, assumed. The first line will say so.", None
+    )
 
     @property
     def budget(self) -> Promise:
-        from onedraw.privacy import RenyiDP
+        from onedraw.privacy import RenyiDP, epsilon_delta
 
-        return budget_from(self.epsilon, self.delta) if self.order is None else RenyiDP.at(self.order, self.epsilon)
+        return epsilon_delta(self.epsilon, self.delta) if self.order is None else RenyiDP.at(self.order, self.epsilon)
 
     @property
     def how(self) -> dict[str, Any]:
@@ -117,10 +95,67 @@ class Asking:
         return asked.planned(self.budget, n=n, draws=draws, compare=compare, **self.how)
 
 
-def budget_from(epsilon: float, delta: float) -> Promise:
-    from onedraw.privacy import epsilon_delta
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """Which ledger is charged, for which records, and where the release is written."""
 
-    return epsilon_delta(epsilon, delta)
+    ledger: str = said("The ledger to charge: a SQLite file or a postgresql:// URL.")
+    out: Path = said("Where to write the release; must not exist. Taken before the charge.")  # noqa: RUF009
+    table: str | None = said("Where the records are in a database: the table, or schema.table.", None)
+    dataset: str | None = said("The dataset's name in the ledger.", None)
+    seed: int | None = said("Reproducible and therefore NOT PRIVATE; charged all the same.", None)
+    resume: str | None = said(
+        "Finish an interrupted release, with its other options as they were: the ledger's entry that paid for it.", None
+    )
+
+    def check_places(self, report: Path | None = None) -> None:
+        """Refuse what cannot be written before anything is read or spent."""
+        from onedraw.errors import CannotWrite
+        from onedraw.release import check_writable
+        from onedraw.release.files import check_unclaimed
+
+        check_writable(self.out, overwrite=self.resume is not None)
+        if self.resume is None:
+            check_unclaimed(self.out)
+        if report is not None:
+            from onedraw.report.page import check_place
+
+            check_place(report, overwrite=False)
+            if report.resolve() == self.out.resolve():
+                raise CannotWrite(f"--out and --report are both {self.out}. Choose another name for the report.")
+
+    def charged(self, data: str) -> dict[str, Any]:
+        """What a release is given: the ledger, opened; and this command, to be given again for the ledger's ENTRY if it is
+        interrupted, places written as they may be shown, without passwords."""
+        from onedraw.ledger import Ledger
+
+        ledger, words = Ledger.open(self.ledger), sys.argv[1:]
+        for place, printed in ((data, shown_place(data)), (self.ledger, ledger.place)):
+            words = [word.replace(place, printed) for word in words]
+        for index in [index for index, word in enumerate(words) if word.startswith("--resume")]:
+            del words[index : index + (1 if "=" in words[index] else 2)]
+        return {
+            "ledger": ledger, "dataset": self.dataset, "random_state": self.seed, "out": self.out, "resume": self.resume,
+            "how_to_resume": f"{shlex.join(['onedraw', *words])} --resume ENTRY",
+        }  # fmt: skip
+
+    def say_written(self, certificate: Any, charged: dict[str, Any], report: Path | None = None) -> None:
+        """Where it is, how to check it, and what may be published: the last lines of every release."""
+        files, place = str(self.out) if report is None else f"{self.out} and {report}", charged["ledger"].place
+        check = f"Written to {files}. Check it with: onedraw verify {self.out} --ledger {place}"
+        show_lines(check, certificate.may_publish(files))
+
+
+@contextmanager
+def drawing(what: str) -> Iterator[None]:
+    """A sign that it goes on; Ctrl-C prints what is to be done about a charge that stands."""
+    try:
+        with waiting(what):
+            yield
+    except KeyboardInterrupt as stopped:
+        for note in getattr(stopped, "__notes__", ()):
+            show_remark(note)
+        raise
 
 
 # ── a dataclass as options ───────────────────────────────────────────────────────────────────────────────────
@@ -132,8 +167,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {name: one.annotation for name, one in parameters.items() if is_dataclass(one.annotation)}
     spelled: list[inspect.Parameter] = []
     for name, one in parameters.items():
-        group = groups.get(name)
-        spelled += [one.replace(kind=one.KEYWORD_ONLY)] if group is None else map(_parameter(group), fields(group))
+        spelled += _spelled(groups[name]) if name in groups else [one.replace(kind=one.KEYWORD_ONLY)]
 
     def run(**given: Any) -> None:
         for name, group in groups.items():
@@ -145,35 +179,30 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _parameter(group: type) -> Callable[[Field[Any]], inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-
-    def parameter(one: Field[Any]) -> inspect.Parameter:
-        default = inspect.Parameter.empty if one.default is MISSING else None if one.default == () else one.default
-        annotation = _option(one, hints[one.name]) if "words" in one.metadata else hints[one.name]
-        return inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-    return parameter
-
-
-def _option(one: Field[Any], hint: Any) -> Any:
-    """A list comes as text with commas."""
-    about, kind = one.metadata, str | None if one.metadata["list_of"] else hint
-    panel = "Regressions" if one.name in RegressionOptions.__dataclass_fields__ else None
-    flag = about["flag"] or f"--{one.name.replace('_', '-')}"
-    return Annotated[kind, typer.Option(flag, help=about["words"], metavar=about["metavar"], rich_help_panel=panel)]
+def _spelled(group: Any) -> Iterator[inspect.Parameter]:
+    """Each field as an option; a list comes as text with commas."""
+    hints = get_type_hints(group)
+    for one in fields(group):
+        about, listed = one.metadata, one.metadata.get("list_of")
+        panel = "Regressions" if one.name in RegressionOptions.__dataclass_fields__ else None
+        flag = about.get("flag") or f"--{one.name.replace('_', '-')}"
+        option = typer.Option(flag, help=about["words"], metavar=about["metavar"], rich_help_panel=panel)
+        default = inspect.Parameter.empty if one.default is MISSING else None if listed else one.default
+        kind: Any = str | None if listed else hints[one.name]
+        yield inspect.Parameter(
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+        )
 
 
 def _read(one: Field[Any], text: Any) -> Any:
-    example = one.metadata.get("list_of", "")
+    example = one.metadata.get("list_of")
     if not example or text is None:
-        return one.default if text is None and example else text
+        return one.default if example else text
     pieces = tuple(piece.strip() for piece in text.split(","))
     if not example[0].isdigit():
         return pieces
     try:
         return tuple(map(float, pieces))
     except ValueError:
-        raise WrongCall(
-            f"--{one.name.replace('_', '-')} takes numbers separated by commas such as {example}, got {text!r}."
-        ) from None
+        name = one.name.replace("_", "-")
+        raise WrongCall(f"--{name} takes numbers separated by commas such as {example}, got {text!r}.") from None

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-import shlex
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from onedraw.defaults import LEVEL
-from onedraw.places import shown_place
 from onedraw.planning.options import Options
 
-from .options import AsJson, Asking, LedgerPlace, Out, Report, Resume, Seed, TableName, with_options
-from .show import show_json, show_lines, show_remark, show_table, waiting
+from .options import AsJson, Asking, Report, Spending, drawing, with_options
+from .show import show_json, show_lines, show_remark, show_table
 
 if TYPE_CHECKING:
     from onedraw.planning import Planned
@@ -31,15 +26,10 @@ MANY = 60
 def release(
     data: Annotated[str, typer.Argument(help="The private records: CSV, Parquet or Arrow; with --table, a postgresql:// URL or a SQLite file.")],
     asking: Asking,
-    ledger: LedgerPlace,
-    out: Out,
+    spending: Spending,
     options: Options,
-    table: TableName = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset's name in the ledger.")] = None,
     report: Report = None,
     rows: Annotated[int | None, typer.Option("--rows", help="n, if you want it checked against the file's.")] = None,
-    seed: Seed = None,
-    resume: Resume = None,
     memory: Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="How much of the encoded records a fit may hold in memory, such as '2 GB' (256 MB by default); more is kept in a private file.")] = None,
     check: Annotated[bool, typer.Option("--check", help="First show, on a terminal only, how many cells of each private column are not as declared.")] = False,
     as_json: AsJson = False,
@@ -52,78 +42,31 @@ def release(
     """
     from onedraw.data import read
     from onedraw.data.curator import check_terminal, columns_of, look
-    from onedraw.ledger import Ledger
     from onedraw.release import release as release_draws
 
     if check:
         check_terminal()
-    check_places(out, report, resumed=resume is not None)
-    asked, opened = asking.asked(options), Ledger.open(ledger)
-    records = read(data, asked.schema, target=asked.target, table=table, memory=memory).measured(asked.measure)
+    spending.check_places(report)
+    asked, charged = asking.asked(options), spending.charged(data)
+    source = read(data, asked.schema, target=asked.target, table=spending.table, memory=memory)
+    records = source.measured(asked.measure)
     planned = asking.planned(asked, records.n if rows is None else rows)
     warn_of_few(planned)
     if check:
         look(columns_of(records))
-    with waiting(f"drawing, {seconds_words(planned)}"), said_if_stopped():
-        result = release_draws(
-            planned.plan, records, ledger=opened, dataset=dataset, accept=asking.how["accept"], random_state=seed, label=asked.label,
-            out=out, resume=resume, how_to_resume=command_to_resume({data: shown_place(data), ledger: opened.place}),
-        )  # fmt: skip
+    with drawing(f"drawing, {seconds_words(planned)}"):
+        result = release_draws(planned.plan, records, accept=asking.how["accept"], label=asked.label, **charged)
     found = estimates(result, planned)
     if report is not None:
         from onedraw.report import write_report
 
-        write_report(result, report, ledger=opened, interval=found, plan_table=planned.choices)
-    show(result, planned, found, {"out": out, "report": report} if as_json else None)
-    if not as_json:
-        say_written(result.certificate, out, report, opened.place)
-
-
-def say_written(certificate: Any, out: Path, report: Path | None, place: str) -> None:
-    """Where it is, how to check it, and what may be published: the last lines of every release."""
-    files = str(out) if report is None else f"{out} and {report}"
-    show_lines(
-        f"Written to {files}. Check it with: onedraw verify {out} --ledger {place}", certificate.may_publish(files)
-    )
-
-
-def command_to_resume(shown: Mapping[str, str]) -> str:
-    """This command, to be given again for the ledger's ENTRY; places are written as they may be shown, without passwords."""
-    words = sys.argv[1:]
-    for place, printed in shown.items():
-        words = [word.replace(place, printed) for word in words]
-    for index in [index for index, word in enumerate(words) if word.startswith("--resume")]:
-        del words[index : index + (1 if "=" in words[index] else 2)]
-    return f"{shlex.join(['onedraw', *words])} --resume ENTRY"
-
-
-@contextmanager
-def said_if_stopped() -> Iterator[None]:
-    """Ctrl-C prints what is to be done about a charge that stands."""
-    try:
-        yield
-    except KeyboardInterrupt as stopped:
-        for note in getattr(stopped, "__notes__", ()):
-            show_remark(note)
-        raise
-
-
-def check_places(out: Path, report: Path | None, *, resumed: bool = False) -> None:
-    """Refuse what cannot be written before anything is read or spent."""
-    from onedraw.errors import CannotWrite
-    from onedraw.release import check_writable
-    from onedraw.release.files import check_unclaimed
-
-    check_writable(out, overwrite=resumed)
-    if not resumed:
-        check_unclaimed(out)
-    if report is None:
-        return
-    from onedraw.report.page import check_place
-
-    check_place(report, overwrite=False)
-    if report.resolve() == out.resolve():
-        raise CannotWrite(f"--out and --report are both {out}. Choose another name for the report.")
+        write_report(result, report, ledger=charged["ledger"], interval=found, plan_table=planned.choices)
+    if as_json:
+        places = {"out": str(spending.out), "report": str(report) if report else None}
+        show_json(document(result, planned, found) | places)
+    else:
+        show(result, planned, found)
+        spending.say_written(result.certificate, charged, report)
 
 
 def warn_of_few(planned: Planned) -> None:
@@ -163,16 +106,18 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def show(result: Any, planned: Planned, found: Estimates, places: dict[str, Any] | None) -> None:
-    """As JSON, with the ``places`` it is written to, or for people."""
+def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
+    """The certificate, and what was computed from it."""
+    joint = [dict(row._asdict(), statistic=finite(row.statistic), p_value=finite(row.p_value)) for row in found.joint]
+    certificate: dict[str, Any] = result.certificate.model_dump(mode="json")
+    return certificate | {
+        "why": planned.choices.why, "estimates": found.to_dicts(), "categories": joint, "level": LEVEL,
+        "why_no_interval": found.reason,
+    }  # fmt: skip
+
+
+def show(result: Any, planned: Planned, found: Estimates) -> None:
     certificate, numbers = result.certificate, found.to_dicts()
-    if places is not None:
-        show_json(certificate.model_dump(mode="json") | {
-            **{name: None if place is None else str(place) for name, place in places.items()}, "why": planned.choices.why,
-            "estimates": numbers, "categories": [dict(row._asdict(), statistic=finite(row.statistic), p_value=finite(row.p_value)) for row in found.joint],
-            "level": LEVEL, "why_no_interval": found.reason,
-        })  # fmt: skip
-        return
     show_lines(certificate.sentence)
     described, whole = certificate.draw.quantity, certificate.data.target is None
     if len(numbers) > MANY or described == "network weights":

@@ -26,7 +26,7 @@ def console(*, stderr: bool = False) -> Any:
 
 
 def show_error(error: OnedrawError) -> None:
-    """One paragraph: what was expected, what came, why it matters, what to do."""
+    """One paragraph: what was expected, what was given, why it matters, what to do."""
     from rich.text import Text
 
     notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))

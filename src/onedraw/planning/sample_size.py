@@ -102,9 +102,7 @@ def _expected(question: Regression, budget: Promise, n: int, mechanism: str) -> 
 
 def _check_error(error: float) -> None:
     if isinstance(error, bool) or not isinstance(error, int | float) or not 0.0 < error < math.inf:
-        raise WrongCall(
-            f"error must be the wanted root mean squared error per coefficient, above 0, but {error!r} came."
-        )
+        raise WrongCall(f"error must be the wanted root mean squared error per coefficient, above 0, got {error!r}.")
 
 
 # ── what `onedraw plan` adds to a plan ───────────────────────────────────────────────────────────────────────
