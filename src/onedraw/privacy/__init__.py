@@ -3,7 +3,7 @@
 ``promises`` the six values · ``corners`` sums of shifted Gaussian profiles, and ``perturbed_mode`` what they
 promise · ``composition`` several together · ``curves`` and ``posterior_curves`` Rényi
 curves · ``conversions`` the table of mathematics.md §1, one function each · ``groups`` from a record to a
-person · ``total_variation`` draws that are only nearly exact · ``pairs``, ``pld``, ``second_opinion`` the
+person · ``pairs``, ``pld``, ``second_opinion`` the
 other accountant · ``guarantee``, ``exactness`` what stands on a certificate · ``rounding``, ``validation``
 numbers · ``attacker`` what a promise leaves the best attacker.
 
@@ -22,7 +22,16 @@ from onedraw.privacy.curves import (
     SumCurve,
     add_curves,
 )
-from onedraw.privacy.exactness import AsRun, Assumed, Estimated, Exact, Exactness, LastIterate, WithinTV
+from onedraw.privacy.exactness import (
+    AsRun,
+    Assumed,
+    Estimated,
+    Exact,
+    Exactness,
+    LastIterate,
+    WithinTV,
+    with_total_variation,
+)
 from onedraw.privacy.groups import group, ungroup
 from onedraw.privacy.guarantee import Assumption, Guarantee, Neighbours, Provenance, Unit
 from onedraw.privacy.posterior_curves import (
@@ -42,7 +51,6 @@ from onedraw.privacy.promises import (
 )
 from onedraw.privacy.second_opinion import certify, pld_optimistic_epsilon
 from onedraw.privacy.stored import Stored
-from onedraw.privacy.total_variation import with_total_variation
 from onedraw.privacy.tradeoff import Attacker
 
 __all__ = [

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -30,11 +30,11 @@ from typing import Any
 import numpy as np
 
 from onedraw.errors import InvalidBudget
-from onedraw.privacy import conversions
+from onedraw.privacy import conversions, pld
 from onedraw.privacy.corners import composed_corners
 from onedraw.privacy.curves import add_curves
 from onedraw.privacy.pairs import GaussianPair, Pair, dominating_pair
-from onedraw.privacy.promises import ApproxDP, GaussianDP, Promise, PureDP, RenyiDP
+from onedraw.privacy.promises import GaussianDP, Promise, PureDP, RenyiDP
 from onedraw.privacy.rounding import down, sum_up, text, up, weighted_sum_up
 from onedraw.privacy.stored import check_names
 from onedraw.privacy.validation import positive_integer, probability
@@ -59,7 +59,7 @@ def compose(*promises: Promise, gammas: Iterable[float] = ()) -> Composed:
     gamma = sum_up(distances)
     if gamma >= 1.0:
         raise InvalidBudget(f"the total variation distances add up to {gamma!r}; from 1 on nothing is promised")
-    return Composed(tuple(sorted(parts.elements(), key=_place)), gamma)
+    return Composed(tuple(sorted(parts.elements(), key=lambda promise: (promise.tag, repr(promise)))), gamma)
 
 
 @dataclass(frozen=True)
@@ -123,13 +123,13 @@ class Composed(Promise):
             return math.inf
         return weighted_sum_up((part.divergence(order), times) for part, times in self.counted)
 
-    @property
+    @cached_property
     def failure(self) -> float:
-        return self._failure
+        return min(weighted_sum_up((part.failure, times) for part, times in self.counted if part.failure), 1.0)
 
     @cached_property
     def outside_failure(self) -> Composed:
-        if not self._failure and not self.gamma:
+        if not self.failure and not self.gamma:
             return self
         return Composed(tuple(part for part, times in self._core for _ in range(times)))
 
@@ -165,13 +165,17 @@ class Composed(Promise):
         return self._epsilon_by(self._routes, delta)
 
     def _delta(self, epsilon: float) -> float:
-        return self._delta_by(self._routes, epsilon)
+        if not self.gamma:
+            return self._exact_delta(self._routes, epsilon)
+        corner = min(epsilon, _pure_epsilon(self._core))  # where the exact δ of pure parts reaches zero
+        found = _smallest(lambda smaller: self._delta_at(self._routes, smaller), up_to=epsilon)
+        return min(found, self._delta_at(self._routes, corner))
 
     def _keeps(self, epsilon: float, delta: float) -> bool:
         """Cheap routes first: most budgets are kept, or not, without a privacy-loss distribution."""
         return any(
             self._delta_at(routes, epsilon) <= delta or self._epsilon_by(routes, delta) <= epsilon
-            for routes in (self._cheap_routes, self._routes)
+            for routes in (replace(self._routes, pairs=None), self._routes)
         )
 
     def _epsilon_by(self, routes: Routes, delta: float) -> float:
@@ -179,52 +183,36 @@ class Composed(Promise):
             return self._exact_epsilon(routes, delta)
         return _epsilon_within(lambda rest: self._exact_epsilon(routes, rest), delta, self.gamma)
 
-    def _delta_by(self, routes: Routes, epsilon: float) -> float:
-        if not self.gamma:
-            return self._exact_delta(routes, epsilon)
-        corner = min(epsilon, _pure_epsilon(self._core))  # where the exact δ of pure parts reaches zero
-        found = _smallest(lambda smaller: self._delta_at(routes, smaller), up_to=epsilon)
-        return min(found, self._delta_at(routes, corner))
-
     def _delta_at(self, routes: Routes, epsilon: float) -> float:
         """(ε, δ + (1+e^ε)γ) at exactly this ε; a smaller ε may give a smaller δ."""
         exact = self._exact_delta(routes, epsilon)
         return min(1.0, sum_up([exact, conversions.total_variation_delta(epsilon, self.gamma)]))
 
     def _exact_epsilon(self, routes: Routes, delta: float) -> float:
-        if delta < self._failure:
+        if delta < self.failure:
             return math.inf
         if not self.parts:
             return 0.0
-        rest = delta if not self._failure else max(0.0, down((delta - self._failure) / (1.0 - self._failure)))
+        rest = delta if not self.failure else max(0.0, down((delta - self.failure) / (1.0 - self.failure)))
         return routes.epsilon(rest)
 
     def _exact_delta(self, routes: Routes, epsilon: float) -> float:
         rest = routes.delta(epsilon) if self.parts else 0.0
-        if not self._failure:
+        if not self.failure:
             return rest
-        return min(1.0, up(self._failure + (1.0 - self._failure) * rest)) if rest else self._failure
-
-    @cached_property
-    def _failure(self) -> float:
-        parts = [(part.stated_delta, times) for part, times in self.counted if isinstance(part, ApproxDP)]
-        return min(weighted_sum_up(parts), 1.0)
+        return min(1.0, up(self.failure + (1.0 - self.failure) * rest)) if rest else self.failure
 
     @cached_property
     def _core(self) -> Counted:
         """The parts outside that event, where (ε, δ) is no worse than PureDP(ε)."""
         core: Counter[Promise] = Counter()
         for part, times in self.counted:
-            core[PureDP(part.stated_epsilon) if isinstance(part, ApproxDP) else part] += times
+            core[part.outside_failure] += times
         return tuple(core.items())
 
     @cached_property
-    def _cheap_routes(self) -> Routes:
-        return Routes(_bundle(self._core), None)
-
-    @cached_property
     def _routes(self) -> Routes:
-        return Routes(self._cheap_routes.bundle, _pairs(self._core))
+        return Routes(_bundle(self._core), _pairs(self._core))
 
     # ── as text ──
 
@@ -256,21 +244,13 @@ class Routes:
 
     def epsilon(self, delta: float) -> float:
         best = min((promise.epsilon(delta) for promise in self.bundle), default=math.inf)
-        if self.pairs is None or delta == 0.0 or best == 0.0:
-            return best
-        from onedraw.privacy import pld
-
-        if not pld.representable(self.pairs):
+        if self.pairs is None or delta == 0.0 or best == 0.0 or not pld.representable(self.pairs):
             return best
         return min(best, pld.upper_profile(self.pairs).epsilon(delta, largest=pld.largest_loss(self.pairs)))
 
     def delta(self, epsilon: float) -> float:
         best = min((promise.delta(epsilon) for promise in self.bundle), default=1.0)
-        if self.pairs is None or best == 0.0:
-            return best
-        from onedraw.privacy import pld
-
-        if not pld.representable(self.pairs):
+        if self.pairs is None or best == 0.0 or not pld.representable(self.pairs):
             return best
         return min(best, pld.upper_profile(self.pairs).delta(epsilon))
 
@@ -349,7 +329,3 @@ def _smallest(delta_at: Callable[[float], float], *, up_to: float) -> float:
         best = min(best, values[index])
         low, high = float(grid[max(index - 1, 0)]), float(grid[min(index + 1, len(grid) - 1)])
     return best
-
-
-def _place(promise: Promise) -> tuple[str, str]:
-    return promise.tag, repr(promise)

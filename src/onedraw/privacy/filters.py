@@ -127,11 +127,11 @@ class Sums(Filter):
         if epsilon == math.inf:
             delta = self.delta / ONE_OF_MANY
             epsilon = exact.epsilon(float(delta))
-        lost = _nearly(spend, epsilon)
+        lost = Allowance(epsilon, Fraction(0), 0.0).charge(spend)
         return _exact(epsilon), delta + lost if delta else lost
 
     def epsilon(self, total: Charge, delta: float) -> float:
-        return _float(total[0]) if total[1] <= self.delta else math.inf
+        return fraction_up(Fraction(total[0])) if total[1] <= self.delta and total[0] < math.inf else math.inf
 
     def __str__(self) -> str:
         return self.title if self.delta else "sum of ε"
@@ -156,11 +156,8 @@ class Squares(Filter):
     def epsilon(self, total: Charge, delta: float) -> float:
         if total[1] > self.allowance.delta or total[0] == math.inf:
             return math.inf
-        return (
-            conversions.gaussian_epsilon(root_up(Fraction(total[0])), self.allowance.read_at(delta))
-            if total[0]
-            else 0.0
-        )
+        mu = root_up(Fraction(total[0]))
+        return conversions.gaussian_epsilon(mu, self.allowance.curve or delta) if mu else 0.0
 
 
 @dataclass(frozen=True)
@@ -180,7 +177,7 @@ class Rhos(Filter):
     def epsilon(self, total: Charge, delta: float) -> float:
         if total[1] or total[0] == math.inf:
             return math.inf
-        return ZCDP(_float(total[0])).epsilon(delta) if total[0] else 0.0
+        return ZCDP(fraction_up(Fraction(total[0]))).epsilon(delta) if total[0] else 0.0
 
 
 @dataclass(frozen=True)
@@ -202,7 +199,7 @@ class Order(Filter):
     def epsilon(self, total: Charge, delta: float) -> float:
         if total[1] > self.allowance.delta or total[0] == math.inf:
             return math.inf
-        excess = conversions.renyi_excess(self.order, self.allowance.read_at(delta))
+        excess = conversions.renyi_excess(self.order, self.allowance.curve or delta)
         return max(0.0, fraction_up(Fraction(total[0]) + Fraction(excess)))
 
     def __str__(self) -> str:
@@ -218,10 +215,11 @@ class Allowance:
     curve: float
 
     def charge(self, spend: Spend) -> Amount:
-        return _nearly(spend, self.epsilon)
-
-    def read_at(self, delta: float) -> float:
-        return self.curve or delta
+        """The δ a promise states, and (1 + e^ε)γ."""
+        failure, distance = spend.promise.failure, spend.distance
+        if not failure and not distance:
+            return 0
+        return Fraction(failure) + _exact(conversions.total_variation_delta(self.epsilon, distance))
 
 
 NONE = Allowance(0.0, Fraction(0), 0.0)
@@ -231,7 +229,7 @@ NONE = Allowance(0.0, Fraction(0), 0.0)
 def filters_of(budget: Promise, order: float | None = None) -> tuple[Filter, ...]:
     """The filters that keep a budget, each with its share; none for a Rényi curve that names no single order."""
     match budget:
-        case PureDP(stated_epsilon=epsilon):
+        case PureDP(stated_epsilon=epsilon) | ApproxDP(stated_epsilon=epsilon, stated_delta=0.0):
             return (Sums(epsilon, Fraction(0)),)
         case GaussianDP(mu=mu):
             return (Squares(mu, NONE),)
@@ -239,10 +237,8 @@ def filters_of(budget: Promise, order: float | None = None) -> tuple[Filter, ...
             return (Rhos(rho),)
         case RenyiDP(curve=AtOrderCurve(order=at, epsilon=divergence), below=below) if at < below:
             return (Order(at, Fraction(divergence), NONE),)
-        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta) if delta > 0:
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
             return _shared(epsilon, Fraction(delta), chosen_order(budget) if order is None else order)
-        case ApproxDP(stated_epsilon=epsilon):
-            return (Sums(epsilon, Fraction(0)),)
     return ()
 
 
@@ -280,15 +276,3 @@ def _order_for(epsilon: float, delta: float) -> float:
 
 def _exact(value: float) -> Amount:
     return value if value == math.inf else Fraction(value)
-
-
-def _nearly(spend: Spend, epsilon: float) -> Amount:
-    """The δ a promise states, and (1 + e^ε)γ."""
-    failure, distance = spend.promise.failure, spend.distance
-    if not failure and not distance:
-        return 0
-    return Fraction(failure) + _exact(conversions.total_variation_delta(epsilon, distance))
-
-
-def _float(value: Amount) -> float:
-    return fraction_up(value) if isinstance(value, Fraction) else value

@@ -12,6 +12,15 @@ from onedraw.privacy.rounding import fraction_down, fraction_up
 from onedraw.privacy.search import narrowed
 from onedraw.privacy.validation import positive_integer
 
+_POWER = {PureDP: 1, BoundedRange: 1, GaussianDP: 1, ZCDP: 2}
+"""By which power of k the one number of a promise grows."""
+
+_REFUSED = (
+    "{promise} says nothing about {size} records at once: group privacy of a Rényi curve or a composition "
+    "does not follow from its numbers. Declare one record per person, or use a PureDP, GaussianDP, ZCDP or "
+    "(ε, δ) budget."
+)
+
 
 def group(promise: Promise, records: int) -> Promise:
     """The promise for data sets that differ in at most ``records`` records, rounded up.
@@ -23,14 +32,8 @@ def group(promise: Promise, records: int) -> Promise:
     if size == 1:
         return promise
     match promise:
-        case PureDP(stated_epsilon=epsilon):
-            return PureDP(_times_up(epsilon, size))
-        case BoundedRange(stated_epsilon=epsilon):
-            return BoundedRange(_times_up(epsilon, size))
-        case GaussianDP(mu=mu):
-            return GaussianDP(_times_up(mu, size))
-        case ZCDP(rho=rho):
-            return ZCDP(_times_up(rho, size * size))
+        case PureDP() | BoundedRange() | GaussianDP() | ZCDP():
+            return type(promise)(fraction_up(Fraction(promise.number) * size ** _POWER[type(promise)]))
         case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
             grouped = conversions.group_approx_delta(epsilon, delta, size)
             if not grouped < 1.0:
@@ -38,7 +41,7 @@ def group(promise: Promise, records: int) -> Promise:
                     f"{promise} for one record leaves no promise for {size}: δ grows to {grouped:.3g}. "
                     "Use a smaller δ, a smaller ε, or fewer records per person."
                 )
-            return ApproxDP(_times_up(epsilon, size), grouped)
+            return ApproxDP(fraction_up(Fraction(epsilon) * size), grouped)
         case Composed(parts=parts, gamma=gamma):
             return Composed(tuple(group(part, size) for part in parts), gamma)
     raise PromiseRefused(_REFUSED.format(promise=promise, size=size))
@@ -50,38 +53,13 @@ def ungroup(budget: Promise, records: int) -> Promise:
     if size == 1:
         return budget
     match budget:
-        case PureDP(stated_epsilon=epsilon):
-            return PureDP(_divided_down(epsilon, size))
-        case BoundedRange(stated_epsilon=epsilon):
-            return BoundedRange(_divided_down(epsilon, size))
-        case GaussianDP(mu=mu):
-            return GaussianDP(_divided_down(mu, size))
-        case ZCDP(rho=rho):
-            return ZCDP(_divided_down(rho, size * size))
+        case PureDP() | BoundedRange() | GaussianDP() | ZCDP():
+            return type(budget)(fraction_down(Fraction(budget.number) / size ** _POWER[type(budget)]))
         case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
-            return _ungroup_approx(epsilon, delta, size)
+            single = fraction_down(Fraction(epsilon) / size)
+
+            def keeps(one: float) -> bool:
+                return conversions.group_approx_delta(single, one, size) <= delta
+
+            return ApproxDP(single, delta if keeps(delta) else narrowed(keeps, true=0.0, false=delta)[0])
     raise PromiseRefused(_REFUSED.format(promise=budget, size=size))
-
-
-_REFUSED = (
-    "{promise} says nothing about {size} records at once: group privacy of a Rényi curve or a composition "
-    "does not follow from its numbers. Declare one record per person, or use a PureDP, GaussianDP, ZCDP or "
-    "(ε, δ) budget."
-)
-
-
-def _ungroup_approx(epsilon: float, delta: float, size: int) -> ApproxDP:
-    single = _divided_down(epsilon, size)
-
-    def keeps(one: float) -> bool:
-        return conversions.group_approx_delta(single, one, size) <= delta
-
-    return ApproxDP(single, delta if keeps(delta) else narrowed(keeps, true=0.0, false=delta)[0])
-
-
-def _times_up(value: float, factor: int) -> float:
-    return fraction_up(Fraction(value) * factor)
-
-
-def _divided_down(value: float, divisor: int) -> float:
-    return fraction_down(Fraction(value) / divisor)

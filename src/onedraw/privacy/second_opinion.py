@@ -16,7 +16,7 @@ from onedraw.errors import SecondOpinion
 from onedraw.privacy.composition import Composed
 from onedraw.privacy.curves import BoundedRangeCurve
 from onedraw.privacy.pairs import GaussianPair, Pair, TwoPointPair, occurring_pair
-from onedraw.privacy.promises import BoundedRange, Promise, RenyiDP
+from onedraw.privacy.promises import Promise
 from onedraw.privacy.rounding import down, fraction_down, text
 from onedraw.privacy.validation import epsilon_argument, probability
 
@@ -31,7 +31,8 @@ def pld_optimistic_epsilon(promise: Promise, delta: float) -> float | None:
     """
     delta = probability("δ", delta)
     parts = promise.counted if isinstance(promise, Composed) else ((promise, 1),)
-    shares = SHARES if any(_has_range(part) for part, _ in parts) else SHARES[:1]
+    ranges = any(isinstance(getattr(part.renyi, "curve", None), BoundedRangeCurve) for part, _ in parts)
+    shares = SHARES if ranges else SHARES[:1]
     found: list[float] = []
     for share in shares:
         pairs = [(occurring_pair(part, share=share), times) for part, times in parts]
@@ -53,23 +54,20 @@ def certify(promise: Promise, *, epsilon: float, delta: float) -> str:
         )
     if epsilon < estimate:
         raise SecondOpinion(
-            f"ε = {text(epsilon)} at δ = {text(delta)} was about to be certified, but a mechanism that keeps "
-            f"this promise has at least ε = {estimate:.6g} there by its privacy-loss distribution. The "
-            "figure is too small, so nothing is released. Please report it: one of the two accountants is "
-            "wrong.",
-            epsilon=epsilon,
-            delta=delta,
-            estimate=estimate,
-        )
-    found = f"its optimistic estimate is ε = {estimate:.6g} at δ = {text(delta)}"
-    return f"confirmed by a privacy-loss accountant: {found}"
+            f"ε = {text(epsilon)} at δ = {text(delta)}, about to be certified, is too small: by its privacy-loss distribution a "
+            f"mechanism that keeps this promise has at least {estimate:.6g} there. Nothing is released; please report it.",
+            epsilon=epsilon, delta=delta, estimate=estimate,
+        )  # fmt: skip
+    return f"confirmed by a privacy-loss accountant: its optimistic estimate is ε = {estimate:.6g} at δ = {text(delta)}"
 
 
 def _lower_epsilon(parts: tuple[tuple[GaussianPair | TwoPointPair, int], ...], delta: float) -> float:
     if not parts:
         return 0.0
-    if delta == 0.0:
-        return _largest_loss(parts)
+    if delta == 0.0:  # only the largest loss counts: exact, and needs no grid
+        points = [(pair, times) for pair, times in parts if isinstance(pair, TwoPointPair) and not pair.leak]
+        total = sum((Fraction(pair.upper) * times for pair, times in points), Fraction(0))
+        return fraction_down(total) if len(points) == len(parts) else math.inf
     (first, times), *others = parts
     if isinstance(first, TwoPointPair) and times == 1 and not others:
         return _two_point_epsilon(first, delta)
@@ -85,19 +83,3 @@ def _two_point_epsilon(pair: TwoPointPair, delta: float) -> float:
         return math.inf if delta < pair.leak else down(pair.upper)
     missed = (delta - pair.leak) / ((1.0 - pair.leak) * pair.upper_mass)
     return max(0.0, down(pair.upper + math.log1p(-missed))) if missed < 1.0 else 0.0
-
-
-def _largest_loss(parts: tuple[tuple[GaussianPair | TwoPointPair, int], ...]) -> float:
-    """At δ = 0 only the largest loss counts: exact, and needs no grid."""
-    total = Fraction(0)
-    for pair, times in parts:
-        if isinstance(pair, GaussianPair) or pair.leak > 0.0:
-            return math.inf
-        total += Fraction(pair.upper) * times
-    return fraction_down(total)
-
-
-def _has_range(promise: Promise) -> bool:
-    if isinstance(promise, RenyiDP):
-        return isinstance(promise.curve, BoundedRangeCurve)
-    return isinstance(promise, BoundedRange)
