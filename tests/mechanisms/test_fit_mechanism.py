@@ -138,7 +138,7 @@ def test_nothing_is_simulated_where_every_coefficient_is_refused(monkeypatch: py
     plan = calibrate(PerturbedMode(intervals=True), MODELS["exp-linear"], od.ApproxDP(0.5, 1e-6), n=200)
     target = plan.target(data_for("exp-linear", 200))
     published = Stages(target, Noise(np.random.default_rng(1), pure=target.problem.pure)).run()
-    monkeypatch.setattr(FitResult, "_simulated", lambda *_: pytest.fail("simulated"))
+    monkeypatch.setattr(FitResult, "_pivots", property(lambda _: pytest.fail("simulated")))
     fit = FitResult.of(target.problem, published)
     assert not fit.given.any()
     assert fit.multiplier(0.95) == pytest.approx(np.full(4, 1.959964))
