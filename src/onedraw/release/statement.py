@@ -23,6 +23,7 @@ from onedraw.data.local import Local
 from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Reservation
 from onedraw.models import ColumnQuantiles, ConjugateModel
+from onedraw.models.compute import computed_on
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ModelChoice
 from onedraw.models.tables.table import Table
@@ -281,7 +282,6 @@ def engine_of(plan: Plan, data: Any) -> EngineStatement | None:
     known = data.engine.described(data) if isinstance(data, Records) else None
     if known is None and isinstance(plan.model, COUNTED):
         return None
-    from onedraw.models.compute import computed_on  # loads JAX, which a count on one machine does without
     from onedraw.models.sums.exact_sums import arithmetic_digest
 
     if known is None:

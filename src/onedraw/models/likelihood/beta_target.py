@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
+from onedraw.models.compute import jax, jnp
 from onedraw.models.model import positive_number
 from onedraw.models.row_model import Encoded
 
@@ -66,8 +67,6 @@ class BetaTarget:
     @cached_property
     def arguments(self) -> tuple[Any, ...]:
         """(X, y, weight, beta, *prior) as JAX arrays: what follows theta in the compiled functions."""
-        from onedraw.models.compute import jnp
-
         data = (self.encoded.X, self.encoded.y, self.weight, self.beta)
         return tuple(map(jnp.asarray, (*data, *self.model.prior_arguments)))
 
@@ -116,7 +115,6 @@ def blocks(rows: int, columns: int, memory: int = MEMORY) -> Iterator[slice]:
 def compiled(kernel: LossKernel, what: str) -> Any:
     """A compiled function of the kernel: "potential", "gradient" and "hessian" of (theta, X, y, weight, beta, *prior),
     "losses" of (thetas, X, y, beta)."""
-    from onedraw.models.compute import jax
 
     def potential(theta: Any, X: Any, y: Any, weight: Any, beta: Any, *prior: Any) -> Any:
         return weight * kernel.losses(theta, X, y, beta).sum() + kernel.negative_log_prior(theta, *prior)

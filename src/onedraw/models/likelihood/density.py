@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from onedraw.errors import InvalidModel
+from onedraw.models.compute import jax
 from onedraw.models.convex.losses import Interval, array_module
 from onedraw.models.model import Bound, number
 from onedraw.models.responses import Response
@@ -122,8 +123,6 @@ def softplus(value: Any) -> Any:
     """log(1 + e^v), without overflow, with a derivative everywhere."""
     if array_module(value) is np:
         return np.logaddexp(0.0, value)
-    from onedraw.models.compute import jax
-
     return jax.nn.softplus(value)
 
 
@@ -131,16 +130,12 @@ def log_sum(values: Any) -> Any:
     """log Σ e^v over the last axis."""
     if array_module(values) is np:
         return special.logsumexp(values, axis=-1)
-    from onedraw.models.compute import jax
-
     return jax.nn.logsumexp(values, axis=-1)
 
 
 def log_gamma(value: Any) -> Any:
     if array_module(value) is np:
         return special.gammaln(value)
-    from onedraw.models.compute import jax
-
     return jax.scipy.special.gammaln(value)
 
 
@@ -148,6 +143,4 @@ def constant(value: Any) -> Any:
     """The value without its derivative."""
     if array_module(value) is np:
         return value
-    from onedraw.models.compute import jax
-
     return jax.lax.stop_gradient(value)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from onedraw.errors import InvalidModel
+from onedraw.models.compute import jax
 from onedraw.models.convex.losses import Interval, array_module
 from onedraw.models.model import MOST_PARTS, Bound, count, positive_number
 from onedraw.models.responses import Codes, Counts, Signs
@@ -177,8 +178,6 @@ class Poisson(CountLikelihood):
         xp = array_module(predictor)
         if xp is np:
             return super().power_integral(beta, predictor, variance)
-        from onedraw.models.compute import jax
-
         logarithm = xp.clip(predictor, -50.0, 20.0)
         left, step = self._window(beta, logarithm)
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from onedraw.errors import InvalidModel
+from onedraw.models.compute import jax, jnp
 from onedraw.models.convex.losses import Interval, array_module
 from onedraw.models.model import Bound, described, number, positive_number
 from onedraw.models.responses import Clamped
@@ -64,8 +65,6 @@ class OwnDensity(Likelihood):
         self._check_functions()
 
     def _check_functions(self) -> None:
-        from onedraw.models.compute import jax, jnp
-
         for which, called in enumerate(("log_density(u, y)", "log_power_integral(beta, u)")):
             try:
                 result = jax.eval_shape(
@@ -108,7 +107,6 @@ class OwnDensity(Likelihood):
 
     def _of_each(self, which: int, *arguments: Any) -> Any:
         """The function, one number at a time: it never sees two records."""
-        from onedraw.models.compute import jnp
         from onedraw.models.one_row import one_row
 
         return jnp.vectorize(one_row(_DENSITIES[self.name][which], self.name, (), ()))(*arguments)

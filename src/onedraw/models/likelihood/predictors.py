@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from onedraw.models.compute import jax, jnp
+
 if TYPE_CHECKING:
     from onedraw.models.one_row import OneRow
 
@@ -57,8 +59,6 @@ class OneLayer:
         return self.hidden * self.width + self.outputs * (self.hidden + 1)
 
     def __call__(self, theta: Any, X: Any) -> Any:
-        from onedraw.models.compute import jnp
-
         first = theta[: self.hidden * self.width].reshape(self.hidden, self.width)
         second = theta[self.hidden * self.width :].reshape(self.outputs, self.hidden + 1)
         inner = X @ first.T
@@ -77,8 +77,6 @@ class OwnFunction:
     row: OneRow
 
     def __call__(self, theta: Any, X: Any) -> Any:
-        from onedraw.models.compute import jax
-
         return jax.vmap(self.row, in_axes=(None, 0))(theta, X)
 
     def many(self, thetas: Any, X: Any) -> Any:
@@ -87,6 +85,4 @@ class OwnFunction:
 
 def over_parameters(function: Any, thetas: Any, X: Any) -> Any:
     """The predictor for each row of ``thetas``."""
-    from onedraw.models.compute import jax
-
     return jax.vmap(function, in_axes=(0, None))(thetas, X)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onedraw.errors import InvalidModel
+from onedraw.models.compute import jnp
 from onedraw.models.likelihood import (
     LARGEST,
     Bernoulli,
@@ -70,22 +71,16 @@ class Family:
         """u as the likelihood takes it: of a Gamma, from log λ by 1/λ = 1/cap + e^u/shape."""
         if not isinstance(likelihood, Gamma):
             return value
-        from onedraw.models.compute import jnp
-
         cap = math.log(likelihood.rate_cap)
         below = jnp.maximum(cap - value, 1e-12)  # log(cap/λ), 0 where λ is cut at the cap
         return math.log(likelihood.shape) - cap + below + jnp.log(-jnp.expm1(-below))
 
 
 def _log(value: Any) -> Any:
-    from onedraw.models.compute import jnp
-
     return jnp.log(value)
 
 
 def _log_odds(probability: Any) -> Any:
-    from onedraw.models.compute import jnp
-
     return jnp.log(probability) - jnp.log1p(-probability)
 
 

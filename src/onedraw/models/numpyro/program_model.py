@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
+from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features, declared_features
 from onedraw.models.likelihood import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
 from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel
@@ -82,14 +83,10 @@ class NumpyroKernel(LossKernel):
         return self.likelihood.beta_loss(beta, predictor, y, variance)
 
     def losses_of_many(self, thetas: Any, X: Any, y: Any, beta: Any) -> Any:
-        from onedraw.models.compute import jax
-
         return jax.vmap(self.losses, in_axes=(0, None, None, None))(thetas, X, y, beta)
 
     def negative_log_prior(self, theta: Any, *prior: Any) -> Any:
         """∞ where there is no density."""
-        from onedraw.models.compute import jax, jnp
-
         log_prior: Any = _examined(self.program, "log_prior")
         for _ in range(jnp.ndim(theta) - 1):
             log_prior = jax.vmap(log_prior)
@@ -102,8 +99,6 @@ class NumpyroKernel(LossKernel):
         Rows at which it has no finite value keep that value, cut, and are replaced by the public row where derivatives
         are taken: a NaN there would stop a chain, and whether a chain stops may not depend on a record.
         """
-        from onedraw.models.compute import jax, jnp
-
         X, family = jnp.asarray(X), self.program.family
         predictor, variance = self._of_rows(jax.lax.stop_gradient(jnp.asarray(theta)), X)
         inside = jnp.isfinite(predictor) & (abs(predictor) <= LARGEST)
@@ -122,16 +117,12 @@ class NumpyroKernel(LossKernel):
 
     def _of_rows(self, theta: Any, X: Any) -> tuple[Any, Any]:
         """Predictor and variance as the model computes them, each row on its own."""
-        from onedraw.models.compute import jax
-
         parts = jax.vmap(_examined(self.program, "parts"), in_axes=(None, 0))(theta, X)
         return parts["predictor"], parts["variance"] if self.likelihood.samples_variance else None
 
     def _enforced(self, predictor: Any) -> Any:
         """u as the likelihood takes it, finite; scores of classes relative to the largest, which changes no density but
         keeps differences of them from rounding to nonsense."""
-        from onedraw.models.compute import jax, jnp
-
         if predictor.ndim == 2:
             largest = jax.lax.stop_gradient(predictor.max(axis=-1, keepdims=True))
             return jnp.maximum(predictor - largest, LEAST_SCORE)
@@ -265,8 +256,6 @@ class NumpyroModel(LikelihoodModel):
 
     @cached_property
     def _prior_scale(self) -> float:
-        from onedraw.models.compute import jax
-
         from .checks import PUBLIC_SEED
         from .trace import compiled
 
@@ -282,8 +271,6 @@ class NumpyroModel(LikelihoodModel):
 
     def draw_prior(self, generator: np.random.Generator, size: int) -> Array:
         """``size`` independent draws from the prior, unconstrained, one per row."""
-        from onedraw.models.compute import jax
-
         from .trace import compiled
 
         if size == 0:
