@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from onedraw.errors import InvalidModel, OnedrawError, PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms import BetaDivergence, calibrate, plan_from_dict
+from onedraw.mechanisms import BetaDivergence, beta_divergence, calibrate, plan_from_dict
 from onedraw.mechanisms.beta_design import ReferenceDesign
 from onedraw.mechanisms.beta_divergence import sensitivity_of
 from onedraw.models import (
@@ -34,7 +35,7 @@ from onedraw.models import (
 )
 from onedraw.models.likelihood.own_density import register_density
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Provenance, PureDP, RenyiDP
-from tests.mechanisms.gibbs_profiles import Pair
+from tests.mechanisms.cases import Pair
 
 SPHERE = Logistic(3, data_norm=2.0, intercept=False, prior=Gaussian(scale=3.0))
 BOX = Logistic(2, bounds=(-1.0, 1.0), prior=Gaussian(scale=3.0))
@@ -365,3 +366,42 @@ def test_the_target_is_the_density_of_the_definition():
     difference = weight * (losses.sum() - 3 * (-(0.5 ** (beta - 1)) / (beta - 1) + 2 * 0.5**beta / beta))
     found = float(target.potential(theta)) - float(target.potential(zero))
     assert found == pytest.approx(difference + theta @ theta / 18, rel=1e-12)
+
+
+# ── the range of a draw ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(1e-6, 1e3), st.floats(1e-6, 1e6), st.integers(1, 50))
+def test_the_weight_spends_the_range_and_never_more(largest, sensitivity, people):
+    weight = beta_divergence.weight_within(largest, sensitivity, records_per_person=people)
+    assert 2 * Fraction(weight) * Fraction(sensitivity) * people <= Fraction(largest)
+    more = math.nextafter(weight, math.inf)
+    assert 2 * Fraction(more) * Fraction(sensitivity) * people > Fraction(largest)
+    spent = beta_divergence.draw_range(weight, sensitivity, records_per_person=people)
+    assert spent <= largest
+    assert spent == pytest.approx(largest, rel=1e-15)
+
+
+def test_a_weight_that_would_not_matter_is_refused():
+    with pytest.raises(PromiseRefused, match="below 2"):
+        beta_divergence.weight_within(1e-19, 1.0)
+
+
+@pytest.mark.parametrize("draws", [1, 2, 7])
+@pytest.mark.parametrize(
+    "budget", [PureDP(1.0), BoundedRange(0.7), ZCDP(0.05), ApproxDP(1.0, 1e-5), ApproxDP(1.0, 0.0)]
+)
+def test_the_range_of_one_draw_is_the_largest_that_all_draws_can_afford(budget, draws):
+    largest = beta_divergence.largest_range(budget, draws)
+    assert beta_divergence.promise_of_draws(largest, draws, budget).implies(budget)
+    assert not beta_divergence.promise_of_draws(
+        largest * (1 + 3 * beta_divergence.RANGE_PRECISION), draws, budget
+    ).implies(budget)
+
+
+def test_several_draws_gain_from_composition_where_the_budget_has_a_delta():
+    budget = ApproxDP(1.0, 1e-5)
+    assert beta_divergence.largest_range(PureDP(1.0), 20) == pytest.approx(0.05)
+    assert beta_divergence.largest_range(budget, 20) > 2 * 0.05
+    assert beta_divergence.largest_range(ZCDP(0.1), 20) == pytest.approx(math.sqrt(8 * 0.1 / 20), rel=1e-5)

@@ -12,7 +12,7 @@ from onedraw.mechanisms import Gibbs, calibrate, plan_from_dict
 from onedraw.mechanisms.candidates import Candidates, largest_range, promise_of_rounds
 from onedraw.models import candidates as candidate_scores
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, PureDP, RenyiDP
-from tests.mechanisms.candidate_enumeration import adjacent, hockey_stick, log_laws, renyi_divergence
+from tests.mechanisms.cases import adjacent, hockey_stick, log_laws, renyi_divergence
 
 ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0, 200.0)
 

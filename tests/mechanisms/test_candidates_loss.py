@@ -16,7 +16,7 @@ from onedraw.models import candidates as candidate_scores
 from onedraw.models.likelihood import GaussianNoise, StudentT
 from onedraw.privacy import PureDP
 from onedraw.samplers import Selection, seeded_generator
-from tests.mechanisms.candidate_enumeration import largest_loss, log_laws
+from tests.mechanisms.cases import largest_loss, log_laws
 
 FLOOR = 0.2
 

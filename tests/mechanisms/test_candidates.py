@@ -18,7 +18,7 @@ from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.row_model import Encoded
 from onedraw.privacy import ApproxDP, GaussianDP, PureDP
 from onedraw.samplers import Selection, seeded_generator
-from tests.mechanisms.candidate_enumeration import largest_loss, log_laws
+from tests.mechanisms.cases import largest_loss, log_laws
 
 EPSILON = 1.5
 KERNEL = BetaKernel(Bernoulli(), Linear(), None)

@@ -45,7 +45,7 @@ from onedraw.privacy import (
     compose,
     with_total_variation,
 )
-from tests.mechanisms.gibbs_profiles import gibbs_pair, logistic
+from tests.mechanisms.cases import gibbs_pair, logistic
 
 WIDE, BALL = Gaussian(scale=2.0), Gaussian(scale=1.0, radius=2.0)
 BUDGET = ApproxDP(1.0, 1e-5)
