@@ -53,3 +53,16 @@ def test_what_the_promise_does_not_cover_is_left_to_whoever_publishes():
     assert (
         released(notes=(note,)).may_publish().startswith("May I publish this? Only if you answer for what the promise")
     )
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [(od.AddedNoise("laplace"), "as OpenDP draws it"), (od.Diffused(), "ChaCha20")],
+)
+def test_a_certificate_says_what_drew_its_noise(mechanism, words):
+    model = od.models.CategoryTable(("a", "b")) if isinstance(mechanism, od.AddedNoise) else od.models.BetaBernoulli()
+    plan = od.calibrate(mechanism, model, od.ApproxDP(1.0, 1e-6), n=4)
+    found = od.release(plan, [0, 1, 1, 0])
+    assert found.certificate.randomness.startswith("operating system entropy")
+    assert words in found.certificate.randomness
+    assert od.verify(found.certificate)

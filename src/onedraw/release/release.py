@@ -33,6 +33,7 @@ from onedraw.plans import Plan
 from onedraw.privacy import Assumption, certify
 from onedraw.samplers.sampler import Sampler
 
+from .certificate import round_up
 from .lattice import snap, spacing_for
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
@@ -81,8 +82,8 @@ def release(
     spacing = spacing_for(plan.model.prior_scale, lattice)
     check_data(plan, sampler, data)
     words = Statement(
-        plan, sampler.to_dict(), why, exactness, promise, spacing, seeded=random_state is not None,
-        data=describe(plan, data, notes),
+        plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None,
+        data=describe(plan, data, notes), epsilon=round_up(promise.epsilon(plan.budget.quoted_delta)),
     )  # fmt: skip
     opinion = certify(promise, epsilon=words.epsilon, delta=words.delta)
     randomness = source_of_randomness(sampler, random_state)

@@ -42,7 +42,8 @@ from onedraw.privacy import (
     WithinTV,
     with_total_variation,
 )
-from onedraw.samplers import OPERATING_SYSTEM, SEEDED
+from onedraw.samplers import SEEDED
+from onedraw.samplers.sampler import Sampler
 
 from .certificate import (
     AssumptionStatement,
@@ -54,7 +55,6 @@ from .certificate import (
     MeasureStatement,
     MechanismStatement,
     PromiseStatement,
-    round_up,
     write_sentence,
 )
 
@@ -145,19 +145,21 @@ class Statement:
     """Everything the certificate will say, fixed before the records are read."""
 
     plan: Plan
-    sampler: dict[str, Any]
+    sampler: Sampler
     sampler_choice: str
     exactness: Exactness
     promise: Promise
     spacing: float
     seeded: bool
     data: DataStatement
+    epsilon: float
+    """As stated: `verify` writes the sentences with the figure it finds, once that is known to follow from the promise."""
     prepared_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def __post_init__(self) -> None:
         """Whatever is declared can be shown: found now, not when a paid draw is to be read."""
         for text in texts_in(
-            [self.plan.to_dict(), self.sampler, self.sampler_choice, self.data.model_dump(mode="json")]
+            [self.plan.to_dict(), self.sampler.to_dict(), self.sampler_choice, self.data.model_dump(mode="json")]
         ):
             if found := acting(text):
                 raise WrongCall(
@@ -168,10 +170,6 @@ class Statement:
     @property
     def delta(self) -> float:
         return self.plan.budget.quoted_delta
-
-    @property
-    def epsilon(self) -> float:
-        return round_up(self.promise.epsilon(self.delta))
 
     def assumptions(self) -> list[Assumption]:
         guarantee = self.plan.guarantee
@@ -238,12 +236,12 @@ class Statement:
             ),
             plan=plan.to_dict(),
             plan_digest=plan.digest,
-            sampler=self.sampler,
+            sampler=self.sampler.to_dict(),
             sampler_choice=self.sampler_choice,
             exactness=self.exactness.to_dict(),
             exactness_cost=self.exactness.sentence,
             assumptions=[AssumptionStatement(statement=a.statement, provenance=a.provenance.value) for a in self.assumptions()],
-            randomness=SEEDED if self.seeded else OPERATING_SYSTEM,
+            randomness=SEEDED if self.seeded else self.sampler.entropy(plan),
             numeric_model=INTEGER_SUMS if plan.sums_exactly else FLOATING_SUMS,
             lattice=self.spacing,
             second_opinion=opinion,

@@ -10,6 +10,7 @@ write into the books could settle a small spend with a large release's digest.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 
@@ -21,9 +22,10 @@ from onedraw.ledger.events import Kind
 from onedraw.models.row_model import RowModel
 from onedraw.plans import Plan
 from onedraw.privacy import Exactness, Promise
-from onedraw.samplers import OPERATING_SYSTEM, SEEDED, sampler_from_dict
+from onedraw.samplers import SEEDED
+from onedraw.samplers.sampler import Sampler
 
-from .certificate import Certificate
+from .certificate import Certificate, round_up
 from .lattice import on_lattice, snap, spacing_for
 from .reading import check_texts, differences, reject, rejecting
 from .released import Release
@@ -84,7 +86,7 @@ def load(path: str | os.PathLike[str]) -> Release:
 def check_promise(certificate: Certificate, plan: Plan) -> None:
     stated = certificate.promise
     native, budget = Promise.from_dict(stated.native), Promise.from_dict(stated.budget)
-    exactness = sampler_from_dict(certificate.sampler).exactness(plan)
+    exactness = Sampler.from_dict(certificate.sampler).exactness(plan)
     derived = promise_of(plan, exactness, accept=ACCEPTABLE)
     if exactness != Exactness.from_dict(certificate.exactness):
         raise reject(f"its sampler is {exactness.sentence}, not what it states")
@@ -96,21 +98,22 @@ def check_promise(certificate: Certificate, plan: Plan) -> None:
         raise reject(f"the stated {native} does not imply the budget {budget}")
     if not derived.epsilon(stated.delta) <= stated.epsilon:
         raise reject(f"it states ε = {stated.epsilon} at δ = {stated.delta}, its numbers give a larger ε")
+    if not math.isclose(stated.epsilon, round_up(native.epsilon(stated.delta)), rel_tol=1e-9):
+        raise reject(f"it states ε = {stated.epsilon} at δ = {stated.delta}, which is not what {native} gives")
 
 
 def check_words(certificate: Certificate, plan: Plan) -> None:
     """Write the certificate again from its generating fields and compare everything that is derived."""
-    if certificate.randomness not in (OPERATING_SYSTEM, SEEDED):
-        raise reject("it names an unknown source of randomness")
     words = Statement(
         plan,
-        certificate.sampler,
+        Sampler.from_dict(certificate.sampler),
         certificate.sampler_choice,
         Exactness.from_dict(certificate.exactness),
         Promise.from_dict(certificate.promise.native),
         certificate.lattice,
         seeded=certificate.randomness == SEEDED,
         data=certificate.data,
+        epsilon=certificate.promise.epsilon,
         prepared_at=certificate.prepared_at,
     )
     entry = certificate.ledger

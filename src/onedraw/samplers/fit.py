@@ -25,7 +25,7 @@ from onedraw.models.moments.measured import SecondMoments
 from onedraw.models.sums.exact_sums import gram_steps
 from onedraw.plans import Plan
 from onedraw.samplers.moments import measure
-from onedraw.samplers.noise import Noise
+from onedraw.samplers.noise import Noise, entropy_of_noise
 from onedraw.samplers.sampler import Sample, Sampler
 
 Array = NDArray[np.float64]
@@ -51,6 +51,9 @@ class Fit(Sampler):
     def exactness(self, plan: Plan) -> privacy.AsRun:
         check_sums(cast(Fitting, plan.mechanism).problem(plan))
         return privacy.AsRun(plan.guarantee.promise)
+
+    def entropy(self, plan: Plan) -> str:
+        return entropy_of_noise(plan)
 
     def run(self, target: FitTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """The estimate, and the stages it follows from."""

@@ -31,7 +31,7 @@ from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps
 from onedraw.plans import Plan
-from onedraw.samplers.noise import Noise
+from onedraw.samplers.noise import Noise, entropy_of_noise
 from onedraw.samplers.randomness import KEY_BYTES
 from onedraw.samplers.sampler import Sample, Sampler
 
@@ -82,6 +82,9 @@ class Measure(Sampler):
 
     def exactness(self, plan: Plan) -> privacy.AsRun:
         return privacy.AsRun(plan.guarantee.promise)
+
+    def entropy(self, plan: Plan) -> str:
+        return entropy_of_noise(plan)
 
     def run(self, target: MomentsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """What follows from the moments, and the moments."""
@@ -151,6 +154,9 @@ class MeasuredFirst(Sampler):
         if isinstance(found, privacy.Exact) and not found.numeric:  # the moments' noise is not made of whole numbers
             return privacy.Exact("after moments with noise of real variates")
         return found
+
+    def entropy(self, plan: Plan) -> str:
+        return entropy_of_noise(plan)
 
     def passes(self, plan: Plan) -> int:
         """Two for the moments, and the inner sampler's."""

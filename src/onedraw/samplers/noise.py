@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from onedraw.errors import WrongCall
 from onedraw.models.sums.noise_law import drawn, drawn_matrices, triangle_scale
-from onedraw.samplers.randomness import is_secure
+from onedraw.plans import Plan
+from onedraw.samplers.randomness import BOTH, OPERATING_SYSTEM, is_secure
 
 Array = NDArray[np.float64]
 
@@ -74,6 +75,17 @@ def measurement(law: str, size: int, scale: float) -> Measured:
     if law == "gaussian":
         return Measured(law, make_gaussian(domain, l2_distance(T="f64"), scale=scale))
     return Measured(law, make_laplace(domain, l1_distance(T="i64"), scale=scale))
+
+
+class Noisy(Protocol):
+    """The mechanism of such a plan."""
+
+    def problem(self, plan: Plan) -> Any: ...
+
+
+def entropy_of_noise(plan: Plan) -> str:
+    """Of a plan whose sums get `Noise`: pure laws are drawn from the generator, the discrete Gaussian is OpenDP's."""
+    return OPERATING_SYSTEM if cast(Noisy, plan.mechanism).problem(plan).pure else BOTH
 
 
 class Noise:

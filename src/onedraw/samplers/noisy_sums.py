@@ -18,7 +18,7 @@ from onedraw import privacy
 from onedraw.errors import ExactnessRefused
 from onedraw.plans import Plan
 from onedraw.samplers.noise import measurement
-from onedraw.samplers.randomness import is_secure
+from onedraw.samplers.randomness import OPENDP, is_secure
 from onedraw.samplers.sampler import Sample, Sampler
 
 TABULATED = 2.0**12
@@ -53,6 +53,9 @@ class NoisySums(Sampler):
                 "Please report it: one of the two libraries is wrong."
             )
         return privacy.Exact()
+
+    def entropy(self, plan: Plan) -> str:
+        return OPENDP
 
     def seconds_each(self, plan: Plan) -> float:
         return float(6e-5 + 2e-6 * plan.model.cells * plan.model.block)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 OPERATING_SYSTEM = "operating system entropy, ChaCha20"
+OPENDP = "operating system entropy, as OpenDP draws it"
+BOTH = "operating system entropy: noise on sums as OpenDP draws it, all else by ChaCha20"
 SEEDED = "seeded: reproducible, not private"
 
 KEY_BYTES = 32

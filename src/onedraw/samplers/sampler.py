@@ -23,6 +23,7 @@ from onedraw.errors import CertificateRejected, ExactnessRefused
 from onedraw.plans import Plan
 from onedraw.privacy import Exactness
 from onedraw.privacy.stored import Stored
+from onedraw.samplers.randomness import OPERATING_SYSTEM
 
 NUMBERS_A_SECOND = 2e9
 """Entries of the records that are read, measured on two cores."""
@@ -73,6 +74,10 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
     def passes(self, plan: Plan) -> int:
         """Over the records, for all draws, at most."""
         return 1
+
+    def entropy(self, plan: Plan) -> str:
+        """What its variates are made of, in a certificate's words; of a run without a seed."""
+        return OPERATING_SYSTEM
 
     def seconds(self, plan: Plan) -> float:
         """About, for all of the plan's draws, apart from compiling. It decides what a choice leaves out, nothing else."""
