@@ -9,7 +9,8 @@ A spreadsheet does more than show: it computes what begins with =, +, - or @ (OW
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
 
 _CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # controls (ESC, line ends, C1), lone surrogates, line and paragraph separators
@@ -52,3 +53,20 @@ def for_spreadsheet(text: str) -> str:
     except ValueError:
         return f"'{text}"
     return text
+
+
+def readable(value: float) -> str:
+    """Four digits, and no powers of ten where people count."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def shown_as_html(
+    sentence: str, head: Sequence[str] = (), rows: Iterable[Sequence[str]] = (), *, more: str = ""
+) -> str:
+    """A paragraph, a table where there are rows, and a line in small print."""
+    lines = [
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    ]  # fmt: skip
+    top = "".join(f"<th>{escape(name)}</th>" for name in head)
+    table = f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table>" if lines else ""
+    return f"<p>{escape(sentence)}</p>{table}" + (f"<p><small>{escape(more)}</small></p>" if more else "")

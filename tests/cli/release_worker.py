@@ -34,7 +34,7 @@ from onedraw.errors import OnedrawError
 from onedraw.ledger import Ledger
 from onedraw.planning import Asked
 from onedraw.release import verify
-from onedraw.release.reading import read_certificate
+from onedraw.release.certificate import read_certificate
 from onedraw.samplers import Exact
 from onedraw.samplers.noisy_sums import NoisySums
 from onedraw.samplers.selection import LossSelection, RankSelection

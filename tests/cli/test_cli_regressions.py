@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import onedraw as od
-from onedraw.release.reading import read_certificate, rebuild_plan
+from onedraw.release.certificate import read_certificate, rebuild_plan
 from onedraw.report.coefficients import rows_of
 from tests.cli.cli_patients import TRUTH, write_patients
 

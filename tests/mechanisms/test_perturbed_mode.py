@@ -28,7 +28,7 @@ from onedraw.models.moments.measured import ColumnSums, Layout, SecondMoments
 from onedraw.models.row_model import Encoded
 from onedraw.models.sums.exact_sums import gram_bits, held
 from onedraw.release import release, verify
-from onedraw.release.reading import read_certificate
+from onedraw.release.certificate import read_certificate
 from onedraw.samplers import fit as fitting
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise

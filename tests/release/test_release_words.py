@@ -7,7 +7,7 @@ import pytest
 
 import onedraw as od
 from onedraw.privacy import Assumption, Provenance
-from onedraw.release.certificate import meaning
+from onedraw.release.statement import meaning
 
 
 @pytest.mark.parametrize(

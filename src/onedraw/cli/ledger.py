@@ -248,7 +248,7 @@ def verify(
 def _certificates(releases: list[Path]) -> list[tuple[Path, Any, str]]:
     """Each release file with its entry in the ledger and its digest."""
     from onedraw.errors import WrongCall
-    from onedraw.release.reading import read_certificate
+    from onedraw.release.certificate import read_certificate
 
     found = [(path, read_certificate(path)) for path in releases]
     for path, certificate in found:

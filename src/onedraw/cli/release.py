@@ -153,7 +153,7 @@ def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
 
 
 def between(row: dict[str, Any]) -> str:
-    from onedraw.release.intervals.quantiles import readable
+    from onedraw.plain_text import readable
 
     return "–" if row["low"] is None or row["high"] is None else f"{readable(row['low'])} to {readable(row['high'])}"
 

@@ -28,8 +28,8 @@ from onedraw.mechanisms import (
     Plan,
     calibrate,
 )
+from onedraw.plain_text import shown_as_html
 from onedraw.privacy import Promise
-from onedraw.release.display import shown_as_html
 from onedraw.release.intervals.replicated import LEAST_INFORMED, expected_half_width, informed
 from onedraw.release.statement import accepted_words, promise_of
 

@@ -1,4 +1,4 @@
-"""What a released draw says of itself.
+"""What a released draw says of itself, as a document: its parts, and how it is read.
 
 A certificate is one JSON document: the draw, the promise, and every number the promise was derived from, so that
 `verify` can derive it again without the data. Nothing in it depends on the records except the draw: the words, the
@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, Decimal
-from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
+from onedraw.errors import CertificateRejected, WrongCall
 from onedraw.ledger import Reservation
-from onedraw.plans import digest_of
-from onedraw.privacy import ApproxDP, Attacker, Exactness, Promise, PureDP
-
-from .display import shown_as_html
+from onedraw.mechanisms import plan_from_dict
+from onedraw.plain_text import acting, escaped, shown_as_html, texts_in
+from onedraw.plans import Plan, digest_of
 
 FORMAT: Final = "onedraw certificate 1"
 
@@ -31,14 +33,6 @@ NEVER_PRIVATE = "SEEDED: REPRODUCIBLE, NOT PRIVATE. "
 NOT_PROVEN = "NOT PROVEN, as published: "
 NOT_RECORDED = " Not recorded in any ledger."
 
-LEADING_WORD = {
-    "exact": "Exact",
-    "last-iterate": "Proven",
-    "as-run": "Proven",
-    "within-tv": "Accounted",
-    "estimated": "ESTIMATED, NOT PROVEN",
-    "assumed": "ASSUMED, NOT PROVEN",
-}
 UNPROVEN = ("estimated", "assumed")
 
 
@@ -228,37 +222,100 @@ def round_up(value: float, digits: int = 10) -> float:
     return rounded if rounded >= value else math.nextafter(rounded, math.inf)
 
 
-def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
-    """What the promise means for a person: how often the best guess about their record can be right."""
-    right = _right_of_hundred(promise, delta)
-    theirs = "a person's record has" if unit == 1 else "a person's records have"
-    return (
-        " For a person: whoever sees it and knows everybody else's records guesses right at most "
-        f"{right} times in 100 which of two values {theirs} (a coin: 50){'' if certain else ', if what is not proven holds'}."
+# ── reading it strictly: it is somebody else's document, and whatever fails is a rejection, never a crash ────────────
+
+
+def read_certificate(path: str | os.PathLike[str]) -> Certificate:
+    """Parse a release file; anything that is not exactly a certificate is rejected with the first reason."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongCall(
+            f"{path} could not be read as a release file: {error}. Pass the JSON that release wrote."
+        ) from error
+    try:
+        document = json.loads(
+            text, object_pairs_hook=_without_repeats, parse_constant=_no_constant, parse_float=_a_double
+        )
+        certificate = Certificate.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the document"
+        raise CertificateRejected(f"{path} is not a certificate of this format: {where}: {first['msg']}.") from error
+    except (ValueError, RecursionError) as error:
+        raise CertificateRejected(f"{path} is not a certificate: its JSON does not parse ({error}).") from error
+    check_texts(document)
+    for where in differences(document, certificate.model_dump(mode="json")):
+        raise reject(f"{escaped(where)} does not stand there as it would have been written")
+    return certificate
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        raise ValueError("a field stands twice")
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _a_double(digits: str) -> float:
+    """The number that stands there and no other: digits that a double drops were never issued."""
+    value = float(digits)
+    if not math.isfinite(value) or Decimal(digits) != Decimal(repr(value)):
+        raise ValueError("a number has more digits than a double holds, or is too large for one")
+    return value
+
+
+def rebuild_plan(certificate: Certificate) -> Plan:
+    with rejecting("its plan is not one a mechanism could have made"):
+        plan = plan_from_dict(certificate.plan)
+    if plan.digest != certificate.plan_digest:
+        raise reject("its plan is not the one whose digest it states")
+    return plan
+
+
+def check_texts(document: Any) -> None:
+    """No text of it acts on the terminal, report or table where it is read."""
+    for text in texts_in(document):
+        if acting(text):
+            raise reject("a text in it holds line ends, escape sequences or other characters that cannot be shown")
+
+
+def reject(what: str) -> CertificateRejected:
+    return CertificateRejected(
+        f"The certificate does not hold: {what.rstrip('.')}. It was edited, damaged, or written by a faulty program. "
+        "Do not rely on it; ask the data holder for the original."
     )
 
 
-@lru_cache(maxsize=64)
-def _right_of_hundred(promise: Promise, delta: float) -> int:
-    """Kept, because a certificate is written twice: with zeros before the charge, and with what was drawn."""
-    return math.ceil(round(100.0 * Attacker(promise, delta).right_guesses, 6))
+@contextmanager
+def rejecting(what: str) -> Iterator[None]:
+    """Whatever a stranger's numbers break is the numbers' fault: fail closed, in words."""
+    try:
+        yield
+    except CertificateRejected:
+        raise
+    except Exception as error:
+        raise reject(f"{what} ({error})") from error
 
 
-def write_sentence(
-    *, budget: Promise, promise: Promise, epsilon: float, delta: float, exactness: Exactness, n: int, draws: int, noun: str,
-    mechanism: str, unit: int, proven: bool, seeded: bool, recorded: bool, warnings: Sequence[str] = (),
-) -> str:  # fmt: skip
-    """The first line: how exact, what is promised, by what, what that means for a person, and whether a ledger counts it."""
-    what = f"this {noun} is" if draws == 1 else f"these {draws} {noun}s together are"
-    who = "one record" if unit == 1 else f"one person's up to {unit} records"
-    figures = f"ε = {round_up(epsilon, 5):.6g}" + (f", δ = {round_up(delta, 5):.6g}" if delta > 0 else "")
-    native = "" if isinstance(budget, PureDP | ApproxDP) else f", and more precisely keeps {budget}"
-    return (
-        (NEVER_PRIVATE if seeded else "")
-        + ("" if proven else NOT_PROVEN)
-        + f"{LEADING_WORD[exactness.tag]}: {what} ({figures})-differentially private when {who} among n = {n:,} "
-        f"{'is' if unit == 1 else 'are'} replaced (n is public), by {mechanism}{native}."
-        + ("" if seeded else meaning(promise, delta, unit=unit, certain=proven and exactness.tag not in UNPROVEN))
-        + ("" if recorded else NOT_RECORDED)
-        + "".join(f" {warning[:1].upper()}{warning[1:]}." for warning in warnings)
-    )
+def differences(written: Any, rebuilt: Any, where: str = "") -> Iterator[str]:
+    """Paths at which two JSON documents differ; derived floats may differ by rounding between machines (1e-9)."""
+    if isinstance(written, dict) and isinstance(rebuilt, dict):
+        for name in written.keys() | rebuilt.keys():
+            path = f"{where}.{name}" if where else name
+            if name not in written or name not in rebuilt:
+                yield path
+            else:
+                yield from differences(written[name], rebuilt[name], path)
+    elif isinstance(written, list) and isinstance(rebuilt, list) and len(written) == len(rebuilt):
+        for index, (left, right) in enumerate(zip(written, rebuilt, strict=True)):
+            yield from differences(left, right, f"{where}.{index}")
+    elif isinstance(written, float) and isinstance(rebuilt, float):
+        if not math.isclose(written, rebuilt, rel_tol=1e-9):
+            yield where
+    elif written != rebuilt or type(written) is not type(rebuilt):
+        yield where

@@ -20,9 +20,8 @@ from onedraw.errors import CertificateRejected, LedgerError, OnedrawError, Unfin
 from onedraw.ledger import Event, Kind, Ledger, Reservation
 from onedraw.ledger.events import GENESIS, canonical
 
-from .certificate import Certificate
+from .certificate import Certificate, read_certificate
 from .files import Claim, check_writable, exists_already
-from .reading import read_certificate
 
 Drawn = tuple[Certificate, dict[str, Any]]
 Draw = Callable[[Reservation | None], Drawn]

@@ -23,14 +23,13 @@ from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
 from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.result import MomentsResult
+from onedraw.plain_text import shown_as_html
 from onedraw.plans import Plan
 
-from .certificate import Certificate
-from .display import shown_as_html
+from .certificate import Certificate, read_certificate, rebuild_plan
 from .estimates import Estimates, Joint, estimates_of, fit_of, interval_of, joint_tests, moments_of, values_of
 from .files import check_writable, exists_already, write_whole
 from .predictions import Predictions, predict
-from .reading import read_certificate, rebuild_plan
 
 MOST_SHOWN = 60
 """Numbers in a notebook's table of a release, at most."""

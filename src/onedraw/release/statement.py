@@ -6,12 +6,13 @@ say besides the draw. `verify` writes the same statement again from a certificat
 
 from __future__ import annotations
 
+import math
 import platform
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -30,15 +31,18 @@ from onedraw.models.tables.table import Table
 from onedraw.plain_text import acting, texts_in
 from onedraw.plans import Plan
 from onedraw.privacy import (
+    ApproxDP,
     AsRun,
     Assumed,
     Assumption,
+    Attacker,
     Estimated,
     Exact,
     Exactness,
     LastIterate,
     Promise,
     Provenance,
+    PureDP,
     WithinTV,
     with_total_variation,
 )
@@ -46,6 +50,10 @@ from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
 from .certificate import (
+    NEVER_PRIVATE,
+    NOT_PROVEN,
+    NOT_RECORDED,
+    UNPROVEN,
     AssumptionStatement,
     Certificate,
     DataStatement,
@@ -55,13 +63,22 @@ from .certificate import (
     MeasureStatement,
     MechanismStatement,
     PromiseStatement,
-    write_sentence,
+    round_up,
 )
 
 ACCEPTABLE = ("estimated", "assumed")
 
 COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice
 """Models whose records are counted and added up without compiled code."""
+
+LEADING_WORD = {
+    "exact": "Exact",
+    "last-iterate": "Proven",
+    "as-run": "Proven",
+    "within-tv": "Accounted",
+    "estimated": "ESTIMATED, NOT PROVEN",
+    "assumed": "ASSUMED, NOT PROVEN",
+}
 
 LONGEST_NUMBER = len(repr(-sys.float_info.max))
 
@@ -204,6 +221,26 @@ class Statement:
         noted = [Assumption(note.statement, Provenance(note.provenance)) for note in self.data.notes]
         return [*guarantee.assumptions, *extra, *noted]
 
+    def sentence(self, *, recorded: bool) -> str:
+        """The first line: how exact, what is promised, by what, what that means for a person, and whether a ledger counts it."""
+        plan, unit, proven = self.plan, self.plan.guarantee.unit.records_per_person, self.plan.mechanism.proven
+        noun, kind = plan.mechanism.noun, self.exactness.tag
+        what = f"this {noun} is" if plan.draws == 1 else f"these {plan.draws} {noun}s together are"
+        who = "one record" if unit == 1 else f"one person's up to {unit} records"
+        delta = f", δ = {round_up(self.delta, 5):.6g}" if self.delta > 0 else ""
+        native = "" if isinstance(plan.budget, PureDP | ApproxDP) else f", and more precisely keeps {plan.budget}"
+        certain = proven and kind not in UNPROVEN
+        warnings = [note.statement for note in self.data.notes if note.provenance == Provenance.ASSUMED]
+        return (
+            (NEVER_PRIVATE if self.seeded else "")
+            + ("" if proven else NOT_PROVEN)
+            + f"{LEADING_WORD[kind]}: {what} (ε = {round_up(self.epsilon, 5):.6g}{delta})-differentially private when {who} among "
+            f"n = {plan.n:,} {'is' if unit == 1 else 'are'} replaced (n is public), by {plan.heading}{native}."
+            + ("" if self.seeded else meaning(self.promise, self.delta, unit=unit, certain=certain))
+            + ("" if recorded else NOT_RECORDED)
+            + "".join(f" {warning[:1].upper()}{warning[1:]}." for warning in warnings)
+        )
+
     def prepared(self, opinion: str, reservation: Reservation | None) -> tuple[Certificate, int]:
         """The certificate with zeros for what will be drawn, and a public upper size of its file: all its words, and the
         longest numbers."""
@@ -219,12 +256,7 @@ class Statement:
     ) -> Certificate:  # fmt: skip
         plan, guarantee = self.plan, self.plan.guarantee
         return Certificate(
-            sentence=write_sentence(
-                budget=plan.budget, promise=self.promise, epsilon=self.epsilon, delta=self.delta, exactness=self.exactness, n=plan.n,
-                draws=plan.draws, noun=plan.mechanism.noun, mechanism=plan.heading, proven=plan.mechanism.proven, unit=guarantee.unit.records_per_person,
-                seeded=self.seeded, recorded=reservation is not None,
-                warnings=[note.statement for note in self.data.notes if note.provenance == Provenance.ASSUMED],
-            ),
+            sentence=self.sentence(recorded=reservation is not None),
             promise=PromiseStatement(
                 epsilon=self.epsilon, delta=self.delta, native=self.promise.to_dict(), budget=plan.budget.to_dict()
             ),
@@ -254,6 +286,25 @@ class Statement:
                 stages=stages,
             ),
         )  # fmt: skip
+
+
+# ── the first line ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
+    """What the promise means for a person: how often the best guess about their record can be right."""
+    right = _right_of_hundred(promise, delta)
+    theirs = "a person's record has" if unit == 1 else "a person's records have"
+    return (
+        " For a person: whoever sees it and knows everybody else's records guesses right at most "
+        f"{right} times in 100 which of two values {theirs} (a coin: 50){'' if certain else ', if what is not proven holds'}."
+    )
+
+
+@lru_cache(maxsize=64)
+def _right_of_hundred(promise: Promise, delta: float) -> int:
+    """Kept, because a certificate is written twice: with zeros before the charge, and with what was drawn."""
+    return math.ceil(round(100.0 * Attacker(promise, delta).right_guesses, 6))
 
 
 # ── the records, in public words ─────────────────────────────────────────────────────────────────────────────

@@ -25,9 +25,8 @@ from onedraw.privacy import Exactness, Promise
 from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import Certificate, round_up
+from .certificate import Certificate, check_texts, differences, reject, rejecting, round_up
 from .lattice import on_lattice, snap, spacing_for
-from .reading import check_texts, differences, reject, rejecting
 from .released import Release
 from .statement import ACCEPTABLE, Statement, check_unit, promise_of, spend_of
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onedraw.errors import PromiseRefused
+from onedraw.plain_text import readable
 from onedraw.plans import Plan
 from onedraw.release.certificate import Certificate
 
@@ -68,11 +69,6 @@ def inter_quartile_range(certificate: Certificate, plan: Plan) -> Spread | None:
         [float(stages[side][at]) for at in (first, last)] for side in ("lower", "upper")
     )
     return Spread(value, max(low_3 - high_1, 0.0), high_3 - low_1, round(1.0 - 2.0 * (1.0 - plan.model.interval), 12))
-
-
-def readable(value: float) -> str:
-    """Four digits, and no powers of ten where people count."""
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def why_no_ends(plan: Plan) -> str:
