@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.sums import AHEAD, Block, Integers, Statistic, Work, aligned, block_rows, check_room, check_rows
+from onedraw.data.sums import (
+    AHEAD,
+    Block,
+    Integers,
+    Reading,
+    Statistic,
+    Work,
+    aligned,
+    block_rows,
+    check_room,
+    check_rows,
+)
 from onedraw.data.tables import ITEMS_AHEAD, in_order
 from onedraw.errors import FileMismatch
 
@@ -55,7 +66,7 @@ class Blocks:
         first = next(iter(self.source()), None) if self.held else None
         return 1 if first is None else statistic.blocks_a_call(sum(array.size for array in first.arrays))
 
-    def read_as(self, reading: Any, *public: Any) -> Blocks:
+    def read_as(self, reading: Reading, *public: Any) -> Blocks:
         if self.held:
             return Blocks.holding(self.n, (block.read_as([(reading, public)]) for block in self))
         return replace(self, readings=(*self.readings, (reading, public)))
@@ -124,7 +135,7 @@ class Local:
     def sum(self, records: Any, statistic: Statistic, *public: Any) -> Integers:
         return _streamed(records, statistic.columns).sum(statistic, *public)
 
-    def read_as(self, records: Any, reading: Any, *public: Any) -> Blocks:
+    def read_as(self, records: Any, reading: Reading, *public: Any) -> Blocks:
         streamed = _streamed(records, reading.columns).read_as(reading, *public)
         if 8 * records.n * reading.width <= records.memory:
             return Blocks.holding(records.n, streamed)

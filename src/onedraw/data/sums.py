@@ -27,7 +27,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
@@ -74,14 +74,17 @@ class Statistic:
     columns: tuple[str, ...] = ()
     """The declared columns it is a sum over, in the order `of_block` takes them; of records rewritten, none."""
 
-    bound: Callable[..., float]
-    """``bound(*public)``: the largest size of one entry of one record's share, in lattice steps; enforced in `of_block`."""
+    def bound(self, *args: Any, **kwargs: Any) -> float:
+        """``bound(*public)``: the largest size of one entry of one record's share, in lattice steps; enforced in `of_block`."""
+        raise NotImplementedError
 
-    of_block: Callable[..., Any]
-    """``of_block(*arrays, weight, *public)``: Σ over a block's records, whole numbers in one flat array."""
+    def of_block(self, *args: Any, **kwargs: Any) -> Any:
+        """``of_block(*arrays, weight, *public)``: Σ over a block's records, whole numbers in one flat array."""
+        raise NotImplementedError
 
-    of_blocks: Callable[..., Any]
-    """``of_blocks(blocks, *public)``: the same over several, where `blocks_a_call` says so."""
+    def of_blocks(self, *args: Any, **kwargs: Any) -> Any:
+        """``of_blocks(blocks, *public)``: the same over several, where `blocks_a_call` says so."""
+        raise NotImplementedError
 
     def blocks_a_call(self, values: int) -> int:
         """How many blocks of so many numbers are added up by one call."""
@@ -93,13 +96,18 @@ class Statistic:
 
 
 class Reading:
-    """How a record is rewritten, by itself and public numbers: a frozen, hashable, picklable value. Its ``width``, numbers that a record
-    becomes, says with n, before any is read, whether all of them are held in memory."""
+    """How a record is rewritten, by itself and public numbers: a frozen, hashable, picklable value."""
 
     columns: tuple[str, ...] = ()
 
-    of_block: Callable[..., Any]
-    """``of_block(*arrays, weight, *public)``: the arrays of a block's records rewritten, without their weight."""
+    @property
+    def width(self) -> int:
+        """Numbers that a record becomes: with n it says, before any is read, whether all of them are held in memory."""
+        raise NotImplementedError
+
+    def of_block(self, *args: Any, **kwargs: Any) -> Any:
+        """``of_block(*arrays, weight, *public)``: the arrays of a block's records rewritten, without their weight."""
+        raise NotImplementedError
 
     def placed(self, weight: Any) -> Any:
         """The weight where the arrays are."""

@@ -100,7 +100,7 @@ class Total:
     def composed(self) -> Composed:
         """The accountant of fixed lists; not a total for promises chosen in view of draws."""
         spends = list(self.spends)
-        return compose(*(spend.promise for spend in spends), gammas=(spend.gamma for spend in spends))
+        return compose(*(spend.promise for spend in spends), gammas=[spend.gamma for spend in spends])
 
     def charge(self, by: Filter) -> Charge:
         total = NOTHING
