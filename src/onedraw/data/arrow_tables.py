@@ -36,17 +36,11 @@ for finds the damage: the spend stands, and `resume` finishes with the mended fi
 
 def suitable(kind: Any) -> bool:
     """Whether a column of this Arrow type can hold numbers, levels or identifiers."""
-    kind = _storage(kind)
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
     if pa.types.is_dictionary(kind):
         return suitable(kind.value_type)
-    return (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-        or _is_text(kind)
-    )
+    numeric = pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null
+    return _is_text(kind) or any(test(kind) for test in numeric)
 
 
 def chunk_of(array: Any, wanted: Wanted) -> Chunk:
@@ -120,22 +114,10 @@ def _coded(array: Any) -> Cells:
 
 
 def _is_text(kind: Any) -> bool:
-    return any(
-        test(kind)
-        for test in (
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_string_view,
-            pa.types.is_binary,
-            pa.types.is_large_binary,
-            pa.types.is_binary_view,
-            pa.types.is_fixed_size_binary,
-        )
-    )
+    return kind in _TEXT or pa.types.is_fixed_size_binary(kind)
 
 
-def _storage(kind: Any) -> Any:
-    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+_TEXT = {pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()}
 
 
 # Files and tables

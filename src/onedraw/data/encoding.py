@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onedraw.data.cells import BINARY_WORDS, label_of, number_of
-from onedraw.data.columns import Chunk, Numbers
+from onedraw.data.columns import Chunk, Numbers, Wanted
 
 Encoded = npt.NDArray[Any]
 
@@ -34,7 +34,7 @@ class Encoder(ABC):
     """Encodes chunks of one declared column; `missing` is the code of a missing cell."""
 
     missing: float | int
-    wants_numbers: bool  # whether a source that holds text should try to hand it over as numbers
+    wanted: Wanted  # as what a source that holds text should try to hand it over
 
     @final
     def encode(self, chunk: Chunk) -> Encoded:
@@ -54,7 +54,7 @@ class Encoder(ABC):
 
 @final
 class NumberEncoder(Encoder):
-    wants_numbers = True
+    wanted = Wanted.NUMBERS
 
     def __init__(self, lower: float, upper: float, missing: float) -> None:
         self.lower, self.upper, self.missing = lower, upper, float(missing)
@@ -76,7 +76,7 @@ class NumberEncoder(Encoder):
 
 @final
 class CountEncoder(Encoder):
-    wants_numbers = True
+    wanted = Wanted.NUMBERS
 
     def __init__(self, cap: int, missing: int) -> None:
         self.missing = missing
@@ -97,7 +97,7 @@ class CountEncoder(Encoder):
 class LevelEncoder(Encoder):
     """Codes levels by their labels; `plain_binary` also knows the words no and yes, in any case."""
 
-    wants_numbers = False
+    wanted = Wanted.LABELS
 
     def __init__(self, labels: Sequence[str | float], missing: str | float, *, plain_binary: bool = False) -> None:
         if plain_binary:

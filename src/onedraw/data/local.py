@@ -133,10 +133,10 @@ class Local:
         return None
 
     def sum(self, records: Any, statistic: Statistic, *public: Any) -> Integers:
-        return _streamed(records, statistic.columns).sum(statistic, *public)
+        return self._streamed(records, statistic.columns).sum(statistic, *public)
 
     def read_as(self, records: Any, reading: Reading, *public: Any) -> Blocks:
-        streamed = _streamed(records, reading.columns).read_as(reading, *public)
+        streamed = self._streamed(records, reading.columns).read_as(reading, *public)
         if 8 * records.n * reading.width <= records.memory:
             return Blocks.holding(records.n, streamed)
         try:
@@ -144,6 +144,6 @@ class Local:
         except OSError:  # no room, or no such folder
             return streamed
 
-
-def _streamed(records: Any, columns: tuple[str, ...]) -> Blocks:
-    return Blocks(records.n, lambda: records.blocks(columns, block_rows(records.n)), held=False)
+    @staticmethod
+    def _streamed(records: Any, columns: tuple[str, ...]) -> Blocks:
+        return Blocks(records.n, lambda: records.blocks(columns, block_rows(records.n)), held=False)

@@ -143,9 +143,7 @@ class Records(ReadWithSchema):
 
     def _batches(self, encoders: dict[str, Encoder]) -> Iterator[Batch]:
         rows = min(self._batch_rows, max(1024, _VALUES_IN_BATCH // max(1, len(encoders))))
-        wanted = {
-            name: Wanted.NUMBERS if encoder.wants_numbers else Wanted.LABELS for name, encoder in encoders.items()
-        }
+        wanted = {name: encoder.wanted for name, encoder in encoders.items()}
         person = self.schema.person
         if person is not None:
             wanted[person] = Wanted.IDENTIFIERS
@@ -163,14 +161,14 @@ class Records(ReadWithSchema):
 
     def _limited(self, encoded: Iterator[tuple[Batch, Any]], encoders: Mapping[str, Encoder]) -> Iterator[Batch]:
         """Turns surplus records into the missing record, and holds the number of records to n."""
-        limit = PersonLimit(self.schema.records_per_person)
+        limit = None if self.schema.person is None else PersonLimit(self.schema.records_per_person)
         read = 0
         for batch, keys in encoded:
-            if keys is not None:
+            if limit is not None:
                 surplus = limit.surplus(*keys)
                 for name, encoder in encoders.items():
                     batch[name][surplus] = encoder.missing
-            read += _rows(batch)
+            read += len(next(iter(batch.values())))
             if read > self.n:
                 break
             yield batch
@@ -343,17 +341,13 @@ def _quoted(names: Sequence[Any], limit: int = 12) -> str:
     return shown if len(names) <= limit else f"{shown}, … ({len(names)} columns)"
 
 
-def _rows(batch: Batch) -> int:
-    return len(next(iter(batch.values()))) if batch else 0
-
-
 def _evenly(batches: Iterator[Batch], rows: int) -> Iterator[Batch]:
     """Batches of exactly `rows` records (the last may be shorter), so that their sizes tell nothing."""
     held: list[Batch] = []
     count = 0
     for batch in batches:
         held.append(batch)
-        count += _rows(batch)
+        count += len(next(iter(batch.values())))
         if count >= rows:
             joined = {name: np.concatenate([piece[name] for piece in held]) for name in batch}
             whole = count - count % rows

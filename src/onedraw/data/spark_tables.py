@@ -229,7 +229,7 @@ class _Task:
         encoders = enumerate(self.encoders.items())
         if _SURPLUS not in table.column_names:
             return {
-                name: encoder.encode(chunk_of(table.column(place), _wanted(encoder)))
+                name: encoder.encode(chunk_of(table.column(place), encoder.wanted))
                 for place, (name, encoder) in encoders
             }
         surplus = table.column(_SURPLUS).to_numpy()
@@ -305,10 +305,6 @@ def _sized(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
             held = table.slice(rows).to_batches()
     if held:
         yield pa.Table.from_batches(held)
-
-
-def _wanted(encoder: Encoder) -> Wanted:
-    return Wanted.NUMBERS if encoder.wants_numbers else Wanted.LABELS
 
 
 def _kind(encoder: Encoder) -> str:

@@ -175,7 +175,7 @@ def blocked(batches: Iterable[Sequence[NDArray[Any]]], size: int) -> Iterator[Bl
                 yield Block(tuple(pieces), full, size)
                 continue
             if not held:
-                held = [zeros((size, *piece.shape[1:]), piece.dtype) for piece in pieces]
+                held = [aligned((size, *piece.shape[1:]), piece.dtype) for piece in pieces]
             for place, piece in enumerate(pieces):
                 if not np.can_cast(piece.dtype, held[place].dtype):  # plain columns may change their type on the way
                     held[place] = held[place].astype(np.result_type(piece, held[place]))
@@ -189,21 +189,15 @@ def blocked(batches: Iterable[Sequence[NDArray[Any]]], size: int) -> Iterator[Bl
 
 
 def weights(rows: int, size: int) -> NDArray[np.float64]:
-    weight = zeros((size,), np.dtype(np.float64))
+    weight = aligned((size,), np.dtype(np.float64))
     weight[:rows] = 1.0
     return weight
 
 
-def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    array = aligned(shape, dtype)
-    array.fill(0)
-    return array
-
-
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """At an address that is a multiple of 64: compiled code takes such an array as it is and copies any other."""
+    """Zeros at an address that is a multiple of 64: compiled code takes such an array as it is and copies any other."""
     size = math.prod(shape) * dtype.itemsize
-    room = np.empty(size + 64, dtype=np.uint8)
+    room = np.zeros(size + 64, dtype=np.uint8)
     start = -room.ctypes.data % 64
     return room[start : start + size].view(dtype).reshape(shape)
 
