@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from .content import AuditFinding
-    from .forest_plot import forest
-    from .page import plan_html, report_html, write_plan, write_report
+    from .content import AuditFinding as AuditFinding
+    from .forest_plot import forest as forest
+    from .page import plan_html as plan_html
+    from .page import report_html as report_html
+    from .page import write_plan as write_plan
+    from .page import write_report as write_report
 
 # name → the file it lives in
 _NAMES = {
@@ -25,14 +28,7 @@ _NAMES = {
     "write_report": "page",
 }
 
-__all__ = [
-    "AuditFinding",
-    "forest",
-    "plan_html",
-    "report_html",
-    "write_plan",
-    "write_report",
-]
+__all__ = sorted(_NAMES)
 
 
 __getattr__ = names_on_demand(__name__, _NAMES)

@@ -12,8 +12,8 @@ from onedraw.errors import check_extra
 from onedraw.models.row_model import RowModel
 from onedraw.release import Estimates, Release
 
-from .coefficients import Row, rows_of
-from .results import is_intercept, on_one_axis
+from .pictures import Row
+from .results import is_intercept, on_one_axis, rows_of
 
 INK, SAMPLING, PRIVACY = "#17212c", "#0072B2", "#7fb2d6"
 ROW_INCHES = 0.32

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from onedraw.mechanisms import Moments, PerturbedMode
+from onedraw.mechanisms import Candidates, Moments, PerturbedMode
 from onedraw.models import ConjugateModel, Model
 from onedraw.models.row_model import RowModel
+from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
-from onedraw.release.estimates import Joint
+from onedraw.release.estimates import Joint, readable_draws, values_of
 from onedraw.release.intervals.evaluations import is_evaluation
 from onedraw.release.intervals.quantiles import inter_quartile_range
 
 from . import pictures
-from .coefficients import Row, publishes_picks, rows_of
 from .formatting import brief, percent, points, whole
+from .pictures import Row
 from .tables import cross_of, sides_of
 
 MANY = 24
@@ -48,10 +49,11 @@ FIT_WORDS = (
 )
 
 
-def results_of(certificate: Certificate, plan: Any, table: Estimates | None, *, why_none: str = "") -> dict[str, Any]:
+def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *, why_none: str = "") -> dict[str, Any]:
     """The rows, how they are drawn, and what is said of their uncertainty."""
     model, rows = plan.model, rows_of(certificate, plan, table)
-    if describes(plan):  # correlations have a picture of their own
+    moments = isinstance(plan.mechanism, Moments)
+    if moments:  # correlations have a picture of their own
         rows = rows[: 2 * model.features.count]
     form = form_of(certificate, model, len(rows))
     kept = [index for index, row in enumerate(rows) if form != "coefficients" or not is_intercept(row.name)]
@@ -59,7 +61,7 @@ def results_of(certificate: Certificate, plan: Any, table: Estimates | None, *, 
     kept = kept or list(range(len(rows)))
     drawn, across = on_one_axis([rows[index] for index in kept], form, certificate.draw.names, model)
     plot = plot_of(drawn, form, model, alike=across)
-    ratios = ratios_of(certificate, model)
+    ratios = Ratios.of(certificate, model)
     words = [row_words(row, write=WRITTEN[model.unit(row.name)], ratios=ratios) for row in rows]
     return {
         "form": form,
@@ -83,25 +85,34 @@ def results_of(certificate: Certificate, plan: Any, table: Estimates | None, *, 
         "several": table is None and plan.draws > 1,
         "allowance": "" if table is None else allowance_words(plan, rows),
         "allowances": table is not None and plan.draws > 1,
-        "tested": table is not None and table.tested and not describes(plan),
+        "tested": table is not None and table.tested and not moments,
         "parts": any(row["sampling"] for row in words),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
         "spread": inter_quartile_range(certificate, plan) if form == "quantiles" else None,
-        "joint": [] if table is None else joint_words(table.joint),
+        "joint": [] if table is None else [joint_words(test) for test in table.joint],
     }
 
 
-def joint_words(tests: Sequence[Joint]) -> list[dict[str, str]]:
-    """Each category as a whole, where a fit can test it."""
+def rows_of(certificate: Certificate, plan: Plan, table: Estimates | None) -> list[Row]:
+    """The rows of the report: of the table of intervals where there is one, else of the draws."""
+    if table is not None:
+        return [Row.estimated(name, row, table.level) for name, row in zip(table.names, table, strict=True)]
+    draws, values = readable_draws(certificate, plan.model), values_of(certificate, plan)
+    several = len(draws) > 1
     return [
-        {
-            "name": f"{row.label}: {row.term}" if row.label else row.term,
-            "statistic": "" if math.isnan(row.statistic) else brief(row.statistic),
-            "degrees": str(row.degrees),
-            "p": "–" if math.isnan(row.p_value) else p_words(row.p_value),
-        }
-        for row in tests
+        Row(name, float(values[index]), tuple(map(float, draws[:, index])) if several else ())
+        for index, name in enumerate(certificate.draw.names)
     ]
+
+
+def joint_words(test: Joint) -> dict[str, str]:
+    """A category as a whole, where a fit can test it."""
+    return {
+        "name": f"{test.label}: {test.term}" if test.label else test.term,
+        "statistic": "" if math.isnan(test.statistic) else brief(test.statistic),
+        "degrees": str(test.degrees),
+        "p": "–" if math.isnan(test.p_value) else p_words(test.p_value),
+    }
 
 
 def p_words(value: float) -> str:
@@ -122,19 +133,19 @@ def on_one_axis(rows: list[Row], form: str, names: list[str], model: Model) -> t
 
     Coefficients of an age and of a yes-or-no cannot share an axis; their effects across the declared ranges can.
     """
-    widths = declared_widths(names, model) if form == "coefficients" and not pictures.comparable(rows) else {}
-    if not widths or not all(row.name in widths for row in rows):
+    if (
+        form != "coefficients"
+        or pictures.comparable(rows)
+        or not isinstance(model, RowModel)
+        or model.features.box is None
+    ):
         return rows, False
-    return [row.times(widths[row.name]) for row in rows], True
-
-
-def declared_widths(names: list[str], model: Model) -> dict[str, float]:
-    """How wide the declared range of each coefficient's column is; empty where no box was declared."""
-    if not isinstance(model, RowModel) or model.features.box is None or len(set(names)) < len(names):
-        return {}
     features, blocks = model.features, model.row_blocks
     each = [high - low for low, high in zip(*features.ends, strict=True)] + [1.0] * features.intercept
-    return dict(zip(names[: blocks * features.width], each * blocks, strict=True))
+    widths = dict(zip(names[: blocks * features.width], each * blocks, strict=True))
+    if len(set(names)) < len(names) or not all(row.name in widths for row in rows):
+        return rows, False
+    return [row.times(widths[row.name]) for row in rows], True
 
 
 def plot_of(rows: list[Row], form: str, model: Model, *, alike: bool) -> pictures.Plot:
@@ -171,30 +182,23 @@ def row_words(row: Row, *, write: Callable[[float], str], ratios: Ratios | None)
     }
 
 
-def describes(plan: Any) -> bool:
-    return isinstance(plan.mechanism, Moments)
-
-
-def is_fit(plan: Any) -> bool:
-    return isinstance(plan.mechanism, PerturbedMode)
-
-
-def allowance_words(plan: Any, rows: list[Row]) -> str:
+def allowance_words(plan: Plan, rows: list[Row]) -> str:
     """What the thin ends of an interval allow for; empty where there are none to be seen."""
     if plan.draws > 1:
         return "allowance for few draws and odd designs"
     ends = [row.allowance / (row.interval[1] - row.interval[0]) for row in rows if row.interval and row.allowance > 0]
-    seen = is_fit(plan) and max(ends, default=0.0) > 0.02
+    seen = isinstance(plan.mechanism, PerturbedMode) and max(ends, default=0.0) > 0.02
     return "allowance for noise in the standard errors" if seen else ""
 
 
-def uncertainty(plan: Any, table: Estimates | None, why_none: str) -> str:
+def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
+    fit = isinstance(plan.mechanism, PerturbedMode)
     if table is not None:
         crossed = sides_of(plan.model, None) is not None
         if own := plan.model.interval_meaning(f"{100 * table.level:g} %", crossed=crossed):
             return str(own)
-    if table is not None and describes(plan):
+    if table is not None and isinstance(plan.mechanism, Moments):
         return (
             f"Intervals ({100 * table.level:g} %) allow for sampling and for the noise for privacy together; both standard deviations "
             f"are beside them. They are about the records clamped to their declared ranges.{no_interval(table)}"
@@ -207,14 +211,17 @@ def uncertainty(plan: Any, table: Estimates | None, why_none: str) -> str:
         return (
             f"Bars are {100 * table.level:g} % intervals under the model. The thick part is what sampling alone would leave; the "
             f"middle part is what the noise for privacy adds.{allowance if plan.draws > 1 else ''}"
-            f"{FIT_WORDS if is_fit(plan) else ''}{no_interval(table)}"
+            f"{FIT_WORDS if fit else ''}{no_interval(table)}"
         )
     if is_evaluation(plan.model):
-        return "Intervals cover sampling and the noise for privacy together, by drawing tables of as many records from the released shares, with fresh noise."
-    shown_as = draws_words(plan)
+        return (
+            "Intervals cover sampling and the noise for privacy together, by drawing tables of as many records from the released "
+            "shares, with fresh noise."
+        )
+    shown_as = "" if plan.draws == 1 else draws_words(plan)
     if why_none:
         return f"No interval is given. {why_none[:1].upper()}{why_none[1:].rstrip('.')}. {shown_as}".strip()
-    if plan.draws == 1 and isinstance(plan.model, RowModel) and not is_fit(plan):
+    if plan.draws == 1 and isinstance(plan.model, RowModel) and not fit:
         return (
             "No interval is given: this is one draw. The noise for privacy is part of the number and cannot be told from it; an "
             "interval needs the spread between several draws, which have to be asked for when the budget is planned."
@@ -230,15 +237,16 @@ def no_interval(table: Estimates) -> str:
     return f" No interval is given {remark}." if remark.startswith("for ") else f" {remark[:1].upper()}{remark[1:]}."
 
 
-def draws_words(plan: Any) -> str:
-    if plan.draws == 1:
-        return ""
-    if publishes_picks(plan):
-        return f"All {plan.draws} picks of the selection are published, drawn as thin lines; the number shown is their mean, weighted like the rounds."
+def draws_words(plan: Plan) -> str:
+    if isinstance(plan.mechanism, Candidates) and plan.mechanism.publish == "picks":
+        return (
+            f"All {plan.draws} picks of the selection are published, drawn as thin lines; the number shown is their mean, weighted "
+            "like the rounds."
+        )
     return f"{plan.draws} draws share the budget, drawn as thin lines; the number shown is their mean."
 
 
-def expected_error_words(plan: Any) -> str | None:
+def expected_error_words(plan: Plan) -> str | None:
     """How far off such a release is on average, where a quick simulation from public numbers can say so."""
     from onedraw.planning import expected_error
 
@@ -270,6 +278,19 @@ class Ratios:
     what: str
     steps: dict[str, float]
 
+    @classmethod
+    def of(cls, certificate: Certificate, model: Model) -> Ratios | None:
+        """None for a model whose coefficients multiply nothing."""
+        if model.factor is None or not isinstance(model, RowModel):
+            return None
+        features, declared = model.features, (certificate.data.declared or {}).get("columns", {})
+        names = features.column_names[: features.count]
+        steps = dict.fromkeys(names, 1.0) if features.box is None else {
+            name: float(declared.get(name, {}).get("step") or usual_step(low, high))
+            for name, low, high in zip(names, *features.ends, strict=True)
+        }  # fmt: skip
+        return cls(*model.factor, steps)
+
     def note(self, *, interval: bool) -> str:
         factor = ", and the interval of the factor" if interval else ""
         return f"{self.name}: by how much {self.what} multiplied for so much more of the column (one, if nothing is said){factor}."
@@ -279,30 +300,15 @@ class Ratios:
         if row.name not in self.steps:
             return "", ""
         step = self.steps[row.name]
-        ends = None if row.interval is None else " to ".join(factor(step * end) for end in row.interval)
+
+        def factor(value: float) -> str:
+            if abs(step * value) > LARGEST_EXPONENT:
+                return "very many" if value > 0.0 else "nearly 0"
+            return brief(math.exp(step * value))
+
+        ends = None if row.interval is None else " to ".join(map(factor, row.interval))
         per = "" if step == 1.0 else f"per {brief(step)}"
-        return f"× {factor(step * row.value)}", ", ".join(filter(None, (ends, per)))
-
-
-def ratios_of(certificate: Certificate, model: Model) -> Ratios | None:
-    """None for a model whose coefficients multiply nothing."""
-    if model.factor is None:
-        return None
-    name, what = model.factor
-    return Ratios(name, what, steps_of(certificate, model))
-
-
-def steps_of(certificate: Certificate, model: Any) -> dict[str, float]:
-    """By the name of each column."""
-    features = model.features
-    names = features.column_names[: features.count]
-    declared = (certificate.data.declared or {}).get("columns", {})
-    if features.box is None:
-        return dict.fromkeys(names, 1.0)
-    return {
-        name: float(declared.get(name, {}).get("step") or usual_step(low, high))
-        for name, low, high in zip(names, *features.ends, strict=True)
-    }
+        return f"× {factor(row.value)}", ", ".join(filter(None, (ends, per)))
 
 
 def usual_step(low: float, high: float) -> float:
@@ -313,9 +319,3 @@ def usual_step(low: float, high: float) -> float:
     power = math.floor(math.log10(tenth))
     steps = [float(f"{lead}e{power}") for lead in (1, 2, 5, 10)]
     return min(steps, key=lambda step: abs(math.log(step / tenth)))
-
-
-def factor(exponent: float) -> str:
-    if exponent > LARGEST_EXPONENT:
-        return "very many"
-    return "nearly 0" if exponent < -LARGEST_EXPONENT else brief(math.exp(exponent))
