@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onedraw.errors import PromiseRefused
-from onedraw.privacy import Promise, search
+from onedraw.errors import PromiseRefused, UnsupportedBudget
+from onedraw.privacy import ZCDP, Promise, search
 from onedraw.privacy.rounding import text
 
 SMALLEST = 2.0**-60
@@ -28,6 +28,15 @@ def largest(keeps: Callable[[float], bool]) -> float | None:
     """
     found = search.largest(keeps, least=SMALLEST, most=1.0, precision=PRECISION)
     return found if found is None or found == 1.0 else found * (1.0 - MARGIN)
+
+
+def check_selects(budget: Promise) -> None:
+    """Refuse what selections cannot keep: they promise ranges, whose ε and whose Rényi curves add up."""
+    if not (budget.is_pure or ZCDP(1e-290).implies(budget)):
+        raise UnsupportedBudget(
+            f"Selections keep PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, and nothing they promise is proven to imply "
+            f"{budget}. Use PureDP(epsilon), ZCDP(rho) or ApproxDP(epsilon, delta)."
+        )
 
 
 def largest_range(keeps: Callable[[float], bool], budget: Promise, what: str, least: float = SMALLEST) -> float:

@@ -27,10 +27,7 @@ from onedraw.models import NormalInverseGamma
 from onedraw.models.candidates import LARGEST_WIDTH
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
-    ZCDP,
-    ApproxDP,
     Assumption,
-    BoundedRange,
     BoundedRangeCurve,
     Promise,
     Provenance,
@@ -305,11 +302,7 @@ def _curves(ranges: Sequence[Fraction], records_per_person: int) -> list[Bounded
 @lru_cache(maxsize=256)
 def largest_range(budget: Promise, rounds: int, *, records_per_person: int = 1, repetitions: int = 1) -> Fraction:
     """Σ ε_j of all rounds, for one record and one repetition: the largest with which the budget is kept."""
-    if not isinstance(budget, PureDP | BoundedRange | ZCDP | RenyiDP | ApproxDP):
-        raise UnsupportedBudget(
-            f"Candidates are calibrated to PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, not to {budget}. Use "
-            "PureDP(epsilon) or ApproxDP(epsilon, delta)."
-        )
+    calibration.check_selects(budget)
     if budget.is_pure:
         return Fraction(budget.allows(PureDP)) / (records_per_person * repetitions)
     parts = shares(rounds)

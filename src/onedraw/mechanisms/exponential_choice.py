@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.models.tables.scores import LOSS_STEPS, LossSums, ModelChoice
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import ZCDP, ApproxDP, Assumption, BoundedRange, Provenance, PureDP, RenyiDP
+from onedraw.privacy import ApproxDP, Assumption, BoundedRange, Provenance, PureDP
 from onedraw.privacy.rounding import fraction_up
 
-from .calibration import RANGE_MARGIN, largest_range
+from .calibration import RANGE_MARGIN, check_selects, largest_range
 
 BITS = 40
 LARGEST_COST = 2**61
@@ -95,10 +95,7 @@ class ExponentialChoice(Mechanism):
 def _check(request: Request) -> None:
     if not isinstance(request.model, ModelChoice):
         raise InvalidModel(f"ExponentialChoice is for models.ModelChoice, not for a {type(request.model).__name__}.")
-    if not isinstance(request.budget, PureDP | BoundedRange | ZCDP | RenyiDP | ApproxDP):
-        raise UnsupportedBudget(
-            f"A choice keeps PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, not {request.budget}. Use PureDP(epsilon)."
-        )
+    check_selects(request.budget)
     if request.gamma:
         raise UnsupportedBudget("A choice is exact and needs no reserve; leave out gamma.")
     if request.draws != 1:

@@ -22,7 +22,6 @@ from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.models import ColumnQuantiles
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
-    ZCDP,
     ApproxDP,
     Assumption,
     BoundedRange,
@@ -36,7 +35,7 @@ from onedraw.privacy import (
 from onedraw.privacy.curves import add_curves
 from onedraw.privacy.rounding import fraction_up
 
-from .calibration import RANGE_MARGIN, largest_range
+from .calibration import RANGE_MARGIN, check_selects, largest_range
 from .quantile_selection import (
     BITS,
     NO_END,
@@ -259,11 +258,7 @@ def _checked(request: Request) -> ColumnQuantiles:
             f"ExponentialQuantiles selects quantiles of one column, but a {type(request.model).__name__} was given. Use "
             "models.ColumnQuantiles(levels, lower, upper)."
         )
-    if not isinstance(request.budget, PureDP | BoundedRange | ZCDP | RenyiDP | ApproxDP):
-        raise UnsupportedBudget(
-            f"The exponential mechanism is calibrated to PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, but {request.budget} "
-            "was given. Use PureDP(epsilon), ZCDP(rho) or ApproxDP(epsilon, delta)."
-        )
+    check_selects(request.budget)
     if request.gamma:
         raise UnsupportedBudget("Quantiles are selected exactly and need no reserve; leave out gamma.")
     if request.draws != 1:

@@ -27,7 +27,7 @@ from onedraw.models.convex.number_losses import ResidualLoss
 from onedraw.models.design import EFFECT, NOISE, residual_information, smallest_curvature, usual_length
 from onedraw.models.sums.gradient_sums import rounding
 from onedraw.plans import Mechanism, Plan, Request
-from onedraw.privacy import ZCDP, ApproxDP, Assumption, GaussianDP, Provenance, RenyiDP
+from onedraw.privacy import Assumption, GaussianDP, Provenance
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_difference
 from onedraw.privacy.rounding import root_up
 from onedraw.privacy.validation import positive
@@ -277,7 +277,7 @@ class NoisyGradient(Mechanism):
                 f"The loss of {type(request.model).__name__} has a kink, so no step size follows its gradient. Use its "
                 "smoothed version (HuberisedHinge, Quantile(smoothing=…)), or Gibbs()."
             )
-        if budget.is_pure or not isinstance(budget, ApproxDP | GaussianDP | ZCDP | RenyiDP):
+        if not budget.allows(GaussianDP):
             raise UnsupportedBudget(
                 f"A noisy-gradient path cannot keep {budget}: Gaussian noise always leaves some δ. {pure_offer(budget)}"
             )
