@@ -11,9 +11,18 @@ from scipy.stats import ks_2samp
 from onedraw.models.compute import jax
 from onedraw.samplers import HMC, NUTS, fits, seeded_key
 from onedraw.samplers.laplace import arguments_of, hessian, laplace_frame
-from tests.samplers.gibbs_oracles import ALPHA, cdf_of_coordinate, cdf_of_norm, follows
-from tests.samplers.gibbs_targets import logistic
-from tests.samplers.hamiltonian_targets import BETA, logistic_potential, logistic_target, network_target, predictions
+from tests.samplers.cases import (
+    ALPHA,
+    BETA,
+    cdf_of_coordinate,
+    cdf_of_norm,
+    follows,
+    logistic,
+    logistic_potential,
+    logistic_target,
+    network_target,
+    predictions,
+)
 
 pytestmark = pytest.mark.statistical
 

@@ -25,8 +25,7 @@ from onedraw.samplers import (
     seeded_key,
 )
 from onedraw.samplers.langevin import proposition_13
-from tests.samplers.gibbs_oracles import Array, follows
-from tests.samplers.gibbs_targets import huber, logistic
+from tests.samplers.cases import Array, follows, huber, logistic
 
 DRAWS = 20_000
 QUADRATIC = huber(2, weight=0.4, threshold=1e6)

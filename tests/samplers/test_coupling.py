@@ -20,8 +20,7 @@ from onedraw.samplers.coupling import coupled_step, meeting_time
 from onedraw.samplers.coupling_bound import Meetings
 from onedraw.samplers.hamiltonian import Settings, drawn, hamiltonian_step, log_density_in, started
 from onedraw.samplers.laplace import arguments_of, laplace_frame
-from tests.samplers.gibbs_oracles import ALPHA
-from tests.samplers.hamiltonian_targets import logistic_target
+from tests.samplers.cases import ALPHA, logistic_target
 
 SETTINGS = Settings(0.55, 3, 0.15)
 PAIRS, STEPS = 800, 4

@@ -25,8 +25,7 @@ from onedraw.samplers.proximal import (
     geometry_of,
     iterations_for,
 )
-from tests.samplers.gibbs_oracles import Array, cdf_of_coordinate, cdf_of_norm, cdf_on_line, follows
-from tests.samplers.gibbs_targets import Case, huber, logistic
+from tests.samplers.cases import Array, Case, cdf_of_coordinate, cdf_of_norm, cdf_on_line, follows, huber, logistic
 
 DRAWS = {1: 24_576, 2: 12_288}
 """By dimension: the fault moves a distribution function by 0.038 on a line, 0.05 in the plane, 0.11 on a disc, five

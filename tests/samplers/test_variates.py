@@ -13,7 +13,7 @@ from onedraw.errors import ExactnessRefused, PromiseRefused
 from onedraw.models.compute import jax
 from onedraw.samplers import LastIterateLangevin, Proximal, seeded_key
 from onedraw.samplers import langevin as chain
-from tests.samplers.gibbs_oracles import ALPHA
+from tests.samplers.cases import ALPHA
 
 LOGISTIC = od.models.Logistic(1, data_norm=1.0, intercept=False, prior=od.Gaussian(scale=1.0))
 
