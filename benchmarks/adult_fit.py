@@ -33,7 +33,6 @@ from onedraw.planning.options import Options
 from onedraw.planning.regression import regression_for
 from onedraw.release import release
 from onedraw.release.estimates import fit_of
-from onedraw.release.predictions import new_rows
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 
@@ -169,8 +168,8 @@ def one(schema, table, positive, epsilon, seed):
     plan = choose(question, od.ApproxDP(epsilon, DELTA), n=FITTED).best
     found = release(plan, od.read(table.take(train), schema, target="income"))
     seconds = time.process_time() - began
-    X_train = new_rows(found.certificate, plan.model.features, table.take(train), None)
-    X_test = new_rows(found.certificate, plan.model.features, table.take(test), None)
+    X_train = found.predictor.rows(table.take(train))
+    X_test = found.predictor.rows(table.take(test))
     usual = LogisticRegression(C=1e6, solver="newton-cholesky", fit_intercept=False).fit(X_train, positive[train])
     ours = roc_auc_score(positive[test], X_test @ found.draws[0])
     plain = roc_auc_score(positive[test], X_test @ usual.coef_[0])

@@ -173,7 +173,7 @@ def test_an_evaluation_and_a_choice_are_the_same_on_parts(records, plan, monkeyp
 
     here = answers()
     parted = lambda *args, **names: replace(read(*args, **names), engine=Parted((10, 431), order))  # noqa: E731
-    monkeypatch.setattr("onedraw.estimators.evaluating.read", parted)
+    monkeypatch.setattr("onedraw.estimators.judging.read", parted)
     assert answers() == here
 
 

@@ -29,7 +29,7 @@ from onedraw.privacy import Assumption, Provenance
 from onedraw.release import Certificate, Release, release
 
 from .base import budget_of, opened
-from .evaluating import Kind, _judged
+from .judging import Kind, judged_by
 
 Array = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def choose(
         dict(models) if isinstance(models, Mapping) else {f"setting {place}": one for place, one in enumerate(models)}
     )
     table, budget = ModelChoice(tuple(map(str, named))), budget_of(epsilon, delta, of="choose")
-    parts = [_judged(model, X, y, classes, bounds, batch) for model in named.values()]
+    parts = [judged_by(model, X, y, classes, bounds, batch) for model in named.values()]
     first, _, kind = parts[0]
     if any(other != kind for _, _, other in parts):
         raise WrongCall(

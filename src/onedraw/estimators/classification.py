@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
@@ -150,14 +149,7 @@ class DPLogisticRegression(LinearClassifier):
 
     def predict_proba(self, X: Any, interval: float | None = None) -> Array | Expected:
         """(n, K), in the order of ``classes_``; with ``interval=0.95`` also the ends of intervals of them, which are free."""
-        if interval is not None:
-            return self._expected(X, interval)
-        scores = self._scores(X)
-        if scores.shape[1] == 1:
-            positive = special.expit(scores[:, 0])
-            return np.column_stack([1.0 - positive, positive])
-        probabilities: Array = special.softmax(scores, axis=1)
-        return probabilities
+        return self._expected(X, interval)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likelier class of each row."""

@@ -3,42 +3,28 @@
 What the model says of a record and what the record was are counted in public cells (`models.scores`), noise is added to the
 counts, and accuracy, ROC curve, calibration, R² follow from them (`release.intervals.evaluations`). One spend, one certificate, one entry in
 the books, however many figures.
-
-**A prediction must depend on its own row alone**, or replacing a record would change what is counted of others. Releases and
-estimators of this library predict so, and no row makes them fail. Any other model is asked one row at a time, and a row it
-fails on counts as stated; ``batch=True`` asks it once for all rows, which is quicker, and then the caller answers for it.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.data import Schema, read
-from onedraw.data.sums import Reading
-from onedraw.errors import InvalidModel, WrongCall
+from onedraw.errors import WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import AddedNoise, calibrate
-from onedraw.models.features import schema_rows
-from onedraw.models.responses import Codes
-from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
-from onedraw.privacy import Assumption, Promise, Provenance
+from onedraw.models.tables.scores import ClassifierScores, RegressorScores
+from onedraw.privacy import Promise
 from onedraw.release import Certificate, Release, release
 from onedraw.release.intervals.evaluations import Curve, Figure, Scores, scores_of
-from onedraw.release.predictions import check_predicts, class_names, responses
-from onedraw.release.predictions import scores_of as linear_scores
-from onedraw.release.verification import verify
 
 from .base import budget_of, opened
+from .judging import Kind, judged_by
 
 Array = NDArray[np.float64]
 
@@ -150,7 +136,7 @@ def evaluate(
     Held-out means: not used for fitting. On records that were, the figures are private all the same, but flatter the model.
     """
     budget = budget_of(epsilon, delta, of="evaluate")
-    judged, notes, kind = _judged(model, X, y, classes, bounds, batch)
+    judged, notes, kind = judged_by(model, X, y, classes, bounds, batch)
     table = _table(kind, len(judged.data), budget, bins, largest_error)
     plan = calibrate(AddedNoise(), table, budget, n=len(judged.data), records_per_person=judged.records_per_person)
     found = release(
@@ -159,19 +145,6 @@ def evaluate(
     )  # fmt: skip
     kept = replace(found, diagnostics={})
     return Evaluation(kept, scores_of(kept.certificate, kept.plan, level))
-
-
-@dataclass(frozen=True)
-class _Held:
-    """Held-out records, and what is public about them."""
-
-    data: Judged
-    records_per_person: int = 1
-    dataset: str | None = None
-
-
-Kind = tuple[str, ...] | tuple[float, float]
-"""Classes, or the range of a response."""
 
 
 def _table(kind: Kind, n: int, budget: Promise, bins: Any, largest_error: Any) -> ClassifierScores | RegressorScores:
@@ -202,218 +175,3 @@ def score_edges(bins: Any) -> tuple[float, ...]:
         raise WrongCall(f"bins is an even number from 2 to 200, so that a half is an edge, got {bins!r}.")
     odds = np.linspace(-REACH, REACH, int(bins) - 1) if bins > 2 else np.zeros(1)
     return tuple(float(edge) for edge in special.expit(odds))
-
-
-# ── what a model says of records ─────────────────────────────────────────────────────────────────────────────
-
-
-def _judged(
-    model: Any, X: Any, y: Any, classes: Any, bounds: Any, batch: bool
-) -> tuple[_Held, tuple[Assumption, ...], Kind]:
-    if isinstance(model, Release | Certificate):
-        return _by_release(Release(model) if isinstance(model, Certificate) else model, X, y, classes, bounds)
-    if y is None:
-        raise WrongCall("evaluate needs the true responses: evaluate(model, X, y, epsilon=…).")
-    if len(X) != len(y):
-        raise InvalidModel(f"X has {len(X):,} records and y {len(y):,}. Pass one response for each record.")
-    ours = hasattr(model, "certificate_")
-    kind = _kind(model, classes, bounds, ours=ours)
-    said = _said_of_classes(model, kind) if isinstance(kind[0], str) or not bounds else _said_of_numbers(model)
-    rows = _rows(X)
-    _try_out(said, rows)
-    labels = Codes(tuple(classes if classes is not None else model.classes_)) if not bounds else None
-
-    def judged() -> Array:
-        truth = labels.from_values(y) if labels is not None else _numbers(y)
-        return np.column_stack([truth, _finite(said(X) if ours or batch else _one_by_one(said, rows), len(X))])
-
-    held = _Held(Judged(len(X), judged))
-    return held, _notes(type(model).__name__, ours=ours, batch=batch), kind
-
-
-def _kind(model: Any, classes: Any, bounds: Any, *, ours: bool) -> Kind:
-    if bounds is not None:
-        if classes is not None:
-            raise WrongCall("classes are for a classifier and bounds for a regressor. Pass one of them.")
-        low, high = (float(end) for end in bounds)
-        return low, high
-    if classes is None and not (ours and hasattr(model, "classes_")):
-        raise InvalidModel(
-            "evaluate needs classes=[…] of a classifier, in order, or bounds=(low, high) of a regressor's responses. They are never read "
-            "from the records: a label, or an extreme, may be one person's."
-        )
-    return tuple(str(label) for label in (classes if classes is not None else model.classes_))
-
-
-def _said_of_classes(model: Any, kind: Kind) -> Callable[[Any], Array]:
-    """The second class's probability, or, of more classes, the code of the predicted one."""
-    own = [str(label) for label in model.classes_] if hasattr(model, "classes_") else list(map(str, kind))
-    places = [own.index(str(label)) if str(label) in own else None for label in kind]
-
-    def columns(X: Any) -> Array:
-        if hasattr(model, "predict_proba"):
-            given = np.asarray(model.predict_proba(X), dtype=np.float64)
-        else:
-            given = np.asarray(model.decision_function(X), dtype=np.float64)
-            if given.ndim == 1:
-                given = np.column_stack([1.0 - special.expit(given), special.expit(given)])
-        return np.column_stack([np.zeros(len(given)) if place is None else given[:, place] for place in places])
-
-    if len(kind) == 2:
-        return lambda X: np.asarray(columns(X)[:, 1])
-    return lambda X: np.asarray(columns(X).argmax(axis=1), dtype=np.float64)
-
-
-def _said_of_numbers(model: Any) -> Callable[[Any], Array]:
-    return lambda X: np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
-
-
-def _rows(X: Any) -> Any:
-    """Something whose ``rows[i : i + 1]`` is one record. A single complex cell makes its whole column complex, and no model takes
-    that: the others are real numbers all the same."""
-    if hasattr(X, "iloc"):
-        odd = [place for place, kind in enumerate(X.dtypes) if getattr(kind, "kind", "O") == "c"]
-        frame = X.copy(deep=False) if odd else X
-        for place in odd:
-            frame.isetitem(place, _real(X.iloc[:, place]))
-        return frame.iloc
-    cells = X if hasattr(X, "__getitem__") else np.asarray(X)
-    return _real(cells) if getattr(getattr(cells, "dtype", None), "kind", "") == "c" else cells
-
-
-def _real(cells: Any) -> Array:
-    values = np.asarray(cells)
-    return np.where(values.imag == 0.0, values.real, np.nan)
-
-
-def _try_out(said: Callable[[Any], Array], rows: Any) -> None:
-    """A row of zeros, which is nobody's: what fails on it fails before the charge, and in the model's own words."""
-    row = rows[:1]
-    blank = (
-        np.zeros((1, row.shape[1]))
-        if isinstance(row, np.ndarray) and row.ndim == 2 and row.dtype.kind in "fiub"
-        else None
-    )
-    if blank is None:
-        return
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            said(blank)
-    except Exception as error:
-        raise WrongCall(f"The model cannot predict a row of zeros: {error}. Nothing was spent.") from error
-
-
-def _one_by_one(said: Callable[[Any], Array], rows: Any) -> Array:
-    """Each record by itself; NaN where the model fails, whatever it fails with."""
-
-    def one(index: int) -> float:
-        try:
-            return float(said(rows[index : index + 1])[0])
-        except Exception:  # an error would tell that there is such a record
-            return math.nan
-
-    size = len(rows.obj) if hasattr(rows, "obj") else len(rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return np.array([one(index) for index in range(size)])
-
-
-def _finite(values: Any, size: int) -> Array:
-    found = np.asarray(values, dtype=np.float64).reshape(-1)
-    return np.where(np.isfinite(found), found, np.nan) if len(found) == size else np.full(size, np.nan)
-
-
-def _numbers(y: Any) -> Array:
-    from onedraw.models.batches import batches
-
-    return np.concatenate([np.zeros(0), *(np.asarray(part, dtype=np.float64) for part in batches(y))])
-
-
-# ── releases ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _by_release(
-    release: Release, source: Any, y: Any, classes: Any, bounds: Any
-) -> tuple[_Held, tuple[Assumption, ...], Kind]:
-    """A released model on records of its own schema, the target among them."""
-    verify(release)
-    certificate, plan, data = release.certificate, release.plan, release.certificate.data
-    check_predicts(certificate, plan.model)
-    if y is not None or classes is not None or bounds is not None:
-        raise WrongCall(
-            "A release knows its target, classes and bounds: pass the records with the target in them, and nothing else."
-        )
-    if data.declared is None or data.target is None:
-        raise WrongCall(
-            "This release does not carry a schema, so it is not known how new records are read. Evaluate the fitted estimator: "
-            "evaluate(estimator, X, y, epsilon=…)."
-        )
-    schema, target = Schema.from_dict(data.declared), data.target
-    records, column = read(source, schema, target=target), schema.column(target)
-    kind: Kind
-    if hasattr(column, "labels"):
-        kind = tuple(map(str, class_names(certificate, plan.model)))
-    else:
-        kind = (0.0, float(column.cap)) if column.kind == "count" else (float(column.lower), float(column.upper))
-
-    said = Said(certificate.to_json(), tuple(schema.columns))
-    held = _Held(Judged(records.n, lambda: records.read_as(said)), schema.records_per_person, schema.dataset)
-    named = f"the release of plan {certificate.plan_digest[:16]}…"
-    return held, _notes(named, ours=True, batch=False), kind
-
-
-@dataclass(frozen=True)
-class Said(Reading):
-    """What each record was, and what a released model says of it: a reading of `onedraw.data.sums`."""
-
-    certificate: str
-    columns: tuple[str, ...]
-    width: int = 2
-
-    def of_block(self, *columns_and_weight: Any) -> tuple[Array]:
-        *columns, _ = columns_and_weight
-        return (_said(*_known(self.certificate), dict(zip(self.columns, columns, strict=True))),)
-
-
-@lru_cache(maxsize=8)
-def _known(text: str) -> tuple[Certificate, Any, Schema]:
-    certificate = Certificate.model_validate_json(text)
-    return certificate, Release(certificate).plan, Schema.from_dict(certificate.data.declared or {})
-
-
-def _said(certificate: Certificate, plan: Any, schema: Schema, batch: Any) -> Array:
-    target, features = certificate.data.target, plan.model.features
-    rows = features.enforce(schema_rows(batch, schema, target))
-    values = responses(certificate, plan.model, linear_scores(certificate, plan, rows))
-    if values.shape[1] == 2:
-        said = values[:, 1]
-    elif values.shape[1] > 2:
-        said = values.argmax(axis=1).astype(np.float64)
-    else:
-        margin = type(plan.model).__name__ in ("Hinge", "HuberisedHinge")
-        said = special.expit(values[:, 0]) if margin else values[:, 0]
-    return np.column_stack([np.asarray(batch[target], dtype=np.float64), said])
-
-
-def _notes(model: str, *, ours: bool, batch: bool) -> tuple[Assumption, ...]:
-    fixed = Assumption(
-        f"what is evaluated is {model}, fixed before the held-out records were read", Provenance.DECLARED
-    )
-    if ours:
-        return (
-            fixed,
-            Assumption("each record is predicted from its own row, and no row makes it fail", Provenance.PROVED),
-        )
-    typed = Assumption("columns have the types they were declared with: no record decided how others are held", Provenance.DECLARED)  # fmt: skip
-    if batch:
-        return (
-            fixed,
-            typed,
-            Assumption("a prediction depends on its own row alone: rows were predicted together", Provenance.DECLARED),
-        )
-    return (
-        fixed,
-        typed,
-        Assumption("rows are predicted one at a time; one that fails counts as a score of 0", Provenance.ENFORCED),
-    )

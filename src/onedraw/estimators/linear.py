@@ -27,9 +27,8 @@ from onedraw.models.features import read_rows
 from onedraw.models.fit.result import FitResult
 from onedraw.planning import Options
 from onedraw.planning.regression import regression_for
-from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws
+from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws, values_of
 from onedraw.release.intervals.replicated import remembers_start, why_refused
-from onedraw.release.predictions import check_gives_intervals, expected_between, new_rows, responses, why_not
 
 from .base import NoInterval, all_or_nothing
 from .base_regression import RegressionEstimator
@@ -65,11 +64,10 @@ class LinearEstimator(RegressionEstimator):
     def _fit_linear(self, X: Any, y: Any) -> None:
         self.__dict__.pop("_fit_result", None)  # of an earlier fit
         draws = self._fitted_arrays(X, y) if self.schema is None else self._fitted_by_schema(X, y)
-        model = self.choice_.best.model
-        self._centre: Array = draws.mean(axis=0)
+        model, features = self.choice_.best.model, self.choice_.best.model.features
         self.draws_: Array = readable_draws(self.certificate_, model)
-        blocks = self._blocks(self.draws_.mean(axis=0))
-        features = model.features
+        values = values_of(self.certificate_, self.choice_.best)[: model.row_blocks * features.width]
+        blocks = values.reshape(model.row_blocks, -1)  # a variance at the end is left out
         self.coef_: Array = blocks[:, : features.count]
         self.intercept_: Any = blocks[:, features.count] if features.intercept else np.zeros(len(blocks))
         self._given: NDArray[np.bool_] = np.full(blocks.size, not self.interval_reason_)
@@ -120,39 +118,24 @@ class LinearEstimator(RegressionEstimator):
             return ~self._result().given
         return remembers_start(draws, self.choice_.best, self._to_column_units())
 
-    def _blocks(self, parameters: Array) -> Array:
-        """One row of coefficients for each class; a variance at the end is left out."""
-        model = self.choice_.best.model
-        return parameters[: model.row_blocks * model.features.width].reshape(model.row_blocks, -1)
-
     def _scores(self, X: Any) -> Array:
         """(n, blocks): the linear predictors of new rows, read like those of the fit."""
         check_is_fitted(self)
-        return self._scores_of(encoded(self, X))
+        return np.asarray(self.release_.predictor.scores(encoded(self, X))[0])
 
-    def _expected_at(self, X: Any) -> Array:
-        """(n, outputs): what the model expects of new rows, in the response's own units."""
-        scores = self._scores(X)
-        return responses(self.certificate_, self.choice_.best.model, scores[np.newaxis])
-
-    def _scores_of(self, rows: Array) -> Array:
-        scores: Array = rows @ self._blocks(self._centre).T
-        return scores
-
-    def _expected(self, X: Any, level: float) -> Expected:
-        """(n, outputs) each: what the model expects of new rows, with the ends of its intervals; NaN where refused."""
+    def _expected(self, X: Any, level: float | None) -> Array | Expected:
+        """(n, outputs): what the model expects of new rows, in the response's own units; with a level also the ends of its
+        intervals, NaN where refused."""
         check_is_fitted(self)
-        plan, rows = self.choice_.best, encoded(self, X)
-        check_gives_intervals(self.certificate_, plan)
-        estimate = responses(self.certificate_, plan.model, self._scores_of(rows)[np.newaxis])
-        low, high = expected_between(self.certificate_, plan, rows, level)
-        if remark := why_not(low, self.certificate_, plan):
+        predictor = self.release_.predictor
+        predictor.check(interval=level is not None)
+        rows = encoded(self, X)
+        if level is None:
+            return predictor.at(rows)
+        low, high = predictor.between(rows, level)
+        if remark := predictor.why_not(low):
             warnings.warn(remark, NoInterval, stacklevel=3)
-        return Expected(estimate, low, high)
-
-    def _expected_number(self, X: Any, level: float) -> Expected:
-        """The same for a single output, (n,) each."""
-        return Expected(*(part[:, 0] for part in self._expected(X, level)))
+        return Expected(predictor.at(rows), low, high)
 
     # ── intervals ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -230,11 +213,8 @@ class LinearEstimator(RegressionEstimator):
 def encoded(estimator: Any, X: Any) -> Array:
     """New rows as the model reads rows: inside the declared bounds, the intercept's 1 last."""
     if estimator.certificate_.data.declared is not None:
-        features = estimator.choice_.best.model.features
-        source = (
-            X if isinstance(X, str | os.PathLike | DatabaseTable) else by_name(X, list(estimator.feature_names_in_))
-        )
-        return new_rows(estimator.certificate_, features, source, None)
-    rows = check_rows(estimator, X, reset=False)
+        named = isinstance(X, str | os.PathLike | DatabaseTable)
+        rows: Array = estimator.release_.predictor.rows(X if named else by_name(X, list(estimator.feature_names_in_)))
+        return rows
     features = estimator.choice_.best.model.features
-    return np.concatenate(list(read_rows(rows.X, features)))
+    return np.concatenate(list(read_rows(check_rows(estimator, X, reset=False).X, features)))

@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -61,11 +60,10 @@ class NetworkEstimator(RegressionEstimator):
         """Responses as the question measures them."""
         return y
 
-    def _outputs(self, X: Any) -> Array:
-        """(draws, n) or (draws, n, K): each draw's predictor."""
+    def _scores(self, X: Any) -> Array:
+        """(draws, n, outputs): each draw's predictor."""
         check_is_fitted(self)
-        rows, model = encoded(self, X), self.choice_.best.model
-        return np.stack([np.asarray(model.predictor(draw, rows)) for draw in self.release_.draws])
+        return self.release_.predictor.scores(encoded(self, X))
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Always refused: see the head of this file."""
@@ -104,12 +102,7 @@ class DPMLPClassifier(Classifier, NetworkEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """(n, K), in the order of ``classes_``: the mean of the draws' probabilities."""
-        outputs = self._outputs(X)
-        if outputs.ndim == 2:
-            positive = special.expit(outputs).mean(axis=0)
-            return np.column_stack([1.0 - positive, positive])
-        probabilities: Array = special.softmax(outputs, axis=2).mean(axis=0)
-        return probabilities
+        return self.release_.predictor.expected(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class of each row."""
@@ -153,10 +146,7 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
 
     def predict(self, X: Any) -> Array:
         """The expected response of each row: the mean over the draws, within the declared bound."""
-        outputs = np.clip(self._outputs(X), -SPREAD, SPREAD)
-        measure = self.certificate_.data.measure
-        assert measure is not None
-        return np.asarray(measure.centre + measure.unit * outputs.mean(axis=0))
+        return self.release_.predictor.expected(np.clip(self._scores(X), -SPREAD, SPREAD))[:, 0]
 
     def __sklearn_tags__(self) -> Tags:
         return regressor_tags(super().__sklearn_tags__())

@@ -36,7 +36,8 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  #
     def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
         """What the model expects of each row's response: its mean, quantile or rate; with ``interval=0.95`` also the ends of an
         interval of that, not of a single response, which is free."""
-        return self._expected_at(X)[:, 0] if interval is None else self._expected_number(X, interval)
+        found = self._expected(X, interval)
+        return Expected(*(part[:, 0] for part in found)) if isinstance(found, Expected) else found[:, 0]
 
     def __sklearn_tags__(self) -> Tags:
         return regressor_tags(super().__sklearn_tags__())

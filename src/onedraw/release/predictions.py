@@ -65,72 +65,166 @@ class Predictions:
         return [self.classes[code] for code in codes]
 
 
-def predict(
-    certificate: Certificate, plan: Plan, source: Any, *, schema: Schema | None = None, level: float | None = None
-) -> Predictions:
-    """Predictions of the released model for new records: of the mean of its draws, for a network of each draw, averaged.
+@dataclass(frozen=True)
+class Predictor:
+    """A released model reading encoded rows: what it expects at each, and intervals of that where a fit gives them.
 
-    ``source`` is what `onedraw.data.read` takes; the target need not be in it. ``schema`` is needed only for a
-    certificate that carries none but names one by its digest. ``level`` asks for intervals, which only a fit gives.
+    It predicts by the mean of its draws; a network by each draw, and the predictions are averaged.
     """
-    model = plan.model
-    check_predicts(certificate, model)
-    if level is not None:
-        check_gives_intervals(certificate, plan)
-    rows = new_rows(certificate, model.features, source, schema)
-    values = responses(certificate, model, scores_of(certificate, plan, rows))
-    classes = class_names(certificate, model) if model.predicts in ("probabilities", "margin") else ()
-    named = {"probabilities": tuple(f"P({label})" for label in classes), "margin": ("margin",)}
-    columns = named.get(model.predicts) or (
-        certificate.data.target or ("count" if model.predicts == "count" else "value"),
-    )
-    if level is None:
-        return Predictions(columns, values, classes)
-    low, high = expected_between(certificate, plan, rows, level)
-    return Predictions(columns, values, classes, low, high, level, why_not(low, certificate, plan))
 
+    certificate: Certificate
+    plan: Plan
 
-def responses(certificate: Certificate, model: Any, scores: Array) -> Array:
-    """(n, outputs): what the model expects at linear predictors (draws, n, outputs), draws averaged."""
-    if model.predicts == "count":
-        return expected_counts(scores[0])
-    if model.predicts == "margin":
-        return np.asarray(scores[0])
-    if model.predicts == "number":
-        return response_values(certificate, model, scores)
-    if scores.shape[2] == 1:
-        positive = special.expit(scores[:, :, 0]).mean(axis=0)
-        return np.column_stack([1.0 - positive, positive])
-    return np.asarray(special.softmax(scores, axis=2).mean(axis=0))
+    def check(self, *, interval: bool = False) -> None:
+        """Refuse a release that says nothing about new records, or gives no intervals, before anything is opened or computed."""
+        model, data, stages = self.plan.model, self.certificate.data, self.certificate.draw.stages
+        if not model.predicts:
+            raise WrongCall(
+                f"This release is of {type(model).__name__} ({self.certificate.draw.quantity}), which predicts nothing about a new "
+                "record. Predictions need a regression or a classification, released with --model logistic, linear or svc, say."
+            )
+        if data.measure is None and any(
+            note.statement.startswith("responses are measured from") for note in data.notes
+        ):
+            raise WrongCall(
+                "The certificate says that responses were measured from a public number, but only in words: predictions would "
+                "be off by it. Use the fitted estimator's own predict."
+            )
+        if interval and (stages is None or not isinstance(self.plan.mechanism, PerturbedMode)):
+            raise PromiseRefused(
+                f"This release is a draw by {self.certificate.mechanism.name}: it predicts, but gives no interval of a "
+                "prediction. Leave out the interval, or release a fit (mechanism auto)."
+            )
+        if interval and "information" not in (stages or {}):
+            raise PromiseRefused(
+                "This fit has no standard errors, so its predictions have no intervals: at its n and ε they would drown in the "
+                "noise. Leave out the interval."
+            )
 
+    def scores(self, rows: Array) -> Array:
+        """(draws, n, outputs): the linear predictors of the mean draw (one), or each draw's output of a network."""
+        model, draws = self.plan.model, np.array(self.certificate.draw.values, dtype=np.float64)
+        if isinstance(model, Network):
+            outputs = np.stack([np.asarray(model.predictor(draw, rows)) for draw in draws])
+            return outputs.reshape(len(draws), len(rows), -1)
+        width = model.features.width
+        blocks = average(draws, self.plan)[: model.row_blocks * width].reshape(model.row_blocks, width)
+        return np.asarray((rows @ blocks.T)[np.newaxis])
 
-# ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────
+    def expected(self, scores: Array) -> Array:
+        """(n, outputs): probabilities, margins, means or rates at scores (draws, n, outputs), draws averaged."""
+        model = self.plan.model
+        if model.predicts == "margin":
+            return np.asarray(scores[0])
+        if model.predicts == "count":
+            return np.asarray(np.exp(np.minimum(scores[0], LARGEST_LOG)))
+        if model.predicts == "number":
+            return self._numbers(scores)
+        if scores.shape[2] == 1:
+            positive = special.expit(scores[:, :, 0]).mean(axis=0)
+            return np.column_stack([1.0 - positive, positive])
+        return np.asarray(special.softmax(scores, axis=2).mean(axis=0))
 
+    def _numbers(self, scores: Array) -> Array:
+        """Centre and unit of the response given back; a network's predictions stay in the declared range of the target."""
+        data = self.certificate.data
+        values = scores if data.measure is None else data.measure.centre + data.measure.unit * scores
+        if isinstance(self.plan.model, Network) and data.declared is not None and data.target is not None:
+            values = np.clip(values, *column_range(Schema.from_dict(data.declared).column(data.target)))
+        return np.asarray(values.mean(axis=0))
 
-def check_gives_intervals(certificate: Certificate, plan: Plan) -> None:
-    """Refuse before anything is computed: intervals of predictions rest on the information that a fit published."""
-    if certificate.draw.stages is None or not isinstance(plan.mechanism, PerturbedMode):
-        raise PromiseRefused(
-            f"This release is a draw by {certificate.mechanism.name}: it predicts, but gives no interval of a prediction. "
-            "Leave out the interval, or release a fit (mechanism auto)."
+    def at(self, rows: Array) -> Array:
+        """(n, outputs): what is expected at encoded rows."""
+        return self.expected(self.scores(rows))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels of a classification, as declared; empty where a number is predicted."""
+        if self.plan.model.predicts not in ("probabilities", "margin"):
+            return ()
+        data, classes = self.certificate.data, self.plan.model.classes
+        if classes is None and data.declared is not None and data.target is not None:
+            classes = getattr(Schema.from_dict(data.declared).column(data.target), "labels", None)
+        return ("0", "1") if classes is None else tuple(map(str, classes))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the predicted numbers are called."""
+        kind = self.plan.model.predicts
+        if kind == "probabilities":
+            return tuple(f"P({label})" for label in self.classes)
+        return (
+            "margin" if kind == "margin" else self.certificate.data.target or ("count" if kind == "count" else "value"),
         )
-    if "information" not in certificate.draw.stages:
-        raise PromiseRefused(
-            "This fit has no standard errors, so its predictions have no intervals: at its n and ε they would drown in the "
-            "noise. Leave out the interval."
+
+    # ── intervals ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def between(self, rows: Array, level: float) -> tuple[Array, Array]:
+        """(low, high) of what is expected at encoded rows; NaN where refused. The link is monotone, so ends stay ends."""
+        fit, scores = self._fit, self.scores(rows)
+        if self.plan.model.row_blocks > 1:
+            return classes_between(fit, rows, scores[0], level)
+        reach = fit.reach(rows, level)[np.newaxis, :, np.newaxis]
+        ends = [self.expected(end) for end in (scores - reach, scores + reach)]
+        return np.minimum(*ends), np.maximum(*ends)
+
+    def why_not(self, low: Array) -> str:
+        """Which rows have no interval, and what they rest on; empty if all have one."""
+        without = int(np.isnan(low).any(axis=1).sum())
+        if not without:
+            return ""
+        names = zip(self.certificate.draw.names, self._fit.given, strict=True)
+        doubtful = [repr(name) for name, known in names if not known]
+        about = (
+            f" ({', '.join(doubtful[:MOST_NAMED])}{', …' if len(doubtful) > MOST_NAMED else ''})" if doubtful else ""
+        )
+        return (
+            f"No interval for {without:,} of {len(low):,} rows: they rest on coefficients about which the records say too "
+            f"little{about}."
         )
 
+    @property
+    def _fit(self) -> FitResult:
+        assert isinstance(self.plan.mechanism, PerturbedMode)
+        return self.plan.mechanism.result(self.plan, self.certificate.draw.stages or {})
 
-def expected_between(certificate: Certificate, plan: Plan, rows: Array, level: float) -> tuple[Array, Array]:
-    """(low, high) of what the model expects at encoded rows; NaN where refused. Its link is monotone, so ends stay ends."""
-    assert isinstance(plan.mechanism, PerturbedMode)
-    assert certificate.draw.stages is not None
-    fit, scores = plan.mechanism.result(plan, certificate.draw.stages), scores_of(certificate, plan, rows)
-    if plan.model.row_blocks > 1:
-        return classes_between(fit, rows, scores[0], level)
-    reach = fit.reach(rows, level)[np.newaxis, :, np.newaxis]
-    ends = [responses(certificate, plan.model, end) for end in (scores - reach, scores + reach)]
-    return np.minimum(*ends), np.maximum(*ends)
+    # ── new records ────────────────────────────────────────────────────────────────────────────────────────
+
+    def predict(self, source: Any, *, schema: Schema | None = None, level: float | None = None) -> Predictions:
+        """For new records: ``source`` is what `onedraw.data.read` takes; the target need not be in it.
+
+        ``schema`` is needed only for a certificate that carries none but names one by its digest. ``level`` asks for
+        intervals, which only a fit gives.
+        """
+        self.check(interval=level is not None)
+        rows = self.rows(source, schema)
+        if level is None:
+            return Predictions(self.columns, self.at(rows), self.classes)
+        low, high = self.between(rows, level)
+        return Predictions(self.columns, self.at(rows), self.classes, low, high, level, self.why_not(low))
+
+    def rows(self, source: Any, schema: Schema | None = None) -> Array:
+        """New records as the model reads rows: encoded by the schema, inside the declared bounds, the intercept's 1 last."""
+        features = self.plan.model.features
+        records = read(source, self._feature_schema(schema))
+        encoded = (features.enforce(schema_rows(batch, records.schema, None)) for batch in records.batches())
+        return np.concatenate([np.zeros((0, features.width)), *encoded])
+
+    def _feature_schema(self, schema: Schema | None) -> Schema:
+        """The declared columns without the target: of the certificate, of a schema that it names, or of its numbers."""
+        data = self.certificate.data
+        if schema is not None:
+            check_same_schema(data.schema_digest, schema)
+        elif data.declared is not None:
+            schema = Schema.from_dict(data.declared)
+        elif data.schema_digest is not None:
+            raise WrongCall(
+                "The certificate names the schema its records were read by, but does not carry it: how new records are read is "
+                "not known. Pass that schema with --schema."
+            )
+        else:
+            return numeric_schema(self.plan.model.features)
+        return Schema(columns={name: column for name, column in schema.columns.items() if name != data.target})
 
 
 def classes_between(fit: FitResult, rows: Array, scores: Array, level: float) -> tuple[Array, Array]:
@@ -145,104 +239,7 @@ def classes_between(fit: FitResult, rows: Array, scores: Array, level: float) ->
     return low, high
 
 
-def why_not(low: Array, certificate: Certificate, plan: Plan) -> str:
-    """Which rows have no interval, and what they rest on; empty if all have one."""
-    without = int(np.isnan(low).any(axis=1).sum())
-    if not without:
-        return ""
-    assert isinstance(plan.mechanism, PerturbedMode)
-    given = plan.mechanism.result(plan, certificate.draw.stages or {}).given
-    doubtful = [repr(name) for name, known in zip(certificate.draw.names, given, strict=True) if not known]
-    about = f" ({', '.join(doubtful[:MOST_NAMED])}{', …' if len(doubtful) > MOST_NAMED else ''})" if doubtful else ""
-    return (
-        f"No interval for {without:,} of {len(low):,} rows: they rest on coefficients about which the records say too little"
-        f"{about}."
-    )
-
-
-# ── what a model expects ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def expected_counts(predictors: Array) -> Array:
-    """e^u, and a very large number where it would be none any more."""
-    return np.asarray(np.exp(np.minimum(predictors, LARGEST_LOG)))
-
-
-def check_predicts(certificate: Certificate, model: Any) -> None:
-    """Refuse a release that says nothing about new records, before any file is opened."""
-    if not model.predicts:
-        raise WrongCall(
-            f"This release is of {type(model).__name__} ({certificate.draw.quantity}), which predicts nothing about a new record. "
-            "Predictions need a regression or a classification, released with --model logistic, linear or svc, say."
-        )
-    data = certificate.data
-    if data.measure is None and any(note.statement.startswith("responses are measured from") for note in data.notes):
-        raise WrongCall(
-            "The certificate says that responses were measured from a public number, but only in words: predictions would be "
-            "off by it. Use the fitted estimator's own predict."
-        )
-
-
-def scores_of(certificate: Certificate, plan: Plan, rows: Array) -> Array:
-    """(draws, n, outputs): the linear predictors of the mean draw (one), or each draw's output of a network."""
-    model, draws = plan.model, np.array(certificate.draw.values, dtype=np.float64)
-    if isinstance(model, Network):
-        outputs = np.stack([np.asarray(model.predictor(draw, rows)) for draw in draws])
-        return outputs.reshape(len(draws), len(rows), -1)
-    width = model.features.width
-    blocks = average(draws, plan)[: model.row_blocks * width].reshape(model.row_blocks, width)
-    scores: Array = (rows @ blocks.T)[np.newaxis]
-    return scores
-
-
-def response_values(certificate: Certificate, model: Any, scores: Array) -> Array:
-    """Predictors as responses, centre and unit given back; a network's stay in the declared range of the target."""
-    data = certificate.data
-    values = scores if data.measure is None else data.measure.centre + data.measure.unit * scores
-    if isinstance(model, Network) and data.declared is not None and data.target is not None:
-        values = np.clip(values, *column_range(Schema.from_dict(data.declared).column(data.target)))
-    means: Array = values.mean(axis=0)
-    return means
-
-
-def class_names(certificate: Certificate, model: Any) -> tuple[str, ...]:
-    if model.classes is not None:
-        return tuple(map(str, model.classes))
-    data = certificate.data
-    if data.declared is not None and data.target is not None:
-        return tuple(getattr(Schema.from_dict(data.declared).column(data.target), "labels", ("0", "1")))
-    return ("0", "1")
-
-
-# ── new records ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def new_rows(certificate: Certificate, features: Features, source: Any, schema: Schema | None) -> Array:
-    """New records as the model reads rows: encoded by the schema, inside the declared bounds, the intercept's 1 last."""
-    records = read(source, feature_schema(certificate, features, schema))
-    encoded = (features.enforce(schema_rows(batch, records.schema, None)) for batch in records.batches())
-    return np.concatenate([np.zeros((0, features.width)), *encoded])
-
-
-def feature_schema(certificate: Certificate, features: Features, schema: Schema | None) -> Schema:
-    """The declared columns without the target: of the certificate, of a schema that it names, or of its numbers."""
-    data = certificate.data
-    if schema is not None:
-        check_same_schema(certificate, schema)
-    elif data.declared is not None:
-        schema = Schema.from_dict(data.declared)
-    elif data.schema_digest is not None:
-        raise WrongCall(
-            "The certificate names the schema its records were read by, but does not carry it: how new records are read is "
-            "not known. Pass that schema with --schema."
-        )
-    else:
-        return numeric_schema(features)
-    return Schema(columns={name: column for name, column in schema.columns.items() if name != data.target})
-
-
-def check_same_schema(certificate: Certificate, schema: Schema) -> None:
-    stated = certificate.data.schema_digest
+def check_same_schema(stated: str | None, schema: Schema) -> None:
     if stated is None:
         raise WrongCall(
             "This release was made without a schema, so none can be checked against it. Leave out --schema; the columns are "

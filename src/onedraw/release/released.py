@@ -29,7 +29,7 @@ from onedraw.plans import Plan
 from .certificate import Certificate, read_certificate, rebuild_plan
 from .estimates import Estimates, Joint, estimates_of, fit_of, interval_of, joint_tests, moments_of, values_of
 from .files import check_writable, exists_already, write_whole
-from .predictions import Predictions, predict
+from .predictions import Predictions, Predictor
 
 MOST_SHOWN = 60
 """Numbers in a notebook's table of a release, at most."""
@@ -126,13 +126,18 @@ class Release:
 
         return forest(self, self.summary(level), ax=ax)
 
+    @property
+    def predictor(self) -> Predictor:
+        """The released model, for encoded rows."""
+        return Predictor(self.certificate, self.plan)
+
     def predict(self, source: Any, *, interval: float | None = None, schema: Schema | None = None) -> Predictions:
         """Probabilities, means or rates for new records: a data frame, a file, or what `onedraw.read` takes.
 
         ``interval=0.95`` gives each an interval, where the release is a fit with standard errors; NaN for rows that rest on what
         the records say too little about, and the result's ``remark`` says so. No private record is read.
         """
-        return predict(self.certificate, self.plan, source, schema=schema, level=interval)
+        return self.predictor.predict(source, schema=schema, level=interval)
 
     def posterior(
         self, size: int, *, prior: Gaussian | None = None, random_state: int | None = None
