@@ -221,7 +221,7 @@ def test_no_pair_of_records_exceeds_the_sensitivity(fn, kind):
 
 def test_a_variance_floor_that_is_not_enforced_is_caught_by_the_same_search(monkeypatch):
     model, kind = searched(cases.normal_of_unknown_scale), "numbers"
-    monkeypatch.setattr(likelihoods, "enforced_variance", lambda likelihood, given: jnp.maximum(given, 1e-9))
+    monkeypatch.setattr(likelihoods.LocationNoise, "_enforced", lambda likelihood, given: jnp.maximum(given, 1e-9))
     assert largest_difference(model, kind, 2.2, rounds=250) > 1.1 * model.likelihood.sensitivity(2.2).value
 
 

@@ -229,10 +229,9 @@ def _check_one_response_each(observed: Choice, called: str) -> None:
 
 def _check_data_flow(program: Program, called: str, rows: Array) -> None:
     def everything(theta: Any, X: Any, y: Any) -> dict[str, Any]:
-        found, determinant = program.run(theta, X, y)
-        parts = program.parts(theta, X, y)
+        found = program.run(theta, X, y)
         values = [found[site.name]["value"] for site in program.sites]
-        return {"prior": [determinant, program.log_prior(theta, X, y), values], "parts": parts}
+        return {"prior": [program.log_prior(theta, X, y), values], "parts": program.parts(theta, X, y)}
 
     flow = Flow(everything, jnp.zeros(program.dimension), rows, np.zeros(len(rows)))
     _, on_rows, on_responses = flow.inputs_of("prior")
@@ -331,7 +330,7 @@ class Probe:
                 return [parts[name] for name in ("predictor", "variance") if name in parts]
 
             return {
-                "observed": program.run(theta, X, y)[0][program.observed]["value"],
+                "observed": program.run(theta, X, y)[program.observed]["value"],
                 "prior": program.log_prior(theta),
                 "prior_of_several": program.log_prior(theta, X, jnp.zeros_like(y)),
                 "together": program.parts(theta, X),

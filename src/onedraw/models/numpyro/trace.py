@@ -1,9 +1,9 @@
 """A user's NumPyro model as functions of an unconstrained parameter and rows. The one file that imports NumPyro.
 
 A model is a program of named random choices (Phan, Pradhan, Jankowiak, "Composable effects for flexible and
-accelerated probabilistic programming in NumPyro", arXiv:1912.11554). `Program` runs it under the handlers ``trace`` and
-``substitute``: each latent site gets the value T(θ) of its part of θ ∈ R^d, T the bijection onto the site's support, and
-the prior is Σ log p(site) + log|det T'|. Supports may depend on other sites.
+accelerated probabilistic programming in NumPyro", arXiv:1912.11554). `Program` runs it by `numpyro.infer.util`: each
+latent site gets the value T(θ) of its part of θ ∈ R^d, T the bijection onto the site's support, and the prior is
+Σ log p(site) + log|det T'|. Supports may depend on other sites.
 
 Only two things are ever taken from a run, and both are free of other people's records:
 
@@ -35,7 +35,8 @@ from .distributions import Family
 double_precision()  # first: NumPyro asks JAX for its default
 try:
     from numpyro import distributions as laws
-    from numpyro.handlers import seed, substitute, trace
+    from numpyro.handlers import block, seed, substitute, trace
+    from numpyro.infer import util
     from numpyro.primitives import Messenger
 except ModuleNotFoundError:
     check_extra("numpyro", "numpyro", "A NumPyro model")
@@ -77,35 +78,28 @@ class Program:
     def dimension(self) -> int:
         return sum(math.prod(site.free_shape) for site in self.sites)
 
-    def run(self, theta: Any, X: Any, y: Any, *, fn: ModelFunction | None = None) -> tuple[dict[str, Any], Any]:
-        """All sites at θ, and log|det T'|."""
-        free, determinants = self._parts_of(theta), []
-
-        def value(site: dict[str, Any]) -> Any:
-            if site["type"] != "sample" or site["is_observed"] or site["name"] not in free:
-                return None
-            transform, part = laws.biject_to(site["fn"].support), free[site["name"]]
-            result = transform(part)
-            determinants.append(jnp.sum(transform.log_abs_det_jacobian(part, result)))
-            return result
-
-        found = trace(substitute(fn or self.fn, substitute_fn=value)).get_trace(X, y)
-        return found, sum(determinants, jnp.zeros(()))
+    def run(self, theta: Any, X: Any, y: Any) -> dict[str, Any]:
+        """All sites at θ."""
+        values = util.constrain_fn(self.fn, (X, y), {}, self._by_site(theta, [site.free_shape for site in self.sites]))
+        found: dict[str, Any] = trace(substitute(self.fn, data=values)).get_trace(X, y)
+        return found
 
     def log_prior(self, theta: Any, X: Any = None, y: Any = None) -> Any:
         """log π(θ) in the unconstrained coordinates; of the public row, unless a check asks for another."""
-        return self._density(*self.run(theta, self._rows if X is None else X, jnp.zeros(1) if y is None else y))
+        return self._log_density(self.fn, theta, self._rows if X is None else X, jnp.zeros(1) if y is None else y)
 
     def log_prior_without_responses(self, theta: Any, X: Any) -> Any:
         """log π(θ) of a run in which y is None, so that the observed site is drawn like any other."""
-        return self._density(*self.run(theta, X, None, fn=seed(self.fn, jax.random.key(0))))
+        return self._log_density(seed(self.fn, jax.random.key(0)), theta, X, None)
 
-    def _density(self, found: dict[str, Any], determinant: Any) -> Any:
-        return sum((jnp.sum(found[s.name]["fn"].log_prob(found[s.name]["value"])) for s in self.sites), determinant)
+    def _log_density(self, fn: ModelFunction, theta: Any, X: Any, y: Any) -> Any:
+        """Of the latent sites alone."""
+        free = self._by_site(theta, [site.free_shape for site in self.sites])
+        return -util.potential_energy(block(fn, hide=[self.observed]), (X, y), {}, free)
 
     def parts(self, theta: Any, X: Any, y: Any = None) -> dict[str, Any]:
         """Predictor, variance and constants for rows X, as `Family` names them; one entry per row."""
-        found, _ = self.run(theta, X, jnp.zeros(len(X)) if y is None else y)
+        found = self.run(theta, X, jnp.zeros(len(X)) if y is None else y)
         law, rows = innermost(found[self.observed]["fn"]), len(X)
         result = {}
         for name, value in self.family.parts(law).items():
@@ -115,38 +109,33 @@ class Program:
 
     def constrain(self, theta: Any) -> Any:
         """The sites' values, one after the other."""
-        found, _ = self.run(theta, self._rows, jnp.zeros(1))
-        return _joined(found[site.name]["value"] for site in self.sites)
+        return self._joined({name: site["value"] for name, site in self.run(theta, self._rows, jnp.zeros(1)).items()})
 
     def unconstrain(self, values: Any) -> Any:
         """The inverse of `constrain`."""
-        given, start = {}, 0
-        for site in self.sites:
-            stop = start + math.prod(site.shape)
-            given[site.name], start = values[start:stop].reshape(site.shape), stop
-        return self._freed(trace(substitute(self.fn, data=given)).get_trace(self._rows, jnp.zeros(1)))
+        return self._freed(self._by_site(values, [site.shape for site in self.sites]))
 
     def draw(self, key: Any) -> Any:
         """One θ from the prior."""
-        return self._freed(trace(seed(self.fn, key)).get_trace(self._rows, jnp.zeros(1)))
+        found = trace(seed(self.fn, key)).get_trace(self._rows, jnp.zeros(1))
+        return self._freed({site.name: found[site.name]["value"] for site in self.sites})
 
-    def _freed(self, found: dict[str, Any]) -> Any:
-        return _joined(laws.biject_to(found[s.name]["fn"].support).inv(found[s.name]["value"]) for s in self.sites)
+    def _freed(self, values: dict[str, Any]) -> Any:
+        return self._joined(util.unconstrain_fn(self.fn, (self._rows, jnp.zeros(1)), {}, values))
 
     @property
     def _rows(self) -> Any:
         return jnp.asarray(self.row)[None, :]
 
-    def _parts_of(self, theta: Any) -> dict[str, Any]:
+    def _by_site(self, joined: Any, shapes: list[tuple[int, ...]]) -> dict[str, Any]:
         result, start = {}, 0
-        for site in self.sites:
-            stop = start + math.prod(site.free_shape)
-            result[site.name], start = theta[start:stop].reshape(site.free_shape), stop
+        for site, shape in zip(self.sites, shapes, strict=True):
+            stop = start + math.prod(shape)
+            result[site.name], start = joined[start:stop].reshape(shape), stop
         return result
 
-
-def _joined(values: Any) -> Any:
-    return jnp.concatenate([jnp.ravel(jnp.asarray(value, dtype=float)) for value in values])
+    def _joined(self, values: dict[str, Any]) -> Any:
+        return jnp.concatenate([jnp.ravel(jnp.asarray(values[site.name], dtype=float)) for site in self.sites])
 
 
 def innermost(law: Any) -> Any:
