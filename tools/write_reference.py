@@ -56,7 +56,7 @@ ROOMS = {
     "planning": (
         "Planning",
         "What to expect, from public numbers only: `onedraw.planning.…`.",
-        ("Regression", "choose", "expected_error", "smallest_n", "smallest_epsilon"),
+        ("Regression", "Question", "expected_error", "smallest_n", "smallest_epsilon"),
     ),
     "report": ("The report", "One HTML page per release: `od.report.…`.", ("write_report",)),
     "audit": (

@@ -1,6 +1,6 @@
 """Which mechanism? The eligible one whose expected error is smallest, from public numbers only.
 
-`choices` ranks mechanisms for one model. `choose` answers a person's question: it takes a fit (`PerturbedMode`) wherever
+`choices` ranks mechanisms for one model. A `Question` is answered by its own choices; a regression takes a fit (`PerturbedMode`) wherever
 there is one for the question and the budget, because it measures the design that all others have to guess, and real
 columns neither fill their declared ranges nor are uncorrelated (benchmarks/results/estimators_table.md). Elsewhere it
 ranks models and mechanisms by expected error, those alone whose promise is proven for what will really run (its sampler
@@ -65,20 +65,56 @@ def known(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-class Question(abc.ABC):
-    """What the command line and the estimators ask alike: a public value that finds the plans for its answer."""
+@dataclass(frozen=True)
+class Terms:
+    """What a question is to be answered under, all of it public."""
 
-    @abc.abstractmethod
+    budget: Promise
+    n: int
+    draws: int
+    mechanism: str
+    accepted: frozenset[str]
+    records_per_person: int
+    compare: bool
+
+    @property
+    def auto(self) -> bool:
+        return self.mechanism == "auto"
+
+    def calibrated(self, mechanism: Any, model: Any, gamma: float | None = None) -> Plan:
+        return calibrate(
+            mechanism, model, self.budget, n=self.n, draws=self.draws, gamma=gamma, records_per_person=self.records_per_person
+        )  # fmt: skip
+
+
+class Question(abc.ABC):
+    """What the command line and the estimators ask alike: a public value that finds the plans for its answer.
+
+    ``question.choices(budget, n=5000, draws=1, mechanism="auto", accept=())`` has them, best first, and says why.
+    """
+
     def choices(
         self, budget: Promise, *, n: int, draws: int = 1, mechanism: str = "auto", accept: Collection[str] | str = (),
         records_per_person: int = 1, compare: bool = False,
     ) -> Choices:  # fmt: skip
-        """The plans that answer it under ``budget``, best first; `PromiseRefused` if there is none. ``compare`` calibrates all
-        mechanisms even where the answer is clear. Nothing here depends on a record."""
+        """The plans that answer it under ``budget``, best first; `PromiseRefused` if there is none.
+
+        ``mechanism`` is a name, or "auto". ``accept`` names promises short of a proof, "estimated" or "assumed"; without it only those
+        count that are proven for the draw and its sampler. ``compare`` calibrates all mechanisms even where the answer is
+        clear. Nothing here depends on a record.
+        """
+        return self._choices(Terms(budget, n, draws, mechanism, accepted_words(accept), records_per_person, compare))
+
+    @abc.abstractmethod
+    def _choices(self, terms: Terms) -> Choices: ...
 
     def why_no_interval(self, plan: Plan) -> str:
         """Why a release by ``plan`` will have none, as far as public numbers say; empty if it will."""
         return ""
+
+
+choose = Question.choices
+"""As a function of the question."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,10 +215,15 @@ def choices(
     model: Any, budget: Promise, *, n: int, draws: int = 1, records_per_person: int = 1, mechanisms: Iterable[Any] = CANDIDATES
 ) -> Choices:  # fmt: skip
     """Calibrate every mechanism that can keep ``budget`` and rank them; `PromiseRefused` if none can."""
+    return ranked(model, Terms(budget, n, draws, "auto", frozenset(), records_per_person, True), mechanisms)
+
+
+def ranked(model: Any, terms: Terms, mechanisms: Iterable[Any] = CANDIDATES) -> Choices:
+    """The same under terms."""
     eligible, refused = [], {}
     for mechanism in mechanisms:
         try:
-            plan = calibrate(mechanism, model, budget, n=n, draws=draws, records_per_person=records_per_person)
+            plan = terms.calibrated(mechanism, model)
         except PromiseRefused as error:
             refused[type(mechanism).__name__.lower()] = error
             continue
@@ -196,121 +237,92 @@ def choices(
 # ── regressions ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def choose(
-    question: Regression, budget: Promise, *, n: int, draws: int = 1, records_per_person: int = 1, mechanism: str = "auto",
-    accept: Collection[str] | str = (),
-) -> Choices:  # fmt: skip
-    """The plans that answer ``question`` under ``budget``, best first; `PromiseRefused` if there is none.
+def for_regression(question: Regression, terms: Terms) -> Choices:
+    """By "auto" a fit, or where there is none (networks, Gaussian and concentrated budgets, several draws) all variants, ranked
+    by expected error under the reference design; errors in the unit of the response."""
+    fit = _fit(question, terms) if terms.auto else None
+    eligible, refused = ([fit], {}) if fit is not None else _ranked_variants(question, terms)
+    if question.response_unit != 1.0:
+        eligible = [choice.in_units(question.response_unit) for choice in eligible]
+    return Choices(tuple(eligible), refused, why_taken(eligible, terms))
 
-    ``mechanism`` names one variant, or is "auto": a fit, or where there is none (networks, Gaussian and concentrated
-    budgets, several draws) all of them, ranked by expected error under the reference design. Only promises that are proven
-    for the draw and its sampler count, unless ``accept`` names "estimated" or "assumed". Nothing here depends on a record.
-    """
-    asking, auto = _Asking(question, budget, n, draws, records_per_person, accepted_words(accept)), mechanism == "auto"
-    if auto and (fit := asking.fit()) is not None:
-        return _in_own_units(question, [fit], {}, mechanism, budget, n)
+
+def _ranked_variants(question: Regression, terms: Terms) -> tuple[list[Choice], dict[str, str]]:
     found: list[Choice] = []
     refused: dict[str, str] = {}
-    for variant in question.variants() if auto else (question.variant(mechanism),):
-        if auto and draws > 1 and isinstance(variant.mechanism, Measured):
+    for variant in question.variants() if terms.auto else (question.variant(terms.mechanism),):
+        if terms.auto and terms.draws > 1 and isinstance(variant.mechanism, Measured):
             continue  # several were asked for because their spread gives an interval, and theirs gives none
         try:
-            found += _within_time(asking.plans(variant)) if auto else asking.plans(variant)
+            plans = _plans(question, variant, terms)
+            found += _within_time(plans) if terms.auto else plans
         except (PromiseRefused, InvalidModel) as error:
             refused[variant.name] = str(error)
     if not found:
         reasons = " ".join(f"{name}: {error}" for name, error in refused.items())
         raise PromiseRefused(
-            f"No mechanism answers a {question.kind} regression under {budget} with n = {n:,}. {reasons}"
+            f"No mechanism answers a {question.kind} regression under {terms.budget} with n = {terms.n:,}. {reasons}"
         )
     best = {choice.name: choice for choice in sorted(found, key=_rank, reverse=True)}  # the last of a name is its best
-    eligible = sorted(best.values(), key=_rank)
-    return _in_own_units(question, eligible, refused, mechanism, budget, n)
+    return sorted(best.values(), key=_rank), refused
 
 
-def _in_own_units(
-    question: Regression, eligible: list[Choice], refused: dict[str, str], mechanism: str, budget: Promise, n: int
-) -> Choices:
-    """Errors in the unit of the response, and the sentence about them."""
-    if question.response_unit != 1.0:
-        eligible = [choice.in_units(question.response_unit) for choice in eligible]
-    return Choices(tuple(eligible), refused, why_taken(eligible, mechanism, budget, n))
+def _fit(question: Regression, terms: Terms) -> Choice | None:
+    """The fit that answers the question, or None where there is none for it, or for this budget or number of draws."""
+    variant = question.fit
+    if variant is None or terms.draws > 1:
+        return None
+    try:
+        plan = terms.calibrated(variant.mechanism, variant.model)
+    except (PromiseRefused, InvalidModel):
+        return None
+    return _fitted(question, variant, plan)
 
 
-@dataclass(frozen=True)
-class _Asking:
-    """A regression with all that its plans are calibrated for."""
+def _fitted(question: Regression, variant: Variant, plan: Plan) -> Choice:
+    sampler, _ = samplers.default_sampler(plan)
+    promise_of(plan, sampler.exactness(plan))
+    designs = expected_fit_errors(plan, **question.sizes, declared=question.effect is not None)
+    return Choice(plan, designs[0].expected, variant.name, sampler.seconds(plan), designs)
 
-    question: Regression
-    budget: Promise
-    n: int
-    draws: int
-    records_per_person: int
-    accepted: frozenset[str]
 
-    def fit(self) -> Choice | None:
-        """The fit that answers the question, or None where there is none for it, or for this budget or number of draws."""
-        variant = self.question.fit
-        if variant is None or self.draws > 1:
-            return None
-        try:
-            plan = self._calibrated(variant.mechanism, variant.model)
-        except (PromiseRefused, InvalidModel):
-            return None
-        return self._fitted(variant, plan)
+def _plans(question: Regression, variant: Variant, terms: Terms) -> list[Choice]:
+    """The variant's plans: one, or noisy-gradient paths of several lengths; for replicated draws the narrowest interval."""
+    if _is_chain(variant.mechanism) and not terms.accepted:
+        raise PromiseRefused(
+            "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
+            'the risk by name with accept="estimated" or accept="assumed".'
+        )
+    if isinstance(variant.mechanism, PerturbedMode):
+        return [_fitted(question, variant, terms.calibrated(variant.mechanism, variant.model))]
+    if not isinstance(variant.mechanism, NoisyGradient) or terms.draws == 1:
+        return [_drawn(question, variant, variant.mechanism, terms)]
+    if question.prior_scale is None:
+        variant = replace(question, prior_scale=WIDER * question.scale, radius=question.ball).variant(variant.name)
+    longer = (replace(variant.mechanism, relaxations=length) for length in LONGER)
+    found = [_drawn(question, variant, mechanism, terms) for mechanism in longer]
+    possible = [choice for choice in found if informed(choice.plan, **question.sizes) >= LEAST_INFORMED]
+    if not possible:
+        return found
+    widths = [expected_half_width(choice.plan, **question.sizes) for choice in possible]
+    near = [choice for choice, width in zip(possible, widths, strict=True) if width <= TOLERATED * min(widths)]
+    return near[-1:]
 
-    def _fitted(self, variant: Variant, plan: Plan) -> Choice:
-        sampler, _ = samplers.default_sampler(plan)
-        promise_of(plan, sampler.exactness(plan))
-        designs = expected_fit_errors(plan, **self.question.sizes, declared=self.question.effect is not None)
-        return Choice(plan, designs[0].expected, variant.name, sampler.seconds(plan), designs)
 
-    def _calibrated(self, mechanism: Any, model: Any, gamma: float | None = None) -> Plan:
-        return calibrate(
-            mechanism, model, self.budget, n=self.n, draws=self.draws, gamma=gamma, records_per_person=self.records_per_person
-        )  # fmt: skip
-
-    def plans(self, variant: Variant) -> list[Choice]:
-        """The variant's plans: one, or noisy-gradient paths of several lengths; for replicated draws the narrowest interval."""
-        if _is_chain(variant.mechanism) and not self.accepted:
-            raise PromiseRefused(
-                "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
-                'the risk by name with accept="estimated" or accept="assumed".'
-            )
-        if isinstance(variant.mechanism, PerturbedMode):
-            return [self._fitted(variant, self._calibrated(variant.mechanism, variant.model))]
-        if not isinstance(variant.mechanism, NoisyGradient) or self.draws == 1:
-            return [self._drawn(variant, variant.mechanism)]
-        if self.question.prior_scale is None:
-            wide = replace(self.question, prior_scale=WIDER * self.question.scale, radius=self.question.ball)
-            variant = wide.variant(variant.name)
-        found = [self._drawn(variant, replace(variant.mechanism, relaxations=length)) for length in LONGER]
-        sizes = self.question.sizes
-        possible = [choice for choice in found if informed(choice.plan, **sizes) >= LEAST_INFORMED]
-        if not possible:
-            return found
-        widths = [expected_half_width(choice.plan, **sizes) for choice in possible]
-        near = [choice for choice, width in zip(possible, widths, strict=True) if width <= TOLERATED * min(widths)]
-        return near[-1:]
-
-    def _drawn(self, variant: Variant, mechanism: Any) -> Choice:
-        plan = self._calibrated(mechanism, variant.model, _reserve(mechanism, self.budget, self.accepted))
-        sampler, _ = samplers.default_sampler(plan, accept=self.accepted)
-        promise_of(plan, sampler.exactness(plan), accept=self.accepted)
-        expected = expected_error(plan, **self.question.sizes)
-        return Choice(plan, expected, variant.name, sampler.seconds(plan))
+def _drawn(question: Regression, variant: Variant, mechanism: Any, terms: Terms) -> Choice:
+    """Half of δ is kept for a chain whose distance is estimated, which only a δ can pay for."""
+    estimated = _is_chain(mechanism) and "estimated" in terms.accepted
+    plan = terms.calibrated(
+        mechanism, variant.model, (terms.budget.total_variation(0.5) or None) if estimated else None
+    )
+    sampler, _ = samplers.default_sampler(plan, accept=terms.accepted)
+    promise_of(plan, sampler.exactness(plan), accept=terms.accepted)
+    return Choice(plan, expected_error(plan, **question.sizes), variant.name, sampler.seconds(plan))
 
 
 def _is_chain(mechanism: Any) -> bool:
     """Whether it draws from a β-divergence posterior itself, in measured coordinates or not."""
     return isinstance(mechanism.of if isinstance(mechanism, Measured) else mechanism, BetaDivergence)
-
-
-def _reserve(mechanism: Any, budget: Promise, accepted: Collection[str]) -> float | None:
-    """Half of δ for a chain whose distance is estimated, which only a δ can pay for; None: the mechanism's own."""
-    if not (_is_chain(mechanism) and "estimated" in accepted and budget.total_variation()):
-        return None
-    return budget.total_variation(0.5)
 
 
 def _rank(choice: Choice) -> tuple[bool, float]:
@@ -330,18 +342,18 @@ def _within_time(plans: list[Choice]) -> list[Choice]:
     return quick
 
 
-def why_taken(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -> str:
+def why_taken(eligible: list[Choice], terms: Terms) -> str:
     """What was picked, and why, in a sentence."""
     best = eligible[0]
     if best.designs:
-        return _why_fit(best, budget, named=mechanism != "auto")
+        return _why_fit(best, terms)
     if math.isnan(best.expected.private):
         error = "its error cannot be predicted"
     else:
         error = (
             f"expected error {best.expected.private:.3g} per coefficient ({best.expected.sampling:.3g} without privacy)"
         )
-    if mechanism != "auto":
+    if not terms.auto:
         return f"{best.name}: named by the caller; {error}."
     others = ", ".join(f"{choice.name} {choice.expected.private:.3g}" for choice in eligible[1:4])
     compared = f"; then {others}" if others else ""
@@ -351,18 +363,18 @@ def why_taken(eligible: list[Choice], mechanism: str, budget: Promise, n: int) -
     chains = any(_is_chain(choice.plan.mechanism) for choice in eligible)  # eligible only if accepted
     word = "proven, or accepted by name," if chains else "proven"
     return (
-        f"{best.name}: {error}, {rank} of {len(eligible)} mechanism{'' if len(eligible) == 1 else 's'} {word} for {budget} with n = {n:,}{compared}. "
+        f"{best.name}: {error}, {rank} of {len(eligible)} mechanism{'' if len(eligible) == 1 else 's'} {word} for {terms.budget} with n = {terms.n:,}{compared}. "
         "Decided from public numbers, before any record was read."
     )
 
 
-def _why_fit(best: Choice, budget: Promise, *, named: bool) -> str:
+def _why_fit(best: Choice, terms: Terms) -> str:
     """What a fit measures and gives; what to expect of it is `Choices.expectation`."""
     numbers = best.plan.parameters
     measures = "first measures how the columns spread" if numbers["moments_noise"] else "takes the columns as declared"
-    stronger = " and needs no δ" if numbers["pure"] and not budget.is_pure else ""
+    stronger = " and needs no δ" if numbers["pure"] and not terms.budget.is_pure else ""
     interval = "with standard errors" if numbers["information_noise"] else "without standard errors at this n and ε"
     return (
-        f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}; {interval}. "
+        f"{best.name}{', which' if terms.auto else ': named by the caller; it'} {measures}{stronger}; {interval}. "
         "Decided from public numbers, before any record was read."
     )

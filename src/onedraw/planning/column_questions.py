@@ -26,13 +26,13 @@ any, belong to posteriors: noise has none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from onedraw.data import Schema
 from onedraw.errors import InvalidModel, InvalidSchema, PromiseRefused, WrongCall
-from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, Plan, calibrate
+from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, Plan
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, Columns, NumberTable, Table
 from onedraw.models.features import category_columns, schema_features
@@ -41,7 +41,7 @@ from onedraw.models.tables.table import LAWS
 from onedraw.plans import record_count
 from onedraw.privacy import ApproxDP, Promise
 
-from .choice import CANDIDATES, Choice, Choices, Question, choices
+from .choice import CANDIDATES, Choice, Choices, Question, Terms, ranked
 from .expected_errors import Expectation, expected_error, why_selected
 from .options import CONDITIONS, GROUPED, QUESTIONS, RANKS
 
@@ -77,40 +77,34 @@ class ColumnQuestion(Question):
     table: Table | None
     posterior: Callable[[int, Promise], Any] | None = None
 
-    def choices(
-        self, budget: Promise, *, n: int, draws: int = 1, mechanism: str = "auto", accept: Collection[str] | str = (),
-        records_per_person: int = 1, compare: bool = False,
-    ) -> Choices:  # fmt: skip
+    def _choices(self, terms: Terms) -> Choices:
+        name = terms.mechanism
         known = [*(LAWS if self.table is not None else ()), *(POSTERIORS if self.posterior is not None else ())]
-        if mechanism != "auto" and mechanism not in known:
+        if not terms.auto and name not in known:
             raise InvalidModel(
-                f"No mechanism for this question is called {mechanism!r}. Choose auto or one of: {', '.join(known)}."
+                f"No mechanism for this question is called {name!r}. Choose auto or one of: {', '.join(known)}."
             )
-        options: dict[str, Any] = {"n": n, "draws": draws, "records_per_person": records_per_person}
-        if mechanism in LAWS:
-            found = Choices((self._noise(budget, mechanism, options),), {})
-        elif mechanism in POSTERIORS:
-            assert self.posterior is not None
-            found = choices(self.posterior(n, budget), budget, mechanisms=(POSTERIORS[mechanism],), **options)
-        else:
-            return self._best(budget, compare, options)
-        return _said(found, mechanism, budget)
+        if name in LAWS:
+            return _said(Choices((self._noise(terms, name),), {}), name, terms.budget)
+        if name in POSTERIORS:
+            return _said(self._drawn(terms, (POSTERIORS[name],)), name, terms.budget)
+        return self._best(terms)
 
-    def _best(self, budget: Promise, compare: bool, options: dict[str, Any]) -> Choices:
+    def _best(self, terms: Terms) -> Choices:
         """All that are eligible, ranked; plain noise alone where nothing can be better than it."""
         refused: dict[str, PromiseRefused | InvalidModel] = {}
         noisy: list[Choice] = []
         others = Choices((), {})
         try:
-            noisy = [] if self.table is None else [self._noise(budget, None, options)]
+            noisy = [] if self.table is None else [self._noise(terms)]
         except PromiseRefused as error:
             refused["noise"] = error
-        sure = self.posterior is not None and not compare and options["n"] >= FEWEST
+        sure = self.posterior is not None and not terms.compare and terms.n >= FEWEST
         if sure and noisy and expected_noise(noisy[0].plan) < SURELY_BETTER * noisy[0].expected.sampling:
-            return _said(Choices(tuple(noisy), {}), "surely", budget)
+            return _said(Choices(tuple(noisy), {}), "surely", terms.budget)
         if self.posterior is not None:
             try:
-                others = choices(self.posterior(options["n"], budget), budget, **options)
+                others = self._drawn(terms)
             except (PromiseRefused, InvalidModel) as error:
                 refused["a posterior draw"] = error
         if not noisy and not others.eligible:
@@ -119,14 +113,18 @@ class ColumnQuestion(Question):
             sampling = others.eligible[0].expected.sampling
             private = math.hypot(sampling, expected_noise(noisy[0].plan))
             noisy = [replace(noisy[0], expected=Expectation(private, sampling, 0.0))]
-        ranked = sorted([*noisy, *others.eligible], key=lambda choice: choice.expected.private)
+        found = sorted([*noisy, *others.eligible], key=lambda choice: choice.expected.private)
         reasons = {name: str(reason) for name, reason in refused.items()} | others.refused
-        return _said(Choices(tuple(ranked), reasons), "auto", budget)
+        return _said(Choices(tuple(found), reasons), "auto", terms.budget)
 
-    def _noise(self, budget: Promise, law: str | None, options: dict[str, Any]) -> Choice:
+    def _noise(self, terms: Terms, law: str | None = None) -> Choice:
         assert self.table is not None
-        plan = calibrate(AddedNoise(law), self.table, budget, **options)
+        plan = terms.calibrated(AddedNoise(law), self.table)
         return Choice(plan, expected_error(plan), str(plan.mechanism.law))  # type: ignore[attr-defined]
+
+    def _drawn(self, terms: Terms, mechanisms: Iterable[Any] = CANDIDATES) -> Choices:
+        assert self.posterior is not None
+        return ranked(self.posterior(terms.n, terms.budget), terms, mechanisms)
 
 
 def _said(found: Choices, how: str, budget: Promise) -> Choices:
@@ -248,14 +246,10 @@ class QuantileQuestion(Question):
 
     model: ColumnQuantiles
 
-    def choices(
-        self, budget: Promise, *, n: int, draws: int = 1, mechanism: str = "auto", accept: Collection[str] | str = (),
-        records_per_person: int = 1, compare: bool = False,
-    ) -> Choices:  # fmt: skip
-        if mechanism not in ("auto", "exponentialquantiles"):
-            raise WrongCall(f"No mechanism is called {mechanism!r}. Choose one of: exponentialquantiles, auto.")
-        only = (ExponentialQuantiles(),)
-        found = choices(self.model, budget, n=n, draws=draws, records_per_person=records_per_person, mechanisms=only)
+    def _choices(self, terms: Terms) -> Choices:
+        if terms.mechanism not in ("auto", "exponentialquantiles"):
+            raise WrongCall(f"No mechanism is called {terms.mechanism!r}. Choose one of: exponentialquantiles, auto.")
+        found = ranked(self.model, terms, (ExponentialQuantiles(),))
         return replace(found, why=why_selected(found.best))
 
 
@@ -284,16 +278,13 @@ class CovarianceQuestion(Question):
         categories = category_columns(schema, None)
         return cls(Moments(categories=categories), Columns(**schema_features(schema, None)))
 
-    def choices(
-        self, budget: Promise, *, n: int, draws: int = 1, mechanism: str = "auto", accept: Collection[str] | str = (),
-        records_per_person: int = 1, compare: bool = False,
-    ) -> Choices:  # fmt: skip
-        if mechanism != "auto" or draws != 1:
+    def _choices(self, terms: Terms) -> Choices:
+        if not terms.auto or terms.draws != 1:
             raise WrongCall("A covariance has one mechanism and is published once. Leave out --mechanism and --draws.")
-        plan = calibrate(self.mechanism, self.model, budget, n=n, records_per_person=records_per_person)
+        plan = terms.calibrated(self.mechanism, self.model)
         expected, problem = expected_correlation(plan), _problem(plan)
         given = "" if problem.gives_correlations else "; with this n and ε the noise is too large for correlations, so none will be given: more records, fewer columns or a larger ε help"  # fmt: skip
-        stronger = plan.parameters["pure"] and isinstance(budget, ApproxDP)
+        stronger = plan.parameters["pure"] and isinstance(terms.budget, ApproxDP)
         why = (
             f"moments: noise on exact sums; a correlation of two columns is expected to be off by {expected.private:.3g} "
             f"({expected.sampling:.3g} without privacy), a mean by {problem.deviation('sums'):.3g} of half its range by noise{given}"

@@ -31,7 +31,7 @@ what can be. Middle and unit are given back to whoever reads the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -51,10 +51,9 @@ from onedraw.models.features import (
     declared_features,
     schema_features,
 )
-from onedraw.privacy import Promise
 from onedraw.release.intervals.replicated import why_no_interval
 
-from .choice import Choices, Question, choose
+from .choice import Choices, Question, Terms, for_regression
 from .options import (
     ALIASES,
     CLASSIFICATIONS,
@@ -225,13 +224,8 @@ class Regression(RegressionOptions, Question):
         """The variant of this name."""
         return variant_of(self, name)
 
-    def choices(
-        self, budget: Promise, *, n: int, draws: int = 1, mechanism: str = "auto", accept: Collection[str] | str = (),
-        records_per_person: int = 1, compare: bool = False,
-    ) -> Choices:  # fmt: skip
-        return choose(
-            self, budget, n=n, draws=draws, mechanism=mechanism, accept=accept, records_per_person=records_per_person
-        )
+    def _choices(self, terms: Terms) -> Choices:
+        return for_regression(self, terms)
 
     def why_no_interval(self, plan: Plan) -> str:
         if self.kind in NETWORKS:  # whose single weights mean nothing, which needs no plan to be known

@@ -18,7 +18,7 @@ from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.privacy import ApproxDP, Promise, PureDP, epsilon_delta
 from onedraw.privacy.search import geometric, smallest
 
-from .choice import Choice, choose, known
+from .choice import Choice, known
 from .expected_errors import Expectation, simulated_error
 from .options import NETWORKS
 from .question import Asked, Planned
@@ -94,7 +94,7 @@ def smallest_epsilon(
 def _expected(question: Regression, budget: Promise, n: int, mechanism: str) -> Expectation:
     """Of the best plan; where there is none, or its error is not known, a private error of ∞ and no sampling error."""
     try:
-        found = choose(question, budget, n=n, mechanism=mechanism).eligible[0].expected
+        found = question.choices(budget, n=n, mechanism=mechanism).eligible[0].expected
     except PromiseRefused:
         return Expectation(math.inf, 0.0)
     return Expectation(math.inf, 0.0) if math.isnan(found.private) else found
