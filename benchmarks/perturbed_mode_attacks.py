@@ -25,7 +25,7 @@ import numpy as np
 from scipy import optimize
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.privacy import perturbed_pairs as oracle
+from tests.privacy import cases as oracle
 
 from onedraw.privacy.corners import profile
 from onedraw.privacy.perturbed_mode import (

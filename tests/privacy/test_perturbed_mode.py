@@ -28,7 +28,7 @@ from onedraw.privacy.perturbed_mode import (
     softmax_volume_cost,
     volume_cost,
 )
-from tests.privacy.perturbed_pairs import (
+from tests.privacy.cases import (
     counts,
     exp_linear,
     gaussian_profile,

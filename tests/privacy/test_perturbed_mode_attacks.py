@@ -1,6 +1,6 @@
 """Perturbed modes under attack: exact profiles of concrete pairs, by quadrature, never above the promise; planted faults are.
 
-The oracle (perturbed_pairs.py) shares no code with what it checks. The quick part goes over the pairs known to be worst; the
+The oracle (cases.py) shares no code with what it checks. The quick part goes over the pairs known to be worst; the
 slow part over many drawn at random: rows collinear, oblique, orthogonal, too long for their radius; centres near and far;
 other records that make A = ΛI or far more; Gaussian stages beside it.
 """
@@ -25,7 +25,7 @@ from onedraw.privacy.perturbed_mode import (
     softmax_volume_cost,
     volume_cost,
 )
-from tests.privacy.perturbed_pairs import (
+from tests.privacy.cases import (
     Record,
     class_profiles,
     counts,
@@ -41,6 +41,9 @@ from tests.privacy.perturbed_pairs import (
     softmax_pull,
     worst,
 )
+
+pytestmark = pytest.mark.oracle
+
 
 EXACT = 5e-3
 """Relative error granted to the quadrature; the faults below are caught by 10 % and more."""

@@ -27,6 +27,9 @@ from onedraw.privacy.posterior_curves import (
     GammaPoissonPosterior,
 )
 
+pytestmark = pytest.mark.oracle
+
+
 exponents = st.floats(-3.0, 0.0)
 parameters = st.floats(-1.5, 2.0).map(lambda power: 10.0**power)
 fractions_of_limit = st.floats(0.001, 0.98)

@@ -2,7 +2,7 @@
 
 ``compose`` reads a *fixed* list of promises. When an analyst looks at a draw and then decides how much to spend next, the
 list is not fixed, and an (ε, δ) read off the best Rényi order or off a privacy-loss distribution of what happens to stand in
-the books may be exceeded (arXiv:2602.06756 shows it for trade-off curves, ``tests/ledger/test_ledger_adaptive.py`` attacks it).
+the books may be exceeded (arXiv:2602.06756 shows it for trade-off curves, ``tests/ledger/test_accounts_adaptive.py`` attacks it).
 What holds is a *filter*: charges that add up, a capacity fixed beforehand, and nothing accepted beyond it.
 
 | filter | adds up | holds by |

@@ -31,6 +31,9 @@ from onedraw.privacy.pairs import (
     randomised_response,
 )
 
+pytestmark = pytest.mark.oracle
+
+
 COUNTS = [1, 10, 1000]
 
 

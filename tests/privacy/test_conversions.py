@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from onedraw.privacy import conversions
 
+pytestmark = pytest.mark.oracle
+
+
 mpmath.mp.dps = 50
 many = settings(deadline=None, print_blob=True, max_examples=150)
 few = settings(deadline=None, print_blob=True, max_examples=25)

@@ -17,6 +17,9 @@ from onedraw.errors import BudgetSpent, InvalidBudget, LedgerError
 from onedraw.ledger import Event, Kind, Ledger, Reservation
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP, Unit, compose
 
+pytestmark = pytest.mark.contract
+
+
 BUDGETS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(0.5), ZCDP(0.5), RenyiDP.at(8.0, 1.0)]
 PAYLOAD_OF_A_RESERVATION = {"library", "time", "promise", "gamma", "part", "seeded", "label", "plan"}
 

@@ -24,8 +24,8 @@ from onedraw.privacy import (
     compose,
 )
 from onedraw.privacy.corners import MOST_TERMS, composed_corners, profile, shifted_delta
-from tests.privacy.perturbed_pairs import gaussian_profile
-from tests.privacy.test_privacy_properties import singles, weaker_than
+from tests.privacy.cases import gaussian_profile
+from tests.privacy.test_promises_properties import singles, weaker_than
 
 many = settings(deadline=None, print_blob=True, max_examples=50)
 few = settings(deadline=None, print_blob=True, max_examples=12)
