@@ -70,39 +70,28 @@ def attack_draws(
     scorer, threshold = _choose(
         _scorers(method, learn0, learn1), choose0, choose1, delta=probability("δ", delta), confidence=confidence
     )
-    scores0, scores1 = scorer(count0), scorer(count1)
-    found = bounds.sweep_lower_bound(scores0, scores1, [threshold], delta, confidence)
-    return AttackResult(
+    scores = scorer(count0), scorer(count1)
+    return AttackResult.of(
+        bounds.sweep_lower_bound(*scores, [threshold], delta, confidence),
+        scores,
         method=method,
-        epsilon_lower_bound=found.epsilon_lower_bound,
-        delta=float(delta),
-        confidence=float(confidence),
-        fp=found.fp,
-        fn=found.fn,
-        rounds0=found.rounds0,
-        rounds1=found.rounds1,
-        threshold=threshold,
         calibration_rounds=len(learn0) + len(learn1) + len(choose0) + len(choose1),
-        roc=bounds.score_roc(scores0, scores1),
-        non_finite=int(np.sum(~np.isfinite(count0).all(axis=1)) + np.sum(~np.isfinite(count1).all(axis=1))),
+        non_finite=sum(int(np.sum(~np.isfinite(count).all(axis=1))) for count in (count0, count1)),
     )
 
 
 def many_draws(mechanism: Callable[..., Any], dataset: Any, size: int, generator: np.random.Generator) -> Array:
     """``size`` draws as (size, d), asked for at once where the mechanism can."""
-    if _takes_size(mechanism):
+    try:
+        at_once = "size" in inspect.signature(mechanism).parameters
+    except (TypeError, ValueError):
+        at_once = False
+    if at_once:
         points = as_points(mechanism(dataset, generator, size=size))
         if len(points) != size:
             raise WrongCall(f"{size} draws were asked of the mechanism at once, but {len(points)} came")
         return points
     return as_points(np.array([np.ravel(mechanism(dataset, generator)) for _ in range(size)], dtype=float))
-
-
-def _takes_size(mechanism: Callable[..., Any]) -> bool:
-    try:
-        return "size" in inspect.signature(mechanism).parameters
-    except (TypeError, ValueError):
-        return False
 
 
 def _split(draws: Array) -> tuple[Array, Array, Array]:

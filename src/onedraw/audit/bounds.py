@@ -145,13 +145,12 @@ def sweep_lower_bound(
     Scores are large where the attack believes in the neighbour (``scores1``); above the threshold it says so. The
     thresholds must not be read from these scores: fix them beforehand or on held-out rounds.
     """
-    first, second = np.sort(np.ravel(scores0)), np.sort(np.ravel(scores1))
+    first, second = np.ravel(scores0), np.ravel(scores1)
     levels = np.unique(np.asarray(thresholds, dtype=float))
     if len(levels) == 0 or len(first) == 0 or len(second) == 0:
         raise WrongCall("a sweep needs at least one threshold and one score of each data set")
     alpha = 1.0 - confidence_of(confidence)
-    fp = len(first) - np.searchsorted(first, levels, side="right")
-    fn = np.searchsorted(second, levels, side="right")
+    fp, fn = _errors(first, second, levels)
     limits = rate_limits(fp, fn, len(first), len(second), alpha=alpha / len(levels))
     found = np.atleast_1d(epsilon_from_rates(*limits, probability("δ", delta)))
     best = int(np.argmax(found))
@@ -196,27 +195,25 @@ def confidence_of(value: Any) -> float:
 
 
 def best_threshold(scores0: Array, scores1: Array, *, delta: float, confidence: float, candidates: int = 512) -> float:
-    """The threshold whose bound on these (held-out) scores is largest. Not a bound itself: it chose what it saw."""
-    return float(threshold_grid(scores0, scores1, candidates, delta=delta, confidence=confidence)[0])
-
-
-def threshold_grid(
-    scores0: Array, scores1: Array, count: int, *, delta: float = 0.0, confidence: float = 0.95
-) -> Array:
-    """Thresholds between the scores seen, the most promising first."""
+    """Of thresholds between these (held-out) scores the one whose bound is largest. Not a bound itself: it chose what it saw."""
     pooled = np.unique(np.concatenate([scores0, scores1]))
     middles = (pooled[:-1] + pooled[1:]) / 2.0 if len(pooled) > 1 else pooled
     # between two neighbouring floats there is no middle: the lower one separates as well
     middles = np.where(middles >= pooled[1:], pooled[:-1], middles) if len(pooled) > 1 else middles
-    if len(middles) > count:
-        middles = middles[_spread(len(middles), count)]
-    fp = len(scores0) - np.searchsorted(np.sort(scores0), middles, side="right")
-    fn = np.searchsorted(np.sort(scores1), middles, side="right")
+    if len(middles) > candidates:
+        middles = middles[_spread(len(middles), candidates)]
+    fp, fn = _errors(scores0, scores1, middles)
     limits = rate_limits(fp, fn, len(scores0), len(scores1), alpha=1.0 - confidence)
     found = np.atleast_1d(epsilon_from_rates(*limits, delta))
     # where no threshold shows anything, the one that errs least
     errors = fp / len(scores0) + fn / len(scores1)
-    return np.asarray(middles[np.lexsort((errors, -found))])
+    return float(middles[np.lexsort((errors, -found))[0]])
+
+
+def _errors(scores0: Array, scores1: Array, levels: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """False positives and misses at each threshold."""
+    above = len(scores0) - np.searchsorted(np.sort(scores0), levels, side="right")
+    return above, np.searchsorted(np.sort(scores1), levels, side="right")
 
 
 def _spread(length: int, count: int) -> NDArray[np.int64]:
@@ -231,7 +228,5 @@ def score_roc(scores0: Array, scores1: Array, points: int = 101) -> tuple[tuple[
     """(FPR, FNR) at thresholds spread over the scores: what the attack did, without confidence."""
     pooled = np.sort(np.concatenate([scores0, scores1]))
     levels = np.unique(pooled[np.linspace(0, len(pooled) - 1, points).astype(int)])
-    first, second = np.sort(scores0), np.sort(scores1)
-    fpr = 1.0 - np.searchsorted(first, levels, side="right") / len(first)
-    fnr = np.searchsorted(second, levels, side="right") / len(second)
-    return ((1.0, 0.0), *zip(fpr.tolist(), fnr.tolist(), strict=True))
+    fp, fn = _errors(scores0, scores1, levels)
+    return ((1.0, 0.0), *zip((fp / len(scores0)).tolist(), (fn / len(scores1)).tolist(), strict=True))

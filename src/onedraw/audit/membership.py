@@ -108,20 +108,11 @@ def membership_attack(
     held_out = (play(0, calibration_rounds)[0], play(1, calibration_rounds)[0]) if kind is not None else None
     levels = _levels(threshold, held_out, delta=delta, confidence=confidence)
     (scores0, odd0), (scores1, odd1) = play(0, half), play(1, rounds - half)
-    found = bounds.sweep_lower_bound(scores0, scores1, levels, delta, confidence)
-    return AttackResult(
+    return AttackResult.of(
+        bounds.sweep_lower_bound(scores0, scores1, levels, delta, confidence),
+        (scores0, scores1),
         method="membership attack, " + ("fixed threshold" if kind is None and len(levels) == 1 else kind or "sweep"),
-        epsilon_lower_bound=found.epsilon_lower_bound,
-        delta=float(delta),
-        confidence=float(confidence),
-        fp=found.fp,
-        fn=found.fn,
-        rounds0=found.rounds0,
-        rounds1=found.rounds1,
-        threshold=found.threshold,
-        thresholds=found.thresholds,
         calibration_rounds=calibration_rounds * (1 if held_out is None else 3),
-        roc=bounds.score_roc(scores0, scores1),
         log_normaliser_ratio=ratio.value,
         log_normaliser_error=ratio.error,
         non_finite=odd0 + odd1,

@@ -317,17 +317,12 @@ class Profile:
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the profile, for JSON; null is unbounded."""
         epsilons = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
-        return json_object(
-            {
-                "method": "summation" if self.continuous is None else f"quadrature in d = {self.continuous.dimension}",
-                "largest_log_ratio": self.largest_log_ratio,
-                "largest_log_ratio_bracket": self.largest_log_ratio_bracket,
-                "log_ratio_range": self.log_ratio_range,
-                "accuracy": self.accuracy,
-                "delta": {f"{epsilon:g}": self._delta(epsilon, refine=False)[1] for epsilon in epsilons},
-                "error": self.error,
-            }
-        )
+        return json_object({
+            "method": "summation" if self.continuous is None else f"quadrature in d = {self.continuous.dimension}",
+            "largest_log_ratio": self.largest_log_ratio, "largest_log_ratio_bracket": self.largest_log_ratio_bracket,
+            "log_ratio_range": self.log_ratio_range, "accuracy": self.accuracy,
+            "delta": {f"{epsilon:g}": self._delta(epsilon, refine=False)[1] for epsilon in epsilons}, "error": self.error,
+        })  # fmt: skip
 
 
 # ── small searches ─────────────────────────────────────────────────────────────────────────────────────────

@@ -35,17 +35,15 @@ def promise_of(value: Any) -> Promise:
 
 def json_object(values: dict[str, Any]) -> dict[str, Any]:
     """The same with numbers JSON can hold: infinite and undefined ones become null."""
-    return {str(name): _jsonable(value) for name, value in values.items()}
 
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return json_object(value)
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
 
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return json_object(value)
-    if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
-    return value
+    return {str(name): plain(value) for name, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,8 @@ class Violation:
         return f"{name} is promised to be at most {_short(self.promised)} and is at least {_short(self.found)}, {sure}"
 
     def to_dict(self) -> dict[str, Any]:
-        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "promise"}
-        return json_object({"promise": self.promise.to_dict(), **plain})
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        return json_object({**plain, "promise": self.promise.to_dict()})
 
 
 @dataclass(frozen=True)
@@ -105,6 +103,12 @@ class AttackResult:
     log_normaliser_ratio: float | None = None
     log_normaliser_error: float | None = None
     non_finite: int = 0
+
+    @classmethod
+    def of(cls, found: bounds.SweepBound, scores: tuple[Any, Any], **more: Any) -> AttackResult:
+        """What was counted, at the best of the thresholds, and the curve of all."""
+        counted = asdict(found)
+        return cls(**counted, roc=bounds.score_roc(*scores), **more)
 
     @property
     def alpha(self) -> float:
@@ -154,13 +158,8 @@ class AttackResult:
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        derived = {
-            "accuracy": self.accuracy,
-            "fpr_upper": self.limits[0],
-            "fnr_upper": self.limits[1],
-            "mu_lower_bound": self.mu_lower_bound,
-        }
-        return json_object({**asdict(self), **derived})
+        upper = dict(zip(("fpr_upper", "fnr_upper"), self.limits, strict=True))
+        return json_object({**asdict(self), "accuracy": self.accuracy, **upper, "mu_lower_bound": self.mu_lower_bound})
 
 
 @dataclass(frozen=True)
@@ -230,18 +229,12 @@ class AuditReport:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return json_object(
-            {
-                "promise": self.promise.to_dict(),
-                "promised_epsilon": self.promised_epsilon,
-                "epsilon_lower_bound": self.epsilon_lower_bound,
-                "delta": self.delta,
-                "confidence": self.confidence,
-                "passed": self.passed,
-                "violation": None if self.violation is None else self.violation.to_dict(),
-                "findings": [finding.to_dict() for finding in self.findings],
-            }
-        )
+        return json_object({
+            "promise": self.promise.to_dict(), "promised_epsilon": self.promised_epsilon,
+            "epsilon_lower_bound": self.epsilon_lower_bound, "delta": self.delta, "confidence": self.confidence,
+            "passed": self.passed, "violation": None if self.violation is None else self.violation.to_dict(),
+            "findings": [finding.to_dict() for finding in self.findings],
+        })  # fmt: skip
 
     def to_json(self, *, indent: int | None = 2) -> str:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)

@@ -200,45 +200,35 @@ def predictor_case(plan: Plan, *, linear: bool = False, label: str = "") -> Pred
     return PredictorCase(plan, flips(model, plan.n), reason, attained, label)
 
 
-def linear_cases(budget: Promise) -> list[Case]:
-    """Every Lipschitz rule on the loss that attains them."""
-    return rule_cases(linear_model, 3.0, budget, n=4, linear=True)
+_ONE: dict[str, Any] = {"features": 1, "intercept": False}
 
 
-def logistic_cases(budget: Promise) -> list[Case]:
-    """Along one row."""
-    return rule_cases(
-        lambda radius: Logistic(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0, radius=radius)), 2.0, budget, n=4
-    )  # fmt: skip
+def _prior(radius: float | None) -> Gaussian:
+    return Gaussian(scale=1.0, radius=radius)
 
 
-def hinge_cases(budget: Promise) -> list[Case]:
-    """Rows of norm 0.1: the posterior hardly sees the kink, and the loss is as good as linear."""
-    return rule_cases(
-        lambda radius: Hinge(1, data_norm=0.1, intercept=False, prior=Gaussian(scale=1.0, radius=radius)),
-        5.0, budget, n=1, linear=True,
-    )  # fmt: skip
+SETTINGS: dict[str, tuple[Callable[[float | None], Any], float, int, bool]] = {
+    "linear": (linear_model, 3.0, 4, True),
+    "logistic": (lambda radius: Logistic(**_ONE, bounds=(-1, 1), prior=_prior(radius)), 2.0, 4, False),
+    # rows of norm 0.1: the posterior hardly sees the kink, and the loss is as good as linear
+    "hinge": (lambda radius: Hinge(**_ONE, data_norm=0.1, prior=_prior(radius)), 5.0, 1, True),
+    # responses at ±20, far beyond the threshold: every residual is on the linear part
+    "huber": (
+        lambda radius: HuberRegression(**_ONE, threshold=1.0, response_bound=20.0, data_norm=1.0, prior=_prior(radius)),
+        5.0, 3, True,
+    ),
+    "least-squares": (
+        lambda _: LeastSquares(**_ONE, response_bound=1.0, data_norm=1.0, prior=_prior(1.0)), 1.0, 4, False
+    ),
+}  # fmt: skip
+"""Model → how it is made with a radius, the radius of rules on a ball, n, and whether it is as good as linear: then the Lipschitz
+rules are attained."""
 
 
-def huber_cases(budget: Promise) -> list[Case]:
-    """Responses at ±20, far beyond the threshold: every residual is on the linear part."""
-    common: dict[str, Any] = {"threshold": 1.0, "response_bound": 20.0, "data_norm": 1.0, "intercept": False}
-    return rule_cases(
-        lambda radius: HuberRegression(1, **common, prior=Gaussian(scale=1.0, radius=radius)), 5.0, budget, n=3, linear=True
-    )  # fmt: skip
-
-
-def least_squares_cases(budget: Promise) -> list[Case]:
-    prior = Gaussian(scale=1.0, radius=1.0)
-    model = LeastSquares(1, response_bound=1.0, data_norm=1.0, intercept=False, prior=prior)
-    return rule_cases(lambda _: model, 1.0, budget, n=4, rules=("gdp", "bounded"))
-
-
-def rule_cases(
-    model_of: Callable[[float | None], Any], radius: float, budget: Promise, *, n: int,
-    rules: tuple[str, ...] = (*RULES, *ON_A_BALL), linear: bool = False,
-) -> list[Case]:  # fmt: skip
-    """One case for each rule that keeps the budget, with the radius for the rules that need a ball."""
+def rule_cases(name: str, budget: Promise) -> list[Case]:
+    """One case for each rule that keeps the budget."""
+    model_of, radius, n, linear = SETTINGS[name]
+    rules = ("gdp", "bounded") if name == "least-squares" else (*RULES, *ON_A_BALL)
     models = [(rule, model_of(radius if rule in ON_A_BALL else None)) for rule in rules]
     plans = [plan for rule, model in models for plan in eligible(Gibbs(rule), model, budget, n=n)]
     return [predictor_case(plan, linear=linear) for plan in plans]
