@@ -148,10 +148,6 @@ class Potential(Target, Protocol):
         """What follows θ in the compiled functions, as JAX arrays."""
 
 
-EXACT_SUMS = ("candidates", "perturbed-mode", "added-noise", "ranks", "losses", "moments")
-"""What a mechanism may require whose records enter by sums of whole numbers alone, whatever the model."""
-
-
 class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejected):
     """A theorem that makes a draw private. A frozen value; its fields are its options."""
 
@@ -159,7 +155,9 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
     noun: ClassVar[str] = "draw"
     """What a certificate's first line calls it: this draw, this fit, this estimate."""
     requires: ClassVar[str] = "exact"
-    """The least exactness a sampler must have; the door decides what less would cost."""
+    """The least exactness a sampler must have; the release decides what less would cost."""
+    whole_sums: ClassVar[bool] = False
+    """Whether records enter by sums of whole numbers alone, whatever the model."""
 
     @abc.abstractmethod
     def calibrate(self, request: Request) -> Plan:
@@ -196,7 +194,7 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
 
     def sums_exactly(self, plan: Plan) -> bool:
         """Whether all that is asked of the records is sums of whole numbers, which no rounding can change."""
-        return isinstance(plan.model, ConjugateModel) or self.requires in EXACT_SUMS
+        return self.whole_sums or isinstance(plan.model, ConjugateModel)
 
     def closed_form(self, model: Any) -> bool:
         """Whether `target` gives a closed-form law, drawn exactly, or one that an algorithm or a chain draws from."""
@@ -280,13 +278,12 @@ class Plan:
 
     def target(self, summary: Any) -> Any:
         """The `Target` the theorem is about, for these records. As private as they are."""
-        found = getattr(summary, "n", self.n)
-        if found != self.n:
+        if summary.n != self.n:
             raise CountMismatch(
-                f"The plan was calibrated for n = {self.n:,} records, the summary has {found:,}. n is "
+                f"The plan was calibrated for n = {self.n:,} records, the summary has {summary.n:,}. n is "
                 "public and part of the promise. Calibrate again with the right n.",
                 expected=self.n,
-                found=found,
+                found=summary.n,
             )
         return self.mechanism.target(self, summary)
 
@@ -338,21 +335,12 @@ def calibrate(
     | n | the public number of records, at least 1 |
     | gamma | total variation kept back for a sampler that is not exact; None: what the mechanism needs for its own |
     """
-    if not isinstance(mechanism, Mechanism):
+    given: object = mechanism
+    if not isinstance(given, Mechanism):
+        name = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
         raise WrongCall(
-            f"calibrate needs a mechanism such as Diffused(), but {_named(mechanism)} was given. The mechanism is "
-            "the theorem that makes the draw private."
+            f"calibrate needs a mechanism such as Diffused(), brackets included, not {name}. The mechanism is the theorem "
+            "that makes the draw private."
         )
-    request = Request(
-        model,
-        budget,
-        n=n,
-        draws=draws,
-        gamma=mechanism.default_gamma(model, budget) if gamma is None else gamma,
-        records_per_person=records_per_person,
-    )
-    return mechanism.calibrate(request)
-
-
-def _named(value: object) -> str:
-    return f"the class {value.__name__} (without brackets)" if isinstance(value, type) else f"a {type(value).__name__}"
+    reserve = mechanism.default_gamma(model, budget) if gamma is None else gamma
+    return mechanism.calibrate(Request(model, budget, n, draws, reserve, records_per_person))

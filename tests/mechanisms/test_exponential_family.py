@@ -408,7 +408,7 @@ def test_a_renyi_budget_for_several_records_is_refused_except_for_the_gaussian_m
         ({"gamma": math.nan, "budget": ApproxDP(1.0, 1e-6)}, InvalidBudget, "gamma"),
         ({"budget": 1.0}, InvalidBudget, "promise such as"),
         ({"model": "beta"}, InvalidModel, "needs a model"),
-        ({"mechanism": Diffused}, WrongCall, "without brackets"),
+        ({"mechanism": Diffused}, WrongCall, "brackets included, not the class"),
         ({"mechanism": "diffused"}, WrongCall, "needs a mechanism"),
     ],
 )

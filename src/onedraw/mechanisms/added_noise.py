@@ -55,6 +55,7 @@ class AddedNoise(Mechanism):
 
     title: ClassVar[str] = "Added noise"
     noun: ClassVar[str] = "estimate"
+    whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "added-noise"
 
     law: str | None = None

@@ -80,6 +80,7 @@ class Candidates(Mechanism):
     """
 
     title: ClassVar[str] = "selection from public candidates"
+    whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "candidates"
     """The plan *is* an algorithm: its only sampler is `Selection`."""
 

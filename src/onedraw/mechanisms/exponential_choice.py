@@ -53,6 +53,7 @@ class ExponentialChoice(Mechanism):
     """Exact selection by loss; it has no options."""
 
     title: ClassVar[str] = "exponential mechanism on held-out losses"
+    whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "losses"
 
     def heading(self, plan: Plan) -> str:

@@ -128,6 +128,7 @@ class ExponentialQuantiles(Mechanism):
 
     title: ClassVar[str] = "exponential mechanism on ranks"
     noun: ClassVar[str] = "estimate"
+    whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "ranks"
     """The plan *is* an algorithm: its only sampler is `RankSelection`."""
 

@@ -74,6 +74,7 @@ class Moments(Mechanism):
 
     title: ClassVar[str] = "private moments"
     noun: ClassVar[str] = "estimate"
+    whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "moments"
     """The plan *is* an algorithm: only `samplers.Measure` carries it out."""
 

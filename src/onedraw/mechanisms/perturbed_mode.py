@@ -51,6 +51,7 @@ class PerturbedMode(Mechanism):
 
     title: ClassVar[str] = "perturbed mode"
     noun: ClassVar[str] = "fit"
+    whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "perturbed-mode"
     """The plan *is* an algorithm: only `samplers.Fit` carries it out."""
 
