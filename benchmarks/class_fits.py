@@ -31,7 +31,7 @@ import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Encoded, Gaussian, Softmax
 from onedraw.models.convex.losses import ExpLinearLoss
-from onedraw.models.fit.losses import ClassLoss, SoftmaxClasses
+from onedraw.models.fit.losses import ClassLoss
 from onedraw.models.fit.problem import PARTS, Published
 from onedraw.models.fit.result import FitResult
 from onedraw.privacy.perturbed_mode import one_against_rest, ridge_for, volume_cost
@@ -44,6 +44,11 @@ EPSILONS, DELTA, SPLITS, SETS = (0.5, 1.0, 5.0), 1e-5, 5, 600
 
 
 PSI = ExpLinearLoss()
+
+
+def own_class(y, classes):
+    """Classes as unit vectors."""
+    return (y[:, None] == np.arange(classes)) * 1.0
 
 
 class OneAgainstRest(ClassLoss):
@@ -61,10 +66,10 @@ class OneAgainstRest(ClassLoss):
         return each * (self.classes if pure else math.sqrt(self.classes))
 
     def slopes(self, contrasts, y):
-        return PSI.slope(contrasts, 2.0 * self._own(y) - 1.0)
+        return PSI.slope(contrasts, 2.0 * own_class(y, self.classes) - 1.0)
 
     def factors(self, contrasts, y, of):
-        bends = PSI.curvature(contrasts, 2.0 * self._own(y) - 1.0)
+        bends = PSI.curvature(contrasts, 2.0 * own_class(y, self.classes) - 1.0)
         return bends[:, :, None] ** 0.5 * np.eye(self.classes)
 
     def corners(self, row, ridge, records):
@@ -75,7 +80,7 @@ class OneAgainstRest(ClassLoss):
         return ridge_for(kappa / self.classes, curvature=0.5, radius_squared=row**2)
 
 
-LOSSES = {"softmax": SoftmaxClasses, "one against the rest": OneAgainstRest}
+LOSSES = {"softmax": ClassLoss, "one against the rest": OneAgainstRest}
 
 
 class Asked(Softmax):
@@ -213,7 +218,7 @@ CELLS = [
 def usual_errors(X, truth):
     """Of the softmax maximum likelihood, coefficients adding up to 0 over the classes."""
     p = special.softmax(X @ truth.T, axis=1)
-    C = SoftmaxClasses(len(truth)).contrasts
+    C = ClassLoss(len(truth)).contrasts
     information = sum(np.kron(C.T @ (np.diag(q) - np.outer(q, q)) @ C, np.outer(x, x)) for q, x in zip(p[:2000], X[:2000], strict=True))  # fmt: skip
     change = np.kron(C, np.eye(X.shape[1]))
     return np.sqrt(np.diag(change @ np.linalg.inv(information * len(X) / 2000) @ change.T))

@@ -12,7 +12,7 @@ from scipy import special
 import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import Encoded, Gaussian, Softmax
-from onedraw.models.fit.losses import SoftmaxClasses
+from onedraw.models.fit.losses import ClassLoss
 from onedraw.models.fit.problem import symmetric
 from onedraw.models.fit.sums import Measured, NewtonSums, Outer
 from onedraw.models.moments.measured import Layout
@@ -21,7 +21,7 @@ from onedraw.release import release, verify
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 
-LOSSES = [SoftmaxClasses(2), SoftmaxClasses(3), SoftmaxClasses(6)]
+LOSSES = [ClassLoss(2), ClassLoss(3), ClassLoss(6)]
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
 MODEL = Softmax(**ROWS, classes=["a", "b", "c"])
 TRUTH = np.array([[1.0, -1.0, 0.5, 0.2], [-0.5, 1.0, 0.0, 0.1], [-0.5, 0.0, -0.5, -0.3]])
@@ -34,7 +34,7 @@ def drawn(n: int, seed: int, truth: np.ndarray = TRUTH) -> Encoded:
     return Encoded(n, X, (chances.cumsum(axis=1) < rng.uniform(size=(n, 1))).sum(axis=1).astype(float))
 
 
-def value(loss: SoftmaxClasses, contrasts: np.ndarray, label: int) -> float:
+def value(loss: ClassLoss, contrasts: np.ndarray, label: int) -> float:
     """φ from its definition."""
     scores = loss.contrasts @ contrasts
     return float(special.logsumexp(scores) - scores[label])
@@ -46,7 +46,7 @@ def squared(factors: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_slopes_and_factors_are_the_derivatives_of_the_loss(loss: SoftmaxClasses) -> None:
+def test_slopes_and_factors_are_the_derivatives_of_the_loss(loss: ClassLoss) -> None:
     rng, h = np.random.default_rng(0), 1e-5
     for contrasts in rng.standard_normal((10, loss.blocks)):
         for label in range(loss.classes):
@@ -60,7 +60,7 @@ def test_slopes_and_factors_are_the_derivatives_of_the_loss(loss: SoftmaxClasses
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_under_the_softmax_model_pulls_cancel_and_the_information_is_the_expected_hessian(
-    loss: SoftmaxClasses,
+    loss: ClassLoss,
 ) -> None:
     contrasts = 2.0 * np.random.default_rng(1).standard_normal((50, loss.blocks))
     chances = special.softmax(contrasts @ loss.contrasts.T, axis=1)
@@ -74,7 +74,7 @@ def test_under_the_softmax_model_pulls_cancel_and_the_information_is_the_expecte
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_no_record_exceeds_the_bounds_of_its_loss_and_some_come_close(loss: SoftmaxClasses) -> None:
+def test_no_record_exceeds_the_bounds_of_its_loss_and_some_come_close(loss: ClassLoss) -> None:
     rng = np.random.default_rng(2)
     contrasts = np.concatenate([scale * rng.standard_normal((4000, loss.blocks)) for scale in (0.01, 1.0, 20.0)])
     y = rng.integers(0, loss.classes, len(contrasts)).astype(float)
@@ -98,7 +98,7 @@ def test_no_record_exceeds_the_bounds_of_its_loss_and_some_come_close(loss: Soft
 @pytest.mark.parametrize("loss", LOSSES[1:], ids=str)
 @pytest.mark.parametrize("of", ["information", "curvature", "squares"])
 @pytest.mark.parametrize("pure", [False, True], ids=["Frobenius", "trace"])
-def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: SoftmaxClasses, of: str, pure: bool) -> None:
+def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: ClassLoss, of: str, pure: bool) -> None:
     rng, layout, row, steps = np.random.default_rng(5), Layout(3), 2.1, 2.0**12
     root = rng.standard_normal((3, 3))
     statistic = Outer(loss, of, pure)  # type: ignore[arg-type]
@@ -117,7 +117,7 @@ def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: Softmax
 
 
 @pytest.mark.parametrize("loss", LOSSES[1:], ids=str)
-def test_newtons_sums_are_the_gradient_and_hessian_in_any_order(loss: SoftmaxClasses) -> None:
+def test_newtons_sums_are_the_gradient_and_hessian_in_any_order(loss: ClassLoss) -> None:
     rng, layout, row, coarse = np.random.default_rng(6), Layout(3), 1.5, 2.0**15
     X = np.column_stack([rng.uniform(-1, 1, (200, 3)), np.ones(200)])
     y, theta = rng.integers(0, loss.classes, 200).astype(float), rng.standard_normal(loss.blocks * 4)

@@ -15,7 +15,7 @@ import numpy as np
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features
-from onedraw.models.fit.losses import ClassLoss, FitLoss, SoftmaxClasses
+from onedraw.models.fit.losses import ClassLoss, FitLoss
 from onedraw.models.likelihood import Bernoulli, Categorical
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
@@ -240,7 +240,7 @@ class Softmax(ConvexModel, DeclaredModel, WithLikelihood):
 
     @property
     def fit_loss(self) -> ClassLoss:
-        return SoftmaxClasses(len(self.classes))
+        return ClassLoss(len(self.classes))
 
     @property
     def dimension(self) -> int:

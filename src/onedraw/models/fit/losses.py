@@ -19,7 +19,7 @@ long in either, and the coefficients of all classes add up to 0.
 
 | | pull of a record | longest | largest eigenvalue of its Hessian | expected Hessian, Frobenius |
 | --- | --- | --- | --- | --- |
-| `SoftmaxClasses` | p − e_y | √2 | ½ | ½ |
+| `ClassLoss` | p − e_y | √2 | ½ | ½ |
 
 Two classes are better fitted by `Logistic(loss="exp-linear")`, which pulls half as much for the same information. Comparing
 every two of several classes by that loss, and each with the rest, lost more (benchmarks/results/class_fits.md).
@@ -27,7 +27,6 @@ every two of several classes by that loss, and each with the rest, lost more (be
 
 from __future__ import annotations
 
-import abc
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -168,8 +167,8 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ClassLoss(abc.ABC):
-    """φ(u, y) of K classes: ``slopes`` (n, K−1) and ``factors`` (n, parts, K−1) in contrasts, y the codes 0 … K−1.
+class ClassLoss:
+    """log Σe^u − u_y of K classes: ``slopes`` (n, K−1) and ``factors`` (n, parts, K−1) in contrasts, y the codes 0 … K−1.
 
     A record's Hessian, or the one expected of its row, is Σ ffᵀ over its factors f.
     """
@@ -179,8 +178,12 @@ class ClassLoss(abc.ABC):
     unit: ClassVar[Literal["labels"]] = "labels"
     level: ClassVar[None] = None
     relief: ClassVar[None] = None
-    spends: ClassVar[str]
+    spends: ClassVar[str] = "softmax"
     """Which shares of a budget its stages have (`constants.SHARES`)."""
+    slope_bound: ClassVar[float] = up(math.sqrt(2.0))
+    """The longest pull of a record with ‖z‖ = 1."""
+    curvature_bound: ClassVar[float] = 0.5
+    """The largest eigenvalue of its Hessian."""
 
     @property
     def blocks(self) -> int:
@@ -196,69 +199,17 @@ class ClassLoss(abc.ABC):
         return np.asarray(C / np.linalg.norm(C, axis=0))
 
     @property
-    @abc.abstractmethod
-    def slope_bound(self) -> float:
-        """The longest pull of a record with ‖z‖ = 1."""
-
-    @property
-    @abc.abstractmethod
-    def curvature_bound(self) -> float:
-        """The largest eigenvalue of its Hessian."""
-
-    @property
-    @abc.abstractmethod
     def usual_information(self) -> float:
         """Of a record in measured coordinates, where scores have a standard deviation of about 1."""
+        return 0.75 / self.classes
 
     @property
     def expected_information(self) -> float:
         return self.usual_information
 
-    @abc.abstractmethod
     def largest(self, of: Of, *, pure: bool) -> float:
-        """The largest Frobenius norm of Σ ffᵀ ("information", "curvature"), or trace for a pure promise, or the pull's square."""
-
-    @abc.abstractmethod
-    def slopes(self, contrasts: Any, y: Any) -> Any:
-        """The pull of each record."""
-
-    @abc.abstractmethod
-    def factors(self, contrasts: Any, y: Any, of: Of) -> Any:
-        """Of the Hessian, or with "information" of the one that the model expects given the row."""
-
-    @abc.abstractmethod
-    def corners(self, row: float, ridge: float, records: int) -> Corners:
-        """What the mode promises, in units of r²/σ²."""
-
-    @abc.abstractmethod
-    def ridge_for(self, kappa: float, row: float) -> float:
-        """The ridge for which one record's volume costs κ."""
-
-    def _own(self, y: Any) -> Any:
-        """Classes as unit vectors."""
-        return (y[:, None] == np.arange(self.classes)) * 1.0
-
-
-@dataclass(frozen=True)
-class SoftmaxClasses(ClassLoss):
-    """log Σe^u − u_y."""
-
-    spends: ClassVar[str] = "softmax"
-
-    @property
-    def slope_bound(self) -> float:
-        return up(math.sqrt(2.0))
-
-    @property
-    def curvature_bound(self) -> float:
-        return 0.5
-
-    @property
-    def usual_information(self) -> float:
-        return 0.75 / self.classes
-
-    def largest(self, of: Of, *, pure: bool) -> float:
-        """Of diag p − ppᵀ: Frobenius's norm is at most ½, the trace 1 − Σp²."""
+        """Of Σ ffᵀ = diag p − ppᵀ ("information", "curvature"): Frobenius's norm is at most ½, the trace, for a pure promise,
+        1 − Σp²; or of the pull's square."""
         if of not in ("information", "curvature"):
             return 2.0
         return up(1.0 - 1.0 / self.classes) if pure else 0.5
@@ -269,17 +220,21 @@ class SoftmaxClasses(ClassLoss):
         return powers / powers.sum(axis=1, keepdims=True)
 
     def slopes(self, contrasts: Any, y: Any) -> Any:
-        return (self._probabilities(contrasts) - self._own(y)) @ self.contrasts
+        """The pull of each record: its probabilities less its class as a unit vector."""
+        own = (y[:, None] == np.arange(self.classes)) * 1.0
+        return (self._probabilities(contrasts) - own) @ self.contrasts
 
     def factors(self, contrasts: Any, y: Any, of: Of) -> Any:
-        """√p_j·(e_j − p): the Hessian does not depend on y."""
+        """Of the Hessian, √p_j·(e_j − p): it does not depend on y, so it is also the one that the model expects."""
         p = self._probabilities(contrasts)
         xp = array_module(p)
         return xp.sqrt(p)[:, :, None] * (self.contrasts - (p @ self.contrasts)[:, None, :])
 
     def corners(self, row: float, ridge: float, records: int) -> Corners:
+        """What the mode promises, in units of r²/σ²."""
         kappa = softmax_volume_cost(self.classes, radius_squared=row**2, ridge=ridge)
         return softmax(self.classes, kappa, records=records)
 
     def ridge_for(self, kappa: float, row: float) -> float:
+        """The ridge for which one record's volume costs κ."""
         return softmax_ridge_for(kappa, self.classes, radius_squared=row**2)
