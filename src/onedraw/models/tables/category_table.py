@@ -56,17 +56,17 @@ class CategoryTable(Table):
     def __post_init__(self) -> None:
         levels = tuple(str(level) for level in self.levels)
         if len(levels) < 2 or len(set(levels)) < len(levels):
-            raise InvalidModel(f"levels must be at least two different names, but {len(set(levels))} came.")
+            raise InvalidModel(f"levels must be at least two different names, but {len(set(levels))} were given.")
         if self.show not in SHOWN:
-            raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} came.")
+            raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} was given.")
         if self.only is not None and str(self.only) not in levels:
-            raise InvalidModel(f"only names one of the levels {', '.join(levels)}, but {self.only!r} came.")
+            raise InvalidModel(f"only names one of the levels {', '.join(levels)}, but {self.only!r} was given.")
         missing = count("missing", self.missing)
         if missing >= len(levels):
-            raise InvalidModel(f"missing must be one of the codes 0 to {len(levels) - 1}, but {missing} came.")
+            raise InvalidModel(f"missing must be one of the codes 0 to {len(levels) - 1}, but {missing} was given.")
         between = None if self.between is None else (number("low", self.between[0]), number("high", self.between[1]))
         if between is not None and not (between[0] <= between[1] and len(levels) == 2 and not missing):
-            raise InvalidModel(f"between is (low, high), low at most high, and makes two levels; {between} came.")
+            raise InvalidModel(f"between is (low, high), low at most high, and makes two levels; {between} was given.")
         set_fields(self, levels=levels, only=None if self.only is None else str(self.only), missing=missing, between=between,
                    **declared_groups(self.by, self.groups, self.sizes))  # fmt: skip
 
@@ -231,7 +231,7 @@ def condition(low: float | None, high: float | None) -> dict[str, Any]:
             "between has no end, so it would count everybody, and n is public. Give at least one end: 18,30."
         )
     if not ends[0] <= ends[1]:
-        raise InvalidModel(f"between is low and high, low at most high, but {low:g} and {high:g} came. Exchange them.")
+        raise InvalidModel(f"between is low and high, low at most high, but {low:g} and {high:g} were given. Exchange them.")
     words = f"between {ends[0]:g} and {ends[1]:g}"
     if ends[0] == -LARGEST:
         words = f"at most {ends[1]:g}"

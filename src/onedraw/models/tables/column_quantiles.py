@@ -73,16 +73,16 @@ class ColumnQuantiles(Model):
     def __post_init__(self) -> None:
         lower, upper = number("lower", self.lower), number("upper", self.upper)
         if not (lower < upper and math.isfinite(upper - lower)):
-            raise InvalidModel(f"The range needs lower below upper, but {lower!r} and {upper!r} came.")
+            raise InvalidModel(f"The range needs lower below upper, but {lower!r} and {upper!r} were given.")
         step = round_step((upper - lower) / LEAST_STEPS) if self.step is None else number("step", self.step)
         if not (step > 0.0 and 1.0 <= (upper - lower) / step <= MOST_STEPS):
             raise InvalidModel(
-                f"step must cut the range into 1 to {MOST_STEPS:,} parts, but {step!r} came. Pass the rounding of the column, "
+                f"step must cut the range into 1 to {MOST_STEPS:,} parts, but {step!r} was given. Pass the rounding of the column, "
                 "1 for whole numbers, or leave it out."
             )
         missing = (lower + upper) / 2 if self.missing is None else number("missing", self.missing)
         if not lower <= missing <= upper:
-            raise InvalidModel(f"missing must lie in the range {lower!r} to {upper!r}, but {missing!r} came.")
+            raise InvalidModel(f"missing must lie in the range {lower!r} to {upper!r}, but {missing!r} was given.")
         set_fields(self, levels=_levels(self.levels), lower=lower, upper=upper, step=step, missing=missing,
                    interval=_interval(self.interval))  # fmt: skip
 
@@ -156,11 +156,11 @@ def _levels(given: Any) -> tuple[float, ...]:
     try:
         levels = sorted(number("a quantile's level", level) for level in given)
     except TypeError:
-        raise InvalidModel(f"levels is a list such as [0.25, 0.5, 0.75], but a {type(given).__name__} came.") from None
+        raise InvalidModel(f"levels is a list such as [0.25, 0.5, 0.75], but a {type(given).__name__} was given.") from None
     count("the number of quantiles", len(levels), least=1, most=MOST_LEVELS)
     if not all(0.0 < level < 1.0 for level in levels) or len(set(levels)) != len(levels):
         raise InvalidModel(
-            f"Quantile levels lie strictly between 0 and 1, each once, but {given!r} came. The smallest and the largest record "
+            f"Quantile levels lie strictly between 0 and 1, each once, but {given!r} was given. The smallest and the largest record "
             "are single persons and cannot be released; ask for 0.01 and 0.99, say."
         )
     return tuple(levels)
@@ -171,7 +171,7 @@ def _interval(given: Any) -> float | None:
         return None
     level = number("interval", given)
     if not 0.5 <= level < 1.0:
-        raise InvalidModel(f"interval is a level such as 0.95, at least 0.5 and below 1, or None; {given!r} came.")
+        raise InvalidModel(f"interval is a level such as 0.95, at least 0.5 and below 1, or None; {given!r} was given.")
     return level
 
 

@@ -80,7 +80,7 @@ class _Scores(Table):
     def check(self, data: Any) -> None:
         if not isinstance(data, Judged):
             raise InvalidModel(
-                f"{type(self).__name__} is about what a model said of held-out records, but a {type(data).__name__} came. Use "
+                f"{type(self).__name__} is about what a model said of held-out records, but a {type(data).__name__} was given. Use "
                 "onedraw.evaluate(model, X, y, epsilon=…)."
             )
 
@@ -110,7 +110,7 @@ class ClassifierScores(_Scores):
     def __post_init__(self) -> None:
         classes = tuple(str(label) for label in self.classes)
         if not 2 <= len(classes) <= MOST_CLASSES or len(set(classes)) < len(classes):
-            raise InvalidModel(f"classes must be 2 to {MOST_CLASSES} different names, but {len(set(classes))} came.")
+            raise InvalidModel(f"classes must be 2 to {MOST_CLASSES} different names, but {len(set(classes))} were given.")
         edges = tuple(number("an edge", edge) for edge in self.edges)
         rising = all(low < high for low, high in pairwise(edges))
         if edges and (len(classes) > 2 or not rising or not all(0.0 < edge < 1.0 for edge in edges)):
@@ -197,10 +197,10 @@ class RegressorScores(_Scores):
     def __post_init__(self) -> None:
         lower, upper = number("lower", self.lower), number("upper", self.upper)
         if not 1e-290 < upper - lower < 1e290:
-            raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] came.")
+            raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] was given.")
         error = upper - lower if self.largest_error is None else number("largest_error", self.largest_error)
         if not 0.0 < error <= upper - lower:
-            raise InvalidModel(f"largest_error lies between 0 and the width of the range, but {error!r} came.")
+            raise InvalidModel(f"largest_error lies between 0 and the width of the range, but {error!r} was given.")
         set_fields(self, lower=lower, upper=upper, largest_error=error)
 
     @property
@@ -327,7 +327,7 @@ class ModelChoice(Model):
         names = tuple(str(name) for name in self.names)
         if not 2 <= len(names) <= MOST_CANDIDATES or len(set(names)) < len(names):
             raise InvalidModel(
-                f"A choice is among 2 to {MOST_CANDIDATES:,} settings of different names; {len(set(names))} came."
+                f"A choice is among 2 to {MOST_CANDIDATES:,} settings of different names; {len(set(names))} were given."
             )
         set_fields(self, names=names)
 
@@ -347,7 +347,7 @@ class ModelChoice(Model):
     def check(self, data: Any) -> None:
         if not isinstance(data, Losses):
             raise InvalidModel(
-                f"ModelChoice is about the losses of held-out records, but a {type(data).__name__} came. Use onedraw.choose(models, X, "
+                f"ModelChoice is about the losses of held-out records, but a {type(data).__name__} was given. Use onedraw.choose(models, X, "
                 "y, epsilon=…)."
             )
 

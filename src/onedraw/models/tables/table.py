@@ -189,7 +189,7 @@ class Table(Model):
             if not isinstance(data, Grouped) or len(data.codes) != len(self.groups):
                 raise InvalidModel(
                     f"The table has {len(self.groups)} grouping(s), so the data must be Grouped(values, codes) with as many "
-                    f"columns of codes, or Records that name them; a {type(data).__name__} came."
+                    f"columns of codes, or Records that name them; a {type(data).__name__} was given."
                 )
             for column in (data.values, *data.codes):
                 check_shape(column, None, dim=1)
@@ -288,20 +288,20 @@ def declared_groups(by: Any, groups: Any, sizes: Any) -> dict[str, Any]:
     if len(names) != len(levels) or len(names) > 2 or len(set(names)) < len(names):
         raise InvalidModel(
             f"by names one or two columns, each once, and groups lists their levels; {len(names)} name(s) and {len(levels)} "
-            "list(s) came."
+            "list(s) were given."
         )
     for name, one in zip(names, levels, strict=True):
         if not one or len(set(one)) < len(one):
-            raise InvalidModel(f"The groups of {name!r} must be declared, each once; {len(one)} came.")
+            raise InvalidModel(f"The groups of {name!r} must be declared, each once; {len(one)} were given.")
     cells = math.prod(len(one) for one in levels)
     if cells > MOST_CELLS:
-        raise InvalidModel(f"A table has at most {MOST_CELLS:,} groups, but {cells:,} came. Group by less.")
+        raise InvalidModel(f"A table has at most {MOST_CELLS:,} groups, but {cells:,} were given. Group by less.")
     if sizes is None:
         return {"by": names, "groups": levels, "sizes": None}
     counted = tuple(count("a size", size) for size in sizes)
     if not names or len(counted) != cells:
         raise InvalidModel(
-            f"sizes has the public number of records of each of the {cells} group(s), but {len(counted)} came."
+            f"sizes has the public number of records of each of the {cells} group(s), but {len(counted)} were given."
         )
     return {"by": names, "groups": levels, "sizes": counted}
 
