@@ -231,7 +231,9 @@ def condition(low: float | None, high: float | None) -> dict[str, Any]:
             "between has no end, so it would count everybody, and n is public. Give at least one end: 18,30."
         )
     if not ends[0] <= ends[1]:
-        raise InvalidModel(f"between is low and high, low at most high, but {low:g} and {high:g} were given. Exchange them.")
+        raise InvalidModel(
+            f"between is low and high, low at most high, but {low:g} and {high:g} were given. Exchange them."
+        )
     words = f"between {ends[0]:g} and {ends[1]:g}"
     if ends[0] == -LARGEST:
         words = f"at most {ends[1]:g}"

@@ -156,7 +156,9 @@ def _levels(given: Any) -> tuple[float, ...]:
     try:
         levels = sorted(number("a quantile's level", level) for level in given)
     except TypeError:
-        raise InvalidModel(f"levels is a list such as [0.25, 0.5, 0.75], but a {type(given).__name__} was given.") from None
+        raise InvalidModel(
+            f"levels is a list such as [0.25, 0.5, 0.75], but a {type(given).__name__} was given."
+        ) from None
     count("the number of quantiles", len(levels), least=1, most=MOST_LEVELS)
     if not all(0.0 < level < 1.0 for level in levels) or len(set(levels)) != len(levels):
         raise InvalidModel(

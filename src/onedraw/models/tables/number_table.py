@@ -64,7 +64,9 @@ class NumberTable(Table):
             raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] was given.")
         missing = lower + (upper - lower) / 2 if self.missing is None else number("missing", self.missing)
         if not lower <= missing <= upper:
-            raise InvalidModel(f"missing must lie in [{lower!r}, {upper!r}] like every record, but {missing!r} was given.")
+            raise InvalidModel(
+                f"missing must lie in [{lower!r}, {upper!r}] like every record, but {missing!r} was given."
+            )
         if self.show not in SHOWN:
             raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} was given.")
         set_fields(self, lower=lower, upper=upper, missing=missing,

@@ -110,7 +110,9 @@ class ClassifierScores(_Scores):
     def __post_init__(self) -> None:
         classes = tuple(str(label) for label in self.classes)
         if not 2 <= len(classes) <= MOST_CLASSES or len(set(classes)) < len(classes):
-            raise InvalidModel(f"classes must be 2 to {MOST_CLASSES} different names, but {len(set(classes))} were given.")
+            raise InvalidModel(
+                f"classes must be 2 to {MOST_CLASSES} different names, but {len(set(classes))} were given."
+            )
         edges = tuple(number("an edge", edge) for edge in self.edges)
         rising = all(low < high for low, high in pairwise(edges))
         if edges and (len(classes) > 2 or not rising or not all(0.0 < edge < 1.0 for edge in edges)):
