@@ -25,7 +25,7 @@ from onedraw.privacy import (
     compose,
     pld,
 )
-from onedraw.privacy.pairs import randomised_response
+from onedraw.privacy.pld import randomised_response
 
 # ── the exact routes ──
 

@@ -23,7 +23,7 @@ from onedraw.privacy import (
     pld,
     pld_optimistic_epsilon,
 )
-from onedraw.privacy.pairs import (
+from onedraw.privacy.pld import (
     GaussianPair,
     RangeEnvelope,
     TwoPointPair,

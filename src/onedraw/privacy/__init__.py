@@ -3,9 +3,9 @@
 ``promises`` the six values · ``corners`` sums of shifted Gaussian profiles, and ``perturbed_mode`` what they
 promise · ``composition`` several together · ``curves`` and ``posterior_curves`` Rényi
 curves · ``conversions`` the table of mathematics.md §1, one function each · ``groups`` from a record to a
-person · ``pairs``, ``pld``, ``second_opinion`` the
+person · ``pld``, ``second_opinion`` the
 other accountant · ``guarantee``, ``exactness`` what stands on a certificate · ``rounding``, ``validation``
-numbers · ``attacker`` what a promise leaves the best attacker.
+numbers · ``tradeoff`` what a promise leaves the best attacker.
 
 Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
 """

@@ -33,7 +33,7 @@ from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions, pld
 from onedraw.privacy.corners import composed_corners
 from onedraw.privacy.curves import add_curves
-from onedraw.privacy.pairs import GaussianPair, Pair, dominating_pair
+from onedraw.privacy.pld import GaussianPair, Pair, dominating_pair
 from onedraw.privacy.promises import GaussianDP, Promise, PureDP, RenyiDP
 from onedraw.privacy.rounding import down, sum_up, text, up, weighted_sum_up
 from onedraw.privacy.stored import check_names

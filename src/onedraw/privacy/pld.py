@@ -1,4 +1,19 @@
-"""Privacy-loss distributions: a second route through compositions; the only file that meets dp_accounting.
+"""Privacy-loss distributions of pairs of laws that stand for a promise; the only file that meets dp_accounting.
+
+A *dominating* pair (Zhu, Dong, Wang, arXiv:2106.08567) is at least as easy to tell apart as any two
+neighbouring releases; products of dominating pairs dominate adaptive compositions (proved there), so it
+gives upper bounds. A pair that *really occurs* is produced by some mechanism that keeps the promise; it
+gives lower bounds, against which a certified figure is checked (``second_opinion``).
+
+| promise | dominating pair | occurring pair |
+| --- | --- | --- |
+| GaussianDP(μ) | N(0,1), N(μ,1) | the same |
+| PureDP(ε) | randomised response | the same |
+| BoundedRange(ε) | the envelope of generalised randomised responses | one of them |
+| ApproxDP(ε, δ) | revealed with probability δ, otherwise randomised response | the same |
+| CornerDP(terms) | none | N(0,1), N(μ,1), μ² the largest square |
+| ZCDP(ρ) | none | N(0,1), N(√(2ρ),1) |
+| RenyiDP(curve) | none, unless it bounds the log-ratio | those above, for their own curves |
 
 The loss of each pair is put on a grid of multiples of one interval and the grids are convolved by
 dp_accounting (version 0.6). Two sides, never mixed:
@@ -19,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,18 +43,188 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.privacy.pairs import GaussianPair, Pair, RangeEnvelope, TwoPointPair
+from onedraw.privacy.corners import CornerDP
+from onedraw.privacy.curves import BoundedRangeCurve, Curve, LinearCurve, PureCurve
+from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, RenyiDP
 from onedraw.privacy.rounding import down, up
 from onedraw.privacy.search import narrowed
 
 Array = NDArray[np.float64]
-Parts = tuple[tuple[Pair, int], ...]
 
 TAIL = 1e-15
 """Mass dp_accounting may cut from the ends of one convolution."""
 
 LARGEST_LOSS = 600.0
 """e^loss must be a float64, with room for the factors beside it."""
+
+
+@dataclass(frozen=True)
+class GaussianPair:
+    """N(0, 1) against N(μ, 1)."""
+
+    mu: float
+
+    @property
+    def spread(self) -> float:
+        """The scale of the privacy loss, by which a grid is chosen."""
+        return self.mu
+
+    @property
+    def reach(self) -> float:
+        """A loss beyond which there is nothing to speak of."""
+        return self.mu**2 / 2.0 + 9.0 * self.mu
+
+    def rounded_up(self, interval: float) -> Any:
+        """Loss ~ N(μ²/2, μ²) under P, N(−μ²/2, μ²) under Q; beyond 9 deviations up it counts as infinite."""
+        mu, reach = self.mu, math.ceil(self.reach / interval)
+        cells = np.arange(-reach, reach + 1)
+        edges = cells * interval
+        upper_p = special.ndtr(-(edges - mu * mu / 2.0) / mu)
+        upper_q = special.ndtr(-(edges + mu * mu / 2.0) / mu)
+        lower_p = special.ndtr((edges - mu * mu / 2.0) / mu)
+        lower_q = special.ndtr((edges + mu * mu / 2.0) / mu)
+        # Differences are taken on the side where the tails are small, so that they keep their digits.
+        mass_p = np.where(edges[:-1] > mu * mu / 2.0, upper_p[:-1] - upper_p[1:], lower_p[1:] - lower_p[:-1])
+        mass_q = np.where(edges[:-1] > -mu * mu / 2.0, upper_q[:-1] - upper_q[1:], lower_q[1:] - lower_q[:-1])
+        masses = _split_cells(cells, mass_p, mass_q, interval)
+        masses[-reach] += float(lower_p[0])
+        return _distribution(masses, up(float(upper_p[-1])), interval, pessimistic=True)
+
+    def rounded_down(self, interval: float) -> Any:
+        from dp_accounting.pld import privacy_loss_distribution as foreign
+
+        return foreign.from_gaussian_mechanism(
+            standard_deviation=1.0 / self.mu, sensitivity=1.0, pessimistic_estimate=False,
+            value_discretization_interval=interval, use_connect_dots=False,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TwoPointPair:
+    """Loss ``upper`` > 0 or ``lower`` < 0, and with probability ``leak`` everything is revealed.
+
+    Randomised response has lower = −upper; generalised randomised response of range ε has lower = upper − ε.
+    """
+
+    upper: float
+    lower: float
+    leak: float = 0.0
+
+    @property
+    def upper_mass(self) -> float:
+        """The probability p of the upper loss, from p·e^{−upper} + (1−p)·e^{−lower} = 1."""
+        return math.expm1(self.lower) / math.expm1(self.lower - self.upper)
+
+    @property
+    def spread(self) -> float:
+        return (self.upper - self.lower) / 2.0
+
+    @property
+    def reach(self) -> float:
+        return max(self.upper, -self.lower)
+
+    def rounded_up(self, interval: float) -> Any:
+        """Each atom is shared by the two grid points around it so that its masses under P and Q are kept."""
+        masses: dict[int, float] = defaultdict(float)
+        share = self.upper_mass
+        for loss, mass in ((self.upper, share), (self.lower, 1.0 - share)):
+            cell = math.floor(loss / interval)
+            raised = min(1.0, max(0.0, math.expm1(cell * interval - loss) / math.expm1(-interval)))
+            masses[cell + 1] += (1.0 - self.leak) * mass * raised
+            masses[cell] += (1.0 - self.leak) * mass * (1.0 - raised)
+        return _distribution(dict(masses), self.leak, interval, pessimistic=True)
+
+    def rounded_down(self, interval: float) -> Any:
+        masses: dict[int, float] = defaultdict(float)
+        kept = 1.0 - self.leak
+        masses[math.floor(self.upper / interval)] += kept * self.upper_mass
+        masses[math.floor(self.lower / interval)] += kept * (1.0 - self.upper_mass)
+        return _distribution(dict(masses), self.leak, interval, pessimistic=False)
+
+
+@dataclass(frozen=True)
+class RangeEnvelope:
+    """The largest profile over all generalised randomised responses of range ε.
+
+    It is δ(x) = c(1 − e^{(x−ε)/2})² on [−ε, ε], c = 1/(1 − e^{−ε}) (see
+    ``conversions.bounded_range_delta``): the loss has density (c/2)e^{(x−ε)/2} there. No single mechanism
+    need attain it, so it is an upper bound only.
+    """
+
+    epsilon: float
+
+    @property
+    def spread(self) -> float:
+        return self.epsilon
+
+    reach = spread
+
+    def rounded_up(self, interval: float) -> Any:
+        """The density (c/2)e^{(x−ε)/2} on [−ε, ε], cell by cell."""
+        epsilon, reach = self.epsilon, math.ceil(self.epsilon / interval)
+        cells = np.arange(-reach, reach + 1)
+        edges = np.clip(cells * interval, -epsilon, epsilon)
+        width = np.diff(edges)
+        scale = -1.0 / math.expm1(-epsilon)
+        mass_p = scale * np.exp((edges[:-1] - epsilon) / 2.0) * np.expm1(width / 2.0)
+        mass_q = -scale * np.exp((-epsilon - edges[:-1]) / 2.0) * np.expm1(-width / 2.0)
+        return _distribution(_split_cells(cells, mass_p, mass_q, interval), 0.0, interval, pessimistic=True)
+
+    def rounded_down(self, interval: float) -> Any:
+        raise TypeError("an envelope does not occur, so it cannot support a lower bound")
+
+
+Pair = GaussianPair | TwoPointPair | RangeEnvelope
+Parts = tuple[tuple[Pair, int], ...]
+
+
+def randomised_response(epsilon: float, leak: float = 0.0) -> TwoPointPair:
+    """The worst pair under PureDP(ε), and with a leak under ApproxDP(ε, leak) (arXiv:1311.0776)."""
+    return TwoPointPair(epsilon, -epsilon, leak)
+
+
+def dominating_pair(promise: Promise) -> Pair | None:
+    """A pair at least as easy to tell apart as any the promise allows; None where none is known."""
+    match promise:
+        case GaussianDP(mu=mu):
+            return GaussianPair(mu)
+        case BoundedRange(stated_epsilon=epsilon):
+            return RangeEnvelope(epsilon)
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
+            return randomised_response(epsilon, delta)
+    return randomised_response(promise.pure_epsilon) if promise.pure_epsilon < math.inf else None
+
+
+def occurring_pair(promise: Promise, *, share: float = 0.5) -> GaussianPair | TwoPointPair | None:
+    """A pair produced by some mechanism that keeps the promise; None where none is known.
+
+    ``share`` places a generalised randomised response: its upper loss is that share of the range.
+    """
+    match promise:
+        case GaussianDP(mu=mu):
+            return GaussianPair(mu)
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
+            return randomised_response(epsilon, delta)
+        case BoundedRange(stated_epsilon=epsilon):
+            return TwoPointPair(share * epsilon, share * epsilon - epsilon)
+        case ZCDP(rho=rho):
+            return GaussianPair(down(math.sqrt(2.0 * rho)))
+        case CornerDP(terms=terms) if terms[0].square:
+            return GaussianPair(down(math.sqrt(terms[0].square)))
+        case RenyiDP(curve=curve):
+            return _occurring_under(curve, share)
+    return randomised_response(promise.pure_epsilon) if promise.pure_epsilon < math.inf else None
+
+
+def _occurring_under(curve: Curve, share: float) -> GaussianPair | TwoPointPair | None:
+    match curve:
+        case LinearCurve(rho=rho):
+            return GaussianPair(down(math.sqrt(2.0 * rho)))
+        case PureCurve(epsilon=epsilon):
+            return randomised_response(epsilon)
+        case BoundedRangeCurve(epsilon=epsilon):
+            return TwoPointPair(share * epsilon, share * epsilon - epsilon)
+    return None
 
 
 @dataclass(frozen=True)
@@ -51,10 +236,7 @@ class LossProfile:
 
     def delta(self, epsilon: float) -> float:
         """δ(ε) plus the noise, which may be negative for a lower profile; in [0, 1]."""
-        if epsilon == math.inf:
-            raw = float(self.distribution.get_delta_for_epsilon(1e300))
-        else:
-            raw = float(self.distribution.get_delta_for_epsilon(epsilon))
+        raw = float(self.distribution.get_delta_for_epsilon(min(epsilon, 1e300)))
         if math.isnan(raw):
             return 1.0 if self.noise > 0.0 else 0.0
         return min(1.0, max(0.0, max(raw, 0.0) + self.noise))
@@ -73,41 +255,40 @@ class LossProfile:
 def upper_profile(parts: Parts) -> LossProfile:
     """An upper bound on the profile of the composition of dominating pairs."""
     interval = _upper_interval(parts)
-    distribution = _compose(parts, lambda pair: _discretise_up(pair, interval))
-    return LossProfile(distribution, _noise(parts))
+    return LossProfile(_compose((pair.rounded_up(interval), times) for pair, times in parts), _noise(parts))
 
 
 @lru_cache(maxsize=128)
 def lower_profile(parts: Parts) -> LossProfile:
     """A lower bound on the profile of the composition of pairs that really occur."""
-    interval = _lower_interval(parts)
-    distribution = _compose(parts, lambda pair: _discretise_down(pair, interval))
-    return LossProfile(distribution, -_noise(parts))
+    # Rounding down costs half an interval per part: about 1 % of the total spread, if cells allow.
+    spread, count = _spread_and_count(parts)
+    interval = spread * max(1.0 / (50.0 * count * min(4.0, max(1.0, 1000.0 / count))), 2.0**-17)
+    return LossProfile(_compose((pair.rounded_down(interval), times) for pair, times in parts), -_noise(parts))
 
 
 def representable(parts: Parts) -> bool:
     """Whether e^loss of every part is a float64. Beyond, no grid holds both tails, and other routes must do."""
-    return all(_reach(pair) <= LARGEST_LOSS for pair, _ in parts)
-
-
-def _reach(pair: Pair) -> float:
-    return pair.mu**2 / 2.0 + 9.0 * pair.mu if isinstance(pair, GaussianPair) else _largest(pair)
+    return all(pair.reach <= LARGEST_LOSS for pair, _ in parts)
 
 
 def largest_loss(parts: Parts) -> float:
     """An ε beyond which no composition of these pairs can have a δ that matters."""
     gaussian = math.sqrt(sum(pair.mu**2 * times for pair, times in parts if isinstance(pair, GaussianPair)))
-    bounded = sum(_largest(pair) * times for pair, times in parts if not isinstance(pair, GaussianPair))
+    bounded = sum(pair.reach * times for pair, times in parts if not isinstance(pair, GaussianPair))
     return 1.01 * (bounded + gaussian * gaussian / 2.0 + 40.0 * gaussian)
 
 
-def _compose(parts: Parts, discretise: Callable[[Pair], Any]) -> Any:
+def _compose(singles: Iterable[tuple[Any, int]]) -> Any:
     total: Any = None
-    for pair, times in parts:
-        single = discretise(pair)
+    for single, times in singles:
         several = single.self_compose(times, tail_mass_truncation=TAIL) if times > 1 else single
         total = several if total is None else total.compose(several, tail_mass_truncation=TAIL)
     return total
+
+
+def _spread_and_count(parts: Parts) -> tuple[float, int]:
+    return math.sqrt(sum(pair.spread**2 * times for pair, times in parts)), sum(times for _, times in parts)
 
 
 def _noise(parts: Parts) -> float:
@@ -129,83 +310,10 @@ def _upper_interval(parts: Parts) -> float:
     tail is what decides at small δ. A smallest spread that is resolved is a whole number of intervals, so
     that the losses of equal randomised responses lie on the grid and lose nothing.
     """
-    total, smallest, kinds = _total_spread(parts), min(pair.spread for pair, _ in parts), len(parts)
+    (total, count), smallest, kinds = _spread_and_count(parts), min(pair.spread for pair, _ in parts), len(parts)
     resolved = max(min(smallest / 64.0, total * kinds * 2.0**-12), total * kinds * 2.0**-16)
-    interval = max(min(total / (64.0 * math.sqrt(_count(parts))), resolved), total * 2.0**-18)
+    interval = max(min(total / (64.0 * math.sqrt(count)), resolved), total * 2.0**-18)
     return smallest / math.ceil(smallest / interval) if smallest > interval else interval
-
-
-def _lower_interval(parts: Parts) -> float:
-    """Rounding down costs half an interval per part: about 1 % of the total spread, if cells allow."""
-    count = _count(parts)
-    return _total_spread(parts) * max(1.0 / (50.0 * count * min(4.0, max(1.0, 1000.0 / count))), 2.0**-17)
-
-
-def _total_spread(parts: Parts) -> float:
-    return math.sqrt(sum(pair.spread**2 * times for pair, times in parts))
-
-
-def _count(parts: Parts) -> int:
-    return sum(times for _, times in parts)
-
-
-def _largest(pair: TwoPointPair | RangeEnvelope) -> float:
-    return pair.epsilon if isinstance(pair, RangeEnvelope) else max(pair.upper, -pair.lower)
-
-
-# ── discretisation from above ──
-
-
-def _discretise_up(pair: Pair, interval: float) -> Any:
-    match pair:
-        case TwoPointPair(leak=leak):
-            masses, infinite = _split_atoms(pair, interval), leak
-        case GaussianPair(mu=mu):
-            masses, infinite = _split_gaussian(mu, interval)
-        case RangeEnvelope(epsilon=epsilon):
-            masses, infinite = _split_envelope(epsilon, interval), 0.0
-    return _distribution(masses, infinite, interval, pessimistic=True)
-
-
-def _split_atoms(pair: TwoPointPair, interval: float) -> dict[int, float]:
-    """Each atom is shared by the two grid points around it so that its masses under P and Q are kept."""
-    masses: dict[int, float] = defaultdict(float)
-    share = pair.upper_mass
-    for loss, mass in ((pair.upper, share), (pair.lower, 1.0 - share)):
-        cell = math.floor(loss / interval)
-        raised = min(1.0, max(0.0, math.expm1(cell * interval - loss) / math.expm1(-interval)))
-        masses[cell + 1] += (1.0 - pair.leak) * mass * raised
-        masses[cell] += (1.0 - pair.leak) * mass * (1.0 - raised)
-    return dict(masses)
-
-
-def _split_gaussian(mu: float, interval: float) -> tuple[dict[int, float], float]:
-    """Loss ~ N(μ²/2, μ²) under P, N(−μ²/2, μ²) under Q; beyond 9 deviations up it counts as infinite."""
-    reach = math.ceil((mu * mu / 2.0 + 9.0 * mu) / interval)
-    cells = np.arange(-reach, reach + 1)
-    edges = cells * interval
-    upper_p = special.ndtr(-(edges - mu * mu / 2.0) / mu)
-    upper_q = special.ndtr(-(edges + mu * mu / 2.0) / mu)
-    lower_p = special.ndtr((edges - mu * mu / 2.0) / mu)
-    lower_q = special.ndtr((edges + mu * mu / 2.0) / mu)
-    # Differences are taken on the side where the tails are small, so that they keep their digits.
-    mass_p = np.where(edges[:-1] > mu * mu / 2.0, upper_p[:-1] - upper_p[1:], lower_p[1:] - lower_p[:-1])
-    mass_q = np.where(edges[:-1] > -mu * mu / 2.0, upper_q[:-1] - upper_q[1:], lower_q[1:] - lower_q[:-1])
-    masses = _split_cells(cells, mass_p, mass_q, interval)
-    masses[-reach] += float(lower_p[0])
-    return masses, up(float(upper_p[-1]))
-
-
-def _split_envelope(epsilon: float, interval: float) -> dict[int, float]:
-    """The density (c/2)e^{(x−ε)/2} on [−ε, ε], cell by cell."""
-    reach = math.ceil(epsilon / interval)
-    cells = np.arange(-reach, reach + 1)
-    edges = np.clip(cells * interval, -epsilon, epsilon)
-    width = np.diff(edges)
-    scale = -1.0 / math.expm1(-epsilon)
-    mass_p = scale * np.exp((edges[:-1] - epsilon) / 2.0) * np.expm1(width / 2.0)
-    mass_q = -scale * np.exp((-epsilon - edges[:-1]) / 2.0) * np.expm1(-width / 2.0)
-    return _split_cells(cells, mass_p, mass_q, interval)
 
 
 def _split_cells(cells: NDArray[np.int64], mass_p: Array, mass_q: Array, interval: float) -> dict[int, float]:
@@ -217,34 +325,6 @@ def _split_cells(cells: NDArray[np.int64], mass_p: Array, mass_q: Array, interva
     total[1:] += raised
     total[:-1] += mass_p - raised
     return {int(cell): float(mass) for cell, mass in zip(cells, total, strict=True)}
-
-
-# ── discretisation from below, and the foreign library ──
-
-
-def _discretise_down(pair: Pair, interval: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as foreign
-
-    match pair:
-        case GaussianPair(mu=mu):
-            return foreign.from_gaussian_mechanism(
-                standard_deviation=1.0 / mu,
-                sensitivity=1.0,
-                pessimistic_estimate=False,
-                value_discretization_interval=interval,
-                use_connect_dots=False,
-            )
-        case TwoPointPair():
-            return _two_points_down(pair, interval)
-    raise TypeError("an envelope does not occur, so it cannot support a lower bound")
-
-
-def _two_points_down(pair: TwoPointPair, interval: float) -> Any:
-    masses: dict[int, float] = defaultdict(float)
-    kept = 1.0 - pair.leak
-    masses[math.floor(pair.upper / interval)] += kept * pair.upper_mass
-    masses[math.floor(pair.lower / interval)] += kept * (1.0 - pair.upper_mass)
-    return _distribution(dict(masses), pair.leak, interval, pessimistic=False)
 
 
 def _distribution(masses: dict[int, float], infinite: float, interval: float, *, pessimistic: bool) -> Any:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from onedraw.errors import SecondOpinion
 from onedraw.privacy.composition import Composed
 from onedraw.privacy.curves import BoundedRangeCurve
-from onedraw.privacy.pairs import GaussianPair, Pair, TwoPointPair, occurring_pair
+from onedraw.privacy.pld import GaussianPair, Pair, TwoPointPair, occurring_pair
 from onedraw.privacy.promises import Promise
 from onedraw.privacy.rounding import down, fraction_down, text
 from onedraw.privacy.validation import epsilon_argument, probability
