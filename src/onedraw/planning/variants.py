@@ -7,7 +7,7 @@ by selection among candidates or, where somebody accepts a chain by name, from t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,12 +33,15 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
+from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.likelihood import Categorical
 
-from .options import RESIDUALS
+from .options import RESIDUALS, RegressionOptions
 
 if TYPE_CHECKING:
     from .regression import Regression
+
+OPTIONS = {one.name for one in fields(RegressionOptions)}
 
 HUBER = 1.345
 HINGE_WIDTH, QUANTILE_WIDTH = 0.5, 0.25
@@ -76,7 +79,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "poisson": lambda asked, ball: CountRegression(**_rows(asked, ball), largest=cast(int, asked.largest)),
 }  # fmt: skip
-"""By the name of the loss, on all of space or on the ball."""
+"""By the name of the loss, on all of space or on the ball; of a kind that is not here, the model says how it is made (`_loss`)."""
 
 FITS = {"logistic": "exp-linear", "softmax": "softmax", "svc": "svc", "linear": "log-cosh", "quantile": "quantile", "poisson": "poisson"}  # fmt: skip
 """The loss of a fit, by kind; the others have none."""
@@ -87,12 +90,27 @@ def _rows(asked: Regression, ball: bool) -> dict[str, Any]:
     return {**asked.columns, "prior": Gaussian(scale=asked.scale, radius=asked.ball if ball else None)}
 
 
+def _loss(asked: Regression, loss: str, ball: bool) -> Any:
+    """A loss of the table, or else the convex model that says it is of this kind, made with what was asked by the names of its
+    fields; of a size (``in_units``) about which nothing was said, so many units of the noise."""
+    if loss in LOSSES:
+        return LOSSES[loss](asked, ball)
+    models: list[Any] = list(LinearModel.members().values())
+    model = next(one for one in models if one.kind == loss)
+    own: dict[str, Any] = {}
+    for one in fields(model):
+        said = getattr(asked, one.name) if one.name in OPTIONS else None
+        usual = one.metadata["in_units"] * asked.unit if "in_units" in one.metadata else None
+        own |= {one.name: usual if said is None else said} if (said, usual) != (None, None) else {}
+    return model(**_rows(asked, ball), **own)
+
+
 def fit_of(asked: Regression) -> Variant | None:
     """A perturbed mode, which measures what the other mechanisms have to guess; None where the question has none."""
     if asked.kind not in FITS or (asked.kind in RESIDUALS and asked.response_bound is None):
         return None
     mechanism = PerturbedMode(categories=asked.categories, prior=asked.prior_scale is not None, robust=asked.robust)
-    return Variant("fit", LOSSES[FITS[asked.kind]](asked, False), mechanism)
+    return Variant("fit", _loss(asked, FITS[asked.kind], False), mechanism)
 
 
 def variants_of(asked: Regression) -> tuple[Variant, ...]:
@@ -118,14 +136,14 @@ def variant_of(asked: Regression, name: str) -> Variant:
 def _measured(asked: Regression, fit: Variant | None) -> list[Variant]:
     """The columns' moments first, unless a prior was declared, which is about columns as they are: noisy gradients and
     Gibbs posteriors of the fit's loss, and what selects or draws by a β-divergence."""
-    huber = LOSSES["huber"](asked, False) if asked.kind in ("huber", "linear") and fit is None else None
+    huber = _loss(asked, "huber", False) if asked.kind in ("huber", "linear") and fit is None else None
     model = huber if fit is None else fit.model
     if model is None or asked.outputs > 1 or asked.prior_scale is not None:
         return []
     tuned = {} if asked.kind in RESIDUALS else asked.tuning  # numbers are measured in units of their residuals
     inner = [Variant("noisy-gradient", model, NoisyGradient(**tuned)), Variant("gdp", model, Gibbs("gdp"))]
     if asked.kind == "logistic":
-        inner += _by_density(asked, LOSSES["logistic"](asked, False))
+        inner += _by_density(asked, _loss(asked, "logistic", False))
     if asked.kind == "linear":
         inner += _gaussian(asked)
     return [
@@ -148,20 +166,20 @@ def _declared(asked: Regression) -> list[Variant]:
             return [*found, Variant("candidates", found[2].model, Candidates(of=Gibbs("bounded")))]
         case "linear":
             return [*_least_squares(asked), *_by_loss(asked, "huber", " huber"), *_gaussian(asked)]
-        case "huber" | "quantile":
-            return _by_loss(asked, asked.kind)
         case "poisson":
             return _by_density(asked, PoissonRegression(**_rows(asked, False)))
         case "negative-binomial":
             assert asked.dispersion is not None
             return _by_density(asked, NegativeBinomialRegression(**_rows(asked, False), dispersion=asked.dispersion))
-        case _:  # candidates score a linear predictor, which a network is not
+        case "network-classifier" | "network-regressor":  # candidates score a linear predictor, which a network is not
             return [Variant("beta-divergence", _network(asked), _beta(asked))]
+        case kind:
+            return _by_loss(asked, kind)
 
 
 def _by_loss(asked: Regression, loss: str, name: str = "") -> list[Variant]:
     """A convex loss with noisy gradients, and as Gibbs posterior under its two rules."""
-    free, on_ball = (LOSSES[loss](asked, ball) for ball in (False, True))
+    free, on_ball = (_loss(asked, loss, ball) for ball in (False, True))
     return [
         Variant(f"noisy-gradient{name}", free, NoisyGradient(**asked.tuning)),
         Variant(f"gdp{name}", free, Gibbs("gdp")),
@@ -173,7 +191,7 @@ def _least_squares(asked: Regression) -> list[Variant]:
     """Its slopes are bounded on the ball alone, for responses with a bound."""
     if asked.response_bound is None:
         return []
-    model = LOSSES["least-squares"](asked, True)
+    model = _loss(asked, "least-squares", True)
     return [
         Variant("least-squares", model, Gibbs("bounded")),
         Variant("least-squares gdp", model, Gibbs("gdp")),
