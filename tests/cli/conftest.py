@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from onedraw import cli
-from tests.cli.cli_patients import FEATURES, TARGETS, write_patients
+from tests.cli.cases import FEATURES, TARGETS, write_patients
 
 
 @pytest.fixture

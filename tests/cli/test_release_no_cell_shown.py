@@ -145,5 +145,5 @@ def test_no_exception_shows_a_cell_of_a_frame(tmp_path, source):
         records = od.read(source, od.Schema.load(tmp_path / "schema.yaml"), target="age")
         sum(len(batch["age"]) for batch in records.batches())
     except Exception as error:
-        shown = "".join(line for line in traceback.format_exception(error) if "test_cli_no_cell_shown" not in line)
+        shown = "".join(line for line in traceback.format_exception(error) if "test_release_no_cell_shown" not in line)
         assert SECRET not in shown

@@ -13,7 +13,7 @@ import pytest
 import onedraw as od
 from onedraw.release.certificate import read_certificate, rebuild_plan
 from onedraw.report.results import rows_of
-from tests.cli.cli_patients import TRUTH, write_patients
+from tests.cli.cases import TRUTH, write_patients
 
 QUICK = [  # (target, model, mechanism): one exact or quickly compiled mechanism for each model
     ("ill", "logistic", "candidates"),

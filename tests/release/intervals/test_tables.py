@@ -2,8 +2,6 @@
 
 import importlib.util
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,6 @@ from onedraw.mechanisms import AddedNoise
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.conjugate.inversion import binomial
-from onedraw.planning import ColumnQuestion, table_for
 from onedraw.release.intervals.noise_law import law_of
 from onedraw.release.intervals.tables import _alone, _share, table_interval
 from onedraw.samplers import seeded_generator
@@ -178,34 +175,3 @@ def test_the_interval_of_a_mean_covers_whatever_the_column_is_like(draw, n):
         low, high, *_ = table_interval(plan, stages, 0.9)
         hits += low[0] <= truth <= high[0]
     assert hits / 300 > 0.89 - 3 * math.sqrt(0.9 * 0.1 / 300)
-
-
-def test_a_choice_is_made_from_public_numbers_and_names_what_it_took():
-    schema = od.Schema.from_dict(
-        {"columns": {"x": {"kind": "binary", "missing": 0}, "g": {"kind": "binary", "missing": 0}}}
-    )
-    table = table_for(schema, "x", question="proportion")
-    question = ColumnQuestion(table, lambda n, budget: od.models.BetaBernoulli())
-    sure = question.choices(od.ApproxDP(1.0, 1e-6), n=5000)
-    assert "laplace noise" in sure.why
-    assert len(sure.eligible) == 1
-    weighed = question.choices(od.ApproxDP(1.0, 1e-6), n=5000, compare=True)
-    assert next(choice.name for choice in weighed.eligible) == "laplace"
-    assert "against" in weighed.why
-    grouped = table_for(schema, "x", question="count", by=["g"])
-    assert grouped.groups == (("no", "yes"),)
-    for wrong in ({"by": ["x"]}, {"by": ["nothing"]}, {"level": "perhaps"}):
-        with pytest.raises(od.errors.OnedrawError):
-            table_for(schema, "x", question="count", **wrong)
-
-
-def test_a_question_about_one_column_loads_nothing_heavy():
-    code = (
-        "import sys, onedraw as od\n"
-        "from onedraw.planning import ColumnQuestion, table_for\n"
-        "plan = ColumnQuestion(od.models.CategoryTable(('n', 'y'), only='y')).choices(od.PureDP(1.0), n=3).best\n"
-        "od.release(plan, [0, 1, 1]).conf_int()\n"
-        "print([m for m in ('jax', 'scipy.stats', 'sklearn', 'pandas', 'numpyro', 'matplotlib') if m in sys.modules])\n"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert found.stdout.strip() == "[]", found.stderr

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.cli_patients import write_patients
+from tests.cli.cases import write_patients
 
 SCHEMA = ("--schema", "cost.yaml", "--model", "covariance", "--epsilon", 2)
 BOOKS = ("--ledger", "books.db", "--out", "release.json")

@@ -1,13 +1,15 @@
 """Planning from public numbers: the right model, a ranking, and predictions that come true."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import onedraw as od
 from onedraw import errors
-from onedraw.planning import choices, expected_error, model_for
+from onedraw.planning import ColumnQuestion, choices, expected_error, model_for, table_for
 
 SCHEMA = od.Schema.from_dict({"columns": {
     "outcome": {"kind": "binary", "missing": "no"},
@@ -94,3 +96,34 @@ def test_more_records_and_more_budget_mean_less_error(model):
     few, many, rich = error(200, 1.0), error(20_000, 1.0), error(200, 8.0)
     assert many < few
     assert rich < few
+
+
+def test_a_choice_is_made_from_public_numbers_and_names_what_it_took():
+    schema = od.Schema.from_dict(
+        {"columns": {"x": {"kind": "binary", "missing": 0}, "g": {"kind": "binary", "missing": 0}}}
+    )
+    table = table_for(schema, "x", question="proportion")
+    question = ColumnQuestion(table, lambda n, budget: od.models.BetaBernoulli())
+    sure = question.choices(od.ApproxDP(1.0, 1e-6), n=5000)
+    assert "laplace noise" in sure.why
+    assert len(sure.eligible) == 1
+    weighed = question.choices(od.ApproxDP(1.0, 1e-6), n=5000, compare=True)
+    assert next(choice.name for choice in weighed.eligible) == "laplace"
+    assert "against" in weighed.why
+    grouped = table_for(schema, "x", question="count", by=["g"])
+    assert grouped.groups == (("no", "yes"),)
+    for wrong in ({"by": ["x"]}, {"by": ["nothing"]}, {"level": "perhaps"}):
+        with pytest.raises(od.errors.OnedrawError):
+            table_for(schema, "x", question="count", **wrong)
+
+
+def test_a_question_about_one_column_loads_nothing_heavy():
+    code = (
+        "import sys, onedraw as od\n"
+        "from onedraw.planning import ColumnQuestion, table_for\n"
+        "plan = ColumnQuestion(od.models.CategoryTable(('n', 'y'), only='y')).choices(od.PureDP(1.0), n=3).best\n"
+        "od.release(plan, [0, 1, 1]).conf_int()\n"
+        "print([m for m in ('jax', 'scipy.stats', 'sklearn', 'pandas', 'numpyro', 'matplotlib') if m in sys.modules])\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert found.stdout.strip() == "[]", found.stderr

@@ -1,11 +1,10 @@
-"""A person's question about a regression: public defaults, every mechanism offered or refused with a reason."""
+"""Which mechanism answers a regression: every one offered or refused with a reason, the best taken, and why."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
 import json
-import math
 import time
 
 import numpy as np
@@ -14,63 +13,10 @@ import pytest
 import onedraw as od
 from onedraw import errors
 from onedraw.mechanisms import Measured, PerturbedMode, plan_from_dict
-from onedraw.planning import Regression, choose, smallest_epsilon, smallest_n
+from onedraw.planning import Regression, choose
 from onedraw.planning.choice import AS_GOOD, MOST_SECONDS
-from onedraw.planning.expected_errors import expected_error, simulated_error
 from onedraw.release.intervals.replicated import why_no_interval
-
-BUDGET = od.ApproxDP(1.0, 1e-6)
-LOGISTIC = Regression("logistic", 3, bounds=(0, 1), classes=[0, 1])
-LINEAR = Regression("linear", 2, bounds=((0, -5), (10, 5)), response_bound=8.0)
-
-
-# ── the question ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_defaults_are_those_of_the_contract():
-    """prior_scale = 2/r̃ and radius = prior_scale·(√d + 2), in units of the response."""
-    assert LOGISTIC.rows.scaled
-    assert LOGISTIC.rows.reach == pytest.approx(2.0), "three scaled features and the intercept's 1"
-    assert LOGISTIC.scale == pytest.approx(1.0)
-    assert LOGISTIC.ball == pytest.approx(4.0)
-    assert LINEAR.unit == 2.0, "a quarter of the response's bound"
-    assert LINEAR.scale == pytest.approx(2.0 * 2.0 / math.sqrt(3.0))
-    assert Regression("logistic", 3, data_norm=2.0, prior_scale=0.5, radius=1.5).ball == 1.5
-
-
-def test_a_question_is_a_value():
-    lists = Regression("logistic", 2, bounds=([0, 0], np.array([1.0, 2.0])), classes=[0, 1], feature_names=["a", "b"])
-    tuples = Regression("logistic", 2, bounds=((0, 0), (1.0, 2.0)), classes=(0, 1), feature_names=("a", "b"))
-    assert lists == tuples
-    assert hash(lists) == hash(tuples)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"kind": "cox"}, "kind must be one of"),
-        ({"kind": "logistic"}, "needs one public bound"),
-        ({"kind": "logistic", "bounds": (0, 1), "data_norm": 1.0}, "both were given"),
-        ({"kind": "softmax", "bounds": (0, 1)}, "never read from the records"),
-        ({"kind": "linear", "bounds": (0, 1)}, "response_bound=Y"),
-        ({"kind": "linear", "bounds": (0, 1), "response_bound": -1.0}, "positive finite"),
-        ({"kind": "linear", "bounds": (0, 1), "response_bound": 1.0, "classes": [0, 1]}, "classes belong"),
-        ({"kind": "logistic", "bounds": (0, 1), "effect": math.nan}, "positive finite"),
-    ],
-)
-def test_what_is_missing_or_wrong_is_refused_with_a_remedy(options, message):
-    with pytest.raises(errors.InvalidModel, match=message):
-        Regression(options.pop("kind"), 2, **options)
-
-
-QUESTIONS = {
-    "logistic": LOGISTIC,
-    "softmax": Regression("softmax", 2, bounds=(0, 1), classes=["a", "b", "c"]),
-    "svc": Regression("svc", 2, data_norm=1.0),
-    "linear": LINEAR,
-    "huber": Regression("huber", 2, bounds=(0, 1), threshold=1.0),
-    "quantile": Regression("quantile", 2, bounds=(0, 1), quantile=0.9, response_bound=4.0),
-}
+from tests.planning.cases import BUDGET, LINEAR, LOGISTIC, QUESTIONS
 
 
 @pytest.mark.parametrize("kind", QUESTIONS)
@@ -94,9 +40,6 @@ def test_every_eligible_plan_keeps_the_budget_is_proven_and_can_be_stored(kind):
     assert found.best is found.eligible[0].plan
 
 
-# ── the choice ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("kind", [kind for kind in QUESTIONS if kind != "huber"])
 def test_a_fit_is_taken_wherever_there_is_one(kind):
     for budget in (BUDGET, od.PureDP(1.0)):
@@ -106,11 +49,6 @@ def test_a_fit_is_taken_wherever_there_is_one(kind):
         assert found.best.guarantee.promise.implies(budget)
     assert choose(QUESTIONS[kind], od.GaussianDP(0.3), n=2000).eligible[0].name != "fit"
     assert choose(QUESTIONS[kind], BUDGET, n=2000, draws=4).eligible[0].name != "fit", "it is published once"
-
-
-def test_a_question_without_a_range_of_responses_has_no_fit():
-    assert QUESTIONS["huber"].fit is None
-    assert Regression("linear", 2, bounds=(0, 1), threshold=1.0).fit is None
 
 
 def test_the_choice_of_a_fit_says_what_it_measures_and_what_to_expect_of_which_design():
@@ -128,25 +66,6 @@ def test_the_choice_of_a_fit_says_what_it_measures_and_what_to_expect_of_which_d
     assert f" to {max(errors_by_design):.3g} (columns" in found.expectation
     assert not any(f"{error:.3g}" in found.why for error in errors_by_design)
     assert "before any record was read" in found.why
-
-
-@pytest.mark.parametrize("filled", [1.0, 1.0 / 3.0])
-def test_the_expected_error_of_a_fit_is_that_of_simulated_fits(filled):
-    """Sixty fits in a design that a plan names: within 20 % of what it says."""
-    from onedraw.samplers.fit import Stages
-    from onedraw.samplers.noise import Noise
-
-    n, generator, squares = 6000, np.random.default_rng(3), []
-    taken = choose(Regression("logistic", 3, bounds=(-1, 1), effect=1.0), BUDGET, n=n).eligible[0]
-    for _ in range(60):
-        truth = np.array([1.0, -1.0, 1.0, 0.0]) / filled
-        X = np.column_stack([filled * generator.uniform(-1, 1, (n, 3)), np.ones(n)])
-        y = np.where(generator.uniform(size=n) < 1.0 / (1.0 + np.exp(-X @ truth)), 1.0, -1.0)
-        target = taken.plan.target(od.models.Encoded(n, X, y))
-        published = Stages(target, Noise(generator, pure=target.problem.pure)).run()
-        squares.append((taken.plan.mechanism.estimate(taken.plan, published.to_dict()) - truth) ** 2)
-    (expected,) = (one.expected.private for one in taken.designs if one.filled == filled and one.correlation == 0.0)
-    assert math.sqrt(np.mean(squares)) == pytest.approx(expected, rel=0.2)
 
 
 def test_planning_forty_columns_takes_seconds():
@@ -227,50 +146,11 @@ def test_the_unit_of_the_response_changes_nothing_but_the_unit():
         assert many.expected.private == pytest.approx(100.0 * few.expected.private, rel=1e-3)
 
 
-def test_a_column_whose_ends_are_equal_changes_no_expectation():
-    plain = choose(Regression("logistic", 2, bounds=(0, 1)), BUDGET, n=2000, mechanism="noisy-gradient").eligible[0]
-    question = Regression("logistic", 3, bounds=((0, 0, 5), (1, 1, 5)))
-    constant = choose(question, BUDGET, n=2000, mechanism="noisy-gradient").eligible[0]
-    assert constant.expected.private == pytest.approx(plain.expected.private, rel=0.1)
-    assert constant.expected.sampling == pytest.approx(plain.expected.sampling, rel=0.02)
-
-
 def test_a_plan_releases():
     generator = np.random.default_rng(2)
     X, y = generator.random((400, 3)), generator.integers(0, 2, 400)
     released = od.release(choose(LOGISTIC, BUDGET, n=400).best, (X, y))
     assert od.verify(released.certificate)
-
-
-# ── wanted precision ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_smallest_n_reaches_the_wanted_error_and_little_less_does_not():
-    def error(n):
-        return choose(LINEAR, BUDGET, n=n, mechanism="noisy-gradient huber").eligible[0].expected.private
-
-    n = smallest_n(LINEAR, BUDGET, 0.3, mechanism="noisy-gradient huber")
-    assert error(n) <= 0.3 < error(int(0.8 * n))
-
-
-def test_the_smallest_epsilon_reaches_the_wanted_error():
-    def error(epsilon):
-        budget = od.ApproxDP(epsilon, 1e-6)
-        return choose(LINEAR, budget, n=2000, mechanism="noisy-gradient huber").eligible[0].expected.private
-
-    epsilon = smallest_epsilon(LINEAR, 0.3, n=2000, mechanism="noisy-gradient huber")
-    assert error(epsilon) <= 0.3 * 1.01
-    assert error(0.8 * epsilon) > 0.3
-
-
-def test_a_precision_beyond_reach_is_refused():
-    with pytest.raises(errors.PromiseRefused, match="the sample itself"):
-        smallest_epsilon(LINEAR, 1e-4, n=1000, mechanism="least-squares")
-    with pytest.raises(errors.WrongCall, match="above 0"):
-        smallest_n(LINEAR, BUDGET, 0.0)
-
-
-# ── the columns' moments first ─────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("budget", [od.GaussianDP(0.3), od.ZCDP(0.05)], ids=str)
@@ -302,19 +182,3 @@ def test_a_declared_prior_is_about_declared_columns_so_nothing_is_measured():
             n=2000,
             mechanism="noisy-gradient measured",
         )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("question", [LOGISTIC, LINEAR], ids=["logistic", "linear"])
-def test_the_expected_error_in_measured_coordinates_is_that_of_a_simulation(question):
-    plan = choose(question, od.GaussianDP(0.5), n=2000, mechanism="noisy-gradient measured").best
-    sizes = {"effect": question.expected_effect, "noise": question.unit}
-    seen = simulated_error(plan, data_sets=40, generator=np.random.default_rng(3), **sizes)
-    assert expected_error(plan, **sizes).private == pytest.approx(seen.private, rel=0.25)
-
-
-def test_a_huber_regression_is_drawn_in_measured_coordinates_with_the_error_it_is_expected_to_have():
-    found = choose(Regression("huber", 3, bounds=(0, 1), threshold=1.345), BUDGET, n=3000)
-    assert found.eligible[0].name == "noisy-gradient measured"
-    simulated = simulated_error(found.best, data_sets=12, generator=np.random.default_rng(4), effect=1.0, noise=1.0)
-    assert found.eligible[0].expected.private == pytest.approx(simulated.private, rel=0.35)

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 import onedraw as od
 from onedraw.data import Measure
-from tests.cli.cli_patients import write_patients
+from tests.cli.cases import write_patients
 
 ROWS = np.array([[20, 0, 0, 0], [80, 1, 0, 1], [50, 0, 0, 0]], dtype=float)
 """age, ward=b, ward=c, smoker of new.csv: the third has no age and an undeclared ward."""
