@@ -15,6 +15,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from onedraw.estimators import PUBLIC as _ESTIMATORS  # their names; the files are loaded when first touched
+
 __version__ = "0.1.0"
 
 _ROOMS = (
@@ -46,14 +48,7 @@ _NAMES = {
     **dict.fromkeys(("Ledger",), "ledger"),
     **dict.fromkeys(("plan",), "planning"),
     **dict.fromkeys(("release", "Release", "Certificate", "load", "verify"), "release"),
-    **dict.fromkeys(
-        (
-            "DPLogisticRegression", "DPLinearRegression", "DPQuantileRegressor", "DPLinearSVC", "DPMLPClassifier",
-            "DPMLPRegressor", "DPPoissonRegressor", "DPQuantile", "DPProportion", "DPCovariance", "DPHistogram", "DPMean", "DPRate",
-            "DPCount", "DPSum", "DPVariance", "evaluate", "choose",
-        ),
-        "estimators",
-    ),
+    **dict.fromkeys((name for names in _ESTIMATORS.values() for name in names), "estimators"),
 }  # fmt: skip
 
 __all__ = sorted([*_ROOMS, *_NAMES, "__version__"])

@@ -32,6 +32,7 @@ from onedraw.places import shown_place
 from onedraw.planning import Choices
 from onedraw.privacy import Assumption, Guarantee, Promise, Provenance, epsilon_delta
 from onedraw.release import Certificate, Release, release
+from onedraw.release.estimates import Estimate as Estimate
 from onedraw.release.estimates import Estimates
 from onedraw.release.statement import accepted_words
 
