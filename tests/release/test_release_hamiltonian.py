@@ -13,7 +13,7 @@ from onedraw import errors
 from onedraw.models.likelihood.beta_target import BetaTarget
 from onedraw.release.release import published
 from onedraw.samplers import HMC, NUTS, coupling
-from tests.release.certificate_edits import missed_edits
+from tests.release.cases import missed_edits
 
 N = 60
 

@@ -11,7 +11,7 @@ import onedraw as od
 from onedraw import errors
 from onedraw.models.compute import computed_on
 from onedraw.release.certificate import Certificate
-from tests.release.certificate_edits import missed_edits
+from tests.release.cases import missed_edits
 
 N, D = 60, 2
 BUDGET = od.ApproxDP(1.0, 1e-5)

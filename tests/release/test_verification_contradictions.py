@@ -10,7 +10,7 @@ import pytest
 import onedraw as od
 from onedraw import errors
 from onedraw.release.certificate import Certificate
-from tests.release.certificate_edits import edited, mutations, torn
+from tests.release.cases import edited, mutations, torn
 
 SCHEMA = {
     "dataset": "p",

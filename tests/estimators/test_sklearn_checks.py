@@ -43,6 +43,8 @@ NETWORKS = [
     DPMLPRegressor(**FIT, response_bound=10.0, hidden=2, accept="assumed"),
 ]
 
+pytestmark = pytest.mark.contract
+
 READ_BY_RULE = "is read by the declared rule: an error would tell that there is such a record"
 DECLARED = "classes are declared, not found in the records"
 NOT_PUBLIC = (

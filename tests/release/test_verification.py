@@ -10,7 +10,7 @@ import pytest
 import onedraw as od
 from onedraw import errors
 from onedraw.release.certificate import Certificate, round_up
-from tests.release.certificate_edits import FREE, edited, edits, missed_edits, paths
+from tests.release.cases import FREE, edited, edits, missed_edits, paths
 
 SCHEMA = Path(od.__file__).parent / "release" / "certificate.schema.json"
 
