@@ -8,7 +8,7 @@ enforced by clamping, or declared by the caller. Importing this room does not lo
 """
 
 from . import likelihood as likelihoods
-from .conjugate import FAMILIES, distributions
+from .conjugate import distributions
 from .conjugate.distributions import Law
 from .conjugate.family import ConjugateModel, Summary
 from .conjugate.gaussian_mean import GaussianMean
@@ -50,6 +50,9 @@ from .tables.column_quantiles import ColumnQuantiles
 from .tables.number_table import NumberTable
 from .tables.scores import ClassifierScores, ModelChoice, RegressorScores
 from .tables.table import Grouped, Table
+
+FAMILIES: tuple[type[ConjugateModel], ...] = tuple(ConjugateModel.members().values())
+"""The conjugate families, each asked for by its ``kind``."""
 
 __all__ = [
     "FAMILIES",
