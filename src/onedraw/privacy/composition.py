@@ -81,7 +81,7 @@ class Composed(Promise):
         for part in self.parts:
             if not isinstance(part, Promise) or isinstance(part, Composed):
                 raise InvalidBudget(
-                    f"a composition is made of single promises, but a {type(part).__name__} came. "
+                    f"a composition is made of single promises, not a {type(part).__name__}. "
                     "Use compose(…), which flattens compositions."
                 )
         self._set(gamma=probability("γ", self.gamma))

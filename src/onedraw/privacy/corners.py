@@ -29,7 +29,7 @@ from onedraw.privacy.promises import GaussianDP, Promise, RenyiDP
 from onedraw.privacy.rounding import SLACK, fraction_up, root_up, sum_up, text, up
 from onedraw.privacy.search import narrowed
 from onedraw.privacy.stored import check_names
-from onedraw.privacy.validation import positive_integer, real
+from onedraw.privacy.validation import not_negative, positive_integer
 
 Array = NDArray[np.float64]
 Polynomial = Mapping[tuple[int, int], int]
@@ -263,13 +263,9 @@ def _thinned(polynomial: Polynomial) -> Polynomial:
     square_step, shift_step = max(1, -(-max(squares) // fine)), max(1, -(-spread // coarse))
     found: dict[tuple[int, int], int] = {}
     for (square, shift), count in polynomial.items():
-        place = _multiple_up(square, square_step), lowest + _multiple_up(shift - lowest, shift_step)
+        place = -(-square // square_step) * square_step, lowest - (lowest - shift) // shift_step * shift_step
         found[place] = found.get(place, 0) + count
     return found
-
-
-def _multiple_up(value: int, step: int) -> int:
-    return -(-value // step) * step
 
 
 def _units(value: Fraction) -> int:
@@ -315,24 +311,21 @@ def dominated(smaller: Iterable[Corner], larger: Iterable[Corner]) -> bool:
 def _corners(stored: Any) -> tuple[Corner, ...]:
     """Corners as they come from JSON or from a caller; anything else is refused."""
     if not isinstance(stored, list | tuple):
-        raise InvalidBudget(f"the terms of a corner polynomial are a list, but a {type(stored).__name__} came")
-    return tuple(_corner(term) for term in stored)
-
-
-def _corner(term: Any) -> Corner:
-    if isinstance(term, Mapping):
+        raise InvalidBudget(f"the terms of a corner polynomial are a list, not a {type(stored).__name__}")
+    found: list[Corner] = []
+    for term in stored:
+        if isinstance(term, list | tuple) and len(term) == 3:
+            term = dict(zip(Corner._fields, term, strict=True))
         check_names(term, Corner._fields, of="corner", refuses=InvalidBudget)
-        return Corner(**term)
-    if isinstance(term, list | tuple) and len(term) == 3:
-        return Corner(*term)
-    raise InvalidBudget(f"a corner is made of {list(Corner._fields)}, but {term!r} came")
+        found.append(Corner(**term))
+    return tuple(found)
 
 
 def _ordered(terms: Iterable[Corner]) -> tuple[Corner, ...]:
     """Equal corners counted together, the widest first; each number refused unless a promise can be made of it."""
     counts: dict[tuple[float, float], int] = {}
     for count, square, shift in terms:
-        place = _not_negative("the square of a corner", square), _not_negative("the shift of a corner", shift)
+        place = not_negative("the square of a corner", square), not_negative("the shift of a corner", shift)
         counts[place] = counts.get(place, 0) + positive_integer("how often a corner counts", count)
     if not any(square or shift for square, shift in counts):
         raise InvalidBudget(
@@ -340,13 +333,6 @@ def _ordered(terms: Iterable[Corner]) -> tuple[Corner, ...]:
             "not depend on the data, or nothing would be promised"
         )
     return tuple(Corner(counts[place], *place) for place in sorted(counts, reverse=True))
-
-
-def _not_negative(name: str, value: Any) -> float:
-    number = real(name, value)
-    if not 0.0 <= number < math.inf:
-        raise InvalidBudget(f"{name} must be a finite number of at least 0, but {number!r} came")
-    return number + 0.0  # −0.0 becomes 0.0: equal promises look equal
 
 
 def _words(terms: tuple[Corner, ...]) -> str:

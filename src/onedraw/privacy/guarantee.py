@@ -85,7 +85,7 @@ class Guarantee(Stored, noun="guarantee", refuses=InvalidBudget):
 
 def _words(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise InvalidBudget(f"{name} must be a sentence that a reader can check, but {value!r} came")
+        raise InvalidBudget(f"{name} must be a sentence that a reader can check, not {value!r}")
     return value
 
 
@@ -94,4 +94,4 @@ def _member(values: type[Any], value: Any) -> Any:
         return values(value)
     except ValueError:
         known = ", ".join(repr(member.value) for member in values)
-        raise InvalidBudget(f"{values.__name__} is one of {known}, but {value!r} came") from None
+        raise InvalidBudget(f"{values.__name__} is one of {known}, not {value!r}") from None

@@ -92,7 +92,7 @@ def _contraction_gap(step_size: float, strong_convexity: float, smoothness: floa
     if step * smooth >= 2:
         raise WrongCall(
             f"The step size must lie in (0, 2/M) = (0, {text(fraction_down(2 / smooth))}) for smoothness M = "
-            f"{text(float(smooth))}, but {text(step_size)} came. Beyond it a step no longer contracts: the chain "
+            f"{text(float(smooth))}, not {text(step_size)}. Beyond it a step no longer contracts: the chain "
             "diverges and its last iterate has no promise of its own. Use a smaller step."
         )
     return min(step * strong, 2 - step * smooth)
@@ -103,7 +103,7 @@ def _curvatures(strong_convexity: float, smoothness: float) -> tuple[Fraction, F
     strong = real("the strong convexity m", strong_convexity)
     if not 0.0 <= strong <= smooth:
         raise WrongCall(
-            f"The strong convexity m must lie between 0 and the smoothness M = {text(smooth)}, but {strong!r} came: "
+            f"The strong convexity m must lie between 0 and the smoothness M = {text(smooth)}, not {strong!r}: "
             "no function has less curvature above than below. Check the model's bounds and the prior."
         )
     return Fraction(strong), Fraction(smooth)
@@ -113,7 +113,7 @@ def _step_size(value: float) -> float:
     number = real("the step size", value)
     if not 0.0 < number < math.inf:
         raise WrongCall(
-            f"The step size must be a finite number above 0, but {number!r} came. "
+            f"The step size must be a finite number above 0, not {number!r}. "
             "Without a step there is neither a draw nor noise. Use a step below 2/M."
         )
     return number
@@ -123,7 +123,7 @@ def _steps(value: int) -> int:
     number = value if isinstance(value, int) and not isinstance(value, bool) else positive_integer("steps", value)
     if number < 1:
         raise WrongCall(
-            f"steps must be a whole number of at least 1, but {number} came. After no steps the start itself would be "
+            f"steps must be a whole number of at least 1, not {number}. After no steps the start itself would be "
             "released, a constant without information. Use T ≥ 1."
         )
     return number

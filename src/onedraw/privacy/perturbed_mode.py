@@ -32,7 +32,7 @@ from onedraw.errors import InvalidBudget
 from onedraw.privacy.corners import Corner, CornerDP
 from onedraw.privacy.promises import PureDP
 from onedraw.privacy.rounding import fraction_up, up
-from onedraw.privacy.validation import positive, positive_integer, real
+from onedraw.privacy.validation import not_negative, positive, positive_integer
 
 # ── volume ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -106,7 +106,7 @@ def slopes(low: float, high: float, kappa: float, *, records: int = 1) -> Corner
     With h ≥ l the two ends over their sum w: squares 4h², 1, h, l times w². One-sided (l = 0): 4, 1, 1, and the corner 0
     drops out; two-sided (h = l = ½): 4, 4, 2, 2 times L². Several records: 2k slopes, each at one end or the other.
     """
-    ends = sorted((_slope("low", low), _slope("high", high)))
+    ends = sorted((not_negative("low", low), not_negative("high", high)))
     width, shift = Fraction(ends[0]) + Fraction(ends[1]), _total_shift(kappa, records)
     if not width:
         raise InvalidBudget("slopes in [0, 0] mean a loss that never changes: give the largest slope of one record")
@@ -134,8 +134,8 @@ def relieved_slopes(low: float, high: float, relief: float, *, base: float = 0.0
 
     log-cosh: c = 2r²/Λ; logistic: c = r²/Λ; both with κ₀ = 0, or a smaller c and `relieved_base`. The farthest corners pay κ₀ alone.
     """
-    steep, flat = _slope("base", base), up(_slope("base", base) + positive("the relief c", relief))
-    ends = sorted((_slope("low", low), _slope("high", high)))
+    steep, flat = not_negative("base", base), up(not_negative("base", base) + positive("the relief c", relief))
+    ends = sorted((not_negative("low", low), not_negative("high", high)))
     square = Fraction(positive("the largest slope", ends[1])) ** 2
     if ends[0] == 0.0:
         parts = [(1, 4, steep), (1, 1, steep), (1, 1, flat), (1, 0, flat)]
@@ -152,7 +152,7 @@ def relieved_base(relief: float, *, bend: float, least: float) -> float:
     log-cosh: B = r²/Λ, s = 1; logistic: the same B, s = 0; ``bend`` = B, ``least`` = s. The function is concave in ρ, so any of its tangents
     bounds it: the one at the root of its slope, to whatever digits that was found.
     """
-    c, B, s = _slope("the relief c", relief), positive("B", bend), _slope("s", least)
+    c, B, s = not_negative("the relief c", relief), positive("B", bend), not_negative("s", least)
     if c >= (1.0 + s) * B:  # log(1 + x) ≤ x
         return 0.0
     linear, rest = B * (2.0 - c * (1.0 - s)), c * (1.0 + B * s) + B * (1.0 - s)
@@ -177,7 +177,7 @@ def softmax(classes: int, kappa: float, *, records: int = 1) -> Corners:
 def one_against_rest(classes: int, slope: float, kappa: float) -> Corners:
     """K one-sided modes with noise of their own; κ is one mode's: Kκ and (2x + x⁴)^K (Theorem 5)."""
     modes, square = _classes(classes), Fraction(positive("L", slope)) ** 2
-    shift = fraction_up(Fraction(_slope("κ", kappa)) * modes)
+    shift = fraction_up(Fraction(not_negative("κ", kappa)) * modes)
     parts = ((math.comb(modes, j) * 2**j, j + 4 * (modes - j)) for j in range(modes + 1))
     return _corners_of(((count, part * square, shift) for count, part in parts), noises=modes)
 
@@ -188,14 +188,7 @@ def _corners_of(parts: Iterable[tuple[int, Fraction, float]], *, noises: int = 1
 
 
 def _total_shift(kappa: float, records: int) -> float:
-    return fraction_up(Fraction(_slope("κ", kappa)) * positive_integer("records", records))
-
-
-def _slope(name: str, value: float) -> float:
-    number = real(name, value)
-    if not 0.0 <= number < math.inf:
-        raise InvalidBudget(f"{name} must be a finite number of at least 0, but {number!r} came")
-    return number
+    return fraction_up(Fraction(not_negative("κ", kappa)) * positive_integer("records", records))
 
 
 def _classes(value: int) -> int:

@@ -79,7 +79,7 @@ class DirichletPosterior(_Posterior, tag="dirichlet-posterior"):
 
     def __post_init__(self) -> None:
         if not isinstance(self.prior, list | tuple) or len(self.prior) < 2:
-            raise InvalidBudget(f"a Dirichlet prior has two parameters or more, but {self.prior!r} came")
+            raise InvalidBudget(f"a Dirichlet prior has two parameters or more, not {self.prior!r}")
         prior = tuple(_moderate("a prior parameter α", value) for value in self.prior)
         self._set(prior=prior, n=_records(self.n), **_scaling(self.weight, self.prior_factor))
 
@@ -200,7 +200,7 @@ def _scaling(weight: float, prior_factor: float) -> dict[str, float]:
     weight, prior_factor = positive("the weight r", weight), positive("the prior factor m", prior_factor)
     if not (2.0**-100 <= weight <= 1.0 and 2.0**-100 <= prior_factor <= 1.0):
         raise InvalidBudget(
-            f"the weight r and the prior factor m lie in (0, 1], but r = {weight!r}, m = {prior_factor!r} came. Above 1 "
+            f"the weight r and the prior factor m lie in (0, 1], not r = {weight!r}, m = {prior_factor!r}. Above 1 "
             "the draw would trust the records more than Bayes' rule does, and near 0 they would not matter."
         )
     return {"weight": weight, "prior_factor": prior_factor}
@@ -210,14 +210,14 @@ def _moderate(name: str, value: float) -> float:
     """A positive number for which no intermediate result overflows."""
     number = positive(name, value)
     if not 2.0**-900 <= number <= 2.0**900:
-        raise InvalidBudget(f"{name} must be a number of moderate size, but {number!r} came. Choose other units.")
+        raise InvalidBudget(f"{name} must be a number of moderate size, not {number!r}. Choose other units.")
     return number
 
 
 def _records(n: int) -> int:
     records = positive_integer("n", n)
     if records > 2**100:
-        raise InvalidBudget(f"n must be a number of records that can exist, but one of {len(str(records))} digits came")
+        raise InvalidBudget(f"n must be a number of records that can exist, not one of {len(str(records))} digits")
     return records
 
 

@@ -121,7 +121,7 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
     def implies(self, other: Promise) -> bool:
         """Whether every mechanism that keeps this promise is proven to keep ``other``."""
         if not isinstance(other, Promise):
-            raise InvalidBudget(f"a promise can only imply another promise, but a {type(other).__name__} came")
+            raise InvalidBudget(f"a promise can only imply another promise, not a {type(other).__name__}")
         return self == other or other._follows_from(self)
 
     @abc.abstractmethod

@@ -189,12 +189,12 @@ class RenyiDP(Promise):
     def __post_init__(self) -> None:
         if not isinstance(self.curve, Curve):
             raise InvalidBudget(
-                f"RenyiDP is made of a named curve, but a {type(self.curve).__name__} came: a bare function "
+                f"RenyiDP is made of a named curve, not a {type(self.curve).__name__}: a bare function "
                 "cannot be written on a certificate. Use RenyiDP.at(order, epsilon) or a Curve."
             )
         below = real("below", self.below)
         if not below > 1.0:
-            raise InvalidBudget(f"below must be above 1, but {below!r} came: no order would be left")
+            raise InvalidBudget(f"below must be above 1, not {below!r}: no order would be left")
         self._set(below=below)
 
     @classmethod

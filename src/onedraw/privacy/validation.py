@@ -16,10 +16,7 @@ def real(name: str, value: Any) -> float:
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidBudget(
-            f"{name} must be a real number, but a {type(value).__name__} came. "
-            "A promise is made of numbers that can be checked: pass a float."
-        ) from None
+        raise InvalidBudget(f"{name} must be a real number, not a {type(value).__name__}: pass a float.") from None
 
 
 def positive(name: str, value: Any) -> float:
@@ -27,10 +24,18 @@ def positive(name: str, value: Any) -> float:
     number = real(name, value)
     if not (math.isfinite(number) and number > 0.0):
         raise InvalidBudget(
-            f"{name} must be a finite number above 0, but {number!r} came. Zero would mean that the release "
-            f"does not depend on the data, infinity or NaN that nothing is promised. Choose {name} > 0."
+            f"{name} must be a finite number above 0, not {number!r}: at 0 the release would not depend on the data, at "
+            f"infinity nothing is promised. Choose {name} > 0."
         )
     return number
+
+
+def not_negative(name: str, value: Any) -> float:
+    """A finite number of at least zero."""
+    number = real(name, value)
+    if not 0.0 <= number < math.inf:
+        raise InvalidBudget(f"{name} must be a finite number of at least 0, not {number!r}")
+    return number + 0.0  # −0.0 becomes 0.0: equal promises look equal
 
 
 def probability(name: str, value: Any) -> float:
@@ -38,8 +43,7 @@ def probability(name: str, value: Any) -> float:
     number = real(name, value)
     if not 0.0 <= number < 1.0:
         raise InvalidBudget(
-            f"{name} must lie in [0, 1), but {number!r} came. It is a probability of failure, and at 1 "
-            "nothing is promised any more. Choose a small number, such as 1e-6."
+            f"{name} must lie in [0, 1), not {number!r}: it is a probability of failure. Choose a small number, such as 1e-6."
         )
     return number
 
@@ -48,7 +52,7 @@ def epsilon_argument(value: Any) -> float:
     """An ε at which a profile is asked for: zero and ∞ are meaningful there."""
     number = real("ε", value)
     if not number >= 0.0:
-        raise InvalidBudget(f"a profile δ(ε) is asked for at ε ≥ 0, but {number!r} came. Ask at ε ≥ 0.")
+        raise InvalidBudget(f"a profile δ(ε) is asked for at ε ≥ 0, not {number!r}. Ask at ε ≥ 0.")
     return number
 
 
@@ -57,8 +61,7 @@ def strictly_above_one(name: str, value: Any) -> float:
     number = real(name, value)
     if not 1.0 < number < math.inf:
         raise InvalidBudget(
-            f"{name} must be a finite number above 1, but {number!r} came: Rényi divergences of order 1 and "
-            "below are not promises here. Choose an order above 1."
+            f"{name} must be a finite number above 1, not {number!r}: only such orders are promises here."
         )
     return number
 
@@ -70,7 +73,7 @@ def positive_integer(name: str, value: Any) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InvalidBudget(f"{name} must be a whole number, but a {type(value).__name__} came") from None
+        raise InvalidBudget(f"{name} must be a whole number, not a {type(value).__name__}") from None
     if number < 1:
-        raise InvalidBudget(f"{name} must be at least 1, but {number} came")
+        raise InvalidBudget(f"{name} must be at least 1, not {number}")
     return number
