@@ -22,6 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -197,7 +198,8 @@ class Measured(Mechanism):
     # ── what runs ──────────────────────────────────────────────────────────────────────────────────────────
 
     def target(self, plan: Plan, summary: Any) -> MeasuredTarget:
-        return MeasuredTarget(self.problem(plan), summary, self.inner(plan))
+        inner = self.inner(plan)
+        return MeasuredTarget(self.problem(plan), summary, inner.model, partial(inner.mechanism.target, inner))
 
     def problem(self, plan: Plan) -> MeasuredProblem:
         """Everything public of the stage before, and of the way back to the columns."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from onedraw import errors, privacy
 from onedraw.models.conjugate import distributions
+from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.plans import Plan
 from onedraw.samplers.ball import ball_gaussian_draws, gaussian_draws
 from onedraw.samplers.sampler import Sample, Sampler
@@ -62,7 +63,7 @@ class Exact(Sampler):
 def _variates(model: Any) -> int:
     """Of one draw: two for each number, or tries at a ball, of which e(d+1)/2 are expected."""
     count = len(model.parameter_names)
-    return 2 * count if getattr(model, "radius", None) is None else TRIES * (count + 2) ** 2
+    return TRIES * (count + 2) ** 2 if isinstance(model, ConvexModel) and model.radius is not None else 2 * count
 
 
 def _draws(law: AnyLaw, generator: Generator, *, size: int) -> tuple[Array, dict[str, Any]]:

@@ -271,7 +271,7 @@ def prior_picture(target: Potential) -> tuple[Array, Array, Array]:
         location, scale = target.location, 1.0 / np.sqrt(target.precision)
         return location, scale, location[None, :]
     model = target.model
-    prior = getattr(model, "prior", None)
+    prior = model.prior
     draws = model.draw_prior(generator, 512)
     if isinstance(prior, Gaussian):
         location, scale = prior.location(target.dimension), 1.0 / np.sqrt(prior.precision(target.dimension))

@@ -172,8 +172,8 @@ class MeasuredFirst(Sampler):
         inner = self.of.run(law, self._randomness(randomness), size=size)
         draws = inner.draws.reshape(size, -1)
         if isinstance(law, BetaTarget):  # drawn from in unconstrained coordinates
-            draws = np.clip(target.plan.model.constrain(draws), -LARGEST, LARGEST)
-        spacing = math.ldexp(1.0, math.floor(math.log2(target.plan.model.prior_scale)) - LATTICE_BITS)
+            draws = np.clip(law.model.constrain(draws), -LARGEST, LARGEST)
+        spacing = math.ldexp(1.0, math.floor(math.log2(target.model.prior_scale)) - LATTICE_BITS)
         draws = np.rint(draws / spacing) * spacing + 0.0
         found = {"mean": published.mean, "moments": published.moments, "draws": draws.ravel()}
         return Sample(

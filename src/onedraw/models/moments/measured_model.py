@@ -13,7 +13,7 @@ A β-divergence is bounded whatever the row is, so for it rows need neither weig
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -29,7 +29,7 @@ from onedraw.models.features import Features
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.problem import Coordinates, Measuring, Published, coordinates
 from onedraw.models.fit.sums import MeasuredRows
-from onedraw.models.model import Bound
+from onedraw.models.model import Bound, Model
 from onedraw.models.priors import Gaussian
 from onedraw.models.row_model import Encoded, EncodedRecords
 from onedraw.models.sums.exact_sums import Scaled
@@ -180,12 +180,13 @@ class MeasuredProblem:
 class MeasuredTarget:
     """A release in measured coordinates with its records, as private as they are: first the design, then the draw.
 
-    ``plan`` is the inner plan, about a model of measured rows.
+    ``model`` is that of measured rows, and ``law`` what its own plan draws from, given them.
     """
 
     problem: MeasuredProblem
     encoded: Encoded | EncodedRecords
-    plan: Any
+    model: Model
+    law: Callable[[EncodedRecords], Any]
 
     def __repr__(self) -> str:
         return f"MeasuredTarget(n={self.encoded.n}, columns={self.problem.layout.columns}, records=<private>)"
@@ -204,4 +205,4 @@ class MeasuredTarget:
         weights = (INSIDE * problem.numbers["row_bound"], problem.response_scale, where.centre, where.unit)
         public = (where.mean, where.root, where.stretch, *(weights if problem.weighted else ()))
         rows = EncodedRecords(self.encoded.records, MeasuredRows(problem.layout), public)
-        return self.plan.mechanism.target(self.plan, rows)
+        return self.law(rows)
