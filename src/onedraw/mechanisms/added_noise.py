@@ -72,7 +72,7 @@ class AddedNoise(Mechanism):
         found, refused = [], None
         for law in LAWS if self.law is None else (self.law,):
             try:
-                found.append(AddedNoise(law)._calibrated(request))
+                found.append(AddedNoise(law).plan(request, _scale(request, law)))
             except PromiseRefused as error:
                 refused = refused or error
         if not found:
@@ -94,18 +94,8 @@ class AddedNoise(Mechanism):
             )
         sensitivity, promise = promise_of_noise(request, self.law, scale, refinement)
         numbers = {"scale": scale, "refinement": refinement, "sensitivity": sensitivity}
-        match promise:
-            case PureDP(stated_epsilon=value):
-                numbers["epsilon"] = value
-            case ZCDP(rho=value):
-                numbers["rho"] = value
-            case GaussianDP(mu=value):
-                numbers["mu"] = value
+        numbers[{PureDP: "epsilon", ZCDP: "rho", GaussianDP: "mu"}[type(promise)]] = promise.number
         return Plan.of(self, request, numbers, promise, THEOREMS[self.law], _assumptions(request))
-
-    def _calibrated(self, request: Request) -> Plan:
-        scale, refinement = (_laplace_scale if self.law == "laplace" else _gaussian_scale)(request)
-        return self.plan(request, {"scale": scale, "refinement": refinement})
 
     def target(self, plan: Plan, summary: Totals) -> NoiseTarget:
         table, numbers = plan.model, plan.parameters
@@ -136,48 +126,36 @@ def noise_deviation(plan: Plan) -> float:
     """The standard deviation of the noise on one weighted sum, in steps."""
     numbers, law = plan.parameters, plan.mechanism.law  # type: ignore[attr-defined]
     scale = numbers["scale"] / numbers["refinement"]
-    return scale if law == "gaussian" else laplace_deviation(scale)
-
-
-def spread_of_sums(plan: Plan) -> Any:
-    """The standard deviation of the noise on each sum of a block, the weights divided out, in steps."""
-    law = plan.mechanism.law  # type: ignore[attr-defined]
-    return noise_deviation(plan) / np.array(plan.model.weights(law), dtype=np.float64)
+    gap = -math.expm1(-1.0 / scale)  # 1 − q for q = e^{−1/scale}
+    return scale if law == "gaussian" else math.sqrt(2.0 * (1.0 - gap)) / gap
 
 
 def expected_noise(plan: Plan) -> float:
     """The standard error that the noise gives a typical published number, from public numbers."""
-    return float(plan.model.noise_error(spread_of_sums(plan), plan.n))
-
-
-def laplace_deviation(scale: float) -> float:
-    """√(2q)/(1 − q) for q = e^{−1/scale}."""
-    gap = -math.expm1(-1.0 / scale)
-    return math.sqrt(2.0 * (1.0 - gap)) / gap
+    law = plan.mechanism.law  # type: ignore[attr-defined]
+    spread = noise_deviation(plan) / np.array(plan.model.weights(law), dtype=np.float64)
+    return float(plan.model.noise_error(spread, plan.n))
 
 
 # ── from a budget to a scale ───────────────────────────────────────────────────────────────────────────────
 
 
-def _laplace_scale(request: Request) -> tuple[float, float]:
-    epsilon = _largest(PureDP, request.exact_budget)
-    distance = request.records_per_person * table_of(request).reach("laplace")
-    return fraction_up(Fraction(distance) / Fraction(epsilon)), 1.0
-
-
-def _gaussian_scale(request: Request) -> tuple[float, float]:
-    square = request.records_per_person**2 * table_of(request).reach("gaussian")
-    budget = request.exact_budget
+def _scale(request: Request, law: str) -> dict[str, float]:
+    """The least noise that keeps the budget, and how much finer than the sums' steps it is drawn."""
+    k, reach, budget = request.records_per_person, table_of(request).reach(law), request.exact_budget
+    if law == "laplace":
+        return {"scale": fraction_up(Fraction(k * reach) / Fraction(_largest(PureDP, budget))), "refinement": 1.0}
+    square = Fraction(k**2 * reach)
     if isinstance(budget, ZCDP):
-        return root_up(Fraction(square) / (2 * Fraction(budget.rho)) * (1 + Fraction(1, 2**40))), 1.0
+        return {"scale": root_up(square / (2 * Fraction(budget.rho)) * (1 + Fraction(1, 2**40))), "refinement": 1.0}
     mu = Fraction(_largest(GaussianDP, budget)) * (1 - Fraction(1, 2**40)) - TABLE_MARGIN
     if mu <= 0:
         raise UnsupportedBudget(
             f"Gaussian noise is not calibrated for a budget as small as {budget}. Use Laplace noise."
         )
-    scale = root_up(Fraction(square) / mu**2)
+    scale = root_up(square / mu**2)
     refinement = 2.0 ** max(0, math.ceil(math.log2(FINE / scale)))
-    return scale * refinement, refinement
+    return {"scale": scale * refinement, "refinement": refinement}
 
 
 def promise_of_noise(request: Request, law: str, scale: float, refinement: float) -> tuple[float, Promise]:
