@@ -30,7 +30,7 @@ def load(path: Path):
 
 
 build_site = load(ROOT / "tools" / "build_site.py")
-browser = load(ROOT / "tests" / "report" / "test_report_browser.py").browser
+browser = load(ROOT / "tests" / "report" / "test_page_browser.py").browser
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -26,7 +26,7 @@ from onedraw.models.sums.gradient_sums import (
     squares,
     steps_of,
 )
-from tests.models.convex_cases import MODELS, SEED, by_name
+from tests.models.convex.cases import MODELS, SEED, by_name
 
 RECORDS = 192
 MEASURED = MeasuredModel(

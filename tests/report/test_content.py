@@ -14,8 +14,8 @@ from onedraw.planning import choices
 from onedraw.privacy import Assumption, Provenance
 from onedraw.release import Certificate, Estimates, Release
 from onedraw.report import AuditFinding, report_html
+from tests.report.cases import Page, outside_loads
 from tests.report.conftest import estimates
-from tests.report.report_pages import Page, outside_loads
 
 NASTY = """<script>alert("x")</script> & 'age'"""
 

@@ -2,9 +2,12 @@
 
 import pytest
 
+import onedraw as od
 from onedraw import errors
+from onedraw.errors import CannotWrite
 from onedraw.release import files
 from onedraw.report import page, report_html, write_report
+from tests.report.cases import Page, outside_loads
 
 
 def test_a_report_is_one_file_with_what_report_html_says(releases, tmp_path):
@@ -48,3 +51,23 @@ def test_a_failure_while_writing_leaves_nothing_behind(releases, tmp_path, monke
     with pytest.raises(errors.CannotWrite, match="No space left"):
         write_report(releases["mean"], tmp_path / "report.html")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_is_a_page_to_sign_that_loads_nothing(planned, tmp_path):
+    text = planned.report(tmp_path / "plan.html").read_text()
+    page = Page(text)
+    assert outside_loads(text) == []
+    assert "<a>" not in text
+    assert "18 to 98" in page.text
+    assert "chosen without looking at the private records" in page.text
+    assert planned.plan.digest in page.text
+    assert "age, ward=b, intercept" in page.text
+    assert "are beyond this range: their coefficients hardly exist" in page.text
+    with pytest.raises(CannotWrite, match="exists already"):
+        planned.report(tmp_path / "plan.html")
+
+
+def test_an_inferred_schema_must_be_answered_for(planned):
+    schema = planned.asked.schema.to_dict() | {"inferred_from": "public.csv"}
+    page = Page(od.report.plan_html(od.plan(schema, "cost", "linear", epsilon=2.0, n=3000)))
+    assert "inferred from public.csv: must be public" in page.text

@@ -20,7 +20,7 @@ from onedraw.models import (
     Softmax,
 )
 from onedraw.privacy import Provenance
-from tests.models.convex_cases import (
+from tests.models.convex.cases import (
     BALL,
     CASES,
     LINEAR,

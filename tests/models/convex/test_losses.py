@@ -12,7 +12,7 @@ from onedraw.models import BoundedResidualGLM, Gaussian, GibbsTarget, LeastSquar
 from onedraw.models.compute import jax, jnp
 from onedraw.models.convex import losses, number_losses
 from onedraw.models.convex.gibbs_target import gradient, hessian, potential
-from tests.models.convex_cases import MODELS, SEED, by_name
+from tests.models.convex.cases import MODELS, SEED, by_name
 
 SMOOTH = [
     losses.LogisticLoss(),

@@ -10,8 +10,8 @@ from onedraw.planning import Regression, choose
 from onedraw.report import report_html
 from onedraw.report.pictures import STRONGEST, heat_strips
 from onedraw.report.tables import Correlations, correlation_words, correlations, quotients
-from tests.report.report_pages import Page, outside_loads
-from tests.report.test_report_contrast import SCHEMES, colours, contrast
+from tests.report.cases import Page, outside_loads
+from tests.report.test_style import SCHEMES, colours, contrast
 
 
 @pytest.fixture(scope="module")
