@@ -28,7 +28,7 @@ from onedraw.models.fit.result import FitResult
 from onedraw.planning import Options
 from onedraw.planning.regression import regression_for
 from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws, values_of
-from onedraw.release.intervals.replicated import remembers_start, why_refused
+from onedraw.release.intervals.path_start import remembers_start, why_refused
 
 from .base import NoInterval, all_or_nothing
 from .base_regression import RegressionEstimator

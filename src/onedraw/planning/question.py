@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +67,9 @@ class Planned:
 
     def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the plan as one HTML page, for whoever answers for the data to read and sign."""
-        written: Path = import_module("onedraw.report").write_plan(self, path, overwrite=overwrite)
-        return written
+        from onedraw.report import write_plan  # above this room: a convenience, named as such among the contracts
+
+        return write_plan(self, path, overwrite=overwrite)
 
     def release(
         self, source: Any, *, ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None,

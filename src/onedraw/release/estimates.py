@@ -30,8 +30,9 @@ from onedraw.plans import Plan
 
 from .certificate import Certificate
 from .intervals import Interval
+from .intervals.path_start import why_refused
 from .intervals.quantiles import quantile_interval
-from .intervals.replicated import interval, why_refused
+from .intervals.replicated import interval
 from .intervals.tables import table_interval
 
 Array = NDArray[np.float64]

@@ -15,11 +15,11 @@ from onedraw.mechanisms import calibrate
 from onedraw.planning import Regression, choices, choose
 from onedraw.release.intervals import replicated as module
 from onedraw.release.intervals.moments import OfRecords, design_of
+from onedraw.release.intervals.path_start import left_of_start
 from onedraw.release.intervals.replicated import (
     interval,
     interval_multiplier,
     largest_ratio,
-    left_of_start,
     student,
     why_no_interval,
 )

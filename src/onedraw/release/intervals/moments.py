@@ -27,13 +27,13 @@ from scipy import special
 from onedraw.mechanisms import Candidates, NoisyGradient, Plan
 from onedraw.mechanisms.beta_design import ReferenceDesign
 from onedraw.mechanisms.candidates_layout import shares
-from onedraw.models import ConvexModel, Encoded, Gaussian
-from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss, MarginLoss
+from onedraw.models import Encoded, Gaussian
+from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss
 from onedraw.models.convex.number_losses import ResidualLoss, SquaredLoss
 from onedraw.models.design import POINTS_SEED, Design, mean_curvature
-from onedraw.models.likelihood import Bernoulli, GaussianNoise
 from onedraw.models.likelihood.predictors import Linear
-from onedraw.models.moments.measured_model import WeightedLoss
+
+from .draw_losses import Weighted, loss_of
 
 Array = NDArray[np.float64]
 
@@ -110,7 +110,7 @@ def design_of(plan: Plan, *, effect: float | None = None, noise: float | None = 
 @lru_cache(maxsize=256)
 def moments_of(plan: Plan, design: Design) -> Moments | None:
     """The moments of one of the plan's draws; None where nothing is known of its loss. Ranking asks for them repeatedly."""
-    loss = _loss_of(plan, design)
+    loss = loss_of(plan, design)
     if loss is None or not isinstance(plan.model.prior, Gaussian):
         return _linear_moments(plan, design)
     average = _Average(design, loss)
@@ -122,7 +122,7 @@ def moments_of(plan: Plan, design: Design) -> Moments | None:
 
 def estimands(plan: Plan, design: Design, truths: Array) -> Array:
     """What the plan's loss estimates at each of the design's parameters: themselves, for a consistent loss."""
-    loss = _loss_of(plan, design)
+    loss = loss_of(plan, design)
     return truths if loss is None else _Average(design, loss, truths).target()[0]
 
 
@@ -140,76 +140,6 @@ def _on_ball(centres: Array, root: Array, radius: float, generator: np.random.Ge
         draws[outside] = centres[outside] + generator.standard_normal((outside.sum(), centres.shape[1])) @ root.T
     lengths = np.linalg.norm(draws, axis=1, keepdims=True)
     return np.asarray(draws * np.minimum(1.0, radius / lengths))
-
-
-# ── losses of a linear predictor ─────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class _BinaryBeta:
-    """The β-loss of two classes: slope −(p^{β−1}q² + pq^β) in the margin yu, p = σ(yu)."""
-
-    beta: float
-
-    def slope(self, predictor: Array, response: Array) -> Array:
-        p, q = special.expit(response * predictor), special.expit(-response * predictor)
-        return np.asarray(-response * (p ** (self.beta - 1.0) * q**2 + p * q**self.beta))
-
-    def curvature(self, predictor: Array, response: Array) -> Array:
-        p, q = special.expit(response * predictor), special.expit(-response * predictor)
-        first = p ** (self.beta - 1.0) * q**2 * ((self.beta - 1.0) * q - 2.0 * p)
-        return np.asarray(-first - p * q**self.beta * (q - self.beta * p))
-
-
-@dataclass(frozen=True)
-class _NormalBeta:
-    """The β-loss of normal residuals of known scale: slope f^{β−1}r/σ², r = u − y."""
-
-    beta: float
-    scale: float
-
-    def _level(self, residual: Array) -> Array:
-        power, variance = self.beta - 1.0, self.scale**2
-        return np.asarray((2.0 * math.pi * variance) ** (-power / 2) * np.exp(-power * residual**2 / (2.0 * variance)))
-
-    def slope(self, predictor: Array, response: Array) -> Array:
-        return np.asarray(self._level(predictor - response) * (predictor - response) / self.scale**2)
-
-    def curvature(self, predictor: Array, response: Array) -> Array:
-        ratio = (predictor - response) ** 2 / self.scale**2
-        return np.asarray(self._level(predictor - response) * (1.0 - (self.beta - 1.0) * ratio) / self.scale**2)
-
-
-@dataclass(frozen=True)
-class _Weighted:
-    """A loss of rows of one length, and so of one weight."""
-
-    of: Any
-    weight: float
-
-    def slope(self, predictor: Array, response: Array) -> Array:
-        return np.asarray(self.weight * self.of.slope(predictor, response))
-
-    def curvature(self, predictor: Array, response: Array) -> Array:
-        return np.asarray(self.weight * self.of.curvature(predictor, response))
-
-
-def _loss_of(plan: Plan, design: Design) -> Any:
-    model, numbers = plan.model, plan.parameters
-    if "beta" in numbers:
-        likelihood = model.likelihood
-        if not isinstance(getattr(model, "predictor_function", None), Linear):
-            return None
-        if isinstance(likelihood, Bernoulli):
-            return _BinaryBeta(numbers["beta"])
-        if isinstance(likelihood, GaussianNoise) and likelihood.variance is not None:
-            return _NormalBeta(numbers["beta"], math.sqrt(likelihood.variance))
-        return None
-    kernel = model.kernel if isinstance(model, ConvexModel) else None
-    if isinstance(kernel, WeightedLoss):
-        length = design.squared_length + design.features.intercept
-        return _Weighted(kernel.of, min(1.0, model.row_bound**2 / length))
-    return kernel if isinstance(kernel, MarginLoss | ResidualLoss) else None
 
 
 # ── averages over the design ─────────────────────────────────────────────────────────────────────────────────
@@ -257,7 +187,7 @@ class _Average:
     def target(self) -> tuple[Array, Array, Array, Array]:
         """The parameters to be estimated, H and K there, and n times the covariance of the usual estimate."""
         usual = LogisticLoss() if not self.design.numeric else SquaredLoss()
-        plain = self.loss.of if isinstance(self.loss, _Weighted) else self.loss
+        plain = self.loss.of if isinstance(self.loss, Weighted) else self.loss
         consistent = not isinstance(plain, HuberisedHingeLoss) and _symmetric(plain)
         truth = self.truths if consistent else self._minimum()
         _, information, variability = self.derivatives(truth, None)
@@ -337,7 +267,7 @@ class OfRecords(_Average):
     records."""
 
     def __init__(self, plan: Plan, design: Design, data: Encoded) -> None:
-        self.plan, self.design, self.loss = plan, design, _loss_of(plan, design)
+        self.plan, self.design, self.loss = plan, design, loss_of(plan, design)
         self.rows, self.truths = data.X, np.zeros((1, data.X.shape[1]))
         self.responses, self.masses = data.y[None, :, None], np.ones((1, len(data.y), 1))
 
