@@ -415,6 +415,6 @@ REFUSED = [
     (normal, {"classes": [0, 1]}, "classes belong to"),
     (softmax, {"classes": ["a", "b"]}, "3 classes, but 2 labels"),
     (normal, {"variance_floor": 0.5}, "below its floor"),
-    (3, {}, "is a function model"),
+    (3, {}, "must be a JAX function"),
     (logistic, {"features": 0}, "whole number of at least 1"),
 ]

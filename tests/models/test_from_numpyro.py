@@ -325,7 +325,7 @@ def test_another_model_under_the_same_name_is_not_taken_for_it():
 
     model = from_numpyro(versioned, features=2, classes=["no", "yes"], bounds=(-1, 1), feature_names=["a", "b"])
     stored = model.to_dict()
-    with pytest.raises(InvalidModel, match=r"register_numpyro\('versioned', model\)"):
+    with pytest.raises(InvalidModel, match=r"register_numpyro\('versioned', …\)"):
         od.models.model_from_dict(stored)
     register_numpyro("versioned", versioned)
     assert od.models.model_from_dict(stored) == model

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from onedraw.errors import InvalidModel
-from onedraw.models.compute import jax, jnp
+from onedraw.models.compute import jnp
 from onedraw.models.convex.losses import Interval, array_module
 from onedraw.models.model import Bound, described, number, positive_number
 from onedraw.models.responses import Clamped
@@ -58,27 +58,14 @@ class OwnDensity(Likelihood):
                 f"No density is registered as {self.name!r}. Register it with register_density(name, log_density, "
                 "log_power_integral) first."
             )
-        for field, value in (("bound", positive_number("bound", self.bound)), ("lower", number("lower", self.lower)), ("upper", number("upper", self.upper))):  # fmt: skip
-            object.__setattr__(self, field, value)
+        bound = positive_number("bound", self.bound)
+        self._set(bound=bound, lower=number("lower", self.lower), upper=number("upper", self.upper))
         if not (1e-30 <= self.bound <= 1e30 and -LARGEST <= self.lower <= self.upper <= LARGEST):
             raise InvalidModel("bound must lie between 1e-30 and 1e30, and lower ≤ upper within ±1e60.")
-        self._check_functions()
+        from onedraw.models.one_row import checked_row  # it loads JAX
 
-    def _check_functions(self) -> None:
-        for which, called in enumerate(("log_density(u, y)", "log_power_integral(beta, u)")):
-            try:
-                result = jax.eval_shape(
-                    lambda *given, which=which: self._of_each(which, *given), jnp.ones(()), jnp.ones(())
-                )
-            except InvalidModel:
-                raise
-            except Exception as error:  # whatever the user's function raises, the call is what is wrong
-                raise InvalidModel(
-                    f"{called} of {self.name!r} cannot be called with two numbers: {type(error).__name__}. Write it with "
-                    "jax.numpy, for one record."
-                ) from error
-            if result.shape != ():
-                raise InvalidModel(f"{called} of {self.name!r} must return one real number for one record.")
+        for fn, called in zip(_DENSITIES[self.name], ("log_density(u, y)", "log_power_integral(beta, u)"), strict=True):
+            checked_row(fn, f"{called} of {self.name!r}", "a function of two numbers", (), ())
 
     @property
     def own_functions(self) -> tuple[str, ...]:
@@ -118,9 +105,8 @@ class OwnDensity(Likelihood):
     def sensitivity(self, beta: float) -> Bound:
         lower, upper = self.loss_range(beta)
         total = fraction_up(Fraction(upper) - Fraction(lower))
-        return Bound(
-            total, Provenance.ENFORCED, "M^{β−1}(1/(β−1) + 1/β): density and power integral are cut at their bounds"
-        )
+        why = "M^{β−1}(1/(β−1) + 1/β): density and power integral are cut at their bounds"
+        return Bound(total, Provenance.ENFORCED, why)
 
     def _power(self, beta: float) -> Fraction:
         """M^{β−1}, rounded up as far as the logarithms used above can be off."""

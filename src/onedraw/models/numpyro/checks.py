@@ -105,8 +105,6 @@ def middle_row(features: Features) -> tuple[float, ...]:
 
 
 def _check_signature(fn: Any, called: str) -> None:
-    if not callable(fn):
-        raise InvalidModel(f"A NumPyro model is a function model(X, y=None), but a {type(fn).__name__} came.")
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):

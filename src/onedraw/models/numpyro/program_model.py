@@ -30,7 +30,7 @@ from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features, declared_features
 from onedraw.models.likelihood import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
 from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel
-from onedraw.models.model import Bound, described, register_model, set_fields, source_digest
+from onedraw.models.model import Bound, OwnFunctions, described, set_fields, source_digest
 from onedraw.models.responses import Codes, Label, Signs, class_labels, two_classes
 from onedraw.privacy import Provenance
 
@@ -51,15 +51,8 @@ LEAST_SCORE = -1e4
 PUBLIC_DRAWS = 4096
 """Prior draws, of a public seed, whose quartiles say how wide the prior is."""
 
-_NUMPYRO_MODELS: dict[str, ModelFunction] = {}
-
-
-def register_numpyro(name: str, fn: ModelFunction) -> ModelFunction:
-    """Make a NumPyro model known by name, so that plans and certificates that use it can be derived again."""
-    if _NUMPYRO_MODELS.get(name, fn) is not fn:
-        raise InvalidModel(f"Another NumPyro model is registered as {name!r} already. Choose another name.")
-    _NUMPYRO_MODELS[name] = fn
-    return fn
+NUMPYRO_MODELS = OwnFunctions("NumPyro model", "model(X, y=None)")
+register_numpyro = NUMPYRO_MODELS.register
 
 
 def _examined(program: Program, what: str) -> OneRow:
@@ -140,7 +133,6 @@ class WrittenPrior:
         return {"prior": "as written", "sites": {name: list(shape) for name, shape in self.sites}}
 
 
-@register_model
 @dataclass(frozen=True, init=False, repr=False)
 class NumpyroModel(LikelihoodModel):
     """``fn(X, y=None)``, a NumPyro model of rows X (n × features) and one response each; see `from_numpyro`.
@@ -175,7 +167,8 @@ class NumpyroModel(LikelihoodModel):
         from .checks import examine
         from .distributions import likelihood_of
 
-        function, called = _function(fn, name)
+        given = {"own function": fn.get("own model")} if isinstance(fn, Mapping) else fn
+        function, called = NUMPYRO_MODELS.find(given, name)
         declared = declared_features(
             "NumpyroModel", features, data_norm=data_norm, bounds=bounds, intercept=False, feature_names=feature_names,
             needed=False,
@@ -347,18 +340,6 @@ class _RowPredictor:
         return over_parameters(self, thetas, X)
 
 
-def _function(fn: Any, name: str | None) -> tuple[ModelFunction, str]:
-    stored = fn.get("own model") if isinstance(fn, Mapping) else fn
-    if isinstance(stored, str):
-        if stored not in _NUMPYRO_MODELS:
-            raise InvalidModel(
-                f"The NumPyro model {stored!r} is a user's own and is not known here. Register it with "
-                f"register_numpyro({stored!r}, model) first."
-            )
-        return _NUMPYRO_MODELS[stored], stored
-    return fn, str(name or getattr(fn, "__name__", "the model"))
-
-
 def _class_labels(called: str, law: Likelihood, classes: Any) -> tuple[Label, ...] | None:
     if classes is None:
         return None
@@ -368,5 +349,5 @@ def _class_labels(called: str, law: Likelihood, classes: Any) -> tuple[Label, ..
         raise InvalidModel(f"{called}: classes belong to an observed Bernoulli or Categorical site. Leave them out.")
     labels = class_labels("classes", classes)
     if len(labels) != law.classes:
-        raise InvalidModel(f"{called}: the observed site has {law.classes} classes, but {len(labels)} labels came.")
+        raise InvalidModel(f"{called}: the observed site has {law.classes} classes, got {len(labels)} labels.")
     return labels
