@@ -36,9 +36,9 @@ from onedraw.models import (
     register_numpyro,
 )
 from onedraw.models.numpyro.program_model import source_digest
-from tests.models import numpyro_cases as cases
-from tests.models.beta_cases import SEED, largest_difference, responses
-from tests.models.numpyro_cases import FLOOR, PRIORS, REFUSED, SEARCHED, searched, with_observations
+from tests.models.likelihood.cases import SEED, largest_difference, responses
+from tests.models.numpyro import cases
+from tests.models.numpyro.cases import FLOOR, PRIORS, REFUSED, SEARCHED, searched, with_observations
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "onedraw"
 WIDE = Gaussian(scale=3.0)

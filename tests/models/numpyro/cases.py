@@ -413,7 +413,7 @@ REFUSED = [
     (logistic, {"variance_floor": 0.1}, "variance_floor belongs to Normal"),
     (normal, {"rate_cap": 0.1}, "rate_cap belongs to Exponential"),
     (normal, {"classes": [0, 1]}, "classes belong to"),
-    (softmax, {"classes": ["a", "b"]}, "3 classes, but 2 labels"),
+    (softmax, {"classes": ["a", "b"]}, "3 classes, got 2 labels"),
     (normal, {"variance_floor": 0.5}, "below its floor"),
     (3, {}, "must be a JAX function"),
     (logistic, {"features": 0}, "whole number of at least 1"),

@@ -29,7 +29,7 @@ from onedraw.models import (
     register_predictor,
 )
 from onedraw.models.convex.linear_model import ConvexModel
-from tests.models.beta_cases import CASES, SEED, WIDE, responses, title, wave
+from tests.models.likelihood.cases import CASES, SEED, WIDE, responses, title, wave
 
 ALPHA = 1e-6
 

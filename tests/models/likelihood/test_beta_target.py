@@ -10,7 +10,7 @@ import pytest
 from onedraw.errors import InvalidModel
 from onedraw.models import BetaTarget, BinaryRegression, Gaussian, GaussianRegression, Hinge
 from onedraw.models.likelihood import beta_target
-from tests.models.beta_cases import CASES, SEED, responses, title
+from tests.models.likelihood.cases import CASES, SEED, responses, title
 
 
 @pytest.fixture(autouse=True)

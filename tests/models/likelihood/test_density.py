@@ -23,7 +23,7 @@ from onedraw.models.likelihood import (
     likelihood_from_dict,
 )
 from onedraw.models.likelihood.own_density import OwnDensity
-from tests.models.beta_cases import ATTAINED, CASES, OTHERS, SEED, largest_difference, title
+from tests.models.likelihood.cases import ATTAINED, CASES, OTHERS, SEED, largest_difference, title
 
 BETAS = (1.1, 1.5, 2.4427, 4.0, 11.0)
 
