@@ -137,7 +137,11 @@ def late_limit(late: int, pairs: int, confidence: float) -> float:
     """The chance p at which a sample of so many pairs has at most ``late`` late ones with probability 1 − confidence."""
     if late >= pairs:
         return 1.0
-    return min(1.0, _three_digits(float(special.betaincinv(late + 1.0, float(pairs - late), confidence))))
+    chance = float(special.betaincinv(late + 1.0, float(pairs - late), confidence))
+    exponent = (
+        math.floor(math.log10(chance)) - 2
+    )  # rounded up to three significant digits, so that machines agree on it
+    return min(1.0, float(f"{math.ceil(chance / 10.0**exponent - 1e-6)}e{exponent}"))
 
 
 def late_within(tv: float, pairs: int, confidence: float) -> int | None:
@@ -155,9 +159,3 @@ def named(plan: Plan, sampler: Any, lag: int) -> str:
     settings = {"leapfrog": sampler.leapfrog, "step_size": sampler.step_size, "walk": sampler.walk, "lag": lag}
     document = json.dumps({"plan": plan.digest, **settings}, sort_keys=True)
     return hashlib.sha256(document.encode()).hexdigest()
-
-
-def _three_digits(value: float) -> float:
-    """Rounded up to three significant digits, so that machines agree on it."""
-    exponent = math.floor(math.log10(value)) - 2
-    return float(f"{math.ceil(value / 10.0**exponent - 1e-6)}e{exponent}")

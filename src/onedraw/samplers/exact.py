@@ -39,7 +39,10 @@ class Exact(Sampler):
                 "LastIterateLangevin, whose last iterate has a promise of its own, or Proximal(gamma=…); without a "
                 "sampler the release chooses one."
             )
-        variates = plan.draws * _variates(plan.model)
+        count, model = len(plan.model.parameter_names), plan.model
+        # of one draw: two for each number, or tries at a ball, of which e(d+1)/2 are expected
+        on_ball = isinstance(model, ConvexModel) and model.radius is not None
+        variates = plan.draws * (TRIES * (count + 2) ** 2 if on_ball else 2 * count)
         check_delta(plan, plan.guarantee.promise, variates, randomness=self.randomness)
         return privacy.Exact(numeric=NUMERIC_MODEL)
 
@@ -58,12 +61,6 @@ class Exact(Sampler):
         """``size`` draws, one row each, with the tries that rejection took."""
         draws, diagnostics = _draws(target, randomness, size=size)
         return Sample(draws.reshape(size, -1), diagnostics)
-
-
-def _variates(model: Any) -> int:
-    """Of one draw: two for each number, or tries at a ball, of which e(d+1)/2 are expected."""
-    count = len(model.parameter_names)
-    return TRIES * (count + 2) ** 2 if isinstance(model, ConvexModel) and model.radius is not None else 2 * count
 
 
 def _draws(law: AnyLaw, generator: Generator, *, size: int) -> tuple[Array, dict[str, Any]]:

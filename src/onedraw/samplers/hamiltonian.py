@@ -121,16 +121,10 @@ class HMC(Sampler):
     def run(self, target: Potential, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` independent chains; nothing but their ends is kept."""
         arguments = arguments_of(target)
-        draws, accepted = _hmc_chains(
-            target.kernel,
-            self.walk > 0.0,
-            chains_at_once(size, target.encoded.n),
-            jax.random.split(randomness, size),
-            laplace_frame(target, arguments),
-            Settings(*self.settings(target.dimension)),
-            self.steps,
-            arguments,
-        )
+        settings, at_once = Settings(*self.settings(target.dimension)), chains_at_once(size, target.encoded.n)
+        keys, frame = jax.random.split(randomness, size), laplace_frame(target, arguments)
+        walks = self.walk > 0.0
+        draws, accepted = _hmc_chains(target.kernel, walks, at_once, keys, frame, settings, self.steps, arguments)
         return Sample(np.asarray(draws), {"acceptance": float(accepted.mean())})
 
     def run_many(self, targets: Sequence[Potential], key: Any) -> NDArray[np.float64]:
@@ -178,18 +172,10 @@ class NUTS(Sampler):
     def run(self, target: Potential, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` independent chains; nothing but their ends is kept."""
         arguments = arguments_of(target)
-        draws, accepted, adapted = _nuts_chains(
-            target.kernel,
-            self.doublings,
-            self.warmup > 0,
-            chains_at_once(size, target.encoded.n),
-            jax.random.split(randomness, size),
-            laplace_frame(target, arguments),
-            self.step_size or default_step_size(target.dimension),
-            self.warmup,
-            self.steps,
-            arguments,
-        )
+        static = (target.kernel, self.doublings, self.warmup > 0, chains_at_once(size, target.encoded.n))
+        keys, frame = jax.random.split(randomness, size), laplace_frame(target, arguments)
+        step_size = self.step_size or default_step_size(target.dimension)
+        draws, accepted, adapted = _nuts_chains(*static, keys, frame, step_size, self.warmup, self.steps, arguments)
         return Sample(np.asarray(draws), {"acceptance": float(accepted.mean()), "step_size": float(adapted.mean())})
 
 
@@ -268,17 +254,14 @@ def hamiltonian_step(given: Drawn, state: Any, log_density: Any, settings: Setti
     state, accepted = kernels.hmc_step(
         given.trajectory, state, log_density, step_size=step_size, leapfrog=settings.leapfrog
     )
-    return (state if given.noise is None else _walked(given, state, log_density, settings.walk)), accepted
+    if given.noise is None:
+        return state, accepted
+    walked = kernels.state_at(state.position + settings.walk * given.noise, log_density)
+    return chosen(given.chance <= walked.logdensity - state.logdensity, walked, state), accepted
 
 
 def jitter(key: Any) -> Any:
     return jax.random.uniform(key, minval=1.0 - JITTER, maxval=1.0 + JITTER)
-
-
-def _walked(given: Drawn, state: Any, log_density: Any, walk: Any) -> Any:
-    """One step of random-walk Metropolis."""
-    proposal = kernels.state_at(state.position + walk * given.noise, log_density)
-    return chosen(given.chance <= proposal.logdensity - state.logdensity, proposal, state)
 
 
 def chosen(condition: Any, first: Any, second: Any) -> Any:

@@ -7,7 +7,6 @@ its own map must confirm the promise. A seeded run is not private and draws the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
@@ -44,8 +43,9 @@ class NoisySums(Sampler):
     def exactness(self, plan: Plan) -> privacy.Exact:
         """Exact, on whole numbers; refused unless OpenDP's map gives what the plan promises."""
         size, numbers = sum(plan.stage_sizes.values()), plan.parameters
+        rho = numbers["mu"] ** 2 / 2.0 if "mu" in numbers else numbers.get("rho")  # stated, or what Gaussian DP implies
         confirmed = measurement(cast(Adding, plan.mechanism).law, size, numbers["scale"]).confirms(
-            numbers["sensitivity"], epsilon=numbers.get("epsilon"), rho=_rho(numbers)
+            numbers["sensitivity"], epsilon=numbers.get("epsilon"), rho=rho
         )
         if not confirmed:
             raise ExactnessRefused(
@@ -77,11 +77,6 @@ class NoisySums(Sampler):
             noise = (_laplace if law == "laplace" else _gaussian)(scale, len(sums), generator)
             noisy = [value + int(added) for value, added in zip(sums, noise, strict=True)]
         return np.array([float((2 * value + finer) // (2 * finer)) if finer > 1 else float(value) for value in noisy])
-
-
-def _rho(numbers: Mapping[str, float]) -> float | None:
-    """The zCDP that OpenDP's map is asked about: stated, or what follows from Gaussian DP."""
-    return numbers["mu"] ** 2 / 2.0 if "mu" in numbers else numbers.get("rho")
 
 
 def _laplace(scale: float, size: int, generator: Any) -> NDArray[np.int64]:

@@ -177,16 +177,9 @@ class Proximal(Sampler):
         u, noticed = minimum(frame, target, strong_convexity=m, smoothness=M, tolerance=geometry.start_tolerance)
         frame, around = surroundings(frame, target, u, rotate=not geometry.preconditioned)
         settings = Settings(geometry.step, geometry.step, m, M, iterations)
-        draws, tries = _chains(
-            target.kernel,
-            target.radius is not None,
-            chains_at_once(size, target.encoded.n),
-            jax.random.split(randomness, size),
-            frame,
-            around,
-            settings,
-            arguments_for(target),
-        )
+        static = (target.kernel, target.radius is not None, chains_at_once(size, target.encoded.n))
+        keys = jax.random.split(randomness, size)
+        draws, tries = _chains(*static, keys, frame, around, settings, arguments_for(target))
         noticed |= {
             "iterations": iterations,
             "tries_per_step": float(tries.records.sum()) / (size * iterations),
