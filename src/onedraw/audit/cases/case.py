@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from onedraw import audit
 from onedraw.errors import PromiseRefused
+from onedraw.mechanisms import BetaDivergence, Gibbs
 from onedraw.plans import Plan, calibrate
-from onedraw.privacy import Promise, PureDP
+from onedraw.privacy import ApproxDP, Promise, PureDP
 
 Array = NDArray[np.float64]
 LogDensity = Callable[[Array], Array]
@@ -66,8 +67,9 @@ class Case(abc.ABC):
 
     @property
     def mechanism(self) -> str:
-        rule = getattr(self.plan.mechanism, "rule", None)
-        return words(type(self.plan.mechanism).__name__) + (f" {rule}" if rule else "")
+        mechanism = self.plan.mechanism
+        rule = f" {mechanism.rule}" if isinstance(mechanism, Gibbs | BetaDivergence) else ""
+        return words(type(mechanism).__name__) + rule
 
     @property
     def name(self) -> str:
@@ -88,8 +90,8 @@ class Case(abc.ABC):
         """The δ at which promise and lower bound are compared: 0 if it is pure, the promise's own or the one that was asked for."""
         if self.promise.pure_epsilon < math.inf:
             return 0.0
-        own = getattr(self.promise, "stated_delta", None)
-        return float(self.plan.request.budget.quoted_delta if own is None else own)
+        stated = self.promise if isinstance(self.promise, ApproxDP) else self.plan.request.budget
+        return stated.quoted_delta
 
     @property
     def orders(self) -> tuple[float, float]:
@@ -192,5 +194,6 @@ def eligible(mechanism: Any, model: Any, budget: Promise, *, n: int) -> list[Pla
 
 def pure(budget: Promise) -> PureDP:
     """The pure part of a budget, for mechanisms that need no δ."""
-    stated = getattr(budget, "stated_epsilon", None)
-    return PureDP(budget.epsilon(budget.quoted_delta) if stated is None else stated)
+    return PureDP(
+        budget.stated_epsilon if isinstance(budget, ApproxDP | PureDP) else budget.epsilon(budget.quoted_delta)
+    )

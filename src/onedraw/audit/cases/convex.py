@@ -26,7 +26,7 @@ from onedraw.models import ConvexLoss, Gaussian, Hinge, HuberRegression, LeastSq
 from onedraw.privacy import Promise
 
 from .case import Array, Case, DensityCase, LogDensity, Pair, eligible
-from .losses import Loss, flips, loss_of, records_of
+from .losses import Loss, flips, loss_of, of_classes, records_of
 
 FAR_OUT = 60.0
 """A density is followed until it has fallen by e^−60."""
@@ -184,7 +184,7 @@ ON_A_BALL = ("theorem10", "bounded")
 
 def predictor_case(plan: Plan, *, linear: bool = False, label: str = "") -> PredictorCase:
     """The case of any plan for a convex loss of a linear predictor; ``linear``: as good as linear where the posterior is."""
-    model, rule = plan.model, getattr(plan.mechanism, "rule", "rdp")
+    model, rule = plan.model, plan.mechanism.rule if isinstance(plan.mechanism, Gibbs) else "rdp"
     d = model.dimension
     if model.prior.radius is not None and (
         len(set(model.prior.precision(d))) > 1 or np.any(model.prior.location(d) != 0)
@@ -195,7 +195,7 @@ def predictor_case(plan: Plan, *, linear: bool = False, label: str = "") -> Pred
         )
     loss_of(model)
     attained = rule == "bounded" or (linear and rule in ("gdp", "rdp"))
-    margin = HALF if hasattr(model, "classes") else UNKNOWN
+    margin = HALF if of_classes(model) else UNKNOWN
     reason = {"theorem10": CUT, "bounded": RANGE}.get(rule, (LINEAR if attained else TAIL) if linear else margin)
     return PredictorCase(plan, flips(model, plan.n), reason, attained, label)
 

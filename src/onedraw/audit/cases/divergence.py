@@ -17,7 +17,7 @@ import numpy as np
 
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import BetaDivergence, Plan
-from onedraw.models import BinaryRegression, Gaussian, GaussianRegression, Logistic
+from onedraw.models import BinaryRegression, Gaussian, GaussianRegression, Logistic, NormalInverseGamma
 from onedraw.privacy import Promise
 
 from .case import Array, Case, DensityCase, LogDensity, Pair, eligible, pure
@@ -107,7 +107,12 @@ def divergence_case(plan: Plan, *, label: str = "") -> Case:
         pair = Pair("one response moved across, others agreeing", (X, [3.0] * n), (X, [3.0] * (n - 1) + [-3.0]))
         if model.variance is not None:
             return KnownVarianceCase(plan, (pair,), reason, True, label)
-        if model.features.width == 1 and not model.features.bounded and getattr(model.prior, "conjugate", False):
+        if (
+            model.features.width == 1
+            and not model.features.bounded
+            and isinstance(model.prior, NormalInverseGamma)
+            and model.prior.conjugate
+        ):
             return FlooredVarianceCase(plan, (pair,), reason, True, label)
     raise WrongCall(
         f"The audit has no density of a β-divergence posterior of this {type(model).__name__}: it knows two classes, and real "

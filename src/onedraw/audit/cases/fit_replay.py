@@ -26,7 +26,7 @@ from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 
 from .case import Array
-from .losses import encoded_rows, slope_of
+from .losses import encoded_rows, of_classes, slope_of
 from .staged import Recorded, Sums, categories_of, departures_of_sums, lower_triangle, shortened, tables
 
 
@@ -222,9 +222,10 @@ def neighbours(plan: Plan) -> tuple[Any, Any]:
 
 def _response(model: Any, index: int) -> Any:
     """Responses of every kind, in turn."""
-    if hasattr(model, "classes"):
+    if of_classes(model):
         classes = (0, 1) if model.classes is None else model.classes
         return classes[index % len(classes)]
     if isinstance(model, CountRegression):
         return index % (model.largest + 1)
-    return (getattr(model, "response_bound", None) or 1.0) * math.sin(1.0 + index)
+    reach = model.response.interval[1]
+    return (reach if reach < 1e3 else 1.0) * math.sin(1.0 + index)

@@ -21,7 +21,7 @@ from onedraw.privacy import Promise
 
 from .case import Array, Case, FiniteCase, NormalCase, eligible
 from .convex import HALF, linear_model
-from .losses import flips, records_of, slope_of
+from .losses import flips, of_classes, records_of, slope_of
 
 MOST_CELLS = 3001
 MOST_STEPS = 5000
@@ -86,7 +86,7 @@ def path_case(plan: Plan, *, label: str = "") -> Case:
     if isinstance(model, ConvexLoss) and model.name == "linear" and model.dimension == 1:
         reason = "the iterates of a linear loss are an AR(1) process, for which the bound on the last one is attained"
         return LinearPathCase(plan, flips(model, plan.n), reason, True, label)
-    if not hasattr(model, "classes") or model.row_blocks > 1:
+    if not of_classes(model) or model.row_blocks > 1:
         raise WrongCall(
             f"The audit follows noisy gradients of margin losses and of the linear loss, not of {type(model).__name__}. Attack "
             "its draws with onedraw.audit.blackbox_lower_bound."

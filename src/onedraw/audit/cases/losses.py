@@ -158,13 +158,18 @@ def _counts(largest: int) -> Slope:
 # ── records ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def of_classes(model: Any) -> bool:
+    """Whether responses are classes: ±1 for two of them."""
+    return model.predicts in ("probabilities", "margin")
+
+
 def records_of(model: Any, records: Any) -> tuple[Array, Array]:
     """Encoded rows, and responses: ±1 for classes, numbers otherwise, 0 where there are none."""
     rows, responses = records if isinstance(records, tuple) else (records, None)
     encoded = encoded_rows(model, rows)
     if responses is None:
         return encoded, np.zeros(len(encoded))
-    if hasattr(model, "classes"):
+    if of_classes(model):
         positive = 1 if model.classes is None else model.classes[1]
         return encoded, np.array([1.0 if label == positive else -1.0 for label in responses])
     return encoded, np.asarray(responses, dtype=np.float64)
@@ -214,7 +219,7 @@ def flips(model: Any, n: int, *, unbounded: float = 40.0, both_sides: bool = Fal
 
 def _opposite_responses(model: Any) -> tuple[Any, Any]:
     """The two responses whose losses pull furthest apart."""
-    if hasattr(model, "classes"):
+    if of_classes(model):
         return (1, 0) if model.classes is None else (model.classes[1], model.classes[0])
     reach = 1.0 if model.response is None else model.response.interval[1]
     return reach, -reach

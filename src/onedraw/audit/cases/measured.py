@@ -26,7 +26,7 @@ from onedraw.samplers.noise import Noise
 from .case import Case, Pair, eligible, words
 from .fit_replay import Declared, measures_response, neighbours
 from .laws import Law, rare_outcome
-from .losses import slope_of
+from .losses import of_classes, slope_of
 from .staged import EACH_STAGE, Moves, Recorded, StagedCase, departures_of_sums, matrix, opposite_ends
 
 AR1 = "the last iterate of an AR(1) process shows what its path may, where records outweigh the prior; Gaussian sums are shifted"
@@ -86,7 +86,7 @@ class MeasuredCase(StagedCase):
             planned = self.plan.parameters["weight"]
             return float(2.0 * sum(widths) * 2.0 ** -numbers["bits"] * numbers["weight"] / planned)
         power, model = numbers["beta"] - 1.0, self.plan.model
-        density = 1.0 if hasattr(model, "classes") else (2.0 * math.pi * model.likelihood.floor) ** -0.5
+        density = 1.0 if of_classes(model) else (2.0 * math.pi * model.likelihood.floor) ** -0.5
         return float(2.0 * numbers["weight"] * density**power / power)
 
 
