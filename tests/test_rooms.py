@@ -1,5 +1,6 @@
 """The rooms of the package: who may see whom, and that opening the door is cheap."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -98,3 +99,11 @@ def test_models_and_samplers_run_with_jax_numpyro_numpy_and_scipy_alone():
     )
     result = run(sys.executable, "-c", f"ABSENT = {absent!r}\n{BARE}")
     assert result.stdout.strip() == "True", result.stdout + result.stderr
+
+
+def test_the_picture_of_the_rooms_shows_who_imports_whom_today():
+    figures = importlib.util.spec_from_file_location("rooms", ROOT / "docs" / "figures" / "rooms.py")
+    drawing = importlib.util.module_from_spec(figures)
+    figures.loader.exec_module(drawing)
+    drawn = set(re.findall('data-pair="([a-z_ ]+)"', drawing.PICTURE.read_text(encoding="utf-8")))
+    assert drawn == {" ".join(pair) for pair in drawing.imports(drawing.rooms())}, "run docs/figures/rooms.py"

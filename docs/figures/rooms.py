@@ -3,8 +3,8 @@
     python docs/figures/rooms.py        # writes docs/assets/rooms.svg
 
 Rooms from top to bottom as in the layers of pyproject.toml. A row says what its room imports: how many imports of which room below
-it, darker for more. An import that goes up would stand left of the diagonal, in red; tests/test_rooms.py allows none, and checks
-that the picture is the one of today's imports.
+it, darker for more. An import that goes up stands left of the diagonal, in red; tests/test_rooms.py allows those that
+pyproject.toml names, and checks that the picture is the one of today's imports.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import grimp
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "assets" / "rooms.svg"
-SMALL = ("errors", "plain_text", "places", "defaults", "on_demand", "extras")  # words and errors, which everybody uses
+SMALL = ("errors", "plain_text", "places", "defaults", "on_demand")  # words and errors, which everybody uses
 CELL, LEFT, TOP, ROW = 74, 170, 74, 36
 
 
@@ -50,13 +50,14 @@ def text(x: float, y: float, words: object, kind: str = "", anchor: str = "middl
     return f'<text x="{x}" y="{y}" class="{kind}" text-anchor="{anchor}">{words}</text>'
 
 
-def cell(row: int, column: int, count: int) -> list[str]:
+def cell(row: int, column: int, pair: str, count: int) -> list[str]:
     x, y = LEFT + column * CELL, TOP + row * ROW
     shade = "#b3261e" if column < row else "#1f5a8c"
     strength = min(0.15 + 0.012 * count, 0.9)
     ink = "light" if strength > 0.62 else "ink"
     return [
-        f'<rect x="{x + 2}" y="{y + 2}" width="{CELL - 4}" height="{ROW - 4}" rx="4" fill="{shade}" fill-opacity="{strength:.2f}"/>',
+        f'<rect data-pair="{pair}" x="{x + 2}" y="{y + 2}" width="{CELL - 4}" height="{ROW - 4}" rx="4" fill="{shade}" '
+        f'fill-opacity="{strength:.2f}"/>',
         text(x + CELL / 2, y + ROW / 2 + 5, count, ink),
     ]
 
@@ -81,9 +82,15 @@ def picture() -> str:
             f'<rect x="{LEFT + place * CELL + 2}" y="{y + 2}" width="{CELL - 4}" height="{ROW - 4}" rx="4" fill="#e8edf2"/>'
         )
         for other, column in ((other, names.index(other)) for other in names if counts[name, other]):
-            drawn += cell(place, column, counts[name, other])
+            drawn += cell(place, column, f"{name} {other}", counts[name, other])
     drawn.append(
-        text(14, height - 14, "Nothing stands left of the diagonal: no room sees one above it.", "small", "start")
+        text(
+            14,
+            height - 14,
+            "Left of the diagonal, in red, would be what goes up: only a release's and a plan's offer to write their own page.",
+            "small",
+            "start",
+        )
     )
     return "\n".join([*drawn, "</svg>"]) + "\n"
 
