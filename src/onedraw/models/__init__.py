@@ -30,7 +30,6 @@ from .features import schema_features
 from .likelihood.beta_target import BetaTarget
 from .likelihood.likelihood_model import LikelihoodModel
 from .likelihood.network import Network, Predictor, register_predictor
-from .likelihood.normal_inverse_gamma import NormalInverseGamma
 from .likelihood.own_density import OwnDensity, register_density
 from .likelihood.regression import (
     BinaryRegression,
@@ -43,7 +42,7 @@ from .likelihood.regression import (
 from .model import Bound, Model, model_from_dict
 from .moments.columns import Columns
 from .numpyro.program_model import NumpyroModel, from_numpyro, register_numpyro
-from .priors import Gaussian
+from .priors import Gaussian, NormalInverseGamma
 from .row_model import Encoded
 from .tables.category_table import CategoryTable
 from .tables.column_quantiles import ColumnQuantiles

@@ -1,4 +1,4 @@
-"""Gaussian priors, on all of R^d or restricted to a ball around the origin.
+"""Priors: Gaussian, on all of R^d or restricted to a ball around the origin; and one whose variance is a parameter.
 
 The prior is what makes a Gibbs posterior private: −log π is m_π-strongly convex, m_π the smallest eigenvalue of
 the precision, and every rule of Minami, Arai, Sato (NIPS 2016) divides by it. A flat coordinate has m_π = 0 and
@@ -110,6 +110,30 @@ class Gaussian(Prior):
                 f"{math.sqrt(float(squared)):.6g}. The posterior would sit on the ball's edge whatever the records say. "
                 "Enlarge the radius or move the mean inside."
             )
+
+
+@dataclass(frozen=True)
+class NormalInverseGamma(Prior):
+    """θ | σ² ~ N(0, scale²·σ²·I), or N(0, scale²·I) if not ``conjugate``; σ² ~ InvGamma(shape, rate) on σ² ≥ floor.
+
+    Jewson et al. (arXiv:2307.05194), appendix: θ | σ² ~ N(0, 9σ²I), σ² ~ InvGamma(1, 1) truncated to σ² ≥ 0.01 for linear
+    regression; N(0, 1) weights independent of σ² for networks. The floor is the model's, not the prior's: it is what the
+    density's bound rests on.
+    """
+
+    scale: float = 3.0
+    shape: float = 1.0
+    rate: float = 1.0
+    conjugate: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "shape", "rate"):
+            value = positive_number(name, getattr(self, name))
+            if not 1e-6 <= value <= 1e6:
+                raise InvalidModel(f"{name} must lie between 1e-6 and 1e6, got {value!r}. Rescale the response.")
+            object.__setattr__(self, name, value)
+        if not isinstance(self.conjugate, bool):
+            raise InvalidModel(f"conjugate must be True or False, got a {type(self.conjugate).__name__}.")
 
 
 def _size(name: str, value: Any) -> float:

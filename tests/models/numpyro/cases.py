@@ -369,9 +369,9 @@ def needs_more(X, y, groups):
 
 
 REFUSED = [
-    (two_observed, {}, "exactly one observed site, but 2: a, b came"),
-    (pseudo_observation, {}, "exactly one observed site, but 2: sum, y came"),
-    (none_observed, {}, "exactly one observed site, but none came"),
+    (two_observed, {}, "exactly one observed site, got 2: a, b"),
+    (pseudo_observation, {}, "exactly one observed site, got 2: sum, y"),
+    (none_observed, {}, "exactly one observed site, got none"),
     (no_latent, {}, "has no latent site"),
     (log_normal, {}, "LogNormal.*unbounded near 0: pass log y"),
     (laplace, {}, "distribution Laplace"),

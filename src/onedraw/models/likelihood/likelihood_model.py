@@ -32,12 +32,11 @@ from onedraw.errors import InvalidModel
 from onedraw.models.convex.losses import array_module
 from onedraw.models.features import Features
 from onedraw.models.model import Bound, set_fields
-from onedraw.models.priors import Gaussian, Prior
+from onedraw.models.priors import Gaussian, NormalInverseGamma, Prior
 from onedraw.models.row_model import DeclaredModel, RowModel
 from onedraw.privacy import Provenance
 
 from .density import LARGEST, Likelihood
-from .normal_inverse_gamma import NormalInverseGamma
 from .predictors import Linear, PredictorFunction
 
 Array = NDArray[np.float64]

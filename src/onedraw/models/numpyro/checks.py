@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
+from onedraw.models.design import Design
 from onedraw.models.features import Features
 
 from .distributions import family_of
@@ -61,7 +62,7 @@ class Facts:
 def examine(fn: Any, called: str, features: Features) -> Facts:
     """All checks; an `InvalidModel` that says what was expected, what came and what to do, or the facts."""
     _check_signature(fn, called)
-    rows = probe_rows(features, ROWS)
+    rows = Design(features).rows(np.random.default_rng(PUBLIC_SEED), ROWS)
     found = _run(fn, called, rows, ROWS)
     for choice in found:
         _check_choice(choice, called)
@@ -84,16 +85,6 @@ def examine(fn: Any, called: str, features: Features) -> Facts:
     return Facts(program, 1 if len(shape) == 2 else shape[-1], constants, variance)
 
 
-def probe_rows(features: Features, n: int) -> Array:
-    """Public rows: uniform in the declared box, otherwise standard normal, brought into the declared norm."""
-    generator = np.random.default_rng(PUBLIC_SEED)
-    rows = generator.standard_normal((n, features.count))
-    if features.box is not None:
-        lower, upper = (np.array(end) for end in features.encoded_ends)
-        rows = lower + (upper - lower) * generator.random((n, features.count))
-    return features.enforce(rows)
-
-
 def middle_row(features: Features) -> tuple[float, ...]:
     """A public row at which a model should have a value: the middle of the declared box, otherwise 0."""
     if features.box is None:
@@ -114,8 +105,8 @@ def _check_signature(fn: Any, called: str) -> None:
     others = [p for p in parameters if p not in takes[:2] and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if (len(takes) < 2 and not free) or any(p.default is p.empty for p in others):
         raise InvalidModel(
-            f"{called} must be callable as model(X, y), rows and responses; further arguments need defaults, which are "
-            f"used. Its signature is {called}{inspect.signature(fn)}. Public constants can be bound with functools.partial."
+            f"{called} must be callable as model(X, y), rows and responses; further arguments need defaults. Its signature is "
+            f"{called}{inspect.signature(fn)}. Public constants can be bound with functools.partial."
         )
 
 
@@ -187,14 +178,11 @@ _UNKNOWN = "the statement {name!r} is of NumPyro's kind {kind!r}, which the adap
 def _observed(found: Iterable[Choice], called: str) -> Choice:
     observed = [choice for choice in found if choice.kind == "observed"]
     if len(observed) != 1:
-        came = "none" if not observed else f"{len(observed)}: {', '.join(choice.name for choice in observed)}"
-        why = (
-            "Without one no loss exists; write numpyro.sample(name, distribution, obs=y)."
-            if not observed
-            else "Each of them would see the record, and their losses add up to a larger sensitivity than one has. Fit "
-            "them as models of their own, each with its part of the budget."
-        )
-        raise InvalidModel(f"{called} must have exactly one observed site, but {came} came. {why}")
+        got = "none" if not observed else f"{len(observed)}: {', '.join(choice.name for choice in observed)}"
+        why = "Without one no loss exists; write numpyro.sample(name, distribution, obs=y)."
+        if observed:
+            why = "Their losses add up to a larger sensitivity than one has. Fit them as models of their own."
+        raise InvalidModel(f"{called} must have exactly one observed site, got {got}. {why}")
     return observed[0]
 
 
@@ -203,9 +191,8 @@ def _latents(found: Iterable[Choice], on_one_row: Iterable[Choice], called: str)
     growing = [name for name in several.keys() | one.keys() if name not in several or name not in one or several[name].shape != one[name].shape]  # fmt: skip
     if growing:
         raise InvalidModel(
-            f"{called}: the latent site(s) {', '.join(sorted(growing))} have another size on {ROWS} rows than on one. "
-            "Parameters that grow with the records are about single records, and a draw of them would publish those. "
-            "Let latents belong to groups or features, of a number fixed in advance."
+            f"{called}: the latent site(s) {', '.join(sorted(growing))} have another size on {ROWS} rows than on one: a draw would "
+            "publish single records. Let latents belong to groups or features, of a number fixed in advance."
         )
     if not several:
         raise InvalidModel(f"{called} has no latent site, so there is nothing to draw. Give its parameters priors.")
@@ -215,10 +202,9 @@ def _latents(found: Iterable[Choice], on_one_row: Iterable[Choice], called: str)
 def _check_one_response_each(observed: Choice, called: str) -> None:
     if observed.event_shape or observed.batch_shape not in ((), (ROWS,)) or observed.shape != (ROWS,):
         raise InvalidModel(
-            f"{called}: the observed site {observed.name!r} must have one response per record, batch shape (n,) and no "
-            f"event, but on {ROWS} rows it has batch shape {observed.batch_shape}, event shape {observed.event_shape} and a "
-            f"value of shape {observed.shape}. Look for a column vector (n, 1) that should be (n,), for .to_event, or for a "
-            "plate whose size is not X.shape[0]."
+            f"{called}: the observed site {observed.name!r} must have one response per record, batch shape (n,) and no event; on "
+            f"{ROWS} rows it has batch shape {observed.batch_shape}, event shape {observed.event_shape}, a value of shape {observed.shape}. "
+            "Look for a column vector (n, 1) that should be (n,), for .to_event, or for a plate whose size is not X.shape[0]."
         )
 
 
@@ -234,10 +220,10 @@ def _check_data_flow(program: Program, called: str, rows: Array) -> None:
     flow = Flow(everything, jnp.zeros(program.dimension), rows, np.zeros(len(rows)))
     _, on_rows, on_responses = flow.inputs_of("prior")
     if on_rows or on_responses:
-        came = " and ".join(name for name, used in (("X", on_rows), ("y", on_responses)) if used)
+        found = " and ".join(name for name, used in (("X", on_rows), ("y", on_responses)) if used)
         raise InvalidModel(
-            f"{called}: the prior of a latent site depends on {came}. A prior computed from the records is outside the "
-            "promise, which holds for a prior fixed in advance. Write public numbers in its place."
+            f"{called}: the prior of a latent site depends on {found}. A prior computed from the records is outside the promise, "
+            "which holds for one fixed in advance. Write public numbers in its place."
         )
     if flow.inputs_of("parts")[2]:
         raise InvalidModel(
@@ -278,9 +264,8 @@ def _constants(program: Program, called: str, probe: Probe, rows: Array) -> tupl
     for name, value in fixed.items():
         if value is None:
             raise InvalidModel(
-                f"{called}: the {name} of the observed {program.family.name} site must be a constant, but it depends on "
-                "latent sites or records. The bound and the integral of the density are worked out for a fixed one. "
-                "Write a number."
+                f"{called}: the {name} of the observed {program.family.name} site must be a constant, but it depends on latent sites "
+                "or records. The density's bound and integral are worked out for a fixed one. Write a number."
             )
     return {name: value for name, value in fixed.items() if value is not None}, variance
 
@@ -385,9 +370,8 @@ def _check_rows(program: Program, called: str, probe: Probe) -> None:
     for name, expected in probe.together.items():
         if not np.allclose(probe.alone[name], expected, rtol=1e-7, atol=1e-9, equal_nan=True):
             raise InvalidModel(
-                f"{called}: the {name} of a record changes with the other rows of X: {ROWS} public rows together give "
-                "another one than one at a time. Then one record would move everybody's loss, and no sensitivity "
-                "exists. Standardise with public numbers instead of X.mean(0), and leave out whatever mixes rows."
+                f"{called}: the {name} of a record changes with the other rows of X, so one record would move everybody's loss and "
+                "no sensitivity exists. Standardise with public numbers instead of X.mean(0), and leave out whatever mixes rows."
             )
     if not all(np.isfinite(value).all() for value in probe.middle):
         raise InvalidModel(
