@@ -4,7 +4,7 @@
 promise · ``composition`` several together · ``curves`` and ``posterior_curves`` Rényi
 curves · ``conversions`` the table of mathematics.md §1, one function each · ``groups`` from a record to a
 person · ``pld``, ``second_opinion`` the
-other accountant · ``guarantee``, ``exactness`` what stands on a certificate · ``rounding``, ``validation``
+other accountant · ``guarantee`` what stands on a certificate · ``rounding``, ``validation``
 numbers · ``tradeoff`` what a promise leaves the best attacker.
 
 Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
@@ -22,18 +22,22 @@ from onedraw.privacy.curves import (
     SumCurve,
     add_curves,
 )
-from onedraw.privacy.exactness import (
+from onedraw.privacy.groups import group, ungroup
+from onedraw.privacy.guarantee import (
     AsRun,
     Assumed,
+    Assumption,
     Estimated,
     Exact,
     Exactness,
+    Guarantee,
     LastIterate,
+    Neighbours,
+    Provenance,
+    Unit,
     WithinTV,
     with_total_variation,
 )
-from onedraw.privacy.groups import group, ungroup
-from onedraw.privacy.guarantee import Assumption, Guarantee, Neighbours, Provenance, Unit
 from onedraw.privacy.posterior_curves import (
     DirichletPosterior,
     GammaExponentialPosterior,

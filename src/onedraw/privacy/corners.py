@@ -314,6 +314,9 @@ def _corners(stored: Any) -> tuple[Corner, ...]:
         raise InvalidBudget(f"the terms of a corner polynomial are a list, not a {type(stored).__name__}")
     found: list[Corner] = []
     for term in stored:
+        if isinstance(term, Corner):
+            found.append(term)
+            continue
         if isinstance(term, list | tuple) and len(term) == 3:
             term = dict(zip(Corner._fields, term, strict=True))
         check_names(term, Corner._fields, of="corner", refuses=InvalidBudget)

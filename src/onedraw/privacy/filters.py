@@ -238,22 +238,16 @@ def filters_of(budget: Promise, order: float | None = None) -> tuple[Filter, ...
         case RenyiDP(curve=AtOrderCurve(order=at, epsilon=divergence), below=below) if at < below:
             return (Order(at, Fraction(divergence), NONE),)
         case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
-            return _shared(epsilon, Fraction(delta), chosen_order(budget) if order is None else order)
+            order = chosen_order(budget) if order is None else order
+            sums = Sums(epsilon, Fraction(delta) * SUMS_SHARE)
+            if order is None:
+                return (sums,)
+            curve = float(Fraction(delta) * CURVE_SHARE)
+            allowance = Allowance(epsilon, Fraction(delta) * ALLOWANCE_SHARE, curve)
+            left = Fraction(epsilon) - Fraction(conversions.renyi_excess(order, curve))
+            squares = Squares(conversions.gaussian_mu(epsilon, curve), allowance)
+            return sums, squares, Order(order, max(left, Fraction(0)), allowance)
     return ()
-
-
-def _shared(epsilon: float, delta: Fraction, order: float | None) -> tuple[Filter, ...]:
-    sums = Sums(epsilon, delta * SUMS_SHARE)
-    curve = float(delta * CURVE_SHARE)
-    if order is None:
-        return (sums,)
-    allowance = Allowance(epsilon, delta * ALLOWANCE_SHARE, curve)
-    divergence = Fraction(epsilon) - Fraction(conversions.renyi_excess(order, curve))
-    return (
-        sums,
-        Squares(conversions.gaussian_mu(epsilon, curve), allowance),
-        Order(order, max(divergence, Fraction(0)), allowance),
-    )
 
 
 def chosen_order(budget: Promise) -> float | None:

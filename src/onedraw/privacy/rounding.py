@@ -52,15 +52,11 @@ def fraction_down(value: Fraction) -> float:
 
 def sum_up(values: Iterable[float]) -> float:
     """Σ values, exact, then rounded up once."""
-    return _sum_of((value, 1) for value in values)
+    return weighted_sum_up((value, 1) for value in values)
 
 
 def weighted_sum_up(values: Iterable[tuple[float, int]]) -> float:
     """Σ value·times, exact, then rounded up once: 400 × 2⁻⁷ is 3.125 and nothing else."""
-    return _sum_of(values)
-
-
-def _sum_of(values: Iterable[tuple[float, int]]) -> float:
     total = Fraction(0)
     for value, times in values:
         if value == math.inf:
