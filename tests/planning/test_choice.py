@@ -85,7 +85,7 @@ def test_the_choice_says_what_it_took_and_why():
 def test_nothing_of_a_choice_can_depend_on_a_record():
     """There is no argument through which one could come in."""
     assert set(inspect.signature(choose).parameters) == {
-        "question", "budget", "n", "draws", "records_per_person", "mechanism", "accept",
+        "self", "budget", "n", "draws", "records_per_person", "mechanism", "accept", "compare",
     }  # fmt: skip
 
 
