@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 
 from onedraw.models.moments.measured import Layout, MomentColumns, whitening
 from onedraw.models.row_model import Encoded, EncodedRecords
-from onedraw.models.sums.exact_sums import Scaled
+from onedraw.models.sums.exact_sums import SummedTarget
 from onedraw.models.sums.noise_law import deviation
 
 from . import constants as constant
@@ -291,23 +290,12 @@ class FitProblem:
         return ridge + change.T @ (precision[:, None] * change), -change.T @ (precision * away)
 
 
-@dataclass(frozen=True, eq=False)
-class FitTarget:
-    """A problem with its records. As private as they are: never printed or written."""
+@dataclass(frozen=True, eq=False, repr=False)
+class FitTarget(SummedTarget):
+    """A fit with its records."""
 
     problem: FitProblem
     encoded: Encoded | EncodedRecords
-
-    def __repr__(self) -> str:
-        return f"FitTarget(n={self.encoded.n}, columns={self.problem.layout.columns}, records=<private>)"
-
-    @cached_property
-    def records(self) -> Any:
-        return self.encoded.records.read_as(Scaled(self.problem.response_scale))
-
-    def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
-        """Σ over the records, in whole numbers: the only way they are read."""
-        return np.asarray(self.records.sum(statistic, *public))
 
     def measured(self, where: Coordinates) -> Any:
         """The records in these coordinates, for as many sums as a fit takes."""

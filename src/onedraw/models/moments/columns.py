@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +22,7 @@ from onedraw.models.features import Features, declared_features
 from onedraw.models.model import Bound, count, register_model, set_fields
 from onedraw.models.responses import Response
 from onedraw.models.row_model import RowModel
-from onedraw.models.sums.exact_sums import Scaled
+from onedraw.models.sums.exact_sums import SummedTarget
 from onedraw.models.sums.noise_law import deviation, matrix_deviation
 from onedraw.privacy import Provenance
 
@@ -170,6 +169,9 @@ class MomentsProblem:
     numbers: Mapping[str, float]
     pure: bool
 
+    response_scale: ClassVar[float] = 1.0
+    """There is no response."""
+
     def deviation(self, stage: str) -> float:
         """Standard deviation of one entry's noise, per record: of a diagonal entry, or of a mean."""
         noise, columns = self.numbers[f"{stage}_noise"], self.columns
@@ -197,20 +199,8 @@ class MomentsProblem:
         return self.columns.centre(mean), np.maximum(variance, CLEAR * noise)
 
 
-@dataclass(frozen=True, eq=False)
-class MomentsTarget:
-    """A problem with its records. As private as they are: never printed or written."""
+@dataclass(frozen=True, eq=False, repr=False)
+class MomentsTarget(SummedTarget):
+    """A release of moments with its records."""
 
     problem: MomentsProblem
-    encoded: Any
-
-    def __repr__(self) -> str:
-        return f"MomentsTarget(n={self.encoded.n}, columns={self.problem.columns.count}, records=<private>)"
-
-    @cached_property
-    def _records(self) -> Any:
-        return self.encoded.records.read_as(Scaled())
-
-    def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
-        """Σ over the records, in whole numbers: the only way they are read."""
-        return np.asarray(self._records.sum(statistic, *public))

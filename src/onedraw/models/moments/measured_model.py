@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,7 +31,7 @@ from onedraw.models.fit.sums import MeasuredRows
 from onedraw.models.model import Bound, Model
 from onedraw.models.priors import Gaussian
 from onedraw.models.row_model import Encoded, EncodedRecords
-from onedraw.models.sums.exact_sums import Scaled
+from onedraw.models.sums.exact_sums import SummedTarget
 from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import fraction_up
 
@@ -176,9 +175,9 @@ class MeasuredProblem:
         return result
 
 
-@dataclass(frozen=True, eq=False)
-class MeasuredTarget:
-    """A release in measured coordinates with its records, as private as they are: first the design, then the draw.
+@dataclass(frozen=True, eq=False, repr=False)
+class MeasuredTarget(SummedTarget):
+    """A release in measured coordinates with its records: first the design, then the draw.
 
     ``model`` is that of measured rows, and ``law`` what its own plan draws from, given them.
     """
@@ -187,17 +186,6 @@ class MeasuredTarget:
     encoded: Encoded | EncodedRecords
     model: Model
     law: Callable[[EncodedRecords], Any]
-
-    def __repr__(self) -> str:
-        return f"MeasuredTarget(n={self.encoded.n}, columns={self.problem.layout.columns}, records=<private>)"
-
-    def sum(self, statistic: Any, *public: Any) -> NDArray[np.int64]:
-        """Σ over the records, in whole numbers: the only way the stage before reads them."""
-        return np.asarray(self._records.sum(statistic, *public))
-
-    @cached_property
-    def _records(self) -> Any:
-        return self.encoded.records.read_as(Scaled(self.problem.response_scale))
 
     def within(self, where: Coordinates) -> Any:
         """The inner plan's law for the records in published coordinates; what a record becomes depends on it alone."""

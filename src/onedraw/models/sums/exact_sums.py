@@ -25,12 +25,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from onedraw.data.local import Blocks
-from onedraw.data.sums import Reading, Statistic, Work, block_rows, blocked
+from onedraw.data.sums import Integers, Reading, Statistic, Work, block_rows, blocked
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 
 # ── how fine the lattice is ──────────────────────────────────────────────────────────────────────────────────────────
@@ -121,6 +122,25 @@ class Scaled(Reading):
 
     def placed(self, weight: Any) -> Any:
         return jnp.asarray(weight)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SummedTarget:
+    """A problem with its encoded records, which are read by exact sums alone. As private as they are: never printed or written."""
+
+    problem: Any
+    encoded: Any
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n={self.encoded.n}, records=<private>)"
+
+    @cached_property
+    def records(self) -> Any:
+        return self.encoded.records.read_as(Scaled(self.problem.response_scale))
+
+    def sum(self, statistic: Any, *public: Any) -> Integers:
+        """Σ over the records, in whole numbers: the only way they are read."""
+        return np.asarray(self.records.sum(statistic, *public))
 
 
 def held(X: Any, y: Any) -> Blocks:
