@@ -26,7 +26,6 @@ from experiments.program_audit.replays import (
 
 import onedraw as od
 from onedraw import cli, samplers
-from onedraw.models.model import register_model
 from onedraw.models.sums.clamped_sums import LatticeSum, summed
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
@@ -196,7 +195,6 @@ def mean_model():
     return od.models.GaussianMean(bound=1.0, variance=1.0, prior_count=1.0)
 
 
-@register_model
 @dataclasses.dataclass(frozen=True)
 class UnclippedMean(od.models.GaussianMean):
     """The planted fault: the clip to [−bound, bound] is a hundred times too wide."""

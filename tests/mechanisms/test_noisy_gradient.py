@@ -31,7 +31,6 @@ from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss, MarginLoss
 from onedraw.models.design import Design, curvature_at, smallest_curvature
 from onedraw.models.features import Features
-from onedraw.models.model import set_fields
 from onedraw.models.responses import Signs
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu
@@ -63,7 +62,7 @@ class Tilt(MarginLoss):
 @dataclass(frozen=True, init=False, repr=False)
 class Tilted(LinearModel):
     def __init__(self, norm, scale):
-        set_fields(self, features=Features(1, data_norm=norm, intercept=False), prior=Gaussian(scale=scale))
+        self._set(features=Features(1, data_norm=norm, intercept=False), prior=Gaussian(scale=scale))
 
     @property
     def kernel(self):

@@ -23,7 +23,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ from onedraw.privacy import Provenance
 from onedraw.privacy.stored import Stored
 
 Array = NDArray[np.float64]
-ModelClass = TypeVar("ModelClass", bound="type[Model]")
 
 ODDS, RATES = ("Odds", "the odds are"), ("Rate", "the expected count is")
 """What the exponential of a coefficient multiplies: the head of a report's column, and the words of its note."""
@@ -213,11 +212,6 @@ def check_column(model: Any, data: Any) -> tuple[Any, ...]:
     return columns or ()
 
 
-def register_model(model_class: ModelClass) -> ModelClass:
-    """Models are known by their names as soon as they are defined."""
-    return model_class
-
-
 model_from_dict = Model.from_dict
 """The inverse of ``model.to_dict()``; an unknown model or field, or a missing one, is an error."""
 
@@ -228,12 +222,6 @@ def check_fields(model: Any) -> None:
         value = getattr(model, one.name)
         if "check" in one.metadata and not (value is None and one.default is None):
             object.__setattr__(model, one.name, one.metadata["check"](one.name, value))
-
-
-def set_fields(model: Model, **values: object) -> None:
-    """Store validated values on a frozen model, from its ``__post_init__``."""
-    for name, value in values.items():
-        object.__setattr__(model, name, value)
 
 
 def number(name: str, value: Any) -> float:

@@ -20,7 +20,7 @@ from onedraw.errors import InvalidModel
 
 from .batches import is_records
 from .features import Features, check_rows, check_schema, declared_features, read_rows, schema_rows
-from .model import Array, Model, check_fields, set_fields
+from .model import Array, Model, check_fields
 from .responses import Response, check_values
 
 
@@ -258,7 +258,7 @@ class DeclaredModel(RowModel):
             type(self).__name__, self.features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept,
             feature_names=feature_names, needed=self.needs_bounds,
         )  # fmt: skip
-        set_fields(self, features=declared)
+        self._set(features=declared)
         self._check()
 
     def _check(self) -> None:

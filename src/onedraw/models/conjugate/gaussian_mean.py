@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onedraw.errors import InvalidModel
-from onedraw.models.model import MOST_PARTS, Bound, count, number, positive_number, set_fields, shown
+from onedraw.models.model import MOST_PARTS, Bound, count, number, positive_number, shown
 from onedraw.models.sums.clamped_sums import RADIUS_STEPS, BallSum, LatticeSum, summed
 from onedraw.privacy import GaussianDP, Promise, Provenance
 from onedraw.privacy.rounding import fraction_down, fraction_up, root_up
@@ -59,8 +59,7 @@ class GaussianMean(ConjugateModel):
                 f"A Gaussian prior worth {self.prior_count!r} records is not normalizable. prior_count must "
                 "be above 0, for example 1: a prior worth one record."
             )
-        set_fields(
-            self,
+        self._set(
             bound=positive_number("bound", self.bound),
             variance=positive_number("variance", self.variance),
             prior_count=positive_number("prior_count", self.prior_count),

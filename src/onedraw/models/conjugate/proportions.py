@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onedraw.errors import InvalidModel
-from onedraw.models.model import Bound, count, number, prior_numbers, set_fields, shown
+from onedraw.models.model import Bound, count, number, prior_numbers, shown
 from onedraw.models.sums.clamped_sums import STEPS, LatticeSum, Tally, summed
 from onedraw.privacy import Promise, Provenance
 from onedraw.privacy.posterior_curves import DirichletPosterior
@@ -94,7 +94,7 @@ class BetaBernoulli(_Shares):
         if not lower <= missing <= upper:
             raise InvalidModel(f"missing must lie in [{lower!r}, {upper!r}] like every record, got {missing!r}.")
         prior = prior_numbers("Beta", self.prior, length=2)
-        set_fields(self, prior=prior, lower=lower, upper=upper, missing=missing,
+        self._set(prior=prior, lower=lower, upper=upper, missing=missing,
                    public_records=count("public_records", self.public_records))  # fmt: skip
 
     @classmethod
@@ -212,7 +212,7 @@ class DirichletCategorical(_Shares):
         missing = count("missing", self.missing)
         if missing >= len(prior):
             raise InvalidModel(f"missing must be one of the codes 0 to {len(prior) - 1}, got {missing}.")
-        set_fields(self, prior=prior, levels=levels, missing=missing,
+        self._set(prior=prior, levels=levels, missing=missing,
                    public_records=count("public_records", self.public_records))  # fmt: skip
 
     @classmethod

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onedraw.errors import InvalidModel, InvalidSchema
-from onedraw.models.model import Bound, count, number, positive_number, prior_numbers, set_fields, shown
+from onedraw.models.model import Bound, count, number, positive_number, prior_numbers, shown
 from onedraw.models.sums.clamped_sums import STEPS, CountSum, LatticeSum, summed
 from onedraw.privacy import Promise, Provenance
 from onedraw.privacy.posterior_curves import GammaExponentialPosterior, GammaPoissonPosterior
@@ -133,7 +133,7 @@ class GammaPoisson(_Rate):
         if missing > cap:
             raise InvalidModel(f"missing must lie in [0, {cap}] like every record, got {missing}.")
         prior = prior_numbers("Gamma", self.prior, length=2)
-        set_fields(self, prior=prior, cap=cap, missing=missing,
+        self._set(prior=prior, cap=cap, missing=missing,
                    public_records=count("public_records", self.public_records))  # fmt: skip
 
     @classmethod
@@ -225,7 +225,7 @@ class GammaExponential(_Rate):
         if not 0.0 <= missing <= cap:
             raise InvalidModel(f"missing must lie in [0, {cap!r}] like every record, got {missing!r}.")
         prior = prior_numbers("Gamma", self.prior, length=2)
-        set_fields(self, prior=prior, cap=cap, missing=missing,
+        self._set(prior=prior, cap=cap, missing=missing,
                    public_records=count("public_records", self.public_records))  # fmt: skip
 
     @classmethod

@@ -19,7 +19,7 @@ from onedraw.models.fit.losses import ClassLoss, FitLoss
 from onedraw.models.likelihood import Bernoulli, Categorical
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
-from onedraw.models.model import ODDS, POSITIVE, Bound, number, positive_number, register_model, set_fields
+from onedraw.models.model import ODDS, POSITIVE, Bound, number, positive_number
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Codes, Label, Signs, class_labels, log_odds, two_classes
 from onedraw.models.row_model import DeclaredModel
@@ -37,14 +37,13 @@ class TwoClasses(LinearModel):
 
     def _check(self) -> None:
         super()._check()
-        set_fields(self, classes=two_classes(self.classes))
+        self._set(classes=two_classes(self.classes))
 
     @property
     def response(self) -> Signs:
         return Signs(self.classes)
 
 
-@register_model
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Logistic(TwoClasses, WithLikelihood):
     """Logistic regression, or its exp-linear companion, for two classes.
@@ -100,7 +99,6 @@ class Logistic(TwoClasses, WithLikelihood):
         return Linear()
 
 
-@register_model
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Hinge(TwoClasses):
     """The support vector machine's loss max(0, 1 − m), m = ±θᵀx: L = r̃, not smooth, Δ = min(2B, B + 1).
@@ -118,7 +116,6 @@ class Hinge(TwoClasses):
         return HingeLoss()
 
 
-@register_model
 @dataclass(frozen=True, repr=False, kw_only=True)
 class HuberisedHinge(TwoClasses):
     """The hinge with its kink rounded over [1 − width, 1]: L = r̃ as before, smoothness r̃²/width."""
@@ -137,7 +134,6 @@ class HuberisedHinge(TwoClasses):
         return FitLoss(self.kernel, "one-sided", 1.0, self.kernel.curvatures(math.inf, self.responses)[1], "labels")
 
 
-@register_model
 @dataclass(frozen=True, init=False, repr=False)
 class LogitNormalBernoulli(TwoClasses):
     """A proportion through its log-odds θ, with prior N(mean, variance): Example 17 of the supplement.
@@ -157,7 +153,7 @@ class LogitNormalBernoulli(TwoClasses):
         spread = positive_number("variance", variance)
         prior = Gaussian(scale=math.sqrt(spread), mean=number("mean", mean), radius=radius)
         alone = Features(0, data_norm=0.0, intercept=True)
-        set_fields(self, features=alone, variance=spread, classes=classes, prior=prior)
+        self._set(features=alone, variance=spread, classes=classes, prior=prior)
         self._check()
 
     @property
@@ -216,7 +212,6 @@ class SoftmaxLoss:
         return blocks.reshape(theta.size, theta.size)
 
 
-@register_model
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Softmax(ConvexModel, DeclaredModel, WithLikelihood):
     """Several classes, one row of coefficients each (the prior makes the redundant one proper).

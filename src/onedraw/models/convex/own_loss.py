@@ -25,8 +25,6 @@ from onedraw.models.model import (
     count,
     described,
     number,
-    register_model,
-    set_fields,
 )
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
@@ -68,7 +66,6 @@ class OwnLoss:
         return jax.hessian(self.total)(theta, X, y)
 
 
-@register_model
 @dataclass(frozen=True, init=False, repr=False)
 class ConvexLoss(ConvexModel, DeclaredModel):
     """``fn(theta, x, y)``: a pure JAX function, convex in theta (d,) for every row x and response y.
@@ -108,8 +105,7 @@ class ConvexLoss(ConvexModel, DeclaredModel):
         from onedraw.models.one_row import checked_row  # it loads JAX
 
         function, called = LOSSES.find(fn, name)
-        set_fields(
-            self, fn=function, parameters=count("dimension", dimension, least=1, most=MOST_PARTS), features=features,
+        self._set(fn=function, parameters=count("dimension", dimension, least=1, most=MOST_PARTS), features=features,
             responses=_interval(response), lipschitz=lipschitz, gradient_difference=gradient_difference,
             smoothness=smoothness, strong_convexity=number("strong_convexity", strong_convexity),
             sensitivity=sensitivity, name=called, prior=prior,

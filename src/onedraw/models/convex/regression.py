@@ -20,7 +20,7 @@ import numpy as np
 from onedraw.errors import InvalidModel
 from onedraw.models.fit.constants import QUANTILE_WIDTH
 from onedraw.models.fit.losses import FitLoss
-from onedraw.models.model import POSITIVE, RATES, count, number, register_model, set_fields
+from onedraw.models.model import POSITIVE, RATES, count, number
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
 from onedraw.privacy.perturbed_mode import count_curvature
@@ -53,7 +53,6 @@ def between_0_and_1(name: str, value: Any) -> float:
     return level
 
 
-@register_model
 @dataclass(frozen=True, repr=False, kw_only=True)
 class LeastSquares(LinearModel):
     """½(y − θᵀx)² with |y| ≤ ``response_bound`` Y, on a ball: without one no θ-free bound of anything exists.
@@ -89,7 +88,6 @@ class LeastSquares(LinearModel):
         return product_up(sum_up((self.predictor_bound, 2.0 * self.response_bound)), self.features.reach)
 
 
-@register_model
 @dataclass(frozen=True, repr=False, kw_only=True)
 class HuberRegression(LinearModel):
     """Squared residuals up to ``threshold`` τ, linear beyond: L = τr̃ (min(τ, Y + B)r̃ on a ball), smoothness r̃².
@@ -121,7 +119,6 @@ class HuberRegression(LinearModel):
         return _clamped_response(self, self.response_bound, margin=self.threshold)
 
 
-@register_model
 @dataclass(frozen=True, repr=False, kw_only=True)
 class LogCoshRegression(LinearModel):
     """A straight line through numbers by t²·log cosh((y − θᵀx)/t): least squares near it, absolute residuals far from it.
@@ -152,7 +149,6 @@ class LogCoshRegression(LinearModel):
         return Clamped(-self.response_bound, self.response_bound)
 
 
-@register_model
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Quantile(LinearModel):
     """The ``level`` q quantile by the pinball loss: L = max(q, 1−q)·r̃, not smooth.
@@ -190,7 +186,6 @@ class Quantile(LinearModel):
         return _clamped_response(self, self.response_bound, margin=self.smoothing or 0.0)
 
 
-@register_model
 @dataclass(frozen=True, repr=False, kw_only=True)
 class CountRegression(LinearModel):
     """Counts whose rate is e^{θᵀx}, cut at a declared ``largest`` one, Y: consistent, because the mean is cut as well.
@@ -221,7 +216,6 @@ class CountRegression(LinearModel):
         return Clamped(0.0, float(self.largest))
 
 
-@register_model
 @dataclass(frozen=True, init=False, repr=False)
 class BoundedResidualGLM(LinearModel):
     """A generalised linear model with canonical link whose residual |y − g⁻¹(θᵀx)| is at most ``residual_bound``.
@@ -256,7 +250,7 @@ class BoundedResidualGLM(LinearModel):
     ) -> None:  # fmt: skip
         if family not in self.FAMILIES:
             raise InvalidModel(f"family must be one of {', '.join(self.FAMILIES)}, but {family!r} was given.")
-        set_fields(self, family=family, features=features, residual_bound=residual_bound, prior=prior)
+        self._set(family=family, features=features, residual_bound=residual_bound, prior=prior)
         self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
 
     def _check(self) -> None:

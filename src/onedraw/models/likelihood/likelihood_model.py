@@ -31,7 +31,7 @@ from scipy import special
 from onedraw.errors import InvalidModel
 from onedraw.models.convex.losses import array_module
 from onedraw.models.features import Features
-from onedraw.models.model import Bound, set_fields
+from onedraw.models.model import Bound
 from onedraw.models.priors import Gaussian, NormalInverseGamma, Prior
 from onedraw.models.row_model import DeclaredModel, RowModel
 from onedraw.privacy import Provenance
@@ -232,7 +232,7 @@ class LikelihoodModel(RowModel, WithLikelihood):
         name, sampled = type(self).__name__, self.likelihood.samples_variance
         if cast(Any, self.prior) is None:
             scale, conjugate = self.usual_prior
-            set_fields(self, prior=NormalInverseGamma(scale, conjugate=conjugate) if sampled else Gaussian(scale))
+            self._set(prior=NormalInverseGamma(scale, conjugate=conjugate) if sampled else Gaussian(scale))
         expected = NormalInverseGamma if sampled else Gaussian
         if not isinstance(self.prior, expected):
             why = "its variance is a parameter" if sampled else "it has no variance to be estimated"

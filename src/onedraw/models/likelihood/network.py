@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from onedraw.errors import InvalidModel
-from onedraw.models.model import MOST_PARTS, OwnFunctions, count, described, set_fields
+from onedraw.models.model import MOST_PARTS, OwnFunctions, count, described
 from onedraw.models.priors import Prior
 from onedraw.models.responses import Codes, Signs, class_labels
 from onedraw.models.row_model import DeclaredModel
@@ -65,16 +65,16 @@ class Network(LikelihoodModel, DeclaredModel):
             raise InvalidModel(f"activation must be 'tanh' or 'relu', got {self.activation!r}.")
         if not self.features.intercept:
             raise InvalidModel("The hidden units of a Network have biases: leave intercept out.")
-        set_fields(self, hidden=count("hidden", self.hidden, least=1, most=MOST_PARTS // self.features.width))
+        self._set(hidden=count("hidden", self.hidden, least=1, most=MOST_PARTS // self.features.width))
         if self.task == "regression":
             if self.classes is not None:
                 raise InvalidModel("classes belong to task='classification'; leave them out for regression.")
             floor, known = floor_and_variance("Network", self.variance_floor, self.variance)
-            set_fields(self, variance_floor=floor, variance=known)
+            self._set(variance_floor=floor, variance=known)
         elif self.variance_floor is not None or self.variance is not None:
             raise InvalidModel("variance and variance_floor belong to task='regression'; leave them out.")
         elif self.classes is not None:
-            set_fields(self, classes=class_labels("classes", self.classes))
+            self._set(classes=class_labels("classes", self.classes))
         super()._check()
 
     @property
@@ -147,7 +147,7 @@ class Predictor(LikelihoodModel, DeclaredModel):
                 "density no sensitivity exists: use OwnDensity to declare one."
             )
         how_many = count("dimension", dimension, least=1, most=MOST_PARTS)
-        set_fields(self, fn=function, parameters=how_many, law=likelihood, features=features, name=called, prior=prior)
+        self._set(fn=function, parameters=how_many, law=likelihood, features=features, name=called, prior=prior)
         self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
 
     def _check(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from onedraw.models.model import ODDS, RATES, set_fields
+from onedraw.models.model import ODDS, RATES
 from onedraw.models.responses import Signs, log_odds, two_classes
 
 from .continuous import Gamma, GaussianNoise, LocationNoise, StudentT, floor_and_variance
@@ -31,7 +31,7 @@ class BinaryRegression(LinearPredictorModel):
     classes: Any = None
 
     def _check(self) -> None:
-        set_fields(self, classes=two_classes(self.classes))
+        self._set(classes=two_classes(self.classes))
         super()._check()
 
     @property
@@ -58,7 +58,7 @@ class _WithNoise(LinearPredictorModel):
 
     def _check(self) -> None:
         floor, known = floor_and_variance(type(self).__name__, self.variance_floor, self.variance)
-        set_fields(self, variance_floor=floor, variance=known)
+        self._set(variance_floor=floor, variance=known)
         super()._check()
 
     @property
@@ -88,7 +88,7 @@ class StudentTRegression(_WithNoise):
 
     def _check(self) -> None:
         super()._check()
-        set_fields(self, df=self.likelihood.df)
+        self._set(df=self.likelihood.df)
 
     @property
     def likelihood(self) -> StudentT:
@@ -118,7 +118,7 @@ class NegativeBinomialRegression(LinearPredictorModel):
     dispersion: float
 
     def _check(self) -> None:
-        set_fields(self, dispersion=self.likelihood.dispersion)
+        self._set(dispersion=self.likelihood.dispersion)
         super()._check()
 
     @property
@@ -138,7 +138,7 @@ class GammaRegression(LinearPredictorModel):
 
     def _check(self) -> None:
         law = self.likelihood
-        set_fields(self, rate_cap=law.rate_cap, shape=law.shape)
+        self._set(rate_cap=law.rate_cap, shape=law.shape)
         super()._check()
 
     @property

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.models.features import Features, declared_features
-from onedraw.models.model import Bound, count, register_model, set_fields
+from onedraw.models.model import Bound, count
 from onedraw.models.responses import Response
 from onedraw.models.row_model import RowModel
 from onedraw.models.sums.exact_sums import SummedTarget
@@ -75,7 +75,6 @@ MOST_COLUMNS = 500
 """Beyond, d(d+1)/2 numbers of noise have little to say at any n that fits on a machine, and the release file is huge."""
 
 
-@register_model
 @dataclass(frozen=True, repr=False)
 class Columns(RowModel):
     """d columns, each in its declared range ``bounds=(lo, hi)``, numbers or one for each column.
@@ -95,9 +94,7 @@ class Columns(RowModel):
 
     def __init__(self, features: Any, *, bounds: Any = None, feature_names: Any = None) -> None:
         count("features", features, least=1, most=MOST_COLUMNS)
-        set_fields(
-            self,
-            features=declared_features(
+        self._set(features=declared_features(
                 "Columns", features, data_norm=None, bounds=bounds, intercept=True, feature_names=feature_names, scaled=True
             ),
             prior=None,

@@ -18,7 +18,7 @@ import numpy as np
 
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
-from onedraw.models.model import Bound, count, number, register_model, set_fields
+from onedraw.models.model import Bound, count, number
 from onedraw.privacy import Provenance
 
 from .table import Array, Integers, Table, declared_groups, known_codes, proportional, whole
@@ -28,7 +28,6 @@ LARGEST = sys.float_info.max
 """What an open end of a condition is written as: every finite number is within."""
 
 
-@register_model
 @dataclass(frozen=True)
 class CategoryTable(Table):
     """Counts or ``show="shares"`` of ``levels``; ``only`` one of them against the rest, as for a proportion.
@@ -67,7 +66,7 @@ class CategoryTable(Table):
         between = None if self.between is None else (number("low", self.between[0]), number("high", self.between[1]))
         if between is not None and not (between[0] <= between[1] and len(levels) == 2 and not missing):
             raise InvalidModel(f"between is (low, high), low at most high, and makes two levels; {between} was given.")
-        set_fields(self, levels=levels, only=None if self.only is None else str(self.only), missing=missing, between=between,
+        self._set(levels=levels, only=None if self.only is None else str(self.only), missing=missing, between=between,
                    **declared_groups(self.by, self.groups, self.sizes))  # fmt: skip
 
     @property

@@ -28,7 +28,7 @@ from onedraw.data.local import Blocks
 from onedraw.data.sums import Reading, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import batches, is_records
-from onedraw.models.model import Bound, Model, check_column, count, number, register_model, set_fields, shown
+from onedraw.models.model import Bound, Model, check_column, count, number, shown
 from onedraw.models.sums.clamped_sums import real
 from onedraw.privacy import Provenance
 
@@ -44,7 +44,6 @@ MOST_LEVELS = 99
 NAMES = {0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile"}
 
 
-@register_model
 @dataclass(frozen=True)
 class ColumnQuantiles(Model):
     """The quantiles of ``levels`` of numbers in [``lower``, ``upper``], on the lattice ``lower + k·step``.
@@ -83,7 +82,7 @@ class ColumnQuantiles(Model):
         missing = (lower + upper) / 2 if self.missing is None else number("missing", self.missing)
         if not lower <= missing <= upper:
             raise InvalidModel(f"missing must lie in the range {lower!r} to {upper!r}, but {missing!r} was given.")
-        set_fields(self, levels=_levels(self.levels), lower=lower, upper=upper, step=step, missing=missing,
+        self._set(levels=_levels(self.levels), lower=lower, upper=upper, step=step, missing=missing,
                    interval=_interval(self.interval))  # fmt: skip
 
     @property

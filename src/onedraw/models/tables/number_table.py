@@ -26,7 +26,7 @@ import numpy as np
 
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
-from onedraw.models.model import Bound, number, register_model, set_fields, shown
+from onedraw.models.model import Bound, number, shown
 from onedraw.privacy import Provenance
 
 from .table import Array, Integers, Table, declared_groups, proportional, whole
@@ -37,7 +37,6 @@ STEPS = 1 << 30
 SHOWN = ("mean", "rate", "sum", "variance")
 
 
-@register_model
 @dataclass(frozen=True)
 class NumberTable(Table):
     """``show`` is "mean", "rate" (the mean of counts), "sum" or "variance" of numbers in [lower, upper].
@@ -69,7 +68,7 @@ class NumberTable(Table):
             )
         if self.show not in SHOWN:
             raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} was given.")
-        set_fields(self, lower=lower, upper=upper, missing=missing,
+        self._set(lower=lower, upper=upper, missing=missing,
                    **declared_groups(self.by, self.groups, self.sizes))  # fmt: skip
 
     @property

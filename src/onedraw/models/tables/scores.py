@@ -32,7 +32,7 @@ from onedraw.data.local import Blocks
 from onedraw.data.sums import block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
-from onedraw.models.model import Bound, Model, number, register_model, set_fields, shown
+from onedraw.models.model import Bound, Model, number, shown
 from onedraw.privacy import Provenance
 
 from .table import Array, Integers, Table, TableSums, Totals, known_codes, proportional, whole
@@ -89,7 +89,6 @@ class _Scores(Table):
         return Totals(len(data), tuple(int(value) for value in data.sum(TableSums(self))))
 
 
-@register_model
 @dataclass(frozen=True)
 class ClassifierScores(_Scores):
     """Counts of ``classes`` by score: in the bins between ``edges`` of the last class's probability, or by predicted class.
@@ -117,7 +116,7 @@ class ClassifierScores(_Scores):
         rising = all(low < high for low, high in pairwise(edges))
         if edges and (len(classes) > 2 or not rising or not all(0.0 < edge < 1.0 for edge in edges)):
             raise InvalidModel("edges rise between 0 and 1, and belong to two classes.")
-        set_fields(self, classes=classes, edges=edges)
+        self._set(classes=classes, edges=edges)
 
     @property
     def columns(self) -> int:
@@ -177,7 +176,6 @@ class ClassifierScores(_Scores):
         return 0.0
 
 
-@register_model
 @dataclass(frozen=True)
 class RegressorScores(_Scores):
     """Mean, spread and squared error of responses in [``lower``, ``upper``]; errors beyond ``largest_error`` count as it.
@@ -203,7 +201,7 @@ class RegressorScores(_Scores):
         error = upper - lower if self.largest_error is None else number("largest_error", self.largest_error)
         if not 0.0 < error <= upper - lower:
             raise InvalidModel(f"largest_error lies between 0 and the width of the range, but {error!r} was given.")
-        set_fields(self, lower=lower, upper=upper, largest_error=error)
+        self._set(lower=lower, upper=upper, largest_error=error)
 
     @property
     def meaning(self) -> str:
@@ -310,7 +308,6 @@ class LossSums:
         return f"LossSums(n={self.n}, sums=<private>)"
 
 
-@register_model
 @dataclass(frozen=True)
 class ModelChoice(Model):
     """The candidate of ``names`` with the smallest loss, by its place 0, 1, …
@@ -331,7 +328,7 @@ class ModelChoice(Model):
             raise InvalidModel(
                 f"A choice is among 2 to {MOST_CANDIDATES:,} settings of different names; {len(set(names))} were given."
             )
-        set_fields(self, names=names)
+        self._set(names=names)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
