@@ -30,7 +30,7 @@ from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features, declared_features
 from onedraw.models.likelihood import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
 from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel
-from onedraw.models.model import Bound, OwnFunctions, described, set_fields, source_digest
+from onedraw.models.model import Bound, OwnFunctions, described, source_digest
 from onedraw.models.responses import Codes, Label, Signs, class_labels, two_classes
 from onedraw.privacy import Provenance
 
@@ -179,7 +179,7 @@ class NumpyroModel(LikelihoodModel):
             known_variance=facts.known_variance, variance_floor=variance_floor, rate_cap=rate_cap,
         )  # fmt: skip
         labels = _class_labels(called, law, classes)
-        set_fields(self, fn=function, features=declared, law=law, program=facts.program, classes=labels, name=called)
+        self._set(fn=function, features=declared, law=law, program=facts.program, classes=labels, name=called)
         if isinstance(fn, Mapping) and dict(fn) != self._described():
             raise InvalidModel(
                 f"The NumPyro model registered as {called!r} is not the one described: its source, sites or likelihood "
