@@ -1,6 +1,6 @@
 """What has been spent on this dataset?
 
-Append-only, hash-chained books in SQLite or PostgreSQL: `Ledger.open`, `Ledger.init`, then reserve → draw →
+Append-only, hash-chained events in SQLite or PostgreSQL: `Ledger.open`, `Ledger.init`, then reserve → draw →
 settle. Events are kept, not totals (`events`); what they add up to is asked of `onedraw.privacy`
 (`accounts`).
 """

@@ -6,7 +6,7 @@ the moment it is written, settled or not.
 
 **Order.** An analyst may look at a draw before deciding what to spend next. Totals read off the best Rényi order or
 off a privacy-loss distribution (`privacy.compose`) do not allow for that; filters do. They are what is enforced.
-`compose` is asked in two places only: for a *declared* list, whose promises stand in the books before the first of
+`compose` is asked in two places only: for a *declared* list, whose promises stand in the ledger before the first of
 its draws, and for a history that is one list and nothing else (a single release, or one declaration). The latter
 needs no filter: it was chosen before any draw, so whether a filter keeps it is settled before any draw too; if none
 does, nothing is accepted after it, and the whole interaction is that list.
@@ -44,7 +44,7 @@ from .events import EARLIER_FIELDS, FIELDS, START, Event, Kind, Position, broken
 
 
 class History:
-    """Spends, newest first: a new one shares all older ones, so a book of any length grows by one step per event."""
+    """Spends, newest first: a new one shares all older ones, so a history of any length grows by one step per event."""
 
     __slots__ = ("_known", "count", "older", "spend")
 
@@ -75,7 +75,7 @@ class History:
 
 @dataclass(frozen=True)
 class Declared:
-    """A list of promises that stood in the books before the first of its draws; ``open`` are still to be drawn."""
+    """A list of promises that stood in the ledger before the first of its draws; ``open`` are still to be drawn."""
 
     part: str | None
     open: tuple[Spend, ...]

@@ -1,6 +1,6 @@
 """What happened, one event after another, in a form whose meaning never changes.
 
-The books keep what was promised, not totals (dp_accounting's ``dp_event.py`` keeps the same rule): an
+A ledger keeps what was promised, not totals (dp_accounting's ``dp_event.py`` keeps the same rule): an
 accountant written later can read them again and arrive at a smaller total. Every event holds the hash of the
 one before, so the last hash, the *head*, stands for the whole history: no byte of it can change and leave the
 head as it was.
@@ -73,7 +73,7 @@ EARLIER_FIELDS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the books, as stored. ``text`` is the canonical JSON, ``payload`` what it says."""
+    """One line of a ledger, as stored. ``text`` is the canonical JSON, ``payload`` what it says."""
 
     sequence: int
     entry: str

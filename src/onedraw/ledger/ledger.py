@@ -57,7 +57,7 @@ class Remaining:
 class Verification:
     """The chain holds. ``ok``: every budget is found kept as well; ``findings`` say where not.
 
-    ``remarks`` name budgets kept only if every promise was fixed before the first draw: older books may hold such.
+    ``remarks`` name budgets kept only if every promise was fixed before the first draw: older ledgers may hold such.
     """
 
     ok: bool
@@ -72,7 +72,7 @@ class Verification:
 
 @final
 class Ledger:
-    """Open books. Open them with `Ledger.open`; one object may serve many threads, forked children and pickled
+    """An open ledger. Open one with `Ledger.open`; one object may serve many threads, forked children and pickled
     copies (what a forked child may draw is another matter: see `onedraw.samplers.randomness`).
 
     Copying returns the same ledger: a clone with a life of its own would spend unrecorded. Pickling keeps
@@ -86,7 +86,7 @@ class Ledger:
 
     @property
     def place(self) -> str:
-        """Where the books are, as messages say it: never with a password."""
+        """Where the ledger is, as messages say it: never with a password."""
         return self._storage.name
 
     @classmethod
@@ -97,9 +97,9 @@ class Ledger:
         | --- | --- |
         | nothing there | `LedgerError`, unless ``create`` |
         | something else there (any other file, another SQLite database) | `LedgerError`, it is not touched |
-        | books of a newer format | `LedgerError` |
-        | new books in a place that cannot be written | `CannotWrite` |
-        | old books in a place that cannot be written | opened for reading; every write is `CannotWrite` |
+        | a ledger of a newer format | `LedgerError` |
+        | a new ledger in a place that cannot be written | `CannotWrite` |
+        | an old ledger in a place that cannot be written | opened for reading; every write is `CannotWrite` |
         """
         storage = storage_at(place)
         if not storage.check(create=create):
@@ -111,7 +111,7 @@ class Ledger:
         check_format(first.payload.get("format"))
         return cls(storage)
 
-    # ── changing the books ──
+    # ── spending ──
 
     def init(self, dataset: str, budget: Promise, *, unit: Unit | None = None, note: str = "") -> Event:
         """Open an account. The budget belongs to the *name*: subsets and folds are charged to the same one.
@@ -245,7 +245,7 @@ class Ledger:
                 )
             return turn.append(Kind.SETTLED, entry.dataset, {"certificate": digest}, entry=reservation.entry)
 
-    # ── reading the books ──
+    # ── reading ──
 
     def spent(self, dataset: str, *, part: str | None = None) -> Composed:
         """Everything reserved, composed as a list. With parts: for the one named, or for the one with the largest ε.

@@ -1,6 +1,6 @@
 """Names that could be taken for one another: a budget belongs to a name, so a second name is a second budget.
 
-Refused where a dataset, a partition or a part is begun (names that stand in older books stay usable):
+Refused where a dataset, a partition or a part is begun (names that stand in older ledgers stay usable):
 
 * what Unicode's NFKC would write otherwise: full-width and mathematical letters, ligatures, ², ½, no-break spaces;
 * characters that show nothing (Default_Ignorable_Code_Point, DerivedCoreProperties 15.0; the Braille blank), and two

@@ -2,13 +2,13 @@
 
 What the rest of the room relies on:
 
-* **One writer at a time.** `Storage.writing` holds an exclusive lock from before the books are read until the
+* **One writer at a time.** `Storage.writing` holds an exclusive lock from before the events are read until the
   new event is on disk, so that a decision is made on the history it will be appended to.
 * **On disk before it counts.** When ``writing`` returns, the event survives ``kill -9`` and a loss of power.
   SQLite runs with a rollback journal and ``synchronous=EXTRA`` (in this mode FULL does not yet sync the
   directory the journal is deleted from). Not WAL: there the newest events live in a second file, and a plain
   copy of ``books.db`` would silently be a history with spends missing. Any visitor may have switched a file to
-  WAL, so every connection switches it back, and where that fails the books are refused. PostgreSQL runs with
+  WAL, so every connection switches it back, and where that fails the ledger is refused. PostgreSQL runs with
   ``synchronous_commit`` on.
 * **Append only.** Triggers refuse UPDATE, DELETE, TRUNCATE and any INSERT that does not follow the last
   event. Who removes the triggers first is caught by the hash chain instead.
@@ -58,7 +58,7 @@ class Writer:
 
 
 class Storage(ABC):
-    """A place that can hold books. Picklable: a worker process connects anew."""
+    """A place that can hold a ledger. Picklable: a worker process connects anew."""
 
     @property
     @abstractmethod
@@ -72,7 +72,7 @@ class Storage(ABC):
 
     @abstractmethod
     def check(self, *, create: bool) -> bool:
-        """Whether books stand here; `LedgerError` if something else does, or nothing and not ``create``."""
+        """Whether a ledger stands here; `LedgerError` if something else does, or nothing and not ``create``."""
 
     @abstractmethod
     def _take_turn(self, connection: Connection) -> None:
@@ -91,7 +91,7 @@ class Storage(ABC):
 
     @contextmanager
     def writing(self, prepare: Callable[[Writer], object] | None = None) -> Iterator[Writer]:
-        """Alone with the books until the block ends; then what was appended is on disk, or nothing is.
+        """Alone with the ledger until the block ends; then what was appended is on disk, or nothing is.
 
         ``prepare`` is what can be done before others are kept waiting: reading, above all.
         """
@@ -107,14 +107,14 @@ class Storage(ABC):
         """Lay out the table with its first event, all or nothing, unless another process was quicker."""
         with self._connected(writing=True) as connection:
             self._take_turn(connection)
-            if not self._holds_books(connection):
+            if not self._holds_ledger(connection):
                 for statement in self._schema:
                     connection.exec_driver_sql(statement)
                 Writer(connection).append(first)
             connection.commit()
 
     @abstractmethod
-    def _holds_books(self, connection: Connection) -> bool: ...
+    def _holds_ledger(self, connection: Connection) -> bool: ...
 
     @contextmanager
     def _connected(self, *, writing: bool) -> Iterator[Connection]:
@@ -232,7 +232,7 @@ class SQLiteStorage(Storage):
             raise self._not_a_ledger("the file is empty (pass create=True to begin a new ledger in it)")
         return bool(tables)
 
-    def _holds_books(self, connection: Connection) -> bool:
+    def _holds_ledger(self, connection: Connection) -> bool:
         return "onedraw_events" in _tables(connection)
 
     def _take_turn(self, connection: Connection) -> None:
@@ -293,13 +293,13 @@ class PostgreSQLStorage(Storage):
 
     def check(self, *, create: bool) -> bool:
         with self._connected(writing=False) as connection:
-            if self._holds_books(connection):
+            if self._holds_ledger(connection):
                 return True
         if not create:
             raise self._nothing_here()
         return False
 
-    def _holds_books(self, connection: Connection) -> bool:
+    def _holds_ledger(self, connection: Connection) -> bool:
         return bool(connection.exec_driver_sql("SELECT to_regclass('onedraw_events') IS NOT NULL").scalar_one())
 
     def _take_turn(self, connection: Connection) -> None:

@@ -118,7 +118,7 @@ def pure_renyi_divergence(epsilon: float, orders: Array) -> Array:
 
 
 def pure_renyi_at(epsilon: float, order: float) -> float:
-    """`pure_renyi_divergence` at one order, without arrays: books may hold a hundred thousand promises."""
+    """`pure_renyi_divergence` at one order, without arrays: a ledger may hold a hundred thousand promises."""
     excess = order - 1.0
     step = excess * epsilon
     if step <= 1.0:

@@ -41,7 +41,7 @@ LARGEST_COUNT = 2**512
 """More corners than this (some 300 fits): their sum is no use any more, and the Rényi curve takes over."""
 
 MOST_TERMS = 1024
-"""Beyond, squares and shifts are rounded up onto a grid, so that a long book stays quick to read."""
+"""Beyond, squares and shifts are rounded up onto a grid, so that a long ledger stays quick to read."""
 
 _CELLS = {False: (1000, 1), True: (100, 8)}
 """Cells for squares and for shifts, by whether shifts differ: never more than ``MOST_TERMS`` together."""

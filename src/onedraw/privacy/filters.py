@@ -2,7 +2,7 @@
 
 ``compose`` reads a *fixed* list of promises. When an analyst looks at a draw and then decides how much to spend next, the
 list is not fixed, and an (ε, δ) read off the best Rényi order or off a privacy-loss distribution of what happens to stand in
-the books may be exceeded (arXiv:2602.06756 shows it for trade-off curves, ``tests/ledger/test_accounts_adaptive.py`` attacks it).
+the ledger may be exceeded (arXiv:2602.06756 shows it for trade-off curves, ``tests/ledger/test_accounts_adaptive.py`` attacks it).
 What holds is a *filter*: charges that add up, a capacity fixed beforehand, and nothing accepted beyond it.
 
 | filter | adds up | holds by |
@@ -261,7 +261,7 @@ def chosen_order(budget: Promise) -> float | None:
     return _order_for(budget.stated_epsilon, float(Fraction(budget.stated_delta) * CURVE_SHARE))
 
 
-@lru_cache(maxsize=64)  # books ask several times for the order of one budget
+@lru_cache(maxsize=64)  # accounts ask several times for the order of one budget
 def _order_for(epsilon: float, delta: float) -> float:
     rho = largest(lambda rho: ZCDP(rho).epsilon(delta) <= epsilon, least=1e-300, precision=1e-6) or 1e-300
     order = RenyiDP(LinearCurve(rho)).best_order(delta)
