@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent / "src" / "onedraw"
 BELOW = {"data", "privacy", "ledger"}
 
 EXCEPTIONS = {
-    # a chain holds all rows in memory (refused where they are not: release/passes.py)
+    # a chain holds all rows in memory (refused where they are not: release/release.py)
     "models/row_model.py": "where the rows of a chain are put together",
     "models/sums/gradient_sums.py": "the rows of a path of noisy gradients that are in memory, on the lattice",
     "models/convex/gibbs_target.py": "chains on Gibbs posteriors",
