@@ -80,7 +80,11 @@ class GaussianMean(ConjugateModel):
         """
         half_range, centre = (column.upper - column.lower) / 2, (column.upper + column.lower) / 2
         location, records = pair(prior, (centre, 1.0))
-        scale = 2 * half_range / (_allowed_mu(budget) * (records + n) ** 0.5)
+        if not (mu := budget.allows(GaussianDP)):
+            raise InvalidModel(
+                f"A Gaussian mean cannot be released under {budget}: it needs δ > 0, zCDP or Gaussian DP."
+            )
+        scale = 2 * half_range / (mu * (records + n) ** 0.5)
         return cls(half_range, scale * scale, prior_count=records, prior_mean=location - centre, centre=centre)
 
     @classmethod
@@ -215,14 +219,6 @@ class GaussianMean(ConjugateModel):
     def public_range(self) -> tuple[float, float] | None:
         (centre, *_) = self._centres
         return (centre - self.bound, centre + self.bound) if self.dim == 1 else None
-
-
-def _allowed_mu(budget: Promise) -> float:
-    """The μ of Gaussian DP that a budget allows, for choosing a variance; the calibration itself comes later."""
-    mu = budget.allows(GaussianDP)
-    if not mu:
-        raise InvalidModel(f"A Gaussian mean cannot be released under {budget}: it needs δ > 0, zCDP or Gaussian DP.")
-    return mu
 
 
 def _coordinates(name: str, value: Any, dim: int) -> float | tuple[float, ...]:

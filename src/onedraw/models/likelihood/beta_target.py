@@ -44,8 +44,8 @@ class BetaTarget:
     def __post_init__(self) -> None:
         if not isinstance(self.model, WithLikelihood):
             raise InvalidModel(
-                f"A β-divergence posterior needs a model with a likelihood of bounded density, but a "
-                f"{type(self.model).__name__} came. Logistic, Softmax and the regressions and networks with a likelihood have one."
+                f"A β-divergence posterior needs a model with a likelihood of bounded density, got a {type(self.model).__name__}. "
+                "Logistic, Softmax and the regressions and networks with a likelihood have one."
             )
         object.__setattr__(self, "beta", check_beta(self.beta))
         object.__setattr__(self, "weight", positive_number("weight", self.weight))

@@ -60,7 +60,7 @@ class Facts:
 
 
 def examine(fn: Any, called: str, features: Features) -> Facts:
-    """All checks; an `InvalidModel` that says what was expected, what came and what to do, or the facts."""
+    """All checks; an `InvalidModel` that says what was expected, what was found and what to do, or the facts."""
     _check_signature(fn, called)
     rows = Design(features).rows(np.random.default_rng(PUBLIC_SEED), ROWS)
     found = _run(fn, called, rows, ROWS)
