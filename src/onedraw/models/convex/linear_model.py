@@ -32,7 +32,6 @@ from onedraw.models.fit.losses import ClassLoss, FitLoss
 from onedraw.models.model import Bound
 from onedraw.models.priors import FLAT, Gaussian
 from onedraw.models.row_model import DeclaredModel, RowModel
-from onedraw.models.row_model import Encoded as Encoded  # known under this name too
 from onedraw.privacy import Provenance
 from onedraw.privacy.rounding import fraction_up
 
