@@ -1,8 +1,8 @@
 """What every estimator does: a public question, a plan, one release, and the words beside it.
 
 The order is the same everywhere. Parameters and shapes are checked, which are public; the mechanism is chosen and
-calibrated from public numbers; the ledger is charged; then the records are read, once, by the door. Fitted estimators
-hold what left through the door and nothing else, no diagnostics either: their attributes are as public as the
+calibrated from public numbers; the ledger is charged; then the records are read, once, by `release`. Fitted estimators
+hold what was released and nothing else, no diagnostics either: their attributes are as public as the
 certificate. A fit that is refused leaves an estimator as it was.
 """
 

@@ -1,6 +1,6 @@
 """May this draw leave, and with what words?
 
-The only place where plan, exactness, randomness and budget meet: `release` is the one door a draw goes through,
+The only place where plan, exactness, randomness and budget meet: `release` is the one way out for a draw,
 `Certificate` is what it says on leaving, `verify` re-derives the promise from a certificate without the data.
 
 The package has both a room and a verb called ``release``; this module is callable so that ``onedraw.release(plan,

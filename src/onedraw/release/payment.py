@@ -2,7 +2,7 @@
 
 An entry of the ledger goes through reserved (the spend stands), then settled (with the digest of what left). Everything
 that leaves does so after its settlement, which happens once; so an entry that is not settled has let nothing out, and the
-draw may be made, or made again, without a second charge. `in_memory` and `on_disk` are the two ways through the door;
+draw may be made, or made again, without a second charge. `in_memory` and `on_disk` are the two ways out;
 on disk the certificate is whole and synced before it is settled, and whatever is whole is never drawn again.
 """
 
@@ -91,7 +91,7 @@ class Payment:
         self.ledger.settle(reservation, certificate.digest)
 
 
-# ── the two ways through the door ────────────────────────────────────────────────────────────────────────────
+# ── the two ways out ────────────────────────────────────────────────────────────────────────────
 
 
 def in_memory(payment: Payment, draw: Draw) -> Drawn:

@@ -1,4 +1,4 @@
-"""The one door: claim the place, reserve, draw, write, settle, publish.
+"""The one way out: claim the place, reserve, draw, write, settle, publish.
 
 The order is the safety. Everything public is decided first (the sampler's exactness, the promise of what will run,
 the lattice, the words of the certificate, room for the file); then the ledger is charged; only then are the records
