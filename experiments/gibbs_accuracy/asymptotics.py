@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onedraw.errors import InvalidModel
-from onedraw.privacy.validation import positive, positive_integer
+from onedraw.privacy.numbers import positive, positive_integer
 
 Array = NDArray[np.float64]
 

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from onedraw.errors import InvalidBudget, InvalidModel
 from onedraw.mechanisms.convex_bounds import Curvature, gdp_promise, gdp_weight
 from onedraw.privacy import GaussianDP, Promise
-from onedraw.privacy.rounding import down, up
-from onedraw.privacy.validation import positive, positive_integer, probability
+from onedraw.privacy.numbers import down, positive, positive_integer, probability, up
 
 
 @dataclass(frozen=True)

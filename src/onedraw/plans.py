@@ -26,9 +26,8 @@ from onedraw.privacy import (
     Provenance,
     Unit,
 )
-from onedraw.privacy.rounding import text
+from onedraw.privacy.numbers import positive_integer, probability, text
 from onedraw.privacy.stored import Stored
-from onedraw.privacy.validation import positive_integer, probability
 
 MOST_RECORDS, MOST_DRAWS = 10**15, 10**4
 """Beyond these a float64 no longer counts, and draws of one budget say nothing."""

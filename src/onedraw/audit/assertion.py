@@ -23,9 +23,8 @@ from onedraw.audit.profiles import Profile, exact_profile, finite_profile
 from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation, promise_of
 from onedraw.audit.search import differing_record, worst_pair
 from onedraw.errors import WrongCall
+from onedraw.privacy.numbers import positive_integer, probability, text
 from onedraw.privacy.promises import Promise
-from onedraw.privacy.rounding import text
-from onedraw.privacy.validation import positive_integer, probability
 
 Mechanism = Callable[..., Any]
 Pair = tuple[Any, Any]

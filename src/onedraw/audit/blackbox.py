@@ -21,7 +21,7 @@ from onedraw.audit import bounds
 from onedraw.audit.membership import as_points
 from onedraw.audit.results import AttackResult
 from onedraw.errors import WrongCall
-from onedraw.privacy.validation import positive_integer, probability
+from onedraw.privacy.numbers import positive_integer, probability
 
 Array = NDArray[np.float64]
 Scorer = Callable[[Array], Array]

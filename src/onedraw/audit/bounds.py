@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from onedraw.errors import TooFewRounds, WrongCall
-from onedraw.privacy.rounding import text
-from onedraw.privacy.validation import epsilon_argument, positive_integer, probability, real, strictly_above_one
+from onedraw.privacy.numbers import epsilon_argument, positive_integer, probability, real, strictly_above_one, text
 
 Array = NDArray[np.float64]
 

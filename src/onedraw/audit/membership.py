@@ -20,7 +20,7 @@ from scipy import special
 from onedraw.audit import bounds
 from onedraw.audit.results import AttackResult
 from onedraw.errors import WrongCall
-from onedraw.privacy.validation import positive_integer, probability
+from onedraw.privacy.numbers import positive_integer, probability
 
 Array = NDArray[np.float64]
 LogDensity = Callable[[Array], ArrayLike]

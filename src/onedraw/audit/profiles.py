@@ -31,9 +31,8 @@ from onedraw.audit.quadrature import Cells, Normalised, integrate
 from onedraw.audit.renyi import divergence, tilted_divergence
 from onedraw.audit.results import Violation, json_object, promise_of
 from onedraw.errors import WrongCall
+from onedraw.privacy.numbers import epsilon_argument, narrowed, positive, probability, strictly_above_one
 from onedraw.privacy.promises import Promise
-from onedraw.privacy.search import narrowed
-from onedraw.privacy.validation import epsilon_argument, positive, probability, strictly_above_one
 
 Array = NDArray[np.float64]
 Bracket = tuple[float, float]

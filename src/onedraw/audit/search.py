@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from onedraw.audit.domains import Domain, records_of
 from onedraw.errors import WrongCall
-from onedraw.privacy.validation import positive_integer
+from onedraw.privacy.numbers import positive_integer
 
 Array = NDArray[np.float64]
 Score = Callable[[Array, Array], float]

@@ -36,9 +36,9 @@ from types import MappingProxyType
 from typing import Any
 
 from onedraw.errors import OnedrawError
-from onedraw.privacy import Composed, Promise, PureDP, Unit, compose, search
+from onedraw.privacy import Composed, Promise, PureDP, Unit, compose, numbers
 from onedraw.privacy.filters import NOTHING, Charge, Filter, Spend, Sums, add, chosen_order, filters_of
-from onedraw.privacy.rounding import fraction_down
+from onedraw.privacy.numbers import fraction_down
 
 from .events import EARLIER_FIELDS, FIELDS, START, Event, Kind, Position, broken, canonical, check_format
 
@@ -144,7 +144,7 @@ class Total:
 
 
 ROOM: dict[str, Any] = {
-    "start": 64.0, "least": 2.0**-42, "most": 2.0**10, "precision": 1e-9, "factor": 16.0, "middle": search.geometric,
+    "start": 64.0, "least": 2.0**-42, "most": 2.0**10, "precision": 1e-9, "factor": 16.0, "middle": numbers.geometric,
 }  # fmt: skip
 """Where room is looked for, and how closely: a quarter of 10⁻¹² is little beside any budget."""
 
@@ -240,7 +240,7 @@ class Account:
             if isinstance(one, Sums) and all(map(one.keeps, charges)):
                 best = max(best, min(fraction_down(Fraction(one.capacity[0] - total[0])) for total in charges))
             elif not best or fits(best):
-                best = max(best, search.largest(fits, **ROOM) or 0.0)
+                best = max(best, numbers.largest(fits, **ROOM) or 0.0)
         return best if best > 0 and self.has_room_for(PureDP(best), part=part) else 0.0
 
 

@@ -24,7 +24,7 @@ from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.models.tables.table import LAWS, Table, Totals
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ZCDP, Assumption, GaussianDP, Promise, Provenance, PureDP
-from onedraw.privacy.rounding import fraction_up, root_up, up
+from onedraw.privacy.numbers import fraction_up, root_up, up
 
 from .stages import FINE, TABLE_MARGIN, booked
 

@@ -26,9 +26,8 @@ from onedraw.models.design import EFFECT
 from onedraw.models.likelihood import LARGEST_BETA, LEAST_BETA, check_beta
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import Assumption, BoundedRange, Promise, Provenance, compose, search
-from onedraw.privacy.rounding import fraction_down, fraction_up, text
-from onedraw.privacy.validation import positive
+from onedraw.privacy import Assumption, BoundedRange, Promise, Provenance, compose, numbers
+from onedraw.privacy.numbers import fraction_down, fraction_up, positive, text
 
 from . import literature
 from .beta_design import ReferenceDesign, Sensitivity
@@ -243,7 +242,7 @@ def largest_range(budget: Promise, draws: int) -> float:
         return fraction_down(Fraction(high) / draws)
     if draws == 1:
         return high * (1.0 - MARGIN)
-    found = search.largest(
+    found = numbers.largest(
         lambda one_draw: promise_of_draws(one_draw, draws, budget).implies(budget),
         start=high / draws,
         most=high,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
-from onedraw.privacy import ZCDP, Promise, search
-from onedraw.privacy.rounding import text
+from onedraw.privacy import ZCDP, Promise, numbers
+from onedraw.privacy.numbers import text
 
 SMALLEST = 2.0**-60
 """Below this weight the records would not matter in floating-point arithmetic."""
@@ -26,7 +26,7 @@ def largest(keeps: Callable[[float], bool]) -> float | None:
 
     ``keeps`` must be true up to some value and false beyond it.
     """
-    found = search.largest(keeps, least=SMALLEST, most=1.0, precision=PRECISION)
+    found = numbers.largest(keeps, least=SMALLEST, most=1.0, precision=PRECISION)
     return found if found is None or found == 1.0 else found * (1.0 - MARGIN)
 
 
@@ -46,15 +46,15 @@ def largest_range(keeps: Callable[[float], bool], budget: Promise, what: str, le
             f"{budget} leaves {what} a range below {text(least)}: the records would not matter. Use a larger budget."
         )
     # Budgets span many orders of magnitude: the exponent is halved first.
-    low, high = search.narrowed(keeps, true=least, false=2.0**10, precision=0.5, middle=search.geometric)
-    return search.narrowed(keeps, true=low, false=high, precision=RANGE_PRECISION)[0]
+    low, high = numbers.narrowed(keeps, true=least, false=2.0**10, precision=0.5, middle=numbers.geometric)
+    return numbers.narrowed(keeps, true=low, false=high, precision=RANGE_PRECISION)[0]
 
 
 def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> float | None:
     """The largest μ or ε that keeps a budget, to nine digits or as many as are asked for; None if not even a tiny one does."""
     if not keeps(1e-6):
         return None
-    found, _ = search.narrowed(keeps, true=1e-6, false=100.0, precision=digits, middle=search.geometric)
+    found, _ = numbers.narrowed(keeps, true=1e-6, false=100.0, precision=digits, middle=numbers.geometric)
     return found * (1.0 - MARGIN)
 
 

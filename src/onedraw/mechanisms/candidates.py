@@ -36,7 +36,7 @@ from onedraw.privacy import (
     compose,
 )
 from onedraw.privacy.curves import add_curves
-from onedraw.privacy.rounding import fraction_down, fraction_up, text
+from onedraw.privacy.numbers import fraction_down, fraction_up, text
 
 from . import calibration
 from .beta_divergence import BetaDivergence

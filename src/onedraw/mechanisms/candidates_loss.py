@@ -36,7 +36,7 @@ from onedraw.models.likelihood.predictors import Linear
 from onedraw.models.row_model import RowModel
 from onedraw.plans import Request
 from onedraw.privacy import PureDP
-from onedraw.privacy.rounding import fraction_down, fraction_up
+from onedraw.privacy.numbers import fraction_down, fraction_up
 
 from .beta_design import ReferenceDesign, variance_information
 from .beta_divergence import BetaDivergence

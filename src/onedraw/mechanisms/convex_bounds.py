@@ -28,8 +28,7 @@ from onedraw.models.convex.number_losses import SquaredLoss
 from onedraw.models.sums.gradient_sums import square_units
 from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Promise
-from onedraw.privacy.rounding import fraction_down, fraction_up, root_up, text
-from onedraw.privacy.validation import positive
+from onedraw.privacy.numbers import fraction_down, fraction_up, positive, root_up, text
 
 from .calibration import largest_number
 

@@ -22,7 +22,7 @@ from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.models.tables.scores import LOSS_STEPS, LossSums, ModelChoice
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, BoundedRange, Provenance, PureDP
-from onedraw.privacy.rounding import fraction_up
+from onedraw.privacy.numbers import fraction_up
 
 from .calibration import RANGE_MARGIN, check_selects, largest_range
 

@@ -32,7 +32,7 @@ from onedraw.privacy import (
     group,
     ungroup,
 )
-from onedraw.privacy.rounding import fraction_down, text
+from onedraw.privacy.numbers import fraction_down, text
 
 from . import convex_bounds
 from .calibration import SMALLEST, largest

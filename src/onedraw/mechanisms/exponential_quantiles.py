@@ -33,7 +33,7 @@ from onedraw.privacy import (
     compose,
 )
 from onedraw.privacy.curves import add_curves
-from onedraw.privacy.rounding import fraction_up
+from onedraw.privacy.numbers import fraction_up
 
 from .calibration import RANGE_MARGIN, check_selects, largest_range
 from .quantile_selection import (

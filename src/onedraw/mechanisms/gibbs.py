@@ -20,8 +20,7 @@ from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import ZCDP, ApproxDP, Assumption, BoundedRange, GaussianDP, Promise, Provenance, PureDP, RenyiDP
-from onedraw.privacy.rounding import down, fraction_down, fraction_up, text
-from onedraw.privacy.validation import positive
+from onedraw.privacy.numbers import down, fraction_down, fraction_up, positive, text
 
 from . import literature
 from .calibration import MARGIN, largest_number

@@ -23,10 +23,9 @@ from scipy import optimize
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models.likelihood import LARGEST_BETA, GaussianNoise
 from onedraw.plans import Request
-from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, RenyiDP, search
+from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, RenyiDP, numbers
 from onedraw.privacy.conversions import gaussian_delta
-from onedraw.privacy.rounding import SLACK, TINY, down, fraction_up, root_up, text, up
-from onedraw.privacy.validation import positive, probability
+from onedraw.privacy.numbers import SLACK, TINY, down, fraction_up, positive, probability, root_up, text, up
 
 from .convex_bounds import ConvexBounds, Curvature, Rule, gdp_promise, gdp_weight, weight_at
 
@@ -228,7 +227,7 @@ def _first_kept(reached: Callable[[float], float], low: float, high: float, larg
     """
     if reached((1.0 + high) - 1.0) > largest_range:
         return high
-    found, _ = search.narrowed(lambda beta: reached(beta - 1.0) <= largest_range, true=1.0 + high, false=1.0 + low)
+    found, _ = numbers.narrowed(lambda beta: reached(beta - 1.0) <= largest_range, true=1.0 + high, false=1.0 + low)
     return found - 1.0
 
 

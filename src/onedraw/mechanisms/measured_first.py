@@ -42,8 +42,7 @@ from onedraw.models.priors import Gaussian
 from onedraw.models.sums import exact_sums
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Promise, Provenance, PureDP
-from onedraw.privacy.rounding import fraction_down, root_up, sum_up
-from onedraw.privacy.validation import positive
+from onedraw.privacy.numbers import fraction_down, positive, root_up, sum_up
 
 from .beta_divergence import BetaDivergence
 from .calibration import MARGIN

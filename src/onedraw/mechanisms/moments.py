@@ -27,7 +27,7 @@ from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums import exact_sums
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Promise, Provenance, PureDP
-from onedraw.privacy.rounding import root_up, sum_up, up
+from onedraw.privacy.numbers import root_up, sum_up, up
 
 from .calibration import MARGIN, largest_total
 from .stages import MARGIN as WHOLE_MARGIN

@@ -29,8 +29,7 @@ from onedraw.models.sums.gradient_sums import rounding
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import Assumption, GaussianDP, Provenance
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_difference
-from onedraw.privacy.rounding import root_up
-from onedraw.privacy.validation import positive
+from onedraw.privacy.numbers import positive, root_up
 
 from .calibration import largest
 from .convex_bounds import ConvexBounds, assumptions, bounds_of, gdp_mu, gibbs_target

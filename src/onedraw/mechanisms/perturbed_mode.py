@@ -27,8 +27,8 @@ from onedraw.models.sums import exact_sums, noise_law
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import ZCDP, ApproxDP, Assumption, GaussianDP, Promise, Provenance, PureDP, RenyiDP
 from onedraw.privacy.corners import Corner, CornerDP
+from onedraw.privacy.numbers import fraction_up, sum_up, up
 from onedraw.privacy.perturbed_mode import Corners, relieved_base, relieved_slopes
-from onedraw.privacy.rounding import fraction_up, sum_up, up
 
 from .calibration import largest_total
 from .fit_numbers import FitNumbers, Setting, measuring, numbers_for, predicted_error

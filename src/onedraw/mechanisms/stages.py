@@ -25,7 +25,7 @@ from onedraw.models.sums.exact_sums import MEAN_BITS, MOST_RECORDS, share_bits
 from onedraw.models.sums.noise_law import deviation, matrix_deviation
 from onedraw.plans import Request
 from onedraw.privacy import ApproxDP, PureDP
-from onedraw.privacy.rounding import fraction_up, up
+from onedraw.privacy.numbers import fraction_up, up
 
 MARGIN, LARGEST_KAPPA = Fraction(1, 2**40), 2.0**-42
 """Added to a stage's ratio, if the discrete law is within e^{±κ} of the continuous one: 2.6κ is needed."""

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
-from onedraw.privacy.rounding import root_up
+from onedraw.privacy.numbers import root_up
 
 from .batches import batches, is_rows, refuse_sparse, row_batches
 from .model import MOST_PARTS, count, number, positive_number

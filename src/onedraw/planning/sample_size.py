@@ -16,7 +16,7 @@ import numpy as np
 from onedraw.defaults import DELTA
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.privacy import ApproxDP, Promise, PureDP, epsilon_delta
-from onedraw.privacy.search import geometric, smallest
+from onedraw.privacy.numbers import geometric, smallest
 
 from .choice import Choice, known
 from .expected_errors import Expectation, simulated_error

@@ -4,8 +4,8 @@
 promise · ``composition`` several together · ``curves`` and ``posterior_curves`` Rényi
 curves · ``conversions`` the table of mathematics.md §1, one function each · ``groups`` from a record to a
 person · ``pld``, ``second_opinion`` the
-other accountant · ``guarantee`` what stands on a certificate · ``rounding``, ``validation``
-numbers · ``tradeoff`` what a promise leaves the best attacker.
+other accountant · ``guarantee`` what stands on a certificate · ``numbers`` rounded,
+kept in range, searched for · ``tradeoff`` what a promise leaves the best attacker.
 
 Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
 """

@@ -33,11 +33,10 @@ from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions, pld
 from onedraw.privacy.corners import composed_corners
 from onedraw.privacy.curves import add_curves
+from onedraw.privacy.numbers import down, positive_integer, probability, sum_up, text, up, weighted_sum_up
 from onedraw.privacy.pld import GaussianPair, Pair, dominating_pair
 from onedraw.privacy.promises import GaussianDP, Promise, PureDP, RenyiDP
-from onedraw.privacy.rounding import down, sum_up, text, up, weighted_sum_up
 from onedraw.privacy.stored import check_names
-from onedraw.privacy.validation import positive_integer, probability
 
 Counted = tuple[tuple[Promise, int], ...]
 

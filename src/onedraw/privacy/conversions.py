@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.privacy.rounding import SLACK, TINY, down, fraction_up, root_up, up
-from onedraw.privacy.search import largest, narrowed
+from onedraw.privacy.numbers import SLACK, TINY, down, fraction_up, largest, narrowed, root_up, up
 
 Array = NDArray[np.float64]
 

@@ -25,11 +25,19 @@ from numpy.typing import NDArray
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
 from onedraw.privacy.curves import Curve
+from onedraw.privacy.numbers import (
+    SLACK,
+    fraction_up,
+    narrowed,
+    not_negative,
+    positive_integer,
+    root_up,
+    sum_up,
+    text,
+    up,
+)
 from onedraw.privacy.promises import GaussianDP, Promise, RenyiDP
-from onedraw.privacy.rounding import SLACK, fraction_up, root_up, sum_up, text, up
-from onedraw.privacy.search import narrowed
 from onedraw.privacy.stored import check_names
-from onedraw.privacy.validation import not_negative, positive_integer
 
 Array = NDArray[np.float64]
 Polynomial = Mapping[tuple[int, int], int]

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
-from onedraw.privacy.rounding import SLACK, text, weighted_sum_up
+from onedraw.privacy.numbers import SLACK, positive, positive_integer, strictly_above_one, text, weighted_sum_up
 from onedraw.privacy.stored import Stored
-from onedraw.privacy.validation import positive, positive_integer, strictly_above_one
 
 Array = NDArray[np.float64]
 

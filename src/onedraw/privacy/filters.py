@@ -36,9 +36,8 @@ from typing import ClassVar
 from onedraw.privacy import conversions
 from onedraw.privacy.composition import Composed, compose
 from onedraw.privacy.curves import AtOrderCurve, LinearCurve
+from onedraw.privacy.numbers import fraction_up, largest, root_up, sum_up, text
 from onedraw.privacy.promises import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP
-from onedraw.privacy.rounding import fraction_up, root_up, sum_up, text
-from onedraw.privacy.search import largest
 
 Amount = Fraction | float
 """Exact (0 as an int: most spends have no δ), or ``math.inf`` where nothing is proven."""

@@ -7,10 +7,8 @@ from fractions import Fraction
 from onedraw.errors import PromiseRefused
 from onedraw.privacy import conversions
 from onedraw.privacy.composition import Composed
+from onedraw.privacy.numbers import fraction_down, fraction_up, narrowed, positive_integer
 from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP
-from onedraw.privacy.rounding import fraction_down, fraction_up
-from onedraw.privacy.search import narrowed
-from onedraw.privacy.validation import positive_integer
 
 _POWER = {PureDP: 1, BoundedRange: 1, GaussianDP: 1, ZCDP: 2}
 """By which power of k the one number of a promise grows."""

@@ -17,10 +17,9 @@ from typing import Any
 
 from onedraw.errors import InvalidBudget, PromiseRefused
 from onedraw.privacy import conversions
+from onedraw.privacy.numbers import positive, positive_integer, probability, sum_up, text
 from onedraw.privacy.promises import ApproxDP, Promise
-from onedraw.privacy.rounding import sum_up, text
 from onedraw.privacy.stored import Stored
-from onedraw.privacy.validation import positive, positive_integer, probability
 
 
 class Neighbours(StrEnum):

@@ -28,8 +28,7 @@ import math
 from fractions import Fraction
 
 from onedraw.errors import WrongCall
-from onedraw.privacy.rounding import fraction_down, fraction_up, root_up, text, up
-from onedraw.privacy.validation import positive, positive_integer, real
+from onedraw.privacy.numbers import fraction_down, fraction_up, positive, positive_integer, real, root_up, text, up
 
 
 def path_mu(*, step_size: float, steps: int, weight: float, gradient_difference: float) -> float:

@@ -30,9 +30,8 @@ from scipy import optimize, special
 
 from onedraw.errors import InvalidBudget
 from onedraw.privacy.corners import Corner, CornerDP
+from onedraw.privacy.numbers import fraction_up, not_negative, positive, positive_integer, up
 from onedraw.privacy.promises import PureDP
-from onedraw.privacy.rounding import fraction_up, up
-from onedraw.privacy.validation import not_negative, positive, positive_integer
 
 # ── volume ─────────────────────────────────────────────────────────────────────────────────────────────────
 

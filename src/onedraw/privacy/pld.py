@@ -45,9 +45,8 @@ from scipy import special
 
 from onedraw.privacy.corners import CornerDP
 from onedraw.privacy.curves import BoundedRangeCurve, Curve, LinearCurve, PureCurve
+from onedraw.privacy.numbers import down, narrowed, up
 from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, RenyiDP
-from onedraw.privacy.rounding import down, up
-from onedraw.privacy.search import narrowed
 
 Array = NDArray[np.float64]
 

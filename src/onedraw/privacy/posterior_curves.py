@@ -36,8 +36,7 @@ from numpy.typing import NDArray
 from onedraw.errors import InvalidBudget
 from onedraw.privacy.curves import Curve
 from onedraw.privacy.log_gamma import RELATIVE_ERROR, excess, log_gamma_excess
-from onedraw.privacy.rounding import TINY, fraction_down, text
-from onedraw.privacy.validation import positive, positive_integer
+from onedraw.privacy.numbers import TINY, fraction_down, positive, positive_integer, text
 
 Array = NDArray[np.float64]
 Bregman = Callable[[Array, Array, Array], Array]

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
-from onedraw.privacy.search import largest
+from onedraw.privacy.numbers import epsilon_argument, largest, probability
 from onedraw.privacy.stored import Stored
-from onedraw.privacy.validation import epsilon_argument, probability
 
 if TYPE_CHECKING:
     from onedraw.privacy.promises import RenyiDP

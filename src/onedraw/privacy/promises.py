@@ -21,10 +21,9 @@ from onedraw.privacy.curves import (
     PureCurve,
     curve_at_most,
 )
+from onedraw.privacy.numbers import down, positive, probability, real, text, up
 from onedraw.privacy.promise import Promise as Promise
-from onedraw.privacy.rounding import down, text, up
 from onedraw.privacy.stored import stored_as
-from onedraw.privacy.validation import positive, probability, real
 
 
 def _at_most(slope: float, order: float, epsilon: float) -> bool:

@@ -15,10 +15,9 @@ from fractions import Fraction
 from onedraw.errors import SecondOpinion
 from onedraw.privacy.composition import Composed
 from onedraw.privacy.curves import BoundedRangeCurve
+from onedraw.privacy.numbers import down, epsilon_argument, fraction_down, probability, text
 from onedraw.privacy.pld import GaussianPair, Pair, TwoPointPair, occurring_pair
 from onedraw.privacy.promises import Promise
-from onedraw.privacy.rounding import down, fraction_down, text
-from onedraw.privacy.validation import epsilon_argument, probability
 
 SHARES = (0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.97)
 """Where the upper loss of a generalised randomised response is tried, as shares of its range."""

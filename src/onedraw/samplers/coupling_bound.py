@@ -29,7 +29,7 @@ from scipy import special
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.plans import Plan
-from onedraw.privacy.rounding import text
+from onedraw.privacy.numbers import text
 from onedraw.privacy.stored import Stored, check_names
 
 _WRITTEN = re.compile(r"[1-9][0-9]{0,5}:[1-9][0-9]{0,8}( [1-9][0-9]{0,5}:[1-9][0-9]{0,8})*", re.ASCII)

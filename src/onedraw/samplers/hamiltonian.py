@@ -30,7 +30,7 @@ from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.plans import Plan, Potential
-from onedraw.privacy.rounding import text
+from onedraw.privacy.numbers import text
 from onedraw.samplers import blackjax_kernels as kernels
 from onedraw.samplers.chains import advanced, chains_at_once, mapped, whole_number
 from onedraw.samplers.coupling_bound import Meetings

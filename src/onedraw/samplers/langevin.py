@@ -37,7 +37,7 @@ from onedraw.models.convex.gibbs_target import GibbsTarget, PathTarget, gradient
 from onedraw.models.sums.gradient_sums import GradientSums, steps_of
 from onedraw.plans import Plan
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_difference
-from onedraw.privacy.rounding import root_up, text
+from onedraw.privacy.numbers import root_up, text
 from onedraw.samplers.chains import (
     AHEAD,
     PublicNumbers,

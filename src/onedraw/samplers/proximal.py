@@ -40,7 +40,7 @@ from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.plans import Plan
-from onedraw.privacy.rounding import text, up
+from onedraw.privacy.numbers import text, up
 from onedraw.samplers.ball import Tilt, best_tilt, into_ball, log_acceptance, peak_on_ball, proposed
 from onedraw.samplers.chains import (
     PublicNumbers,

@@ -19,7 +19,7 @@ from onedraw.errors import InvalidModel
 from onedraw.models.model import MOST_PARTS, Bound, count, number, positive_number, shown
 from onedraw.models.sums.clamped_sums import RADIUS_STEPS, BallSum, LatticeSum, summed
 from onedraw.privacy import GaussianDP, Promise, Provenance
-from onedraw.privacy.rounding import fraction_down, fraction_up, root_up
+from onedraw.privacy.numbers import fraction_down, fraction_up, root_up
 
 from .distributions import Normal
 from .family import Array, ConjugateModel, Interval, Move, Simulated, Summary, pair

@@ -24,7 +24,7 @@ from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Codes, Label, Signs, class_labels, log_odds, two_classes
 from onedraw.models.row_model import DeclaredModel
 from onedraw.privacy import Provenance
-from onedraw.privacy.rounding import fraction_up, root_up, up
+from onedraw.privacy.numbers import fraction_up, root_up, up
 
 from .linear_model import ConvexModel, LinearModel, enforced_bounds
 from .losses import ExpLinearLoss, HingeLoss, HuberisedHingeLoss, LinearLoss, LogisticLoss, product_up

@@ -33,7 +33,7 @@ from onedraw.models.model import Bound
 from onedraw.models.priors import FLAT, Gaussian
 from onedraw.models.row_model import DeclaredModel, RowModel
 from onedraw.privacy import Provenance
-from onedraw.privacy.rounding import fraction_up
+from onedraw.privacy.numbers import fraction_up
 
 from .losses import LinearLoss, product_up
 

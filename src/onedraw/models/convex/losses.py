@@ -26,7 +26,7 @@ import numpy as np
 from scipy import special
 
 from onedraw.models.compute import jax, jnp
-from onedraw.privacy.rounding import down, fraction_up, sum_up, up
+from onedraw.privacy.numbers import down, fraction_up, sum_up, up
 
 Interval = tuple[float, float]
 

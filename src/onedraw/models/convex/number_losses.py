@@ -15,8 +15,8 @@ import numpy as np
 from scipy import special
 
 from onedraw.models.compute import jax
+from onedraw.privacy.numbers import down, fraction_up, sum_up, up
 from onedraw.privacy.perturbed_mode import count_curvature
-from onedraw.privacy.rounding import down, fraction_up, sum_up, up
 
 from .losses import Interval, LinearLoss, array_module, difference_up, least_variance, logistic, product_up, softplus
 

@@ -30,7 +30,7 @@ from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
 from onedraw.models.row_model import DeclaredModel
 from onedraw.privacy import Provenance
-from onedraw.privacy.rounding import text
+from onedraw.privacy.numbers import text
 
 from .linear_model import ConvexModel, enforced_bounds
 from .losses import product_up

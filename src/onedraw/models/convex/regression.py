@@ -23,8 +23,8 @@ from onedraw.models.fit.losses import FitLoss
 from onedraw.models.model import POSITIVE, RATES, count, number
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
+from onedraw.privacy.numbers import fraction_down, fraction_up, sum_up, text
 from onedraw.privacy.perturbed_mode import count_curvature
-from onedraw.privacy.rounding import fraction_down, fraction_up, sum_up, text
 
 from .linear_model import LinearModel
 from .losses import LinearLoss, product_up

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from onedraw.models.convex.losses import ExpLinearLoss, HuberisedHingeLoss, LogisticLoss, array_module
 from onedraw.models.convex.number_losses import CappedPoissonLoss
+from onedraw.privacy.numbers import up
 from onedraw.privacy.perturbed_mode import (
     Corners,
     count_slopes,
@@ -47,7 +48,6 @@ from onedraw.privacy.perturbed_mode import (
     softmax_volume_cost,
     volume_cost,
 )
-from onedraw.privacy.rounding import up
 
 from . import constants as constant
 

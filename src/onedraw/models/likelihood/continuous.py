@@ -19,7 +19,7 @@ from onedraw.models.convex.losses import Interval, array_module
 from onedraw.models.model import Bound, positive_number
 from onedraw.models.responses import Clamped
 from onedraw.privacy import Provenance
-from onedraw.privacy.rounding import down, fraction_up, up
+from onedraw.privacy.numbers import down, fraction_up, up
 
 from .density import LARGEST, Array, Likelihood, check_beta, log_gamma, softplus
 

@@ -19,7 +19,7 @@ from onedraw.models.convex.losses import Interval, array_module
 from onedraw.models.model import MOST_PARTS, Bound, count, positive_number
 from onedraw.models.responses import Codes, Counts, Signs
 from onedraw.privacy import Provenance
-from onedraw.privacy.rounding import fraction_up, up
+from onedraw.privacy.numbers import fraction_up, up
 
 from .density import Array, Likelihood, check_beta, constant, log_gamma, log_sum, softplus
 

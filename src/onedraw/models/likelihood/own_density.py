@@ -20,7 +20,7 @@ from onedraw.models.convex.losses import Interval, array_module
 from onedraw.models.model import Bound, described, number, positive_number
 from onedraw.models.responses import Clamped
 from onedraw.privacy import Provenance
-from onedraw.privacy.rounding import fraction_up, up
+from onedraw.privacy.numbers import fraction_up, up
 
 from .density import LARGEST, Likelihood, check_beta
 

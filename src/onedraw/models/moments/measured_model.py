@@ -33,7 +33,7 @@ from onedraw.models.priors import Gaussian
 from onedraw.models.row_model import Encoded, EncodedRecords
 from onedraw.models.sums.exact_sums import SummedTarget
 from onedraw.privacy import Provenance
-from onedraw.privacy.rounding import fraction_up
+from onedraw.privacy.numbers import fraction_up
 
 from .measured import INSIDE, Layout, MomentColumns
 

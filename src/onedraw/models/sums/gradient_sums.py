@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from onedraw.models.compute import jax, jnp
 from onedraw.models.convex.classification import SoftmaxLoss
 from onedraw.models.moments.measured_model import WeightedLoss
-from onedraw.privacy.rounding import root_up
+from onedraw.privacy.numbers import root_up
 
 from .exact_sums import Compiled, share_bits
 

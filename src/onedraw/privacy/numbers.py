@@ -1,0 +1,256 @@
+"""The numbers of a promise: rounded against ourselves, kept in their ranges, and searched for.
+
+**Rounding.** Reported ε, δ, μ, ρ go up, calibrated numbers go down. Sums, products and square roots of given numbers are
+carried out in exact rational arithmetic and rounded once, in the direction asked for. Everything that passes through a
+transcendental function is moved outward by a stated bound on the error of that function: ``SLACK`` relative, far above
+what NumPy and SciPy actually lose (a few units of 2⁻⁵³; the tests compare with 60-digit arithmetic) and far below what
+matters.
+
+**Searching.** A condition holds up to some number (`largest`) or from some number on (`smallest`). What is returned
+always *holds*: a weight is never a little too large, an ε never a little too small. ``precision`` is how far beyond it,
+relatively, the condition is known to fail; at 0 the two are neighbours in floating point.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+from onedraw.errors import InvalidBudget
+
+Condition = Callable[[float], bool]
+Middle = Callable[[float, float], float]
+
+SLACK = 2.0**-44
+"""Relative error granted to a short chain of elementary or special functions."""
+
+TINY = 2.0**-1000
+"""Added where a true value is positive but may underflow: never report exactly zero for it."""
+
+_UNDERFLOWS = Fraction(1, 2**900)
+"""Below this a rational number loses digits, or all of them, when it becomes a float."""
+
+
+def up(value: float, *, relative: float = SLACK, absolute: float = 0.0) -> float:
+    """The value moved towards +∞ by its error bound."""
+    if value == math.inf:
+        return value
+    return math.nextafter(value + abs(value) * relative + absolute, math.inf)
+
+
+def down(value: float, *, relative: float = SLACK, absolute: float = 0.0) -> float:
+    """The value moved towards −∞ by its error bound."""
+    if value == math.inf:
+        return value
+    return math.nextafter(value - abs(value) * relative - absolute, -math.inf)
+
+
+def fraction_up(value: Fraction) -> float:
+    """The smallest float that is not below an exact rational number (+∞ if there is none)."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.nextafter(math.inf, 0.0)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def fraction_down(value: Fraction) -> float:
+    """The largest float that is not above an exact rational number."""
+    return -fraction_up(-value)
+
+
+def sum_up(values: Iterable[float]) -> float:
+    """Σ values, exact, then rounded up once."""
+    return weighted_sum_up((value, 1) for value in values)
+
+
+def weighted_sum_up(values: Iterable[tuple[float, int]]) -> float:
+    """Σ value·times, exact, then rounded up once: 400 × 2⁻⁷ is 3.125 and nothing else."""
+    total = Fraction(0)
+    for value, times in values:
+        if value == math.inf:
+            return math.inf
+        total += Fraction(value) * times
+    return fraction_up(total)
+
+
+def root_up(square: Fraction) -> float:
+    """The square root of an exact non-negative rational number, rounded up."""
+    if 0 < square < _UNDERFLOWS:
+        return fraction_up(Fraction(root_up(square * 4**500)) / 2**500)
+    try:
+        root = math.sqrt(float(square))
+    except OverflowError:
+        return math.inf
+    while root < math.inf and Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def text(value: float) -> str:
+    """A number as people write it, with every digit it has: printing must not round a promise down."""
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return repr(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+# ── ranges, each refused with the same words ──
+
+
+def real(name: str, value: Any) -> float:
+    """Any real number that is not a truth value, as a float."""
+    try:
+        if isinstance(value, str | bytes | bool):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidBudget(f"{name} must be a real number, not a {type(value).__name__}: pass a float.") from None
+
+
+def positive(name: str, value: Any) -> float:
+    """A finite number above zero."""
+    number = real(name, value)
+    if not (math.isfinite(number) and number > 0.0):
+        raise InvalidBudget(
+            f"{name} must be a finite number above 0, not {number!r}: at 0 the release would not depend on the data, at "
+            f"infinity nothing is promised. Choose {name} > 0."
+        )
+    return number
+
+
+def not_negative(name: str, value: Any) -> float:
+    """A finite number of at least zero."""
+    number = real(name, value)
+    if not 0.0 <= number < math.inf:
+        raise InvalidBudget(f"{name} must be a finite number of at least 0, not {number!r}")
+    return number + 0.0  # −0.0 becomes 0.0: equal promises look equal
+
+
+def probability(name: str, value: Any) -> float:
+    """A number in [0, 1)."""
+    number = real(name, value)
+    if not 0.0 <= number < 1.0:
+        raise InvalidBudget(
+            f"{name} must lie in [0, 1), not {number!r}: it is a probability of failure. Choose a small number, such as 1e-6."
+        )
+    return number
+
+
+def epsilon_argument(value: Any) -> float:
+    """An ε at which a profile is asked for: zero and ∞ are meaningful there."""
+    number = real("ε", value)
+    if not number >= 0.0:
+        raise InvalidBudget(f"a profile δ(ε) is asked for at ε ≥ 0, not {number!r}. Ask at ε ≥ 0.")
+    return number
+
+
+def strictly_above_one(name: str, value: Any) -> float:
+    """A finite Rényi order."""
+    number = real(name, value)
+    if not 1.0 < number < math.inf:
+        raise InvalidBudget(
+            f"{name} must be a finite number above 1, not {number!r}: only such orders are promises here."
+        )
+    return number
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """A whole number of at least one."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidBudget(f"{name} must be a whole number, not a {type(value).__name__}") from None
+    if number < 1:
+        raise InvalidBudget(f"{name} must be at least 1, not {number}")
+    return number
+
+
+# ── searching ──
+
+
+def halfway(low: float, high: float) -> float:
+    """The arithmetic mean."""
+    return low + (high - low) / 2.0
+
+
+def geometric(low: float, high: float) -> float:
+    """The geometric mean, for ends that are orders of magnitude apart."""
+    return math.sqrt(low * high)
+
+
+def largest(
+    holds: Condition,
+    *,
+    start: float = 1.0,
+    least: float = 2.0**-1000,
+    most: float = 2.0**1000,
+    precision: float = 0.0,
+    factor: float = 2.0,
+    middle: Middle = halfway,
+) -> float | None:
+    """The largest number from ``least`` to ``most`` at which the condition holds; None if not even at ``least``.
+
+    Ends are found by multiplying or dividing ``start`` by ``factor``: cheap where an answer near ``start`` is likely.
+    """
+    return _farthest(holds, start, factor, end=most, other=least, precision=precision, middle=middle)
+
+
+def smallest(
+    holds: Condition,
+    *,
+    start: float = 1.0,
+    least: float = 2.0**-1000,
+    most: float = 2.0**1000,
+    precision: float = 0.0,
+    factor: float = 2.0,
+    middle: Middle = halfway,
+) -> float | None:
+    """The smallest number from ``least`` to ``most`` at which the condition holds; None if not even at ``most``."""
+    return _farthest(holds, start, 1.0 / factor, end=least, other=most, precision=precision, middle=middle)
+
+
+def narrowed(
+    holds: Condition,
+    *,
+    true: float,
+    false: float,
+    precision: float = 0.0,
+    middle: Middle = halfway,
+    steps: int = 3000,
+) -> tuple[float, float]:
+    """Two numbers closer together: the condition holds at the first, as it does at ``true``, and fails at the second.
+
+    ``steps`` is how often the condition may be asked, where asking is dear.
+    """
+    for _ in range(steps):
+        between = middle(min(true, false), max(true, false))
+        if abs(true - false) <= precision * max(true, false) or between in (true, false):
+            break
+        true, false = (between, false) if holds(between) else (true, between)
+    return true, false
+
+
+def _farthest(
+    holds: Condition, start: float, factor: float, *, end: float, other: float, precision: float, middle: Middle
+) -> float | None:
+    """From ``start`` by ``factor`` towards ``end`` while the condition holds, else back towards ``other`` until it does."""
+    onward, back = (min, max) if factor > 1.0 else (max, min)
+    true = false = start
+    if holds(start):
+        while true != end and holds(onward(true * factor, end)):
+            true = onward(true * factor, end)
+        if true == end:
+            return end
+        false = onward(true * factor, end)
+    else:
+        while false != other and not holds(back(false / factor, other)):
+            false = back(false / factor, other)
+        if false == other:
+            return None
+        true = back(false / factor, other)
+    return narrowed(holds, true=true, false=false, precision=precision, middle=middle)[0]
