@@ -127,8 +127,9 @@ def estimands(plan: Plan, design: Design, truths: Array) -> Array:
 
 
 def _root(matrix: Array) -> Array:
+    """The symmetric root: it does not turn with the signs of eigenvectors, which a last digit or another machine decides."""
     values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
 def _on_ball(centres: Array, root: Array, radius: float, generator: np.random.Generator) -> Array:
