@@ -78,7 +78,7 @@ class DPLogisticRegression(LinearClassifier):
     ----------
     epsilon : float
         How much this fit may spend. There is no default.
-    delta : float, default=1e-6
+    delta : float, default=onedraw.defaults.DELTA
         0 means pure ε-differential privacy.
     schema : Schema, file name or dictionary
         Instead of bounds and classes: what is public about every column, categories and missing cells included. Frames are

@@ -213,7 +213,7 @@ def test_any_plan_can_be_turned_into_a_case(mechanism, model, budget, n):
     assert 1.0 - 1e-6 <= one.gap < 12.0
 
 
-def test_a_plan_without_a_formula_is_refused_inwords():
+def test_a_plan_without_a_formula_is_refused_in_words():
     model = od.models.Softmax(2, classes=("a", "b", "c"), bounds=(-1, 1), prior=od.Gaussian(scale=1.0))
     with pytest.raises(od.errors.WrongCall, match="Softmax"):
         case_for(od.calibrate(od.Gibbs("gdp"), model, BUDGET, n=10))
