@@ -195,6 +195,10 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
         """Whether all that is asked of the records is sums of whole numbers, which no rounding can change."""
         return self.whole_sums or isinstance(plan.model, ConjugateModel)
 
+    def draw_shares(self, plan: Plan) -> list[float] | None:
+        """How much each draw counts in the mean of all; None: alike."""
+        return None
+
     def closed_form(self, model: Any) -> bool:
         """Whether `target` gives a closed-form law, drawn exactly, or one that an algorithm or a chain draws from."""
         return False

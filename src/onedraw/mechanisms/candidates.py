@@ -170,6 +170,10 @@ class Candidates(Mechanism):
             widths=widths, bits=bits, candidates=layout.candidates, published=self.publish,
         )  # fmt: skip
 
+    def draw_shares(self, plan: Plan) -> list[float] | None:
+        """Picks count like their rounds, which are public."""
+        return [float(share) for share in shares(plan.draws)] if self.publish == "picks" else None
+
     # ── the promise, and the plan ──────────────────────────────────────────────────────────────────────────
 
     def _repetitions(self, request: Request) -> int:

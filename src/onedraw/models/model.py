@@ -143,6 +143,16 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
         size = len(self.parameter_names)
         return np.eye(size), np.ones(size), np.zeros(size)
 
+    @property
+    def terms(self) -> tuple[tuple[str, str], ...]:
+        """(term, label) of each released number: of several classes the column and the class."""
+        return tuple((name, "") for name in self.parameter_names)
+
+    @property
+    def least_variance(self) -> float | None:
+        """The floor of a variance that is drawn last, which the sensitivity rests on; None where none is drawn."""
+        return None
+
     def interval_meaning(self, level: str, *, crossed: bool) -> str:
         """What intervals of these numbers cover, where that is their own matter; ``crossed``: they stand in a cross table."""
         return ""

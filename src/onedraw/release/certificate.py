@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,15 @@ UNPROVEN = ("estimated", "assumed")
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Fields that are not written where there is nothing to write: certificates from before they existed keep their digests."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        left_out = {name for name in self.optional if written[name] is None or written[name] == []}
+        return {name: value for name, value in written.items() if name not in left_out}
 
 
 class PromiseStatement(_Part):
@@ -72,6 +81,8 @@ class EngineStatement(_Part):
     """Where compiled code read the records, and on which device: the integers, and so the draw, are the same on every engine. Absent
     where one process counted without compiled code."""
 
+    optional = ("digest", "platform", "device", "jax")
+
     name: str
     version: str
     parts: int = Field(ge=1)
@@ -83,15 +94,11 @@ class EngineStatement(_Part):
     jax: str | None = None
     """What kind of device computed, its maker's name for it, and the version of JAX; of several workers all computed alike."""
 
-    @model_serializer(mode="wrap")
-    def _without_what_is_absent(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As in older certificates."""
-        written: dict[str, Any] = write(self)
-        return {name: value for name, value in written.items() if value is not None}
-
 
 class DataStatement(_Part):
     """What the caller declared about the records; no value in it comes from them."""
+
+    optional = ("notes", "declared", "measure", "engine")
 
     target: str | None = None
     schema_digest: str | None = None
@@ -103,15 +110,6 @@ class DataStatement(_Part):
     """The schema itself, where new records are to be read as those were: for a regression."""
     measure: MeasureStatement | None = None
     engine: EngineStatement | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_empty(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Absent in older certificates, whose digests must not change."""
-        written: dict[str, Any] = write(self)
-        for name in ("notes", "declared", "measure", "engine"):
-            if not written[name]:
-                del written[name]
-        return written
 
 
 class LedgerEntry(_Part):
@@ -129,19 +127,13 @@ class LedgerEntry(_Part):
 
 
 class DrawStatement(_Part):
+    optional = ("stages",)
+
     quantity: str
     names: list[str]
     values: list[list[float]]
     stages: dict[str, list[float]] | None = None
     """Of a release in stages, everything published, by stage; ``values`` follow from it."""
-
-    @model_serializer(mode="wrap")
-    def _without_stages(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Absent where there are none."""
-        written: dict[str, Any] = write(self)
-        if written["stages"] is None:
-            del written["stages"]
-        return written
 
 
 class Certificate(_Part):
@@ -196,12 +188,13 @@ class Certificate(_Part):
         """One line for whoever asks: what may leave the house, and what may not."""
         if self.sentence.startswith(NEVER_PRIVATE):
             return "May I publish this? No: it comes from a fixed seed and protects nobody. It is for trials."
-        kept = "No: the records, the ledger, and the curator's notes (what --check and diagnostics show)."
+        answer = "Yes"
         if NOT_PROVEN in self.sentence or self.exactness["kind"] in UNPROVEN:
-            return f"May I publish this? Only if you answer for what is not proven: {files}. {kept}"
-        if any(note.provenance == "assumed" for note in self.data.notes):
-            return f"May I publish this? Only if you answer for what the promise does not cover: {files}. {kept}"
-        return f"May I publish this? Yes: {files}. {kept}"
+            answer = "Only if you answer for what is not proven"
+        elif any(note.provenance == "assumed" for note in self.data.notes):
+            answer = "Only if you answer for what the promise does not cover"
+        kept = "No: the records, the ledger, and the curator's notes (what --check and diagnostics show)."
+        return f"May I publish this? {answer}: {files}. {kept}"
 
     def to_json(self) -> str:
         return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -234,9 +227,7 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
             f"{path} could not be read as a release file: {error}. Pass the JSON that release wrote."
         ) from error
     try:
-        document = json.loads(
-            text, object_pairs_hook=_without_repeats, parse_constant=_no_constant, parse_float=_a_double
-        )
+        document = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_a_double, parse_float=_a_double)
         certificate = Certificate.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
@@ -251,21 +242,16 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) != len(names):
+    if len(found := dict(pairs)) != len(pairs):
         raise ValueError("a field stands twice")
-    return dict(pairs)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
+    return found
 
 
 def _a_double(digits: str) -> float:
     """The number that stands there and no other: digits that a double drops were never issued."""
     value = float(digits)
     if not math.isfinite(value) or Decimal(digits) != Decimal(repr(value)):
-        raise ValueError("a number has more digits than a double holds, or is too large for one")
+        raise ValueError(f"{digits[:40]} has more digits than a double holds, is too large for one, or no number")
     return value
 
 

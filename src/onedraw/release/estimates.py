@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 from onedraw.data import Schema
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, PerturbedMode
-from onedraw.mechanisms.candidates_layout import shares
 from onedraw.models import Model, Network
 from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.result import MomentsResult
@@ -151,7 +150,9 @@ class Estimates(tuple[Estimate, ...]):
         for row in self:
             between = "–" if math.isnan(row.low) else f"{_shown(row.low)} to {_shown(row.high)}"
             line = [row.term, *([row.label] if labelled else []), _shown(row.estimate), between]
-            lines.append([*line, *_test(row)] if self.tested else line)
+            error = "–" if math.isnan(row.low) or math.isnan(row.std_err) else _shown(row.std_err)
+            p_value = "–" if math.isnan(row.p_value) else _p_words(row.p_value).removeprefix("= ")
+            lines.append([*line, error, p_value] if self.tested else line)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = (
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -159,12 +160,6 @@ class Estimates(tuple[Estimate, ...]):
         return "\n".join([*table, *map(str, self.joint), *self.remarks])
 
     __repr__ = __str__
-
-
-def _test(row: Estimate) -> list[str]:
-    if math.isnan(row.p_value):
-        return ["–" if math.isnan(row.low) or math.isnan(row.std_err) else _shown(row.std_err), "–"]
-    return [_shown(row.std_err), _p_words(row.p_value).removeprefix("= ")]
 
 
 def _p_words(value: float) -> str:
@@ -188,8 +183,7 @@ def estimates_of(
 ) -> Estimates:  # fmt: skip
     """The table of a release. ``terms`` names its rows, by default as the model's parameters; ``reason`` says that there is no
     interval, and why; ``effect`` and ``noise`` as in `interval_of`."""
-    names = certificate.draw.names
-    terms, remarks = terms or terms_of(certificate, plan), [certificate.sentence]
+    names, remarks = certificate.draw.names, [certificate.sentence]
     found, tests = None, None
     joint: tuple[Joint, ...] = ()
     if not reason:
@@ -198,14 +192,12 @@ def estimates_of(
         except PromiseRefused as refused:
             reason = str(refused)
     remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
-    besides: dict[str, Any] = {"level": level, "names": names, "reason": reason, "remarks": remarks}
+    columns: tuple[Any, ...] = (*found[:5], np.full(len(names), np.nan) if tests is None else tests) if found else ()
     if found is None or not np.isfinite(found.low).any():
-        rows = (
-            Estimate(*term, value) for term, value in zip(terms, values_of(certificate, plan).tolist(), strict=True)
-        )
-        return Estimates(rows, **besides)
-    unknown = np.full(len(names), np.nan)
-    return Estimates.of_columns(terms, (*found[:5], unknown if tests is None else tests), joint=joint, **besides)
+        columns, joint = (values_of(certificate, plan),), ()
+    return Estimates.of_columns(
+        terms or plan.model.terms, columns, level=level, names=names, reason=reason, joint=joint, remarks=remarks
+    )
 
 
 def _known(
@@ -279,14 +271,9 @@ def readable_draws(certificate: Certificate, model: Model) -> Array:
 
 def values_of(certificate: Certificate, plan: Plan) -> Array:
     """The released numbers, each the mean of its draws, in the units of the columns."""
-    return average(readable_draws(certificate, plan.model), plan)
-
-
-def average(draws: Array, plan: Plan) -> Array:
-    """The mean of the draws; of a selection's picks the one weighted like their rounds, which are public."""
-    picks = getattr(plan.mechanism, "publish", None) == "picks" and plan.draws > 1
-    weights = [float(share) for share in shares(len(draws))] if picks else None
-    values: Array = np.average(draws, axis=0, weights=weights)
+    values: Array = np.average(
+        readable_draws(certificate, plan.model), axis=0, weights=plan.mechanism.draw_shares(plan)
+    )
     return values
 
 
@@ -310,15 +297,6 @@ def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
     return plan.mechanism.result(plan, certificate.draw.stages).in_units(*plan.model.range_units())
 
 
-def terms_of(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:
-    """(term, label) of each released number: of several classes the column and the class."""
-    model, names = plan.model, certificate.draw.names
-    classes = getattr(model, "classes", None) or ()
-    if isinstance(model, Network) or not isinstance(model, RowModel) or model.row_blocks == 1:
-        return [(name, "") for name in names]
-    return [(name, str(label)) for label in classes for name in model.features.column_names]
-
-
 def joint_tests(fit: FitResult, certificate: Certificate, plan: Plan) -> tuple[Joint, ...]:
     """One for each declared category of more than two levels, and for each class where there are several."""
     declared, mechanism = certificate.data.declared, plan.mechanism
@@ -326,8 +304,7 @@ def joint_tests(fit: FitResult, certificate: Certificate, plan: Plan) -> tuple[J
         return ()
     columns = Schema.from_dict(declared).columns
     coded = [name for name, column in columns.items() if name != certificate.data.target and column.kind in ("category", "binary")]  # fmt: skip
-    width, labels = plan.model.features.width, getattr(plan.model, "classes", None) or ()
-    labels = [str(label) for label in labels] if plan.model.row_blocks > 1 else [""]
+    width, labels = plan.model.features.width, dict.fromkeys(label for _, label in plan.model.terms)
     return tuple(
         Joint(name, label, *fit.wald(range(block * width + start, block * width + stop)))
         for block, label in enumerate(labels)

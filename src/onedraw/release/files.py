@@ -115,7 +115,7 @@ BEGINNING = json.dumps(BEGINS, indent=2)[:-2]
 
 
 class Claim:
-    """The right to write one release, from before it is paid for until it stands there. As a context it lets go.
+    """The right to write one release, from before it is paid for until it stands there.
 
     `take` makes the claim, or takes up the one that an interrupted release left; `hold` makes room, `write` fills it,
     `publish` gives the certificate its name. Whoever dies in between leaves the files for `take`.
@@ -123,35 +123,25 @@ class Claim:
 
     def __init__(self, target: Path, entry: str, handle: int, *, taken_up: bool) -> None:
         self.target, self.entry, self.taken_up = target, entry, taken_up
-        self.draft = draft_of(target)
+        self.draft = target.with_name(f"{target.name}.draft")
         self._handle, self._holds = handle, False
 
     @classmethod
     def take(cls, target: Path, entry: str, *, how: str, resume: bool = False) -> Self:
         """Claim ``target`` for ``entry``; ``how`` tells people how to finish it. Only ``resume`` takes up an old claim."""
-        try:
-            handle, found = _locked(claim_of(target))
-        except BlockingIOError:
-            raise under_way(target) from None
-        except OSError as error:
-            raise cannot_claim(target, error) from error
+        handle, found = _locked(target)
         if found and not (resume and found["entry"] == entry):
             os.close(handle)
             raise unfinished(target, found)
         claim = cls(target, entry, handle, taken_up=bool(found))
         if not found:
-            claim._say(how)
+            try:
+                _write(handle, json.dumps(BEGINS | {"entry": entry, "finish": how}, indent=2, ensure_ascii=False))
+                sync_folder(target.parent)
+            except OSError as error:
+                claim.give_up()
+                raise cannot_claim(target, error) from error
         return claim
-
-    def _say(self, how: str) -> None:
-        try:
-            _write(
-                self._handle, json.dumps(BEGINS | {"entry": self.entry, "finish": how}, indent=2, ensure_ascii=False)
-            )
-            sync_folder(self.target.parent)
-        except OSError as error:
-            self.give_up()
-            raise cannot_claim(self.target, error) from error
 
     def hold(self, room: int) -> None:
         """An empty draft with room for ``room`` bytes: a full disk is noticed before the charge, not after the draw."""
@@ -193,60 +183,53 @@ class Claim:
         for path in (self.draft,) * self._holds + (claim_of(self.target),):
             with suppress(OSError):
                 os.unlink(path)
-        self.let_go()
+        self.close()
 
-    def let_go(self) -> None:
-        """Leave the files for whoever finishes it."""
+    def close(self) -> None:
+        """Let go, and leave the files for whoever finishes it."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.let_go()
 
 
 def claim_of(target: Path) -> Path:
     return target.with_name(f"{target.name}.unfinished")
 
 
-def draft_of(target: Path) -> Path:
-    return target.with_name(f"{target.name}.draft")
-
-
 def check_unclaimed(target: Path) -> None:
     """Refuse early, before anything is planned, what `Claim.take` would refuse later."""
     if not claim_of(target).exists():
         return
-    try:
-        handle, found = _locked(claim_of(target))
-    except BlockingIOError:
-        raise under_way(target) from None
-    except OSError as error:
-        raise cannot_claim(target, error) from error
+    handle, found = _locked(target)
     os.close(handle)
     if found:
         raise unfinished(target, found)
 
 
-def _locked(path: Path) -> tuple[int, dict[str, str]]:
+def _locked(target: Path) -> tuple[int, dict[str, str]]:
     """The claim file, locked for this program's life, and what it says: nothing if it is new, or was cut off before
-    it said anything, which is before anything was paid. `BlockingIOError` while another program holds it."""
-    while True:
-        try:
-            handle = os.open(path, OPEN | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            handle = os.open(path, OPEN)
-        try:
-            _lock(handle)
-            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
-                return handle, _said(handle, path)
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # its owner ended and removed it between our opening and our locking: look again
+    it said anything, which is before anything was paid. Refused while another program holds it."""
+    path = claim_of(target)
+    try:
+        while True:
+            try:
+                handle = os.open(path, OPEN | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError:
+                handle = os.open(path, OPEN)
+            try:
+                _lock(handle)
+                if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                    return handle, _said(handle, path)
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)  # its owner ended and removed it between our opening and our locking: look again
+    except BlockingIOError:
+        raise CannotWrite(
+            f"Another release is being written to {target} now. Nothing was spent. Wait for it, or choose another name."
+        ) from None
+    except OSError as error:
+        raise cannot_claim(target, error) from error
 
 
 def _lock(handle: int) -> None:
@@ -290,12 +273,6 @@ def _allocate(handle: int, room: int) -> None:
         if isinstance(error, OSError) and error.errno not in NO_ROOM_HELD:
             raise
         _write(handle, "\0" * room)
-
-
-def under_way(target: Path) -> CannotWrite:
-    return CannotWrite(
-        f"Another release is being written to {target} now. Nothing was spent. Wait for it, or choose another name."
-    )
 
 
 def unfinished(target: Path, found: dict[str, str]) -> CannotWrite:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,12 @@ class Payment:
                     "spent. Look for open entries with `onedraw ledger show`, or release without resume."
                 )
             return self.ledger.reserve(**self.spend, entry=self.entry)
-        if different := self._differences(event):
+        spend, stored = self.spend, event.payload
+        asked = {"plan": spend["plan_digest"], "promise": spend["promise"].to_dict(), "gamma": float(spend["gamma"]),
+                 "part": spend["part"], "seeded": spend["seeded"], "label": spend["label"]}  # fmt: skip
+        different = ["dataset"] if event.dataset != spend["dataset"] else []
+        different += [name for name, value in asked.items() if canonical(stored[name]) != canonical(value)]
+        if different:
             raise LedgerError(
                 f"The entry {self.entry!r} paid for another release: {', '.join(different)} differ. One charge pays for one "
                 "draw of one plan. Nothing was drawn. Repeat the first call as it was, or release without resume."
@@ -64,13 +69,6 @@ class Payment:
         assert self.ledger is not None
         events = self.ledger.events()
         return next((event for event in events if event.entry == self.entry and event.kind == Kind.RESERVED), None)
-
-    def _differences(self, event: Event) -> list[str]:
-        stored, spend = event.payload, self.spend
-        asked = {"plan": spend["plan_digest"], "promise": spend["promise"].to_dict(), "gamma": float(spend["gamma"]),
-                 "part": spend["part"], "seeded": spend["seeded"], "label": spend["label"]}  # fmt: skip
-        found = ["dataset"] if event.dataset != spend["dataset"] else []
-        return found + [name for name, value in asked.items() if canonical(stored[name]) != canonical(value)]
 
     @property
     def settled(self) -> str | None:
@@ -116,7 +114,7 @@ def on_disk(payment: Payment, draw: Draw, target: Path, *, room: int, how: str) 
     check_writable(target, overwrite=True)
     how = how.replace("ENTRY", payment.entry) if how else f"the same call with resume={payment.entry!r}"
     with (
-        Claim.take(target, payment.entry, how=how, resume=payment.resumed) as claim,
+        closing(Claim.take(target, payment.entry, how=how, resume=payment.resumed)) as claim,
         _kept(claim, payment, how) as progress,
     ):
         found, there = written(claim) if payment.resumed else (None, False)
@@ -174,7 +172,7 @@ def _kept(claim: Claim, payment: Payment, how: str) -> Iterator[list[str]]:
     except Unfinished:
         raise
     except BaseException as error:
-        if not progress and not _perhaps_charged(claim, payment):
+        if not progress and not _perhaps_charged(payment):
             if not claim.taken_up:
                 claim.give_up()
             raise
@@ -191,7 +189,7 @@ def _kept(claim: Claim, payment: Payment, how: str) -> Iterator[list[str]]:
         raise
 
 
-def _perhaps_charged(claim: Claim, payment: Payment) -> bool:
+def _perhaps_charged(payment: Payment) -> bool:
     """Whether the entry stands in the books, or nobody knows: a connection can break while a spend is written."""
     if payment.ledger is None or payment.resumed:
         return False

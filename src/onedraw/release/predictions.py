@@ -23,7 +23,6 @@ from onedraw.models.features import LARGEST, Features, column_range, schema_rows
 from onedraw.models.fit.result import FitResult
 
 from .certificate import Certificate
-from .estimates import average
 
 Array = NDArray[np.float64]
 
@@ -108,7 +107,8 @@ class Predictor:
             outputs = np.stack([np.asarray(model.predictor(draw, rows)) for draw in draws])
             return outputs.reshape(len(draws), len(rows), -1)
         width = model.features.width
-        blocks = average(draws, self.plan)[: model.row_blocks * width].reshape(model.row_blocks, width)
+        mean = np.average(draws, axis=0, weights=self.plan.mechanism.draw_shares(self.plan))
+        blocks = mean[: model.row_blocks * width].reshape(model.row_blocks, width)
         return np.asarray((rows @ blocks.T)[np.newaxis])
 
     def expected(self, scores: Array) -> Array:

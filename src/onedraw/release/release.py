@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from onedraw.data import Records
 from onedraw.errors import CountMismatch, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
-from onedraw.models import BetaTarget
+from onedraw.models import BetaTarget, ConvexModel, Table
+from onedraw.models.row_model import RowModel
 from onedraw.plans import Plan
 from onedraw.privacy import Assumption, certify
 from onedraw.samplers.sampler import Sampler
@@ -89,16 +90,13 @@ def release(
     randomness = source_of_randomness(sampler, random_state)
 
     payment = payment_for(ledger, dataset, data, words, label=label, part=part, resume=resume)
-    prepared, room = words.prepared(
-        opinion, payment.to_be()
-    )  # one that cannot be written fails here, before the charge
+    prepared, room = words.prepared(opinion, payment.to_be())  # what cannot be written fails before the charge
 
     def draw(reservation: Reservation | None) -> Drawn:
         target = plan.target(plan.model.summarise(data))
         sample = sampler.run(target, randomness, size=plan.draws)
-        return prepared.filled(
-            published(target, sample.draws, plan, spacing), sample.stages, reservation
-        ), sample.diagnostics
+        values = published(target, sample.draws, plan, spacing)
+        return prepared.filled(values, sample.stages, reservation), sample.diagnostics
 
     if out is None:
         return Release(*in_memory(payment, draw), plan)
@@ -111,10 +109,9 @@ def published(target: Any, draws: NDArray[np.float64], plan: Plan, spacing: floa
     if isinstance(target, BetaTarget):  # drawn from in unconstrained coordinates
         draws = np.clip(model.constrain(draws), -LARGEST_VALUE, LARGEST_VALUE)
     values = snap(draws, spacing).reshape(plan.draws, -1)
-    likelihood: Any = getattr(model, "likelihood", None)
-    if getattr(likelihood, "samples_variance", False) and model.parameter_names[-1] == "variance":
-        # rounding to nearest could carry a variance below the floor that the sensitivity rests on
-        values[:, -1] = np.maximum(values[:, -1], math.ceil(Fraction(likelihood.floor) / Fraction(spacing)) * spacing)
+    if model.least_variance is not None:  # rounding to nearest could carry a variance below it
+        least = math.ceil(Fraction(model.least_variance) / Fraction(spacing)) * spacing
+        values[:, -1] = np.maximum(values[:, -1], least)
     return values
 
 
@@ -206,7 +203,8 @@ def check_data(plan: Plan, sampler: Sampler, data: Any) -> None:
         check_unit(plan, data.schema)
         # a damaged file is noticed now, if it is short; in a long one the draw meets it, and can be resumed
         whole = data.target is None or not isinstance(plan.model, COUNTED)
-        data.check_whole(None if whole else [str(data.target), *getattr(plan.model, "by", ())])
+        by = plan.model.by if isinstance(plan.model, Table) else ()
+        data.check_whole(None if whole else [str(data.target), *by])
 
 
 def check_passes(plan: Plan, sampler: Sampler, data: Any) -> None:
@@ -221,43 +219,29 @@ def check_passes(plan: Plan, sampler: Sampler, data: Any) -> None:
     | the same | a cluster | always |
     """
     passes = sampler.passes(plan)
-    row = 8 * (plan.model.features.width + 1) if hasattr(plan.model, "features") else 8
+    row = 8 * (plan.model.features.width + 1 if isinstance(plan.model, RowModel) else 1)
     engine = data.engine if isinstance(data, Records) else None
     chain = not plan.sums_exactly and not plan.closed_form
+    why = ""
     if engine is not None and chain and engine.most_passes is not None:
-        raise _refused(
-            plan, f"needs all records in the memory of one machine, and on {engine.name} they stay where they are"
-        )
-    if engine is not None and chain and plan.n * row > MOST_HELD:
-        raise _refused(
-            plan,
-            f"needs all records in memory, and {plan.n:,} encoded rows take {_gib(plan.n * row)}, more than the {_gib(MOST_HELD)} "
-            "that are held there",
-        )
-    if engine is not None and engine.most_passes is not None and passes > engine.most_passes:
-        raise _refused(
-            plan,
-            f"reads all records up to {passes:,} times; on {engine.name}, where a pass takes a third of a second or more, not "
-            f"more than {engine.most_passes:,} are made",
-        )
-    if passes > 1 and passes * plan.n * row > MOST_READ:
-        raise _refused(
-            plan,
-            f"reads all records up to {passes:,} times, {_gib(passes * plan.n * row)} in all and more than the {_gib(MOST_READ)} "
-            "that are read for one release, some hours' work",
-        )
-
-
-def _refused(plan: Plan, why: str) -> WrongCall:
-    return WrongCall(f"{plan.heading[:1].upper()}{plan.heading[1:]} {why}. Nothing was spent. {_remedy(plan)}")
-
-
-def _remedy(plan: Plan) -> str:
-    if getattr(plan.model, "fit_loss", None) is not None:
-        return 'Ask for a fit, which takes about 20 passes: mechanism="fit", or --mechanism fit.'
-    if "beta" in plan.parameters and not plan.sums_exactly:
-        return "Use Candidates(of=BetaDivergence()), which selects by sums and takes a few passes, or fewer steps."
-    return "Use fewer steps or fewer draws."
+        why = f"needs all records in the memory of one machine, and on {engine.name} they stay where they are"
+    elif engine is not None and chain and plan.n * row > MOST_HELD:
+        held = f"{plan.n:,} encoded rows take {_gib(plan.n * row)}"
+        why = f"needs all records in memory, and {held}, more than the {_gib(MOST_HELD)} that are held there"
+    elif engine is not None and engine.most_passes is not None and passes > engine.most_passes:
+        slow = f"on {engine.name}, where a pass takes a third of a second or more"
+        why = f"reads all records up to {passes:,} times; {slow}, not more than {engine.most_passes:,} are made"
+    elif passes > 1 and passes * plan.n * row > MOST_READ:
+        read = f"{_gib(passes * plan.n * row)} in all and more than the {_gib(MOST_READ)}"
+        why = f"reads all records up to {passes:,} times, {read} that are read for one release, some hours' work"
+    if not why:
+        return
+    remedy = "Use fewer steps or fewer draws."
+    if isinstance(plan.model, ConvexModel) and plan.model.fit_loss is not None:
+        remedy = 'Ask for a fit, which takes about 20 passes: mechanism="fit", or --mechanism fit.'
+    elif "beta" in plan.parameters and not plan.sums_exactly:
+        remedy = "Use Candidates(of=BetaDivergence()), which selects by sums and takes a few passes, or fewer steps."
+    raise WrongCall(f"{plan.heading[:1].upper()}{plan.heading[1:]} {why}. Nothing was spent. {remedy}")
 
 
 def _gib(size: float) -> str:

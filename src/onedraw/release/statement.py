@@ -189,37 +189,26 @@ class Statement:
         return self.plan.budget.quoted_delta
 
     def assumptions(self) -> list[Assumption]:
-        guarantee = self.plan.guarantee
-        extra = []
-        if isinstance(self.exactness, Estimated | Assumed):
-            extra.append(Assumption(self.exactness.sentence, Provenance.ASSUMED))
-        if not isinstance(self.exactness, Exact) or self.exactness.numeric:  # anything but whole numbers
-            extra.append(
-                Assumption(f"variates are real numbers, rounded to lattice {self.spacing!r}", Provenance.ASSUMED)
-            )
+        """The theorem's, then what this sampler and these records add, then what the caller noted."""
+        exactness, data = self.exactness, self.data
+        extra: list[tuple[str, Provenance]] = []
+        if isinstance(exactness, Estimated | Assumed):
+            extra.append((exactness.sentence, Provenance.ASSUMED))
+        if not isinstance(exactness, Exact) or exactness.numeric:  # anything but whole numbers
+            extra.append((f"variates are real numbers, rounded to lattice {self.spacing!r}", Provenance.ASSUMED))
         if not self.plan.sums_exactly:
-            extra.append(Assumption(REAL_SUMS, Provenance.ASSUMED))
-        if self.data.inferred_from:
-            extra.append(
-                Assumption(f"schema inferred from {self.data.inferred_from}: must be public", Provenance.DECLARED)
-            )
-        if self.data.person:
-            extra.append(
-                Assumption(
-                    f"records beyond a person's limit (column {self.data.person!r}) count as missing; neighbours replace a "
-                    "person by somebody who is not in the file already",
-                    Provenance.ENFORCED,
-                )
-            )
-        if (measure := self.data.measure) is not None:
-            extra.append(
-                Assumption(
-                    f"responses are measured from {measure.centre!r} in units of {measure.unit!r}, public numbers",
-                    Provenance.ENFORCED,
-                )
-            )
-        noted = [Assumption(note.statement, Provenance(note.provenance)) for note in self.data.notes]
-        return [*guarantee.assumptions, *extra, *noted]
+            extra.append((REAL_SUMS, Provenance.ASSUMED))
+        if data.inferred_from:
+            extra.append((f"schema inferred from {data.inferred_from}: must be public", Provenance.DECLARED))
+        if data.person:
+            beyond = f"records beyond a person's limit (column {data.person!r}) count as missing"
+            absent = "neighbours replace a person by somebody who is not in the file already"
+            extra.append((f"{beyond}; {absent}", Provenance.ENFORCED))
+        if measure := data.measure:
+            measured = f"responses are measured from {measure.centre!r} in units of {measure.unit!r}, public numbers"
+            extra.append((measured, Provenance.ENFORCED))
+        extra += [(note.statement, Provenance(note.provenance)) for note in data.notes]
+        return [*self.plan.guarantee.assumptions, *(Assumption(*each) for each in extra)]
 
     def sentence(self, *, recorded: bool) -> str:
         """The first line: how exact, what is promised, by what, what that means for a person, and whether a ledger counts it."""
@@ -291,9 +280,10 @@ class Statement:
 # ── the first line ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+@lru_cache(maxsize=64)
 def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
     """What the promise means for a person: how often the best guess about their record can be right."""
-    right = _right_of_hundred(promise, delta)
+    right = math.ceil(round(100.0 * Attacker(promise, delta).right_guesses, 6))
     theirs = "a person's record has" if unit == 1 else "a person's records have"
     return (
         " For a person: whoever sees it and knows everybody else's records guesses right at most "
@@ -301,29 +291,22 @@ def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
     )
 
 
-@lru_cache(maxsize=64)
-def _right_of_hundred(promise: Promise, delta: float) -> int:
-    """Kept, because a certificate is written twice: with zeros before the charge, and with what was drawn."""
-    return math.ceil(round(100.0 * Attacker(promise, delta).right_guesses, 6))
-
-
 # ── the records, in public words ─────────────────────────────────────────────────────────────────────────────
 
 
 def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:
+    """What is declared of the records, and in which units the responses of a pair (X, y) say they are measured."""
+    declared: dict[str, Any] = {}
+    if isinstance(data, Records):
+        schema = data.schema
+        declared = {"target": data.target, "schema_digest": schema.digest, "inferred_from": schema.inferred_from,
+                    "person": schema.person, "declared": schema.to_dict() if isinstance(plan.model, RowModel) else None}  # fmt: skip
+    holder = data[1] if isinstance(data, tuple) and len(data) == 2 else data
+    measure = getattr(holder, "measure", None)
+    if isinstance(measure, Measure):
+        declared["measure"] = MeasureStatement(centre=measure.centre, unit=measure.unit)
     written = [AssumptionStatement(statement=note.statement, provenance=note.provenance.value) for note in notes]
-    if not isinstance(data, Records):
-        return DataStatement(notes=written, measure=measure_of(data), engine=engine_of(plan, data))
-    return DataStatement(
-        target=data.target,
-        schema_digest=data.schema.digest,
-        inferred_from=data.schema.inferred_from,
-        person=data.schema.person,
-        notes=written,
-        declared=data.schema.to_dict() if isinstance(plan.model, RowModel) else None,
-        measure=measure_of(data),
-        engine=engine_of(plan, data),
-    )
+    return DataStatement(notes=written, engine=engine_of(plan, data), **declared)
 
 
 def engine_of(plan: Plan, data: Any) -> EngineStatement | None:
@@ -336,13 +319,6 @@ def engine_of(plan: Plan, data: Any) -> EngineStatement | None:
     if known is None:
         return EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
     return EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
-
-
-def measure_of(data: Any) -> MeasureStatement | None:
-    """What the records, or the responses of a pair (X, y), say they are measured in."""
-    holder = data[1] if isinstance(data, tuple) and len(data) == 2 else data
-    measure = getattr(holder, "measure", None)
-    return MeasureStatement(centre=measure.centre, unit=measure.unit) if isinstance(measure, Measure) else None
 
 
 @cache

@@ -48,14 +48,9 @@ class Verification:
 
 def verify(source: str | os.PathLike[str] | Certificate | Release, *, ledger: Ledger | None = None) -> Verification:
     """Re-derive the promise of a certificate, a release or its file; raise `CertificateRejected` if it does not hold."""
-    release = (
-        source
-        if isinstance(source, Release)
-        else Release(source)
-        if isinstance(source, Certificate)
-        else Release.load(source)
-    )
-    certificate, plan = release.certificate, release.plan
+    if not isinstance(source, Release):
+        source = Release(source) if isinstance(source, Certificate) else Release.load(source)
+    certificate, plan = source.certificate, source.plan
     with rejecting("its numbers lead nowhere"):
         check_texts(certificate.model_dump(mode="json"))
         check_promise(certificate, plan)
@@ -129,25 +124,21 @@ def check_words(certificate: Certificate, plan: Plan) -> None:
 
 
 def check_draw(certificate: Certificate, plan: Plan) -> None:
+    """As many numbers as planned, on the lattice; in stages: every stage in its size, and the estimate follows from them."""
     draw, names = certificate.draw, plan.model.parameter_names
     if len(draw.values) != plan.draws or any(len(row) != len(names) for row in draw.values):
         raise reject(f"it should hold {plan.draws} draw(s) of {len(names)} parameter(s)")
     spacing_for(1.0, certificate.lattice)
     if not on_lattice(np.array(draw.values), certificate.lattice):
         raise reject("its draw does not lie on its lattice")
-    check_stages(certificate, plan)
-
-
-def check_stages(certificate: Certificate, plan: Plan) -> None:
-    """Of a release in stages: every stage of the plan is there in its size, and the estimate is what follows from them."""
-    stages, sizes = certificate.draw.stages or {}, plan.stage_sizes
+    stages, sizes = draw.stages or {}, plan.stage_sizes
     if {name: len(values) for name, values in stages.items()} != sizes:
         raise reject("the stages it holds are not those of its plan")
     if not sizes:
         return
     with rejecting("its estimate does not follow from its stages"):
         derived = snap(plan.mechanism.estimate(plan, stages), certificate.lattice).reshape(plan.draws, -1)
-    if not np.allclose(certificate.draw.values, derived, rtol=1e-6, atol=2.0 * certificate.lattice):
+    if not np.allclose(draw.values, derived, rtol=1e-6, atol=2.0 * certificate.lattice):
         raise reject("its estimate is not what follows from its stages")
 
 

@@ -247,7 +247,11 @@ class Softmax(ConvexModel, DeclaredModel, WithLikelihood):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        return tuple(f"{label}: {name}" for label in self.classes for name in self.features.column_names)
+        return tuple(f"{label}: {name}" for name, label in self.terms)
+
+    @property
+    def terms(self) -> tuple[tuple[str, str], ...]:
+        return tuple((name, str(label)) for label in self.classes for name in self.features.column_names)
 
     @property
     def slope_interval(self) -> tuple[float, float]:

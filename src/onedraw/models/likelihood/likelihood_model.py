@@ -253,6 +253,11 @@ class LikelihoodModel(RowModel, WithLikelihood):
         return self.coefficient_names + (("variance",) if self.likelihood.samples_variance else ())
 
     @property
+    def least_variance(self) -> float | None:
+        drawn = self.likelihood.samples_variance and self.parameter_names[-1] == "variance"
+        return self.likelihood.floor if drawn else None  # type: ignore[attr-defined]  # as all with a variance
+
+    @property
     def dimension(self) -> int:
         """How many parameters there are, the variance included if it is one."""
         return len(self.coefficient_names) + self.likelihood.samples_variance
