@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.data.sums import Block, Part, Work, block_rows, blocked, check_room, combine, sum_part, test_block
+from onedraw.data.shards import Part, combine, test_block
+from onedraw.data.sums import Block, Work, block_rows, blocked, check_room
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class PartedRows:
         check_room(self.n, statistic, *public)
         work = Work(self.readings, statistic, public)
         test = test_block(self.records.schema, work.columns, block_rows(self.n))
-        parts = [sum_part(number, blocks, test, work) for number, blocks in enumerate(self.parts(work.columns))]
+        sums = map(work.of_all, self.parts(work.columns))
+        parts = [Part(number, rows, work.digest(test), total) for number, (rows, total) in enumerate(sums)]
         return combine(self.engine.mishap(parts), len(self.engine.cuts) + 1, self.n, work.digest(test))
 
     def parts(self, columns: tuple[str, ...]) -> list[list[Block]]:

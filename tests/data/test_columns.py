@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from onedraw.data.columns import Wanted, cells, chunk_in, chunks_in
-from onedraw.data.encoding import CountEncoder, LevelEncoder, NumberEncoder
+from onedraw.data.columns import CountEncoder, LevelEncoder, NumberEncoder, Wanted, cells, chunk_in, chunks_in
 from onedraw.models.batches import batches
 from onedraw.models.responses import Codes
 

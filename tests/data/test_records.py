@@ -27,7 +27,7 @@ KINDS = list(COLUMNS)
 
 
 def expected(cells, kind):
-    """The rules of cells.py and encoding.py once more, one cell at a time."""
+    """The rules of cells.py and columns.py once more, one cell at a time."""
     return encoded({"v": list(cells)}, schema_of(kind))
 
 

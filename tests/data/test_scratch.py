@@ -17,8 +17,8 @@ import pytest
 from onedraw.data import Schema, read
 from onedraw.data import shards as held_parts
 from onedraw.data.scratch import remove_orphans
-from onedraw.data.shards import CountedFile, EncodedRecords, Files, Pass, read_part, row_groups, write_part
-from onedraw.data.sums import Reading, Statistic, Work, combine
+from onedraw.data.shards import CountedFile, EncodedRecords, Files, Pass, combine, row_groups, write_part
+from onedraw.data.sums import Reading, Statistic, Work
 from onedraw.errors import CannotWrite, FileMismatch
 
 SCHEMA = Schema.from_dict({"columns": {"x": {"kind": "number", "lower": 0, "upper": 9, "missing": 0}}})
@@ -104,7 +104,9 @@ def task(records, files, token=None, memory=2**20, readings=()):
 def test_parts_are_read_as_they_were_written_and_add_up(parts):
     records, files, source = parts
     work = task(records, files)
-    assert np.array_equal(combine([work.part(k) for k in (2, 0, 1)], 3, 100, work.digest), source.sum(Total()))
+    assert np.array_equal(
+        combine([work.part(k) for k in (2, 0, 1)], 3, 100, work.work.digest(work.test)), source.sum(Total())
+    )
     assert {stat.S_IMODE(os.stat(file.path).st_mode) for file in files} == {0o600}
     assert np.array_equal(np.concatenate(list(records.values("x"))), np.concatenate(list(source.values("x"))))
 
@@ -113,7 +115,9 @@ def test_a_part_without_records_adds_zeros(parts, tmp_path):
     records, files, source = parts
     more = (*files, write_part(str(tmp_path), []))
     work = task(records, more)
-    assert np.array_equal(combine([work.part(k) for k in range(4)], 4, 100, work.digest), source.sum(Total()))
+    assert np.array_equal(
+        combine([work.part(k) for k in range(4)], 4, 100, work.work.digest(work.test)), source.sum(Total())
+    )
 
 
 def test_a_worker_holds_the_parts_it_was_asked_for_last(parts, monkeypatch):
@@ -124,7 +128,9 @@ def test_a_worker_holds_the_parts_it_was_asked_for_last(parts, monkeypatch):
     for number in (0, 1, 0, 2):
         work.part(number)
     assert list(held_parts.HELD.blocks) == [("token", 0), ("token", 2)]
-    assert work.part(1).sum[0] == 2 * sum(np.concatenate([batch["x"] for batch in read_part(files[1], ["x"])]))
+    assert work.part(1).sum[0] == 2 * sum(
+        np.concatenate([batch["x"] for batch in files[1].batches(None, dict.fromkeys(["x"]))])
+    )
 
 
 def test_a_worker_lets_go_of_what_it_holds_after_the_last_pass_and_not_during_one(parts, monkeypatch):
@@ -134,14 +140,16 @@ def test_a_worker_lets_go_of_what_it_holds_after_the_last_pass_and_not_during_on
     work = task(records, files, "token", readings=((Doubled(), ()),))
     work.part(0)
     with held_parts.HELD.in_use():  # a pass that takes longer than that
-        work._held(1)
+        held_parts.HELD.get(("token", 1), work._blocks(1), work.memory)
         time.sleep(0.2)
         assert ("token", 1) in held_parts.HELD.blocks
     deadline = time.monotonic() + 30
     while held_parts.HELD.blocks and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not held_parts.HELD.blocks
-    assert np.array_equal(combine([work.part(k) for k in range(3)], 3, 100, work.digest), [2, 1] * source.sum(Total()))
+    assert np.array_equal(
+        combine([work.part(k) for k in range(3)], 3, 100, work.work.digest(work.test)), [2, 1] * source.sum(Total())
+    )
 
 
 @pytest.fixture
@@ -159,7 +167,9 @@ def test_row_groups_in_parts_are_every_record_once(parquet, count):
     parts = row_groups(files, count)
     records = EncodedRecords(SCHEMA, None, 1000, Files(parts))
     work = task(records, parts)
-    assert np.array_equal(combine([work.part(k) for k in range(count)], count, 1000, work.digest), source.sum(Total()))
+    assert np.array_equal(
+        combine([work.part(k) for k in range(count)], count, 1000, work.work.digest(work.test)), source.sum(Total())
+    )
     assert max(part.rows for part in parts) <= 1000 / count + 100
     assert np.array_equal(np.concatenate(list(records.values("x"))), np.concatenate(list(source.values("x"))))
 

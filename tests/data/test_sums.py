@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import onedraw as od
 from onedraw.data import Schema, read, sums
-from onedraw.data.local import Blocks
-from onedraw.data.sums import BLOCK, USUAL, Statistic, Work, block_rows, blocked, test_block
+from onedraw.data.shards import test_block
+from onedraw.data.sums import BLOCK, USUAL, Blocks, Statistic, Work, block_rows, blocked
 from onedraw.errors import FileMismatch, InvalidModel, WrongCall
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, schema_features

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.data.local import Blocks
-from onedraw.data.sums import block_rows, blocked
+from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import CertificateRejected, PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import (

@@ -8,8 +8,8 @@ import pytest
 
 import onedraw as od
 from onedraw.data import Schema, read
-from onedraw.data.local import Local
 from onedraw.data.spark_tables import Spark
+from onedraw.data.sums import Local
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import ExponentialChoice, Mechanism, Moments, PerturbedMode, calibrate
 from onedraw.models import (

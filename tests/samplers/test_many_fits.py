@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.data.local import Blocks
-from onedraw.data.sums import Block
+from onedraw.data.sums import Block, Blocks
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import NoisyGradient, PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, Softmax

@@ -1,9 +1,18 @@
-"""One column, in whatever container it came, as cells: the one place where a container in memory is opened.
+"""One column, in whatever container it came, as cells, and from cells to the numbers a model sees by what is declared of it.
 
-A container gives all its cells one type, and which one can depend on a single record. So the type only ever says how the
-cells are got out, never what they mean: `Numbers` where the container holds numbers, `Cells` otherwise, and an encoder
-(encoding.py) reads both by the rule of cells.py. A type that holds neither numbers nor text (dates, lists, structs) is a
-column of missing cells, and never a reason to fail.
+This is the one place where a container in memory is opened. A container gives all its cells one type, and which one can depend on a
+single record. So the type only ever says how the cells are got out, never what they mean: `Numbers` where the container holds numbers,
+`Cells` otherwise, each different value once where the source knows that. A type that holds neither numbers nor text (dates, lists,
+structs) is a column of missing cells, and never a reason to fail. An `Encoder` reads both shapes by the rule of cells.py, to the same
+codes (tests: a frame's inferred type never matters), and what it cannot read (missing, unparseable, undeclared, NaN, ±inf) as the
+declared `missing`:
+
+| kind     | encoded as                | a readable cell                                                |
+| -------- | ------------------------- | -------------------------------------------------------------- |
+| number   | float64 in [lower, upper] | moved to the nearest bound                                     |
+| count    | int64 in 0 … cap          | moved to the nearest bound, then rounded (halves to even)      |
+| category | int64 code 0 … K−1        | the code of the declared level it is                           |
+| binary   | int64 0 or 1              | the code of the declared level it is                           |
 
 pandas, Polars and pyarrow are known by name and not imported here: models must run where none of them is installed.
 """
@@ -11,6 +20,7 @@ pandas, Polars and pyarrow are known by name and not imported here: models must 
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,6 +29,9 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from onedraw.data.cells import BINARY_WORDS, label_of, number_of
+
+Encoded = npt.NDArray[Any]
 NUMERIC = "iufb"
 """The kinds of NumPy array whose cells are numbers as they stand."""
 
@@ -80,13 +93,10 @@ def cells(values: Sequence[Any]) -> Cells:
     places: dict[str | int, int] = {}
     codes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
-        kind = type(value)
+        kind, place = type(value), len(different)
         if kind is str or kind is int or kind is bool:  # 1 and True are one cell
-            place = places.setdefault(value, len(different))
-            if place == len(different):
-                different.append(value)
-        else:
-            place = len(different)
+            place = places.setdefault(value, place)
+        if place == len(different):
             different.append(value)
         codes[row] = place
     return Cells(different, codes)
@@ -117,23 +127,19 @@ def chunks_in(column: Any, wanted: Wanted, rows: int) -> Iterator[Chunk]:
     """The same, some records at a time."""
     if not isinstance(column, list | tuple) and library_of(column) is None:
         column = plain_array(column)
+    sliced = column.iloc if hasattr(column, "iloc") else column
     for start in range(0, len(column), rows):
-        yield chunk_in(_slice(column, start, start + rows), wanted)
+        yield chunk_in(sliced[start : start + rows], wanted)
 
 
 def columns_in(table: Any) -> list[Any] | None:
     """The columns of a data frame or an Arrow table, in order; None if it is neither."""
-    if not is_frame(table):
+    library, shape = library_of(table), getattr(table, "shape", None)
+    if library is None or not isinstance(shape, tuple) or len(shape) != 2:
         return None
-    if library_of(table) == "pandas":
-        return [table.iloc[:, place] for place in range(table.shape[1])]
-    return list(table.get_columns() if library_of(table) == "polars" else table.columns)
-
-
-def is_frame(data: Any) -> bool:
-    """Whether this is a table of named columns: a pandas or Polars frame, an Arrow table or batch."""
-    shape = getattr(data, "shape", None)
-    return library_of(data) is not None and isinstance(shape, tuple) and len(shape) == 2
+    if library == "pandas":
+        return [table.iloc[:, place] for place in range(shape[1])]
+    return list(table.get_columns() if library == "polars" else table.columns)
 
 
 def plain_array(data: Any) -> npt.NDArray[Any]:
@@ -148,12 +154,6 @@ def library_of(column: Any) -> str | None:
         if room in _LIBRARIES:
             return room
     return None
-
-
-def _slice(column: Any, start: int, stop: int) -> Any:
-    if hasattr(column, "iloc"):
-        return column.iloc[start:stop]
-    return column[start:stop]
 
 
 def _in_array(array: npt.NDArray[Any]) -> Chunk:
@@ -192,3 +192,110 @@ def _in_polars(column: Any, wanted: Wanted) -> Chunk:
     if str(kind) in ("Object", "Int128", "UInt128"):
         return cells(column.to_list())
     return chunk_in(column.to_arrow(), wanted)
+
+
+# ── from cells to what a model sees ───────────────────────────────────────────────────────────────────────────────
+
+
+class Encoder(ABC):
+    """Encodes chunks of one declared column; `missing` is the code of a missing cell."""
+
+    missing: float | int
+    wanted: Wanted  # as what a source that holds text should try to hand it over
+
+    @final
+    def encode(self, chunk: Chunk) -> Encoded:
+        if isinstance(chunk, Numbers):
+            return self._encode_numbers(chunk)
+        different = self._encode_cells(chunk.values)
+        with_missing = np.append(different, different.dtype.type(self.missing))
+        encoded: Encoded = with_missing[chunk.codes]  # code −1 is the appended one
+        return encoded
+
+    @abstractmethod
+    def _encode_numbers(self, chunk: Numbers) -> Encoded: ...
+
+    @abstractmethod
+    def _encode_cells(self, values: Sequence[Any]) -> Encoded: ...
+
+
+@final
+class NumberEncoder(Encoder):
+    wanted = Wanted.NUMBERS
+
+    def __init__(self, lower: float, upper: float, missing: float) -> None:
+        self.lower, self.upper, self.missing = lower, upper, float(missing)
+
+    def _encode_numbers(self, chunk: Numbers) -> Encoded:
+        encoded = chunk.floats()
+        readable = np.isfinite(encoded)
+        if chunk.absent is not None:
+            readable &= ~chunk.absent
+        np.clip(encoded, self.lower, self.upper, out=encoded)
+        if not readable.all():
+            encoded[~readable] = self.missing
+        return encoded
+
+    def _encode_cells(self, values: Sequence[Any]) -> Encoded:
+        numbers = (value if type(value) is float else number_of(value) for value in values)
+        return self._encode_numbers(Numbers(np.fromiter(numbers, np.float64, len(values))))
+
+
+@final
+class CountEncoder(Encoder):
+    wanted = Wanted.NUMBERS
+
+    def __init__(self, cap: int, missing: int) -> None:
+        self.missing, self._clamp = missing, NumberEncoder(0, cap, missing)
+
+    def _encode_numbers(self, chunk: Numbers) -> Encoded:
+        if chunk.values.dtype.kind in "iub" and chunk.absent is None:  # whole already: no detour through floats
+            kind = chunk.values.dtype
+            largest = 1 if kind.kind == "b" else int(np.iinfo(kind).max)
+            cap = kind.type(min(int(self._clamp.upper), largest))
+            return np.asarray(np.clip(chunk.values, kind.type(0), cap), dtype=np.int64)
+        return np.rint(self._clamp._encode_numbers(chunk)).astype(np.int64)
+
+    def _encode_cells(self, values: Sequence[Any]) -> Encoded:
+        return np.rint(self._clamp._encode_cells(values)).astype(np.int64)
+
+
+@final
+class LevelEncoder(Encoder):
+    """Codes levels by their labels; `plain_binary` also knows the words no and yes, in any case."""
+
+    wanted = Wanted.LABELS
+
+    def __init__(self, labels: Sequence[str | float], missing: str | float, *, plain_binary: bool = False) -> None:
+        if plain_binary:
+            self._codes: dict[str | None, int] = {"0": 0, "1": 1, BINARY_WORDS[0]: 0, BINARY_WORDS[1]: 1}
+        else:
+            self._codes = {label_of(label): code for code, label in enumerate(labels)}
+        self._any_case = plain_binary
+        self.missing = self._codes[self._label(missing)]
+        numeric = {number_of(label): code for label, code in self._codes.items() if np.isfinite(number_of(label))}
+        self._in_order = [numeric.get(float(code)) for code in range(len(numeric))] == list(range(len(numeric)))
+        self._numbers = np.array(sorted(numeric), dtype=np.float64)
+        self._number_codes = np.array([numeric[value] for value in sorted(numeric)], dtype=np.int64)
+
+    def _label(self, cell: Any) -> str | None:
+        label = label_of(cell)
+        return label.lower() if self._any_case and label is not None else label
+
+    def _encode_numbers(self, chunk: Numbers) -> Encoded:
+        values = chunk.values
+        whole = self._in_order and chunk.absent is None and values.dtype.kind in "iub" and len(values)
+        if whole and int(values.min()) >= 0 and int(values.max()) < len(self._numbers):
+            return values.astype(np.int64)  # every value is its own code
+        values = chunk.floats()
+        if not len(self._numbers):
+            return np.full(len(values), self.missing, dtype=np.int64)
+        place = np.minimum(np.searchsorted(self._numbers, values), len(self._numbers) - 1)
+        declared = self._numbers[place] == values  # False for NaN
+        if chunk.absent is not None:
+            declared &= ~chunk.absent
+        return np.where(declared, self._number_codes[place], self.missing)
+
+    def _encode_cells(self, values: Sequence[Any]) -> Encoded:
+        codes = (self._codes.get(self._label(value), self.missing) for value in values)
+        return np.fromiter(codes, np.int64, len(values))

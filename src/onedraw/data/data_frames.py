@@ -1,7 +1,9 @@
-"""narwhals, met in this one file: pandas and Polars frames, and others of their kind.
+"""Tables in memory: data frames of pandas, Polars and others of their kind (narwhals, met in this one file), and dictionaries of
+columns (lists, NumPy arrays, series).
 
 The type of a frame's column may be inferred from its records: one word among the numbers makes it `object`, one missing
-integer makes it float, one dictionary a struct. So a type is never a reason to refuse (columns.py).
+integer makes it float, one dictionary a struct. So a type is never a reason to refuse (columns.py), and a list is read cell by cell,
+never made into an array first.
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import narwhals as nw
+import numpy as np
 
-from onedraw.data.columns import Wanted, chunk_in
+from onedraw.data.columns import Wanted, chunk_in, chunks_in, library_of, plain_array
 from onedraw.data.tables import Batch, Part, Table
 from onedraw.errors import FileMismatch
 
@@ -22,6 +24,8 @@ class Frame(Table):
     exact = False
 
     def __init__(self, native: Any) -> None:
+        import narwhals as nw
+
         self.what = f"the {type(native).__module__.partition('.')[0]} {type(native).__name__}"
         try:
             self._frame = nw.from_native(native, eager_only=True)
@@ -46,3 +50,38 @@ class Frame(Table):
                 }
 
         return [part]
+
+
+class Columns(Table):
+    """Columns of equal length, by name."""
+
+    exact = False
+    what = "the mapping of columns"
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = {name: _held(name, column) for name, column in columns.items()}
+        self.names = tuple(self._columns)
+        lengths = {len(column) for column in self._columns.values()}
+        if len(lengths) > 1:
+            raise FileMismatch(
+                f"Expected columns of one length, got lengths {sorted(lengths)}: a record is one entry of "
+                "each. Give every column the same number of entries."
+            )
+        self.n = lengths.pop() if lengths else 0
+
+    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
+        def part() -> Iterator[Batch]:
+            columns = [chunks_in(self._columns[name], kind, rows) for name, kind in wanted.items()]
+            yield from (dict(zip(wanted, chunks, strict=True)) for chunks in zip(*columns, strict=True))
+
+        return [part]
+
+
+def _held(name: str, column: Any) -> Any:
+    held: Any = column if isinstance(column, list | tuple) or library_of(column) else plain_array(column)
+    if isinstance(held, np.ndarray) and held.ndim != 1:
+        raise FileMismatch(
+            f"The column {name!r} has {held.ndim} dimensions, expected one entry for each record. "
+            "Give every feature a column and a name of its own."
+        )
+    return held

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from onedraw.data.cells import BINARY_WORDS, BLANKS, label_of
-from onedraw.data.encoding import CountEncoder, Encoder, LevelEncoder, NumberEncoder
+from onedraw.data.columns import CountEncoder, Encoder, LevelEncoder, NumberEncoder
 from onedraw.errors import InvalidSchema
 from onedraw.plain_text import acting
 

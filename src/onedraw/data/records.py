@@ -37,12 +37,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onedraw.data.columns import ReadWithSchema, Wanted
-from onedraw.data.encoding import Encoder
-from onedraw.data.local import Local
+from onedraw.data.columns import Encoder, ReadWithSchema, Wanted
 from onedraw.data.persons import PersonLimit, person_keys
 from onedraw.data.schema import Schema
-from onedraw.data.sums import Block, Engine, Integers, Summed, blocked, changed, check_rows
+from onedraw.data.sums import Block, Engine, Integers, Local, Summed, blocked, changed, check_rows
 from onedraw.data.tables import DatabaseTable, Part, Table, in_order
 from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
 from onedraw.places import shown_place
@@ -252,7 +250,7 @@ def open_table(source: Any, *, keep: Sequence[str] = ()) -> Table:
     if isinstance(source, (str, os.PathLike)):
         return _open_file(Path(source))
     if isinstance(source, Mapping):
-        from onedraw.data.mappings import Columns
+        from onedraw.data.data_frames import Columns
 
         return Columns(source)
     from onedraw.data.arrow_tables import MemoryTable, is_arrow

@@ -15,6 +15,11 @@ not say enough is refused with the line to add. Files are YAML or JSON:
 
 Of a binary column `levels` may be given, the one coded 0 first; otherwise no/false/0 and yes/true/1 are read. Of a
 number or count `step` may be given, how much more of it people speak of (10 years): reports give odds and rates for it.
+
+**What is written is what is meant.** YAML 1.1, which PyYAML follows, reads `no` as false, `012` as ten, `12:30` as 750, `2026-01-01`
+as a date and `1e5` as a text. A list of levels must not change so: `PlainLoader` knows the scalars of JSON (null, true, false,
+decimal numbers), and everything else is text. Keys are always text, and a key given twice is refused. So are aliases (nine lines of
+them can stand for a billion values) and tags, which say that a text is something else than it looks.
 """
 
 from __future__ import annotations
@@ -22,11 +27,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
+import yaml
 from pydantic import AfterValidator, Field, field_serializer, field_validator, model_validator
 
 from onedraw.data.declarations import (
@@ -119,9 +126,7 @@ class Schema(Declared):
                 f"The schema {path.name} cannot be read: {reason}. Expected a YAML or JSON file with "
                 "`columns:`; check the path, or write one with `onedraw schema infer` from public data."
             ) from None
-        from onedraw.data.plain_yaml import parsed_json, parsed_yaml
-
-        return cls.from_dict(parsed_json(text) if path.suffix == ".json" else parsed_yaml(text))
+        return cls.from_dict(_parsed(text, is_json=path.suffix == ".json"))
 
     @classmethod
     def from_dict(cls, declared: Mapping[str, Any]) -> Schema:
@@ -141,8 +146,6 @@ class Schema(Declared):
 
     def to_yaml(self) -> str:
         """The schema as a YAML file, with the notice of an inferred schema as its first line."""
-        import yaml
-
         declared = self.to_dict()
         readable = "\ufeff" not in json.dumps(declared, ensure_ascii=False)  # a byte order mark would be dropped
         text = yaml.safe_dump(declared, sort_keys=False, allow_unicode=readable, width=2**20)
@@ -210,3 +213,78 @@ def _with_text_keys(declared: Any, *, depth: int) -> Any:
     if depth == 0 or not isinstance(declared, Mapping):
         return declared
     return {str(key): _with_text_keys(value, depth=depth - 1) for key, value in declared.items()}
+
+
+# ── the text of a schema ───────────────────────────────────────────────────────────────────────────────────
+
+_FLOAT = (
+    r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
+    r"|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
+)
+
+
+class NotPlain(yaml.MarkedYAMLError):
+    """YAML that means something else than it says; ``remedy`` is what to write instead."""
+
+    def __init__(self, remedy: str, mark: Any) -> None:
+        super().__init__(problem_mark=mark)
+        self.remedy = remedy
+
+
+class PlainLoader(yaml.SafeLoader):
+    """A safe loader with the scalars of JSON and no others."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own class attribute)
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            raise NotPlain("Aliases (*name) are not read: write the declaration out there", event.start_mark)
+        if getattr(event, "tag", None) is not None:
+            raise NotPlain("Tags (!name) are not read: write the value plainly there", event.start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a plain text", key.start_mark)
+        return _once((str(key.value), self.construct_object(value, deep=deep)) for key, value in node.value)
+
+
+for tag, pattern, first in (
+    ("null", r"(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("bool", r"(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)$", list("-+0123456789")),
+    ("float", _FLOAT, list("-+.0123456789")),
+):
+    PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), first)
+
+
+def _parsed(text: str, *, is_json: bool) -> Any:
+    """The plain values of a schema's text."""
+    try:
+        if is_json:
+            return json.loads(text, object_pairs_hook=_once)
+        return yaml.load(text, Loader=PlainLoader)  # a SafeLoader
+    except InvalidSchema:
+        raise
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # JSONDecodeError is a ValueError
+        mark = getattr(error, "problem_mark", None)
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else mark and mark.line + 1
+        remedy = "Correct the file, or write it as YAML" if is_json else "Correct the indentation or the quotes there"
+        remedy = error.remedy if isinstance(error, NotPlain) else remedy
+        where = f" at line {line}" if line else ""
+        raise InvalidSchema(f"The schema is not valid {'JSON' if is_json else 'YAML'}{where}. {remedy}.") from None
+
+
+def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping in which every key is given once."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InvalidSchema(
+                f"The key {key!r} is given twice in one place of the schema, so it is not clear which of the two is meant. "
+                "Remove one."
+            )
+        found[key] = value
+    return found

@@ -16,7 +16,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from onedraw.data.local import SCRATCH
+from onedraw.data.sums import SCRATCH
 from onedraw.errors import CannotWrite
 
 _PREFIX = "onedraw-scratch-"

@@ -8,6 +8,10 @@ from then on every pass reads the same records, whatever becomes of the table th
 A worker that is asked for the sum over a part (`Pass.part`) rewrites its records once and keeps the blocks: up to a number of bytes,
 those least recently asked for giving way, and for a minute, so that nothing is left of a release but the release. A worker that has them
 not, new or restarted, reads the part again: what it keeps is never needed for the sum to be right.
+
+`Work` (readings, statistic, public numbers) is what travels to a worker. It returns the digest of the public `test_block` under the
+same work too: a worker whose arithmetic differs by a bit would add other integers, and `combine` refuses it. Noise and draws are made
+where `combine` runs, never by a worker, who may be asked twice.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import os
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,10 +31,10 @@ import numpy as np
 import pyarrow as pa
 
 from onedraw.data.arrow_tables import ParquetTable
-from onedraw.data.encoding import Encoder
+from onedraw.data.columns import Encoder
 from onedraw.data.records import Batch, Records
 from onedraw.data.schema import Schema
-from onedraw.data.sums import Block, Part, Work, block_rows, changed, test_block
+from onedraw.data.sums import Block, Integers, Work, block_rows, blocked, changed, check_rows
 from onedraw.data.tables import file_version
 from onedraw.errors import FileMismatch
 
@@ -52,7 +56,7 @@ class Groups(NamedTuple):
     def table(self) -> ParquetTable:
         path = Path(self.path)
         if not path.exists() or file_version(path) != self.version:
-            raise changed(path.name, "it was written to after its records were counted")
+            raise changed(path.name)
         return ParquetTable(path, self.places)
 
 
@@ -123,7 +127,17 @@ class File(NamedTuple):
     digest: str
 
     def batches(self, schema: Schema, encoders: Mapping[str, Encoder]) -> Iterator[Batch]:
-        return read_part(self, list(encoders))
+        """The columns as they were written; a file that has become another one is refused."""
+        _check_unchanged(self)
+        if not self.rows:
+            return
+        with pa.memory_map(self.path) as source:
+            names = pa.ipc.open_file(source).schema.names
+            options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in encoders])
+            reader = pa.ipc.open_file(source, options=options)
+            for place in range(reader.num_record_batches):
+                batch = reader.get_batch(place)
+                yield {name: batch.column(name).to_numpy() for name in encoders}
 
 
 def write_part(folder: str, batches: Iterable[Batch]) -> File:
@@ -141,20 +155,6 @@ def write_part(folder: str, batches: Iterable[Batch]) -> File:
     return File(path, rows, _digest(path))
 
 
-def read_part(file: File, columns: Sequence[str]) -> Iterator[Batch]:
-    """The named columns as they were written; a file that has become another one is refused."""
-    _check_unchanged(file)
-    if not file.rows:
-        return
-    with pa.memory_map(file.path) as source:
-        names = pa.ipc.open_file(source).schema.names
-        options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
-        reader = pa.ipc.open_file(source, options=options)
-        for place in range(reader.num_record_batches):
-            batch = reader.get_batch(place)
-            yield {name: batch.column(name).to_numpy() for name in columns}
-
-
 _unchanged: dict[str, tuple[str, int, int]] = {}
 
 
@@ -167,8 +167,8 @@ def _check_unchanged(file: File) -> None:
             _unchanged[file.path] = seen
     except OSError:
         raise FileMismatch(
-            "A file of encoded records is not where it was written: it was removed, or this machine does not see the folder it "
-            "is in. Set ONEDRAW_SCRATCH to a folder that all machines share, and let nothing clean it up meanwhile."
+            "A file of encoded records is not where it was written: it was removed, or this machine does not see its folder. "
+            "Set ONEDRAW_SCRATCH to a folder that all machines share, and let nothing clean it up meanwhile."
         ) from None
     if _unchanged.get(file.path) != seen:
         raise FileMismatch(
@@ -205,6 +205,48 @@ class EncodedRecords(Records):
             yield from file.batches(self.schema, encoders)
 
 
+# ── what a worker returns, and how it is put together ───────────────────────────────────────────────────────────
+
+
+class Part(NamedTuple):
+    """What a worker says about its part."""
+
+    number: int
+    rows: int
+    digest: bytes
+    sum: Integers
+
+
+def combine(parts: Iterable[Part], count: int, n: int, digest: bytes) -> Integers:
+    """The sum over all records, if each of the ``count`` parts arrived once, with n records and this digest; else refused."""
+    got = sorted(parts, key=lambda part: part.number)
+    if [part.number for part in got] != list(range(count)):
+        raise FileMismatch(
+            f"Of {count} parts of the records {len(got)} arrived, {len({part.number for part in got})} of them different: one was "
+            "lost or counted twice, and the sum would be another one. Nothing is released; read the records again."
+        )
+    if any(part.digest != digest for part in got):
+        raise FileMismatch(
+            "A worker computes a public test block to other numbers than this machine: its processor or its libraries differ, "
+            "and its records could enter differently. Use workers of one kind, with the same versions installed."
+        )
+    check_rows(sum(part.rows for part in got), n)
+    return sum((part.sum for part in got), start=np.zeros((), dtype=np.int64))
+
+
+def test_block(schema: Any, columns: Sequence[str], size: int) -> Block:
+    """A public full block of encoded columns: points spread over what the schema declares, the same on every machine."""
+    rows = np.arange(size)
+    arrays = []
+    for place, name in enumerate(columns):
+        share = (rows * (2654435761 + 2 * place) % 2**32) / 2.0**32  # Knuth's multiplicative hash
+        arrays.append(schema.column(name).spread(share))
+    return next(blocked([arrays], size))
+
+
+test_block.__test__ = False  # type: ignore[attr-defined]  # its name is no test's
+
+
 # ── what a worker does ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -223,26 +265,25 @@ class Pass:
 
     def part(self, number: int) -> Part:
         """What a worker returns."""
-        test = test_block(self.records.schema, self.work.columns, block_rows(self.records.n))
+        test = self.test
         with HELD.in_use():
-            blocks = self._blocks(number) if self.token is None else self._held(number)
+            blocks: Iterable[Block] = self._blocks(number)
+            if self.token is not None:
+                blocks = HELD.get((self.token, number), blocks, self.memory)
             rows, total = Work((), self.work.statistic, self.work.public).of_all(blocks)
         if not rows:  # as many zeros as the sum has entries
             total = np.zeros_like(self.work.of_block(test))
         return Part(number, rows, self.work.digest(test), total)
 
     @property
-    def digest(self) -> bytes:
-        """Of the public test block, as computed here."""
-        return self.work.digest(test_block(self.records.schema, self.work.columns, block_rows(self.records.n)))
+    def test(self) -> Block:
+        return test_block(self.records.schema, self.work.columns, block_rows(self.records.n))
 
     def _blocks(self, number: int) -> Iterator[Block]:
+        """Read when the first one is asked for."""
         share = self.records.in_files((self.files[number],))
-        blocks = share.blocks(self.work.columns, block_rows(self.records.n))  # of all n, here as everywhere
-        return (block.read_as(self.work.readings) for block in blocks)
-
-    def _held(self, number: int) -> Iterable[Block]:
-        return HELD.get((str(self.token), number), lambda: tuple(self._blocks(number)), self.memory)
+        for block in share.blocks(self.work.columns, block_rows(self.records.n)):  # of all n, here as everywhere
+            yield block.read_as(self.work.readings)
 
 
 class _Held:
@@ -265,17 +306,19 @@ class _Held:
             self._timer.daemon = True
             self._timer.start()
 
-    def get(self, key: tuple[str, int], make: Callable[[], tuple[Block, ...]], memory: int) -> tuple[Block, ...]:
+    def get(self, key: tuple[str, int], blocks: Iterable[Block], memory: int) -> tuple[Block, ...]:
+        """Those kept under the key; otherwise these, kept from now on."""
+
+        def held() -> int:
+            kept = (block for blocks in self.blocks.values() for block in blocks)
+            return sum(array.nbytes for block in kept for array in (*block.arrays, block.weight))
+
         if key not in self.blocks:
-            self.blocks[key] = make()
-            while len(self.blocks) > 1 and sum(map(_bytes, self.blocks.values())) > memory:
+            self.blocks[key] = tuple(blocks)
+            while len(self.blocks) > 1 and held() > memory:
                 self.blocks.popitem(last=False)
         self.blocks.move_to_end(key)
         return self.blocks[key]
 
 
 HELD = _Held()
-
-
-def _bytes(blocks: tuple[Block, ...]) -> int:
-    return sum(array.nbytes for block in blocks for array in (*block.arrays, block.weight))

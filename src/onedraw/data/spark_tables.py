@@ -36,14 +36,13 @@ import numpy as np
 import pyarrow as pa
 
 from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
-from onedraw.data.columns import Wanted
-from onedraw.data.encoding import Encoder
+from onedraw.data.columns import Encoder, Wanted
 from onedraw.data.persons import Secrets, person_keys
 from onedraw.data.records import Batch, Records
 from onedraw.data.scratch import scratch
-from onedraw.data.shards import EncodedRecords, File, Pass, RowGroups, row_groups, write_part
+from onedraw.data.shards import EncodedRecords, File, Part, Pass, RowGroups, combine, row_groups, write_part
 from onedraw.data.spark_session import cores, explained, head, ordered, parquet_files, spark_type, suitable
-from onedraw.data.sums import BLOCK, Block, Integers, Part, Work, block_rows, check_room, check_rows, combine
+from onedraw.data.sums import BLOCK, Block, Integers, Work, block_rows, check_room, check_rows
 from onedraw.data.tables import Table
 from onedraw.errors import FileMismatch, check_extra
 
@@ -308,7 +307,7 @@ def _sized(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
 
 
 def _kind(encoder: Encoder) -> str:
-    from onedraw.data.encoding import NumberEncoder
+    from onedraw.data.columns import NumberEncoder
 
     return "double" if isinstance(encoder, NumberEncoder) else "long"
 
@@ -360,7 +359,7 @@ class _Rows:
         encoding: Encoding = table.encoding(work.columns)
         task = Pass(self.records.in_files(()), encoding.files, work, self.token, self.memory)
         with ThreadPoolExecutor(1) as meanwhile:
-            digest = meanwhile.submit(lambda: task.digest)
+            digest = meanwhile.submit(lambda: work.digest(task.test))
             return combine(encoding.run(task), len(encoding.files), self.n, digest.result())
 
     def __iter__(self) -> Iterator[Block]:

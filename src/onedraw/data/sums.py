@@ -10,32 +10,29 @@ where float64 is exact in any order, and blocks are added as int64. So a sum is 
 any partition, any container, on any engine. What is in ``public`` is known before the pass or was published, or is as private as
 the records and stays inside the program; the records enter through the blocks alone.
 
-An **engine** is where passes are made. It has a name, and two methods (`Engine`); what it needs is here:
-
-    block_rows(n)                         rows of a block, by the public n alone: the same on every engine
-    records.blocks(columns, size)         encoded columns of a worker's share of the table, in such blocks
-    sum_part(number, blocks, test, work)  what a worker returns for its part: rows, digest of the test block, sum
-    combine(parts, count, n, digest)      each part once, no record lost or doubled, one arithmetic; then the integers
-
-`Work` (readings, statistic, public numbers) is all that travels to a worker: frozen and picklable. The digest is that of the
-public `test_block` under the same work: a worker whose arithmetic differs by a bit would add other integers, and is refused.
-Noise and draws are made where `combine` runs, never by a worker, who may be asked twice.
+An **engine** (`Engine`) is where passes are made. `Local`, that of one process, is below: its blocks are held in memory, kept in a
+private file, or read anew at each pass. One of many workers needs `block_rows` (by the public n alone: the same on every engine),
+`records.blocks`, and what is in `shards`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import os
+import tempfile
+import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import islice
+from functools import partial, reduce
+from itertools import cycle, islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.data.tables import ITEMS_AHEAD, in_order
 from onedraw.errors import FileMismatch, InvalidModel
 
 BLOCK = 1 << 16
@@ -57,15 +54,11 @@ class Block(NamedTuple):
     weight: Any
     rows: int
 
-    def copied(self) -> Block:
-        return self._replace(arrays=tuple(array.copy() for array in self.arrays))
-
     def read_as(self, readings: Iterable[tuple[Reading, tuple[Any, ...]]]) -> Block:
-        block = self
+        arrays, weight = self.arrays, self.weight
         for reading, public in readings:
-            arrays = tuple(reading.of_block(*block.arrays, block.weight, *public))
-            block = block._replace(arrays=arrays, weight=reading.placed(block.weight))
-        return block
+            arrays, weight = tuple(reading.of_block(*arrays, weight, *public)), reading.placed(weight)
+        return Block(arrays, weight, self.rows)
 
 
 class Statistic:
@@ -189,6 +182,7 @@ def blocked(batches: Iterable[Sequence[NDArray[Any]]], size: int) -> Iterator[Bl
 
 
 def weights(rows: int, size: int) -> NDArray[np.float64]:
+    """1 for each record, 0 where the block was filled up."""
     weight = aligned((size,), np.dtype(np.float64))
     weight[:rows] = 1.0
     return weight
@@ -221,12 +215,10 @@ class Work:
 
     def begun(self, *blocks: Block) -> Any:
         """What `of_block` gives, perhaps still being computed: compiled code does not wait for its result."""
-        (arrays, weight, _), *more = (block.read_as(self.readings) for block in blocks)
-        if not more:
-            return self.statistic.of_block(*arrays, weight, *self.public)
-        return self.statistic.of_blocks(
-            [(*arrays, weight), *((*block.arrays, block.weight) for block in more)], *self.public
-        )
+        read = [(*arrays, weight) for arrays, weight, _ in (block.read_as(self.readings) for block in blocks)]
+        if len(read) == 1:
+            return self.statistic.of_block(*read[0], *self.public)
+        return self.statistic.of_blocks(read, *self.public)
 
     def of_block(self, block: Block) -> Integers:
         return np.asarray(self.begun(block)).astype(np.int64)
@@ -256,57 +248,130 @@ def _added(total: Integers, part: Any) -> Integers:
     return added
 
 
-class Part(NamedTuple):
-    """What a worker says about its part."""
-
-    number: int
-    rows: int
-    digest: bytes
-    sum: Integers
-
-
-def sum_part(number: int, blocks: Iterable[Block], test: Block, work: Work) -> Part:
-    rows, total = work.of_all(blocks)
-    return Part(number, rows, work.digest(test), total)
-
-
-def combine(parts: Iterable[Part], count: int, n: int, digest: bytes) -> Integers:
-    """The sum over all records, if each of the ``count`` parts came once, with n records and this digest; else refused."""
-    came = sorted(parts, key=lambda part: part.number)
-    if [part.number for part in came] != list(range(count)):
-        raise FileMismatch(
-            f"Of {count} parts of the records {len(came)} came, {len({part.number for part in came})} of them different: one was "
-            "lost or counted twice, and the sum would be another one. Nothing is released; read the records again."
-        )
-    if any(part.digest != digest for part in came):
-        raise FileMismatch(
-            "A worker computes a public test block to other numbers than this machine: its processor or its libraries differ, "
-            "and its records could enter differently. Use workers of one kind, with the same versions installed."
-        )
-    check_rows(sum(part.rows for part in came), n)
-    return sum(
-        (part.sum for part in came), start=np.zeros((), dtype=np.int64)
-    )  # of a part without records the sum is a plain 0
-
-
 def check_rows(rows: int, n: int, what: str = "The table") -> None:
     """All records, each once, at every pass."""
     if rows != n:
         raise changed(what, f"it had {n} records when they were counted and has another number now")
 
 
-def changed(what: str, how: str) -> FileMismatch:
+def changed(what: str, how: str = "it was written to after its records were counted") -> FileMismatch:
     return FileMismatch(f"{what} changed while it was read: {how}. Read it again when nothing writes to it.")
 
 
-def test_block(schema: Any, columns: Sequence[str], size: int) -> Block:
-    """A public full block of encoded columns: points spread over what the schema declares, the same on every machine."""
-    rows = np.arange(size)
-    arrays = []
-    for place, name in enumerate(columns):
-        share = (rows * (2654435761 + 2 * place) % 2**32) / 2.0**32  # Knuth's multiplicative hash
-        arrays.append(schema.column(name).spread(share))
-    return next(blocked([arrays], size))
+# ── the engine of one process ────────────────────────────────────────────────────────────────────────────────────
+
+SCRATCH = "ONEDRAW_SCRATCH"
+"""Names the folder where encoded records are kept while the program runs; the system's own for such files unless it is set."""
 
 
-test_block.__test__ = False  # type: ignore[attr-defined]  # its name is no test's
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Records rewritten, in this process: blocks that are held in memory, or read anew at each pass and rewritten on the way."""
+
+    n: int
+    source: Callable[[], Iterable[Block]]
+    held: bool = True
+    readings: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Blocks(n={self.n}, records=<private>)"
+
+    @classmethod
+    def holding(cls, n: int, blocks: Iterable[Block]) -> Blocks:
+        kept = tuple(blocks)
+        return cls(n, lambda: kept)
+
+    @classmethod
+    def streaming(cls, records: Any, columns: Sequence[str]) -> Blocks:
+        return cls(records.n, lambda: records.blocks(columns, block_rows(records.n)), held=False)
+
+    def __iter__(self) -> Iterator[Block]:
+        """To be kept by whoever asks, unlike the blocks of a pass, which are read into places that are used again."""
+        for block in self.source():
+            if isinstance(self.source, Scratch):
+                block = block._replace(arrays=tuple(array.copy() for array in block.arrays))
+            yield block.read_as(self.readings)
+
+    def sum(self, statistic: Statistic, *public: Any) -> Integers:
+        check_room(self.n, statistic, *public)
+        # Blocks that are not held are read into the same places again, so compiled code gets them one by one.
+        first = next(iter(self.source()), None) if self.held else None
+        together = 1 if first is None else statistic.blocks_a_call(sum(array.size for array in first.arrays))
+        rows, total = Work(self.readings, statistic, public).of_all(self.source(), together)
+        check_rows(rows, self.n)
+        return total
+
+    def read_as(self, reading: Reading, *public: Any) -> Blocks:
+        if self.held:
+            return Blocks.holding(self.n, (block.read_as([(reading, public)]) for block in self))
+        return replace(self, readings=(*self.readings, (reading, public)))
+
+
+class Scratch:
+    """Blocks in a file without a name, of mode 0600: what a pass reads instead of decoding the source again. The system removes
+    it with the process, however that ends."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self._file: Any = tempfile.TemporaryFile(dir=os.environ.get(SCRATCH), buffering=0)  # noqa: SIM115  # closed with this object
+        weakref.finalize(self, self._file.close)
+        self._blocks: list[tuple[int, Any, int]] = []
+        self._kinds: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
+        self._spare: list[list[tuple[NDArray[Any], ...]]] = []
+        start = 0
+        for arrays, weight, rows in blocks:
+            kept = [np.ascontiguousarray(array) for array in arrays]
+            self._kinds = [(array.shape, array.dtype) for array in kept]
+            self._blocks.append((start, weight, rows))
+            for array in kept:
+                data = array.data.cast("B")
+                start += len(data)
+                while data:
+                    data = data[self._file.write(data) :]
+
+    def __call__(self) -> Iterator[Block]:
+        """Into the same few places over and over, from pass to pass: a block is done with before as many others are read."""
+        if self._spare:
+            places = self._spare.pop()
+        else:
+            count = min(len(self._blocks), AHEAD + ITEMS_AHEAD + 4)
+            places = [tuple(aligned(*kind) for kind in self._kinds) for _ in range(count)]
+        try:
+            yield from in_order([partial(self._read, places)], ahead=True)
+        finally:
+            self._spare.append(places)
+
+    def _read(self, places: Sequence[tuple[NDArray[Any], ...]]) -> Iterator[Block]:
+        for (start, weight, rows), arrays in zip(self._blocks, cycle(places), strict=False):
+            for array in arrays:
+                read = os.preadv(self._file.fileno(), [array.data.cast("B")], start)
+                if read != array.nbytes:  # what stands in its place is another block's
+                    raise FileMismatch(
+                        "The private file of encoded records could not be read back whole. Try again, with "
+                        f"{SCRATCH} naming a folder on a sound disk."
+                    )
+                start += read
+            yield Block(arrays, weight, rows)
+
+
+@dataclass(frozen=True)
+class Local:
+    """One-pass statistics stream the source; records rewritten are held where they have room, or else kept in a private file; where
+    that has no room either, the source is read anew at each pass."""
+
+    name: str = "one process"
+    most_passes: int | None = None
+
+    def described(self, records: Any) -> None:
+        return None
+
+    def sum(self, records: Any, statistic: Statistic, *public: Any) -> Integers:
+        return Blocks.streaming(records, statistic.columns).sum(statistic, *public)
+
+    def read_as(self, records: Any, reading: Reading, *public: Any) -> Blocks:
+        streamed = Blocks.streaming(records, reading.columns).read_as(reading, *public)
+        if 8 * records.n * reading.width <= records.memory:
+            return Blocks.holding(records.n, streamed)
+        try:
+            return Blocks(records.n, Scratch(streamed), held=False)
+        except OSError:  # no room, or no such folder
+            return streamed

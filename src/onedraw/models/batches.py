@@ -13,8 +13,17 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.columns import Cells, Chunk, ReadWithSchema, Wanted, chunk_in, chunks_in, columns_in, plain_array
-from onedraw.data.encoding import NumberEncoder
+from onedraw.data.columns import (
+    Cells,
+    Chunk,
+    NumberEncoder,
+    ReadWithSchema,
+    Wanted,
+    chunk_in,
+    chunks_in,
+    columns_in,
+    plain_array,
+)
 from onedraw.errors import InvalidModel
 
 Batch = NDArray[Any]

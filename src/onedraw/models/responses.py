@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.data.cells import label_of
-from onedraw.data.columns import Wanted, chunks_in
-from onedraw.data.encoding import LevelEncoder
+from onedraw.data.columns import LevelEncoder, Wanted, chunks_in
 from onedraw.errors import InvalidModel
 
 from .batches import BATCH_ROWS, batches, refuse_sparse

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.data import Measure, Records, Schema
-from onedraw.data.local import Local
+from onedraw.data.sums import Local
 from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.ledger import Reservation
 from onedraw.models import ColumnQuantiles, ConjugateModel

@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.local import Blocks
-from onedraw.data.sums import Integers, Statistic, block_rows, blocked
+from onedraw.data.sums import Blocks, Integers, Statistic, block_rows, blocked
 from onedraw.models.batches import batches, is_records, row_batches
 
 STEPS = 1 << 32

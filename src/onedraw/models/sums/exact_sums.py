@@ -30,8 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.data.local import Blocks
-from onedraw.data.sums import Integers, Reading, Statistic, Work, block_rows, blocked
+from onedraw.data.sums import Blocks, Integers, Reading, Statistic, Work, block_rows, blocked
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 
 # ── how fine the lattice is ──────────────────────────────────────────────────────────────────────────────────────────

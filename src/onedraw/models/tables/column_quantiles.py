@@ -24,8 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.local import Blocks
-from onedraw.data.sums import Reading, Statistic, block_rows, blocked
+from onedraw.data.sums import Blocks, Reading, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import batches, is_records
 from onedraw.models.model import Bound, Model, check_column, count, number, shown

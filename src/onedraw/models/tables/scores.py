@@ -28,8 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.local import Blocks
-from onedraw.data.sums import block_rows, blocked
+from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
 from onedraw.models.model import Bound, Model, number, shown

@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.local import Blocks
-from onedraw.data.sums import Statistic, block_rows, blocked
+from onedraw.data.sums import Blocks, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch, batches, check_shape, is_records
 from onedraw.models.model import Model, count
