@@ -3,8 +3,8 @@
 ``promises`` the six values · ``corners`` sums of shifted Gaussian profiles, and ``perturbed_mode`` what they
 promise · ``composition`` several together · ``curves`` and ``posterior_curves`` Rényi
 curves · ``conversions`` the table of mathematics.md §1, one function each · ``groups`` from a record to a
-person · ``pld``, ``second_opinion`` the
-other accountant · ``guarantee`` what stands on a certificate · ``numbers`` rounded,
+person · ``pld`` the other
+accountant, and its second opinion · ``guarantee`` what stands on a certificate · ``numbers`` rounded,
 kept in range, searched for · ``tradeoff`` what a promise leaves the best attacker.
 
 Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
@@ -38,6 +38,7 @@ from onedraw.privacy.guarantee import (
     WithinTV,
     with_total_variation,
 )
+from onedraw.privacy.pld import certify, pld_optimistic_epsilon
 from onedraw.privacy.posterior_curves import (
     DirichletPosterior,
     GammaExponentialPosterior,
@@ -53,7 +54,6 @@ from onedraw.privacy.promises import (
     RenyiDP,
     epsilon_delta,
 )
-from onedraw.privacy.second_opinion import certify, pld_optimistic_epsilon
 from onedraw.privacy.stored import Stored
 from onedraw.privacy.tradeoff import Attacker
 

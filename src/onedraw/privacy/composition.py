@@ -38,8 +38,6 @@ from onedraw.privacy.pld import GaussianPair, Pair, dominating_pair
 from onedraw.privacy.promises import GaussianDP, Promise, PureDP, RenyiDP
 from onedraw.privacy.stored import check_names
 
-Counted = tuple[tuple[Promise, int], ...]
-
 
 def compose(*promises: Promise, gammas: Iterable[float] = ()) -> Composed:
     """Everything promised by these releases together; ``gammas`` are total variation distances to pay for.
@@ -86,7 +84,7 @@ class Composed(Promise):
         self._set(gamma=probability("γ", self.gamma))
 
     @cached_property
-    def counted(self) -> Counted:
+    def counted(self) -> tuple[tuple[Promise, int], ...]:
         """The parts with their multiplicities, so that 400 equal ones cost no more than one."""
         return tuple(Counter(self.parts).items())
 
@@ -94,18 +92,22 @@ class Composed(Promise):
 
     @property
     def pure_epsilon(self) -> float:
-        return math.inf if self.gamma else _pure_epsilon(self.counted)
+        if self.gamma:
+            return math.inf
+        return weighted_sum_up((part.pure_epsilon, times) for part, times in self.counted)
 
     @property
     def range_epsilon(self) -> float:
         # Ranges do not add under adaptive choice: where a later range sits may depend on an earlier output.
         if len(self.parts) == 1 and not self.gamma:
             return self.parts[0].range_epsilon
-        return conversions.pure_to_bounded_range(self.pure_epsilon)
+        return super().range_epsilon
 
     @property
     def gaussian_mu(self) -> float:
-        return math.inf if self.gamma else _gaussian_mu(self.counted)
+        if self.gamma:
+            return math.inf
+        return conversions.compose_gaussian((part.gaussian_mu, times) for part, times in self.counted)
 
     @property
     def zcdp_rho(self) -> float:
@@ -115,7 +117,12 @@ class Composed(Promise):
 
     @property
     def renyi(self) -> RenyiDP | None:
-        return None if self.gamma else _renyi(self.counted)
+        found = [(part.renyi, times) for part, times in self.counted]
+        known = [(renyi, times) for renyi, times in found if renyi is not None]
+        if self.gamma or not known or len(known) < len(found):
+            return None
+        below = min(renyi.below for renyi, _ in known)
+        return RenyiDP(add_curves((renyi.curve, times) for renyi, times in known), below)
 
     def divergence(self, order: float) -> float:
         if self.gamma:
@@ -128,9 +135,12 @@ class Composed(Promise):
 
     @cached_property
     def outside_failure(self) -> Composed:
-        if not self.failure and not self.gamma:
+        if not self.gamma and all(part.outside_failure is part for part, _ in self.counted):
             return self
-        return Composed(tuple(part for part, times in self._core for _ in range(times)))
+        outside: Counter[Promise] = Counter()
+        for part, times in self.counted:
+            outside[part.outside_failure] += times
+        return Composed(tuple(outside.elements()))
 
     def implies(self, other: Promise) -> bool:
         nothing_released = not self.parts and not self.gamma
@@ -165,8 +175,8 @@ class Composed(Promise):
 
     def _delta(self, epsilon: float) -> float:
         if not self.gamma:
-            return self._exact_delta(self._routes, epsilon)
-        corner = min(epsilon, _pure_epsilon(self._core))  # where the exact δ of pure parts reaches zero
+            return self._delta_at(self._routes, epsilon)
+        corner = min(epsilon, self.outside_failure.pure_epsilon)  # where the exact δ of pure parts reaches zero
         found = _smallest(lambda smaller: self._delta_at(self._routes, smaller), up_to=epsilon)
         return min(found, self._delta_at(self._routes, corner))
 
@@ -178,40 +188,40 @@ class Composed(Promise):
         )
 
     def _epsilon_by(self, routes: Routes, delta: float) -> float:
+        """An ε with exact ε(δ − (1+e^ε)γ) ≤ ε: iteration from below, with a growing step so that it ends."""
         if not self.gamma:
-            return self._exact_epsilon(routes, delta)
-        return _epsilon_within(lambda rest: self._exact_epsilon(routes, rest), delta, self.gamma)
+            return routes.epsilon(delta)
+        epsilon = 0.0
+        for attempt in range(200):
+            rest = down(delta - conversions.total_variation_delta(epsilon, self.gamma))
+            if rest < 0.0:
+                return math.inf
+            needed = routes.epsilon(rest)
+            if needed <= epsilon:
+                return epsilon
+            epsilon = up(needed, relative=1e-12 * 1.1**attempt)
+        return math.inf
 
     def _delta_at(self, routes: Routes, epsilon: float) -> float:
         """(ε, δ + (1+e^ε)γ) at exactly this ε; a smaller ε may give a smaller δ."""
-        exact = self._exact_delta(routes, epsilon)
-        return min(1.0, sum_up([exact, conversions.total_variation_delta(epsilon, self.gamma)]))
-
-    def _exact_epsilon(self, routes: Routes, delta: float) -> float:
-        if delta < self.failure:
-            return math.inf
-        if not self.parts:
-            return 0.0
-        rest = delta if not self.failure else max(0.0, down((delta - self.failure) / (1.0 - self.failure)))
-        return routes.epsilon(rest)
-
-    def _exact_delta(self, routes: Routes, epsilon: float) -> float:
-        rest = routes.delta(epsilon) if self.parts else 0.0
-        if not self.failure:
-            return rest
-        return min(1.0, up(self.failure + (1.0 - self.failure) * rest)) if rest else self.failure
-
-    @cached_property
-    def _core(self) -> Counted:
-        """The parts outside that event, where (ε, δ) is no worse than PureDP(ε)."""
-        core: Counter[Promise] = Counter()
-        for part, times in self.counted:
-            core[part.outside_failure] += times
-        return tuple(core.items())
+        return min(1.0, sum_up([routes.delta(epsilon), conversions.total_variation_delta(epsilon, self.gamma)]))
 
     @cached_property
     def _routes(self) -> Routes:
-        return Routes(_bundle(self._core), _pairs(self._core))
+        outside = self.outside_failure
+        return Routes(outside._bundle(), _pairs(outside.counted), self.failure, nothing=not self.parts)
+
+    def _bundle(self) -> tuple[Promise, ...]:
+        """Single promises that each hold for the whole composition."""
+        if len(self.parts) == 1:
+            return self.parts
+        found: list[Promise] = []
+        if 0.0 < self.pure_epsilon < math.inf:
+            found.append(PureDP(self.pure_epsilon))
+        if 0.0 < self.gaussian_mu < math.inf:
+            found.append(GaussianDP(self.gaussian_mu))
+        renyi = self.renyi
+        return (*found, *([] if renyi is None else [renyi]), *composed_corners(self.counted))
 
     # ── as text ──
 
@@ -236,57 +246,36 @@ class Composed(Promise):
 
 @dataclass(frozen=True)
 class Routes:
-    """Ways to (ε, δ): promises that each hold for the whole, and pairs for its privacy-loss distribution."""
+    """Ways to (ε, δ): promises that each hold for the whole, and pairs for its privacy-loss distribution.
+
+    Both hold outside an event of probability ``failure``; of ``nothing`` released there is nothing to tell.
+    """
 
     bundle: tuple[Promise, ...]
     pairs: tuple[tuple[Pair, int], ...] | None
+    failure: float
+    nothing: bool
 
     def epsilon(self, delta: float) -> float:
+        if self.nothing or delta < self.failure:
+            return 0.0 if self.nothing else math.inf
+        if self.failure:
+            delta = max(0.0, down((delta - self.failure) / (1.0 - self.failure)))
         best = min((promise.epsilon(delta) for promise in self.bundle), default=math.inf)
         if self.pairs is None or delta == 0.0 or best == 0.0 or not pld.representable(self.pairs):
             return best
         return min(best, pld.upper_profile(self.pairs).epsilon(delta, largest=pld.largest_loss(self.pairs)))
 
     def delta(self, epsilon: float) -> float:
-        best = min((promise.delta(epsilon) for promise in self.bundle), default=1.0)
-        if self.pairs is None or best == 0.0 or not pld.representable(self.pairs):
-            return best
-        return min(best, pld.upper_profile(self.pairs).delta(epsilon))
+        best = 0.0 if self.nothing else min((promise.delta(epsilon) for promise in self.bundle), default=1.0)
+        if self.pairs is not None and best != 0.0 and pld.representable(self.pairs):
+            best = min(best, pld.upper_profile(self.pairs).delta(epsilon))
+        if not self.failure or not best:
+            return max(best, self.failure)
+        return min(1.0, up(self.failure + (1.0 - self.failure) * best))
 
 
-def _bundle(core: Counted) -> tuple[Promise, ...]:
-    """Single promises that each hold for the whole composition."""
-    if len(core) == 1 and core[0][1] == 1:
-        return (core[0][0],)
-    found: list[Promise] = []
-    pure, gaussian, renyi = _pure_epsilon(core), _gaussian_mu(core), _renyi(core)
-    if 0.0 < pure < math.inf:
-        found.append(PureDP(pure))
-    if 0.0 < gaussian < math.inf:
-        found.append(GaussianDP(gaussian))
-    if renyi is not None:
-        found.append(renyi)
-    return (*found, *composed_corners(core))
-
-
-def _pure_epsilon(counted: Counted) -> float:
-    return weighted_sum_up((part.pure_epsilon, times) for part, times in counted)
-
-
-def _gaussian_mu(counted: Counted) -> float:
-    return conversions.compose_gaussian((part.gaussian_mu, times) for part, times in counted)
-
-
-def _renyi(counted: Counted) -> RenyiDP | None:
-    found = [(part.renyi, times) for part, times in counted]
-    known = [(renyi, times) for renyi, times in found if renyi is not None]
-    if not known or len(known) < len(found):
-        return None
-    below = min(renyi.below for renyi, _ in known)
-    return RenyiDP(add_curves((renyi.curve, times) for renyi, times in known), below)
-
-
-def _pairs(core: Counted) -> tuple[tuple[Pair, int], ...] | None:
+def _pairs(core: tuple[tuple[Promise, int], ...]) -> tuple[tuple[Pair, int], ...] | None:
     """The dominating pairs, all Gaussians as one; None if one is unknown or an exact route exists."""
     if all(isinstance(part, GaussianDP) for part, _ in core) or (len(core) == 1 and core[0][1] == 1):
         return None
@@ -301,20 +290,6 @@ def _pairs(core: Counted) -> tuple[tuple[Pair, int], ...] | None:
     if gaussians:
         pairs.append((GaussianPair(conversions.compose_gaussian(gaussians)), 1))
     return tuple(pairs)
-
-
-def _epsilon_within(exact: Callable[[float], float], delta: float, gamma: float) -> float:
-    """An ε with exact ε(δ − (1+e^ε)γ) ≤ ε: iteration from below, with a growing step so that it ends."""
-    epsilon = 0.0
-    for attempt in range(200):
-        rest = down(delta - conversions.total_variation_delta(epsilon, gamma))
-        if rest < 0.0:
-            return math.inf
-        needed = exact(rest)
-        if needed <= epsilon:
-            return epsilon
-        epsilon = up(needed, relative=1e-12 * 1.1**attempt)
-    return math.inf
 
 
 def _smallest(delta_at: Callable[[float], float], *, up_to: float) -> float:

@@ -3,7 +3,7 @@
 A *dominating* pair (Zhu, Dong, Wang, arXiv:2106.08567) is at least as easy to tell apart as any two
 neighbouring releases; products of dominating pairs dominate adaptive compositions (proved there), so it
 gives upper bounds. A pair that *really occurs* is produced by some mechanism that keeps the promise; it
-gives lower bounds, against which a certified figure is checked (``second_opinion``).
+gives lower bounds: a certified figure below one is wrong, whatever its derivation (`certify`, the second opinion).
 
 | promise | dominating pair | occurring pair |
 | --- | --- | --- |
@@ -26,7 +26,7 @@ dp_accounting (version 0.6). Two sides, never mixed:
 Traps of dp_accounting 0.6 that are handled here. With ``REPLACE_ONE`` its accountants disagree on a
 Gaussian's sensitivity by a factor of 2, so the standard deviation is normalised by our own sensitivity
 (1/μ) and the relation left at its default. Convolution by FFT leaves noise of both signs, which can turn a
-divergence negative or into δ = 0, so every δ read here is moved outward by ``_noise``. Truncated tails
+divergence negative or into δ = 0, so every δ read here is moved outward by ``noise``. Truncated tails
 count as infinite loss even in optimistic estimates; that mass is inside the noise too.
 """
 
@@ -34,8 +34,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -43,9 +44,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.errors import SecondOpinion
 from onedraw.privacy.corners import CornerDP
-from onedraw.privacy.curves import BoundedRangeCurve, Curve, LinearCurve, PureCurve
-from onedraw.privacy.numbers import down, narrowed, up
+from onedraw.privacy.curves import BoundedRangeCurve, LinearCurve, PureCurve
+from onedraw.privacy.numbers import down, epsilon_argument, fraction_down, narrowed, probability, text, up
 from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, RenyiDP
 
 Array = NDArray[np.float64]
@@ -147,7 +149,7 @@ class RangeEnvelope:
 
     It is δ(x) = c(1 − e^{(x−ε)/2})² on [−ε, ε], c = 1/(1 − e^{−ε}) (see
     ``conversions.bounded_range_delta``): the loss has density (c/2)e^{(x−ε)/2} there. No single mechanism
-    need attain it, so it is an upper bound only.
+    need attain it, so it is an upper bound only, and there is no ``rounded_down``.
     """
 
     epsilon: float
@@ -169,11 +171,9 @@ class RangeEnvelope:
         mass_q = -scale * np.exp((-epsilon - edges[:-1]) / 2.0) * np.expm1(-width / 2.0)
         return _distribution(_split_cells(cells, mass_p, mass_q, interval), 0.0, interval, pessimistic=True)
 
-    def rounded_down(self, interval: float) -> Any:
-        raise TypeError("an envelope does not occur, so it cannot support a lower bound")
 
-
-Pair = GaussianPair | TwoPointPair | RangeEnvelope
+Occurring = GaussianPair | TwoPointPair
+Pair = Occurring | RangeEnvelope
 Parts = tuple[tuple[Pair, int], ...]
 
 
@@ -194,7 +194,7 @@ def dominating_pair(promise: Promise) -> Pair | None:
     return randomised_response(promise.pure_epsilon) if promise.pure_epsilon < math.inf else None
 
 
-def occurring_pair(promise: Promise, *, share: float = 0.5) -> GaussianPair | TwoPointPair | None:
+def occurring_pair(promise: Promise, *, share: float = 0.5) -> Occurring | None:
     """A pair produced by some mechanism that keeps the promise; None where none is known.
 
     ``share`` places a generalised randomised response: its upper loss is that share of the range.
@@ -204,26 +204,15 @@ def occurring_pair(promise: Promise, *, share: float = 0.5) -> GaussianPair | Tw
             return GaussianPair(mu)
         case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
             return randomised_response(epsilon, delta)
-        case BoundedRange(stated_epsilon=epsilon):
+        case BoundedRange(stated_epsilon=epsilon) | RenyiDP(curve=BoundedRangeCurve(epsilon=epsilon)):
             return TwoPointPair(share * epsilon, share * epsilon - epsilon)
-        case ZCDP(rho=rho):
+        case ZCDP(rho=rho) | RenyiDP(curve=LinearCurve(rho=rho)):
             return GaussianPair(down(math.sqrt(2.0 * rho)))
         case CornerDP(terms=terms) if terms[0].square:
             return GaussianPair(down(math.sqrt(terms[0].square)))
         case RenyiDP(curve=curve):
-            return _occurring_under(curve, share)
+            return randomised_response(curve.epsilon) if isinstance(curve, PureCurve) else None
     return randomised_response(promise.pure_epsilon) if promise.pure_epsilon < math.inf else None
-
-
-def _occurring_under(curve: Curve, share: float) -> GaussianPair | TwoPointPair | None:
-    match curve:
-        case LinearCurve(rho=rho):
-            return GaussianPair(down(math.sqrt(2.0 * rho)))
-        case PureCurve(epsilon=epsilon):
-            return randomised_response(epsilon)
-        case BoundedRangeCurve(epsilon=epsilon):
-            return TwoPointPair(share * epsilon, share * epsilon - epsilon)
-    return None
 
 
 @dataclass(frozen=True)
@@ -254,16 +243,16 @@ class LossProfile:
 def upper_profile(parts: Parts) -> LossProfile:
     """An upper bound on the profile of the composition of dominating pairs."""
     interval = _upper_interval(parts)
-    return LossProfile(_compose((pair.rounded_up(interval), times) for pair, times in parts), _noise(parts))
+    return _composed([(pair.rounded_up(interval), times) for pair, times in parts])
 
 
 @lru_cache(maxsize=128)
-def lower_profile(parts: Parts) -> LossProfile:
+def lower_profile(parts: tuple[tuple[Occurring, int], ...]) -> LossProfile:
     """A lower bound on the profile of the composition of pairs that really occur."""
     # Rounding down costs half an interval per part: about 1 % of the total spread, if cells allow.
     spread, count = _spread_and_count(parts)
     interval = spread * max(1.0 / (50.0 * count * min(4.0, max(1.0, 1000.0 / count))), 2.0**-17)
-    return LossProfile(_compose((pair.rounded_down(interval), times) for pair, times in parts), -_noise(parts))
+    return _composed([(pair.rounded_down(interval), times) for pair, times in parts], outward=-1.0)
 
 
 def representable(parts: Parts) -> bool:
@@ -278,27 +267,23 @@ def largest_loss(parts: Parts) -> float:
     return 1.01 * (bounded + gaussian * gaussian / 2.0 + 40.0 * gaussian)
 
 
-def _compose(singles: Iterable[tuple[Any, int]]) -> Any:
-    total: Any = None
-    for single, times in singles:
-        several = single.self_compose(times, tail_mass_truncation=TAIL) if times > 1 else single
-        total = several if total is None else total.compose(several, tail_mass_truncation=TAIL)
-    return total
-
-
-def _spread_and_count(parts: Parts) -> tuple[float, int]:
-    return math.sqrt(sum(pair.spread**2 * times for pair, times in parts)), sum(times for _, times in parts)
-
-
-def _noise(parts: Parts) -> float:
-    """Absolute error of δ granted to the convolutions.
+def _composed(singles: Sequence[tuple[Any, int]], *, outward: float = 1.0) -> LossProfile:
+    """The distributions convolved, with the absolute error of δ granted to the convolutions.
 
     By Parseval an FFT power of a probability vector errs by at most about times·2⁻⁵³·log₂(length) in
     Euclidean norm; what δ sums up is larger by the root of the number of cells that carry mass. The errors
     measured in the tests are about a hundredth of what is granted here.
     """
-    times = sum(count for _, count in parts)
-    return 2.0**-49 * (64 + times) + 2.0 * TAIL * len(parts)
+    total: Any = None
+    for single, times in singles:
+        several = single.self_compose(times, tail_mass_truncation=TAIL) if times > 1 else single
+        total = several if total is None else total.compose(several, tail_mass_truncation=TAIL)
+    noise = 2.0**-49 * (64 + sum(times for _, times in singles)) + 2.0 * TAIL * len(singles)
+    return LossProfile(total, outward * noise)
+
+
+def _spread_and_count(parts: Parts) -> tuple[float, int]:
+    return math.sqrt(sum(pair.spread**2 * times for pair, times in parts)), sum(times for _, times in parts)
 
 
 def _upper_interval(parts: Parts) -> float:
@@ -332,3 +317,63 @@ def _distribution(masses: dict[int, float], infinite: float, interval: float, *,
     return foreign.PrivacyLossDistribution.create_from_rounded_probability(
         masses, infinite, interval, pessimistic_estimate=pessimistic
     )
+
+
+# ── the second opinion ─────────────────────────────────────────────────────────────────────────────────────
+
+SHARES = (0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.97)
+"""Where the upper loss of a generalised randomised response is tried, as shares of its range: the worst single one counts,
+not the envelope, which is only an upper bound."""
+
+
+def certify(promise: Promise, *, epsilon: float, delta: float) -> str:
+    """A sentence for the certificate, or ``SecondOpinion`` if the figure is below the optimistic estimate."""
+    epsilon = epsilon_argument(epsilon)
+    estimate = pld_optimistic_epsilon(promise, delta)
+    if estimate is None:
+        return (
+            "skipped: no pair of laws that really occurs is known for this promise, so a privacy-loss "
+            "accountant has nothing to compare with"
+        )
+    if epsilon < estimate:
+        raise SecondOpinion(
+            f"ε = {text(epsilon)} at δ = {text(delta)}, about to be certified, is too small: by its privacy-loss distribution a "
+            f"mechanism that keeps this promise has at least {estimate:.6g} there. Nothing is released; please report it.",
+            epsilon=epsilon, delta=delta, estimate=estimate,
+        )  # fmt: skip
+    return f"confirmed by a privacy-loss accountant: its optimistic estimate is ε = {estimate:.6g} at δ = {text(delta)}"
+
+
+def pld_optimistic_epsilon(promise: Promise, delta: float) -> float | None:
+    """A lower bound on ε at this δ for the worst mechanism that keeps ``promise``; None if no pair is known.
+
+    The total variation distance of a composition is left out, which can only lower the bound.
+    """
+    delta = probability("δ", delta)
+    curves = [part.renyi.curve for part, _ in promise.counted if part.renyi is not None]
+    found: list[float] = []
+    for share in SHARES if any(isinstance(curve, BoundedRangeCurve) for curve in curves) else SHARES[:1]:
+        pairs = [(occurring_pair(part, share=share), times) for part, times in promise.counted]
+        known = tuple((pair, times) for pair, times in pairs if pair is not None)
+        if len(known) < len(pairs):
+            return None
+        found.append(_lower_epsilon(known, delta))
+    return max(found)
+
+
+def _lower_epsilon(parts: tuple[tuple[Occurring, int], ...], delta: float) -> float:
+    """ε of pairs that occur, rounded down; without a grid where there is a formula."""
+    if not parts:
+        return 0.0
+    if delta == 0.0:  # only the largest loss counts
+        points = [(pair, times) for pair, times in parts if isinstance(pair, TwoPointPair) and not pair.leak]
+        total = sum((Fraction(pair.upper) * times for pair, times in points), Fraction(0))
+        return fraction_down(total) if len(points) == len(parts) else math.inf
+    (pair, times), *others = parts
+    if isinstance(pair, GaussianPair) or times > 1 or others:
+        return lower_profile(parts).epsilon(delta, largest=largest_loss(parts))
+    if delta <= pair.leak:
+        return math.inf if delta < pair.leak else down(pair.upper)
+    # δ(ε) = leak + (1 − leak)·p·(1 − e^{ε − upper}), solved for ε
+    missed = (delta - pair.leak) / ((1.0 - pair.leak) * pair.upper_mass)
+    return max(0.0, down(pair.upper + math.log1p(-missed))) if missed < 1.0 else 0.0

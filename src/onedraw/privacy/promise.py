@@ -81,6 +81,11 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
         return self
 
     @property
+    def counted(self) -> tuple[tuple[Promise, int], ...]:
+        """The single promises it is made of, with their multiplicities: itself, unless it is a composition."""
+        return ((self, 1),)
+
+    @property
     def quoted_delta(self) -> float:
         """The δ at which ε is quoted: its own, 0 of a pure promise, the public default where it names none."""
         return DELTA
