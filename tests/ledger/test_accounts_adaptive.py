@@ -152,9 +152,9 @@ def test_a_capacity_read_as_epsilon_is_the_budget() -> None:
         for one in filters_of(ApproxDP(epsilon, delta)):
             assert one.epsilon((one.capacity[0], 0), delta) <= epsilon * (1 + 1e-12)
             if isinstance(one, Squares):
-                assert GaussianDP(one.mu).implies(ApproxDP(epsilon, share))
+                assert GaussianDP(float(one.limit) ** 0.5 * (1 - 1e-12)).implies(ApproxDP(epsilon, share))
             if isinstance(one, Order):
-                assert RenyiDP.at(one.order, float(one.divergence) * (1 - 1e-12)).implies(ApproxDP(epsilon, share))
+                assert RenyiDP.at(one.order, float(one.limit) * (1 - 1e-12)).implies(ApproxDP(epsilon, share))
 
 
 def test_one_order_is_fixed_with_the_budget_and_kept(ledger: Ledger) -> None:

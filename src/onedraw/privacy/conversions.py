@@ -26,22 +26,12 @@ Array = NDArray[np.float64]
 
 def pure_to_zcdp(epsilon: float) -> float:
     """PureDP(ε) ⇒ ZCDP(ε²/2) (arXiv:1605.02065); also ZCDP(ε), since D_α ≤ ε ≤ εα."""
-    return min(_half_square_up(epsilon, 2), epsilon)
+    return min(square_up(epsilon, 2), epsilon)
 
 
 def bounded_range_to_zcdp(epsilon: float) -> float:
     """BoundedRange(ε) ⇒ ZCDP(ε²/8) (arXiv:2004.07223); also ZCDP(ε), since D_α ≤ ε."""
-    return min(_half_square_up(epsilon, 8), epsilon)
-
-
-def bounded_range_to_pure(epsilon: float) -> float:
-    """BoundedRange(ε) ⇒ PureDP(ε): a log-ratio of densities takes both signs, so |log-ratio| ≤ its range."""
-    return epsilon
-
-
-def pure_to_bounded_range(epsilon: float) -> float:
-    """PureDP(ε) ⇒ BoundedRange(2ε): the log-ratio lies in [−ε, ε]."""
-    return 2.0 * epsilon
+    return min(square_up(epsilon, 8), epsilon)
 
 
 def pure_to_gaussian(epsilon: float) -> float:
@@ -156,16 +146,12 @@ def log_sinhc(values: Array) -> Array:
     return np.asarray(np.where(values < 0.5, np.log1p(series), log_large))
 
 
-def _half_square_up(epsilon: float, divisor: int) -> float:
-    return math.inf if epsilon == math.inf else fraction_up(Fraction(epsilon) ** 2 / divisor)
+def square_up(value: float, divisor: int) -> float:
+    """value²/divisor, rounded up."""
+    return math.inf if value == math.inf else fraction_up(Fraction(value) ** 2 / divisor)
 
 
 # ── GaussianDP ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def gaussian_to_zcdp(mu: float) -> float:
-    """GaussianDP(μ) ⇒ ZCDP(μ²/2): the Rényi divergence of N(0,1) and N(μ,1) is exactly μ²α/2."""
-    return _half_square_up(mu, 2)
 
 
 def compose_gaussian(parts: Iterable[tuple[float, int]]) -> float:
@@ -281,9 +267,9 @@ def _minimise_over_orders(objective: Callable[[Array], Array], below: float) -> 
     """
     orders = _coarse_orders(below)
     best = AtOrder(math.inf, math.nan)
-    if len(orders) == 0:  # no float lies between 1 and λ*
-        return best
-    for _ in range(_ZOOMS + 1):
+    for _ in range(6):
+        if len(orders) == 0:  # no float lies between 1 and λ*
+            break
         with np.errstate(invalid="ignore", over="ignore"):
             values = objective(orders)
         values = np.where(np.isnan(values), math.inf, values)
@@ -293,15 +279,9 @@ def _minimise_over_orders(objective: Callable[[Array], Array], below: float) -> 
         if not math.isfinite(values[index]):
             break
         left, right = orders[max(index - 1, 0)], orders[min(index + 1, len(orders) - 1)]
-        orders = 1.0 + np.linspace(left - 1.0, right - 1.0, _ZOOM_POINTS)
+        orders = 1.0 + np.linspace(left - 1.0, right - 1.0, 17)
         orders = orders[(orders > 1.0) & (orders < below)]
-        if len(orders) == 0:
-            break
     return best
-
-
-_ZOOMS = 5
-_ZOOM_POINTS = 17
 
 
 def _coarse_orders(below: float) -> Array:

@@ -36,7 +36,7 @@ from onedraw.privacy.numbers import (
     text,
     up,
 )
-from onedraw.privacy.promises import GaussianDP, Promise, RenyiDP
+from onedraw.privacy.promises import Promise, RenyiDP
 from onedraw.privacy.stored import check_names
 
 Array = NDArray[np.float64]
@@ -76,7 +76,7 @@ class CornerDP(Promise):
     terms: tuple[Corner, ...]
 
     def __post_init__(self) -> None:
-        self._set(terms=_ordered(_corners(self.terms)))
+        self._set(terms=_ordered(self.terms))
 
     @property
     def pure_epsilon(self) -> float:
@@ -103,7 +103,12 @@ class CornerDP(Promise):
             return math.inf
         if self._delta(0.0) <= delta:
             return 0.0
-        high = max(_beyond(term, delta / (2.0 * len(self.terms))) for term in self.terms)
+        log_delta, ends = math.log(delta / (2.0 * len(self.terms))), []
+        for count, square, shift in self.terms:
+            deviations = math.sqrt(2.0 * max(math.log(count) - log_delta, 0.0))
+            end = shift + square / 2.0 + math.sqrt(square) * deviations
+            ends.append(up(end, relative=1e-6, absolute=1e-300))
+        high = max(ends)
         if not self._delta(high) <= delta:
             return math.inf
         return narrowed(lambda epsilon: self._delta(epsilon) <= delta, true=high, false=0.0, precision=SLACK)[0]
@@ -122,7 +127,7 @@ class CornerCurve(Curve, tag="corners"):
     terms: tuple[Corner, ...]
 
     def __post_init__(self) -> None:
-        self._set(terms=_ordered(_corners(self.terms)))
+        self._set(terms=_ordered(self.terms))
 
     @property
     def limit(self) -> float:
@@ -188,12 +193,6 @@ def shifted_delta(mu: float, epsilon: float) -> float:
     return min(1.0, up(math.exp(epsilon) * opposite - math.expm1(epsilon)))
 
 
-def _beyond(term: Corner, delta: float) -> float:
-    """An ε at which this term is at most δ."""
-    mu, count = math.sqrt(term.square), math.log(term.times) - math.log(delta)
-    return up(term.shift + term.square / 2.0 + mu * math.sqrt(2.0 * max(count, 0.0)), relative=1e-6, absolute=1e-300)
-
-
 # ── products ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -205,44 +204,35 @@ def composed_corners(parts: Iterable[tuple[Promise, int]]) -> list[CornerDP]:
     counted = tuple(parts)
     if not any(isinstance(part, CornerDP) for part, _ in counted):
         return []
+    choices = [(polynomials(part), times) for part, times in counted]
+    if not all(choice for choice, _ in choices):
+        return []
     found: list[CornerDP] = []
     for prefer in (0, -1):
-        choices = [(polynomials(part), times) for part, times in counted]
-        if not all(choice for choice, _ in choices):
-            return []
-        product = _product([(choice[prefer], times) for choice, times in choices])
-        if product is not None and CornerDP(_rounded(product)) not in found:
+        product: Polynomial = {(0, 0): 1}
+        for choice, times in choices:
+            factor = choice[prefer]
+            if sum(product.values()) * sum(factor.values()) ** min(times, 10**4) > LARGEST_COUNT:
+                break
+            product = _times(product, _power(factor, times))
+        else:
             found.append(CornerDP(_rounded(product)))
-    return found
+    return found[:1] if found[:1] == found[1:] else found
 
 
 def polynomials(promise: Promise) -> list[Polynomial]:
     """The corner polynomials known to follow from a promise; the pure one first, the Gaussian one last."""
     from onedraw.privacy.composition import Composed  # which itself asks for products
 
-    match promise:
-        case CornerDP(terms=terms):
-            return [_polynomial(terms)]
-        case GaussianDP(mu=mu):
-            return [{(_units(Fraction(mu) ** 2), 0): 1}]
-        case Composed(counted=parts, gamma=gamma) if not gamma:
-            return [_polynomial(found.terms) for found in composed_corners(parts)] + _currencies(promise)
-    return _currencies(promise)
-
-
-def _currencies(promise: Promise) -> list[Polynomial]:
-    pure, mu = promise.pure_epsilon, promise.gaussian_mu
-    found: list[Polynomial] = [{(0, _units(Fraction(pure))): 1}] if pure < math.inf else []
-    return found + ([{(_units(Fraction(mu) ** 2), 0): 1}] if mu < math.inf else [])
-
-
-def _product(factors: Iterable[tuple[Polynomial, int]]) -> Polynomial | None:
-    total: Polynomial = {(0, 0): 1}
-    for factor, times in factors:
-        if sum(total.values()) * sum(factor.values()) ** min(times, 10**4) > LARGEST_COUNT:
-            return None
-        total = _times(total, _power(factor, times))
-    return total
+    if isinstance(promise, CornerDP):
+        return [_polynomial(promise.terms)]
+    several = promise.counted if isinstance(promise, Composed) and not promise.gamma else ()
+    found = [_polynomial(product.terms) for product in composed_corners(several)]
+    if promise.pure_epsilon < math.inf:
+        found.append({(0, _units(Fraction(promise.pure_epsilon))): 1})
+    if promise.gaussian_mu < math.inf:
+        found.append({(_units(Fraction(promise.gaussian_mu) ** 2), 0): 1})
+    return found
 
 
 def _power(base: Polynomial, times: int) -> Polynomial:
@@ -285,11 +275,9 @@ def _polynomial(terms: Iterable[Corner]) -> Polynomial:
 
 
 def _rounded(polynomial: Polynomial) -> tuple[Corner, ...]:
-    places = (
-        (count, fraction_up(square * _UNIT), fraction_up(shift * _UNIT))
-        for (square, shift), count in polynomial.items()
+    return _ordered(
+        [(count, fraction_up(place[0] * _UNIT), fraction_up(place[1] * _UNIT)) for place, count in polynomial.items()]
     )
-    return _ordered(Corner(*place) for place in places)
 
 
 def dominated(smaller: Iterable[Corner], larger: Iterable[Corner]) -> bool:
@@ -316,26 +304,20 @@ def dominated(smaller: Iterable[Corner], larger: Iterable[Corner]) -> bool:
 # ── values ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _corners(stored: Any) -> tuple[Corner, ...]:
-    """Corners as they come from JSON or from a caller; anything else is refused."""
+def _ordered(stored: Any) -> tuple[Corner, ...]:
+    """Corners as they come from JSON or from a caller: equal ones counted together, the widest first.
+
+    Each number is refused unless a promise can be made of it.
+    """
     if not isinstance(stored, list | tuple):
         raise InvalidBudget(f"the terms of a corner polynomial are a list, not a {type(stored).__name__}")
-    found: list[Corner] = []
-    for term in stored:
-        if isinstance(term, Corner):
-            found.append(term)
-            continue
-        if isinstance(term, list | tuple) and len(term) == 3:
-            term = dict(zip(Corner._fields, term, strict=True))
-        check_names(term, Corner._fields, of="corner", refuses=InvalidBudget)
-        found.append(Corner(**term))
-    return tuple(found)
-
-
-def _ordered(terms: Iterable[Corner]) -> tuple[Corner, ...]:
-    """Equal corners counted together, the widest first; each number refused unless a promise can be made of it."""
     counts: dict[tuple[float, float], int] = {}
-    for count, square, shift in terms:
+    for term in stored:
+        if isinstance(term, list | tuple) and len(term) == 3:
+            count, square, shift = term
+        else:
+            check_names(term, Corner._fields, of="corner", refuses=InvalidBudget)
+            count, square, shift = (term[name] for name in Corner._fields)
         place = not_negative("the square of a corner", square), not_negative("the shift of a corner", shift)
         counts[place] = counts.get(place, 0) + positive_integer("how often a corner counts", count)
     if not any(square or shift for square, shift in counts):

@@ -70,10 +70,7 @@ class Curve(Stored, key="family", noun="curve", refuses=InvalidBudget):
     def __call__(self, order: float | Array) -> float | Array:
         orders = np.asarray(order, dtype=np.float64)
         if not bool(np.all(orders > 1.0)):
-            raise InvalidBudget(
-                "a Rényi order must be a number above 1; at least one given is not, and D_α is not defined "
-                "there as a promise. Ask at an order α > 1."
-            )
+            raise InvalidBudget("a Rényi order must be a number above 1, where D_α is a promise; one given is not")
         flat = np.atleast_1d(orders)
         bounds = np.full(flat.shape, math.inf)
         inside = np.isfinite(flat) & (flat < self.below)
@@ -136,9 +133,8 @@ class AtOrderCurve(Curve, tag="at-order"):
 
 
 @dataclass(frozen=True)
-class PureCurve(Curve, tag="pure"):
-    """The largest D_α that PureDP(ε) allows: randomised response's, of which every other is a post-processing
-    (Kairouz, Oh, Viswanath, arXiv:1311.0776)."""
+class _OfEpsilon(Curve):
+    """A curve whose one number is the ε it tends to."""
 
     epsilon: float
 
@@ -148,6 +144,11 @@ class PureCurve(Curve, tag="pure"):
     @property
     def limit(self) -> float:
         return self.epsilon
+
+
+class PureCurve(_OfEpsilon, tag="pure"):
+    """The largest D_α that PureDP(ε) allows: randomised response's, of which every other is a post-processing
+    (Kairouz, Oh, Viswanath, arXiv:1311.0776)."""
 
     @property
     def slope(self) -> float:
@@ -163,18 +164,8 @@ class PureCurve(Curve, tag="pure"):
         return f"randomised response at ε = {text(self.epsilon)}"
 
 
-@dataclass(frozen=True)
-class BoundedRangeCurve(Curve, tag="bounded-range"):
+class BoundedRangeCurve(_OfEpsilon, tag="bounded-range"):
     """The largest D_α that BoundedRange(ε) allows: that of the worst generalised randomised response."""
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        self._set(epsilon=positive("ε", self.epsilon))
-
-    @property
-    def limit(self) -> float:
-        return self.epsilon
 
     @property
     def slope(self) -> float:
@@ -290,7 +281,9 @@ def curve_at_most(smaller: Curve, larger: Curve) -> bool:
         return True
     left, right = _terms(smaller), _terms(larger)
     left, right = left - right, right - left
-    room = _line(right) - _line(left)
+    room = Fraction(0)  # the slope left over by the straight lines of both sides, exactly
+    for sign, terms in ((1, right), (-1, left)):
+        room += sum(sign * Fraction(term.rho) * n for term, n in terms.items() if isinstance(term, LinearCurve))
     if room < 0:
         return False
     for term, count in left.items():
@@ -310,12 +303,6 @@ def _single_at_most(smaller: Curve, larger: Curve) -> bool:
     if isinstance(larger, AtOrderCurve) and smaller(larger.order) <= larger.epsilon:
         return True  # a divergence never decreases in its order
     return smaller == larger or smaller.at_most(larger)
-
-
-def _line(terms: Counter[Curve]) -> Fraction:
-    """The exact slope of all straight lines among the terms together."""
-    lines = (Fraction(term.rho) * count for term, count in terms.items() if isinstance(term, LinearCurve))
-    return sum(lines, Fraction(0))
 
 
 def _up(values: Array, *, relative: float = SLACK) -> Array:

@@ -78,133 +78,6 @@ class Spend:
         return compose(self.promise, gammas=(self.gamma,))
 
 
-class Filter(abc.ABC):
-    """A capacity fixed beforehand, and what each spend takes of it."""
-
-    title: ClassVar[str]
-
-    @property
-    @abc.abstractmethod
-    def capacity(self) -> Charge: ...
-
-    @abc.abstractmethod
-    def charge(self, spend: Spend) -> Charge:
-        """Exact sums of numbers rounded up; infinite where the promise has nothing in this currency."""
-
-    @abc.abstractmethod
-    def epsilon(self, total: Charge, delta: float) -> float:
-        """The ε of the smallest budget of this kind that ``total`` is within; ``delta`` where the budget names none."""
-
-    def keeps(self, total: Charge) -> bool:
-        return all(spent <= limit for spent, limit in zip(total, self.capacity, strict=True))
-
-    def __str__(self) -> str:
-        return self.title
-
-
-def add(one: Charge, other: Charge) -> Charge:
-    return one[0] + other[0], one[1] + other[1]
-
-
-@dataclass(frozen=True)
-class Sums(Filter):
-    """Σε ≤ ε and Σδ ≤ δ. What is pure is charged its pure ε, a declared list its ε at the δ it names."""
-
-    title: ClassVar[str] = "sum of ε and δ"
-    budget_epsilon: float
-    delta: Fraction
-
-    @property
-    def capacity(self) -> Charge:
-        return Fraction(self.budget_epsilon), self.delta
-
-    def charge(self, spend: Spend) -> Charge:
-        if spend.delta is not None:
-            return _exact(spend.composed.epsilon(spend.delta)), Fraction(spend.delta)
-        exact, delta = spend.promise.outside_failure, Fraction(0)
-        epsilon = exact.pure_epsilon
-        if epsilon == math.inf:
-            delta = self.delta / ONE_OF_MANY
-            epsilon = exact.epsilon(float(delta))
-        lost = Allowance(epsilon, Fraction(0), 0.0).charge(spend)
-        return _exact(epsilon), delta + lost if delta else lost
-
-    def epsilon(self, total: Charge, delta: float) -> float:
-        return fraction_up(Fraction(total[0])) if total[1] <= self.delta and total[0] < math.inf else math.inf
-
-    def __str__(self) -> str:
-        return self.title if self.delta else "sum of ε"
-
-
-@dataclass(frozen=True)
-class Squares(Filter):
-    """Σμ² ≤ μ², outside an allowance."""
-
-    title: ClassVar[str] = "sum of μ²"
-    mu: float
-    allowance: Allowance
-
-    @property
-    def capacity(self) -> Charge:
-        return Fraction(self.mu) ** 2, self.allowance.delta
-
-    def charge(self, spend: Spend) -> Charge:
-        mu = spend.promise.outside_failure.gaussian_mu
-        return (math.inf if mu == math.inf else Fraction(mu) ** 2), self.allowance.charge(spend)
-
-    def epsilon(self, total: Charge, delta: float) -> float:
-        if total[1] > self.allowance.delta or total[0] == math.inf:
-            return math.inf
-        mu = root_up(Fraction(total[0]))
-        return conversions.gaussian_epsilon(mu, self.allowance.curve or delta) if mu else 0.0
-
-
-@dataclass(frozen=True)
-class Rhos(Filter):
-    """Σρ ≤ ρ: one Rényi filter at every order."""
-
-    title: ClassVar[str] = "sum of ρ"
-    rho: float
-
-    @property
-    def capacity(self) -> Charge:
-        return Fraction(self.rho), Fraction(0)
-
-    def charge(self, spend: Spend) -> Charge:
-        return _exact(spend.promise.outside_failure.zcdp_rho), NONE.charge(spend)
-
-    def epsilon(self, total: Charge, delta: float) -> float:
-        if total[1] or total[0] == math.inf:
-            return math.inf
-        return ZCDP(fraction_up(Fraction(total[0]))).epsilon(delta) if total[0] else 0.0
-
-
-@dataclass(frozen=True)
-class Order(Filter):
-    """ΣD_λ ≤ D at one order λ fixed beforehand, outside an allowance."""
-
-    title: ClassVar[str] = "one Rényi order"
-    order: float
-    divergence: Fraction
-    allowance: Allowance
-
-    @property
-    def capacity(self) -> Charge:
-        return self.divergence, self.allowance.delta
-
-    def charge(self, spend: Spend) -> Charge:
-        return _exact(spend.promise.outside_failure.divergence(self.order)), self.allowance.charge(spend)
-
-    def epsilon(self, total: Charge, delta: float) -> float:
-        if total[1] > self.allowance.delta or total[0] == math.inf:
-            return math.inf
-        excess = conversions.renyi_excess(self.order, self.allowance.curve or delta)
-        return max(0.0, fraction_up(Fraction(total[0]) + Fraction(excess)))
-
-    def __str__(self) -> str:
-        return f"sum of D at Rényi order {text(self.order)}"
-
-
 @dataclass(frozen=True)
 class Allowance:
     """What may go wrong outside a filter of exact promises: Σδ + (1+e^ε)Σγ ≤ ``delta``; ``curve`` is left to the filter."""
@@ -224,28 +97,137 @@ class Allowance:
 NONE = Allowance(0.0, Fraction(0), 0.0)
 
 
+@dataclass(frozen=True)
+class Filter(abc.ABC):
+    """A capacity fixed beforehand, and what each spend takes of it: an amount, outside an allowance."""
+
+    title: ClassVar[str]
+    limit: Fraction
+    allowance: Allowance = NONE
+
+    @property
+    def capacity(self) -> Charge:
+        return self.limit, self.allowance.delta
+
+    @abc.abstractmethod
+    def amount(self, promise: Promise) -> Amount:
+        """What a promise with δ = 0 takes; infinite where it has nothing in this currency."""
+
+    @abc.abstractmethod
+    def epsilon_of(self, amount: Fraction, delta: float) -> float:
+        """ε of the smallest budget of this kind that the amount is within; ``delta`` where the budget names none."""
+
+    def charge(self, spend: Spend) -> Charge:
+        """Exact sums of numbers rounded up."""
+        return self.amount(spend.promise.outside_failure), self.allowance.charge(spend)
+
+    def epsilon(self, total: Charge, delta: float) -> float:
+        """The ε that ``total`` is within; +∞ beyond the allowance."""
+        if total[1] > self.allowance.delta or total[0] == math.inf:
+            return math.inf
+        return self.epsilon_of(Fraction(total[0]), self.allowance.curve or delta)
+
+    def keeps(self, total: Charge) -> bool:
+        return all(spent <= limit for spent, limit in zip(total, self.capacity, strict=True))
+
+    def __str__(self) -> str:
+        return self.title
+
+
+def add(one: Charge, other: Charge) -> Charge:
+    return one[0] + other[0], one[1] + other[1]
+
+
+class Sums(Filter):
+    """Σε ≤ ε and Σδ ≤ δ. What is pure is charged its pure ε, a declared list its ε at the δ it names."""
+
+    title = "sum of ε and δ"
+
+    def amount(self, promise: Promise) -> Amount:
+        return _exact(promise.pure_epsilon)
+
+    def charge(self, spend: Spend) -> Charge:
+        if spend.delta is not None:
+            return _exact(spend.composed.epsilon(spend.delta)), Fraction(spend.delta)
+        exact, delta = spend.promise.outside_failure, Fraction(0)
+        amount = self.amount(exact)
+        if amount == math.inf:
+            delta = self.allowance.delta / ONE_OF_MANY
+            amount = _exact(exact.epsilon(float(delta)))
+        lost = Allowance(float(amount), Fraction(0), 0.0).charge(spend)
+        return amount, delta + lost if delta else lost
+
+    def epsilon_of(self, amount: Fraction, delta: float) -> float:
+        return fraction_up(amount)
+
+    def __str__(self) -> str:
+        return self.title if self.allowance.delta else "sum of ε"
+
+
+class Squares(Filter):
+    """Σμ² ≤ μ², outside an allowance."""
+
+    title = "sum of μ²"
+
+    def amount(self, promise: Promise) -> Amount:
+        mu = promise.gaussian_mu
+        return mu if mu == math.inf else Fraction(mu) ** 2
+
+    def epsilon_of(self, amount: Fraction, delta: float) -> float:
+        return conversions.gaussian_epsilon(root_up(amount), delta) if amount else 0.0
+
+
+class Rhos(Filter):
+    """Σρ ≤ ρ: one Rényi filter at every order."""
+
+    title = "sum of ρ"
+
+    def amount(self, promise: Promise) -> Amount:
+        return _exact(promise.zcdp_rho)
+
+    def epsilon_of(self, amount: Fraction, delta: float) -> float:
+        return ZCDP(fraction_up(amount)).epsilon(delta) if amount else 0.0
+
+
+@dataclass(frozen=True)
+class Order(Filter):
+    """ΣD_λ ≤ D at one order λ fixed beforehand, outside an allowance."""
+
+    title: ClassVar[str] = "one Rényi order"
+    order: float = math.inf
+
+    def amount(self, promise: Promise) -> Amount:
+        return _exact(promise.divergence(self.order))
+
+    def epsilon_of(self, amount: Fraction, delta: float) -> float:
+        return max(0.0, fraction_up(amount + Fraction(conversions.renyi_excess(self.order, delta))))
+
+    def __str__(self) -> str:
+        return f"sum of D at Rényi order {text(self.order)}"
+
+
 @lru_cache(maxsize=1024)
 def filters_of(budget: Promise, order: float | None = None) -> tuple[Filter, ...]:
     """The filters that keep a budget, each with its share; none for a Rényi curve that names no single order."""
     match budget:
         case PureDP(stated_epsilon=epsilon) | ApproxDP(stated_epsilon=epsilon, stated_delta=0.0):
-            return (Sums(epsilon, Fraction(0)),)
+            return (Sums(Fraction(epsilon)),)
         case GaussianDP(mu=mu):
-            return (Squares(mu, NONE),)
+            return (Squares(Fraction(mu) ** 2),)
         case ZCDP(rho=rho):
-            return (Rhos(rho),)
+            return (Rhos(Fraction(rho)),)
         case RenyiDP(curve=AtOrderCurve(order=at, epsilon=divergence), below=below) if at < below:
-            return (Order(at, Fraction(divergence), NONE),)
+            return (Order(Fraction(divergence), order=at),)
         case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
             order = chosen_order(budget) if order is None else order
-            sums = Sums(epsilon, Fraction(delta) * SUMS_SHARE)
+            sums = Sums(Fraction(epsilon), Allowance(epsilon, Fraction(delta) * SUMS_SHARE, 0.0))
             if order is None:
                 return (sums,)
             curve = float(Fraction(delta) * CURVE_SHARE)
             allowance = Allowance(epsilon, Fraction(delta) * ALLOWANCE_SHARE, curve)
+            squares = Squares(Fraction(conversions.gaussian_mu(epsilon, curve)) ** 2, allowance)
             left = Fraction(epsilon) - Fraction(conversions.renyi_excess(order, curve))
-            squares = Squares(conversions.gaussian_mu(epsilon, curve), allowance)
-            return sums, squares, Order(order, max(left, Fraction(0)), allowance)
+            return sums, squares, Order(max(left, Fraction(0)), allowance, order)
     return ()
 
 

@@ -9,11 +9,10 @@ a sampler says before it runs, and what a release pays for it (architecture.md).
 
 from __future__ import annotations
 
-import abc
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from onedraw.errors import InvalidBudget, PromiseRefused
 from onedraw.privacy import conversions
@@ -96,10 +95,14 @@ class Guarantee(Stored, noun="guarantee", refuses=InvalidBudget):
 class Exactness(Stored, key="kind", noun="exactness", refuses=InvalidBudget):
     """The relation between the law a theorem is about and the law a sampler draws from."""
 
+    words: ClassVar[str]
+    """For a certificate, with the fields in braces."""
+
     @property
-    @abc.abstractmethod
     def sentence(self) -> str:
         """The words for a certificate."""
+        values = self._values().items()
+        return self.words.format(**{name: text(value) if name == "gamma" else value for name, value in values})
 
 
 @dataclass(frozen=True)
@@ -117,36 +120,27 @@ class Exact(Exactness, tag="exact"):
 class WithinTV(Exactness, tag="within-tv"):
     """The law drawn from is proven to be within total variation ``gamma``, for every data set."""
 
+    words = "proven to be within total variation {gamma} of an exact draw"
     gamma: float
 
     def __post_init__(self) -> None:
         self._set(gamma=probability("γ", self.gamma))
-
-    @property
-    def sentence(self) -> str:
-        return f"proven to be within total variation {text(self.gamma)} of an exact draw"
 
 
 @dataclass(frozen=True)
 class LastIterate(Exactness, tag="last-iterate"):
     """The last iterate of a noisy algorithm: its own law is proven to keep ``promise``."""
 
+    words = "last iterate, itself proven to keep {promise}"
     promise: Promise
-
-    @property
-    def sentence(self) -> str:
-        return f"last iterate, itself proven to keep {self.promise}"
 
 
 @dataclass(frozen=True)
 class AsRun(Exactness, tag="as-run"):
     """The theorem is about the program itself, its rounding and early stopping included: what ran keeps ``promise``."""
 
+    words = "the program that ran is itself proven to keep {promise}"
     promise: Promise
-
-    @property
-    def sentence(self) -> str:
-        return f"the program that ran is itself proven to keep {self.promise}"
 
 
 @dataclass(frozen=True)
@@ -156,28 +150,20 @@ class Estimated(Exactness, tag="estimated"):
     Never pure: even where the estimate is right, a promise pays for γ as it does for `WithinTV`.
     """
 
+    words = "estimated, not proven, to be within total variation {gamma} of an exact draw ({evidence})"
     gamma: float
     evidence: str
 
     def __post_init__(self) -> None:
         self._set(gamma=probability("γ", self.gamma))
 
-    @property
-    def sentence(self) -> str:
-        return (
-            f"estimated, not proven, to be within total variation {text(self.gamma)} of an exact draw ({self.evidence})"
-        )
-
 
 @dataclass(frozen=True)
 class Assumed(Exactness, tag="assumed"):
     """Taken to be exact on the strength of a statement the caller accepted in so many words."""
 
+    words = "assumed, not proven: {statement}"
     statement: str
-
-    @property
-    def sentence(self) -> str:
-        return f"assumed, not proven: {self.statement}"
 
 
 def with_total_variation(promise: Promise, gamma: float, epsilon: float | None = None) -> ApproxDP:

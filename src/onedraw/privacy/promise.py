@@ -53,7 +53,7 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
     @property
     def range_epsilon(self) -> float:
         """The smallest ε for which BoundedRange(ε) is proven to follow."""
-        return conversions.pure_to_bounded_range(self.pure_epsilon)
+        return 2.0 * self.pure_epsilon  # the log-ratio lies in [−ε, ε]
 
     @property
     def gaussian_mu(self) -> float:

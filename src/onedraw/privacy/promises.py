@@ -13,22 +13,10 @@ from fractions import Fraction
 
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
-from onedraw.privacy.curves import (
-    AtOrderCurve,
-    BoundedRangeCurve,
-    Curve,
-    LinearCurve,
-    PureCurve,
-    curve_at_most,
-)
+from onedraw.privacy.curves import AtOrderCurve, BoundedRangeCurve, Curve, LinearCurve, PureCurve, curve_at_most
 from onedraw.privacy.numbers import down, positive, probability, real, text, up
 from onedraw.privacy.promise import Promise as Promise
 from onedraw.privacy.stored import stored_as
-
-
-def _at_most(slope: float, order: float, epsilon: float) -> bool:
-    """slope·order ≤ epsilon, decided without rounding."""
-    return slope < math.inf and Fraction(slope) * Fraction(order) <= Fraction(epsilon)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -91,7 +79,7 @@ class BoundedRange(_OfEpsilon):
 
     @property
     def pure_epsilon(self) -> float:
-        return conversions.bounded_range_to_pure(self.stated_epsilon)
+        return self.stated_epsilon  # a log-ratio of densities takes both signs, so |log-ratio| ≤ its range
 
     @property
     def range_epsilon(self) -> float:
@@ -163,7 +151,7 @@ class GaussianDP(Promise):
 
     @property
     def renyi(self) -> RenyiDP:
-        return RenyiDP(LinearCurve(conversions.gaussian_to_zcdp(self.mu)))
+        return RenyiDP(LinearCurve(conversions.square_up(self.mu, 2)))  # of N(0,1) and N(μ,1), exactly
 
     def _epsilon(self, delta: float) -> float:
         return conversions.gaussian_epsilon(self.mu, delta)
@@ -188,8 +176,8 @@ class RenyiDP(Promise):
     def __post_init__(self) -> None:
         if not isinstance(self.curve, Curve):
             raise InvalidBudget(
-                f"RenyiDP is made of a named curve, not a {type(self.curve).__name__}: a bare function "
-                "cannot be written on a certificate. Use RenyiDP.at(order, epsilon) or a Curve."
+                f"RenyiDP is made of a named curve, which a certificate can show, not a {type(self.curve).__name__}. "
+                "Use RenyiDP.at(order, epsilon) or a Curve."
             )
         below = real("below", self.below)
         if not below > 1.0:
@@ -243,9 +231,14 @@ class RenyiDP(Promise):
         match self.curve:
             case AtOrderCurve(order=order, epsilon=epsilon):
                 # D_α never decreases in α, so the largest order promised is enough.
-                largest = min(order, self.below)
-                on_a_line = largest < given.limit and _at_most(given.curve.slope, largest, epsilon)
-                return on_a_line or given.at_order(largest) <= epsilon
+                largest, slope = min(order, self.below), given.curve.slope
+                if (
+                    largest < given.limit
+                    and slope < math.inf
+                    and Fraction(slope) * Fraction(largest) <= Fraction(epsilon)
+                ):
+                    return True  # on a line, decided without rounding
+                return given.at_order(largest) <= epsilon
             case LinearCurve(rho=rho):
                 # Below a finite order, D_α ≤ D_below ≤ ρ ≤ ρα.
                 known = given.at_order(self.below) if self.below < math.inf else math.inf
