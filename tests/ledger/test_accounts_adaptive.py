@@ -173,7 +173,7 @@ def test_the_chosen_order_is_best_for_a_concentrated_promise_that_uses_up_the_bu
     def rho(order: float) -> float:
         found = filters_of(BUDGET, order)[2]
         assert isinstance(found, Order)
-        return float(found.divergence) / order
+        return float(found.limit) / order
 
     assert rho(8.22) >= max(rho(8.22 * factor) for factor in (0.8, 0.95, 1.05, 1.25))
 
