@@ -1,14 +1,16 @@
 """Every mechanism of the project against its promise, on exact profiles; and the faults planted in each are caught."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 import onedraw as od
 from onedraw import audit
 from onedraw.audit.cases import case_for, cases, every_case, examine, smallest_caught_factor
-from onedraw.audit.cases.case import Pair, words
-from onedraw.audit.cases.convex import PlaneCase, PredictorCase
-from onedraw.audit.cases.losses import flips
+from onedraw.audit.cases.case import DensityCase, Pair, words
+from onedraw.audit.cases.convex import PredictorCase, near_a_top
+from onedraw.audit.cases.losses import flips, loss_of, records_of
 from onedraw.audit.comparison import gaussian_mu, share
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
@@ -80,6 +82,36 @@ def test_the_smallest_caught_factor_is_none_where_nothing_is_caught():
 # ── formulas against each other ────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass(frozen=True)
+class PlaneCase(DensityCase):
+    """Two parameters and any rows: a law on the plane."""
+
+    def logdensity(self, records, factor=1.0):
+        model = self.plan.model
+        unique, counts = np.unique(np.column_stack(records_of(model, records)), axis=0, return_counts=True)
+        weight, phi = self.numbers(factor)["weight"], loss_of(model)
+        precision, mean = model.prior.precision(2), model.prior.location(2)
+
+        def density(thetas):
+            total = -0.5 * ((thetas - mean) ** 2) @ precision
+            for record, count in zip(unique, counts, strict=True):
+                total = total - weight * count * phi(thetas @ record[:2], record[2])
+            return total
+
+        return density
+
+    def domain(self, pair, factor):
+        half = 12.0 * float(self.plan.model.prior.precision(2).min()) ** -0.5
+        low, high = np.array([-half, -half]), np.array([half, half])
+        for _ in range(3):  # narrow the box to where there is something to see
+            axes = [np.linspace(low[k], high[k], 161) for k in range(2)]
+            points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+            near = near_a_top(self.logdensity(records, factor)(points) for records in (pair.first, pair.second))
+            step = np.array([axis[1] - axis[0] for axis in axes])
+            low, high = points[near].min(axis=0) - step, points[near].max(axis=0) + step
+        return tuple((float(a), float(b)) for a, b in zip(low, high, strict=True))
+
+
 def test_a_direction_of_the_plane_says_all_that_the_plane_says():
     """Two coefficients, one row: the law of u = θᵀx has the profile of the law of θ (a wrong one has not)."""
     model = od.models.Logistic(1, bounds=(-1, 1), prior=od.Gaussian(scales=(2.0, 0.5), mean=(0.3, -0.2)))
@@ -98,9 +130,18 @@ def test_the_share_of_two_categories_says_all_that_the_histogram_says():
     plan = od.calibrate(od.Diffused(), model, od.ApproxDP(3.0, 1e-4), n=4)
     case = case_for(plan)
     pair = Pair("", [2, 2, 2, 0], [2, 2, 2, 1])
-    whole = audit.exact_profile(
-        case.integrand(pair.first, 1.0), case.integrand(pair.second, 1.0), case.domain(pair, 1.0)
-    )
+
+    def whole_law(records):
+        """In (s, t) with p = (s·t, s·(1−t), 1−s)."""
+        alpha = case.parameters(records, 1.0)
+
+        def density(points):
+            s, t = points[:, 0], points[:, 1]
+            return np.log(np.stack([s * t, s * (1 - t), 1 - s], axis=1)) @ (alpha - 1.0) + np.log(s)
+
+        return density
+
+    whole = audit.exact_profile(whole_law(pair.first), whole_law(pair.second), ((0.0, 1.0), (0.0, 1.0)))
     for epsilon in (0.0, 0.3, 1.0):
         assert case.profile(pair).delta(epsilon) == pytest.approx(whole.delta(epsilon), abs=1e-6)
 

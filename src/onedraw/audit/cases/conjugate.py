@@ -22,7 +22,7 @@ from onedraw.mechanisms import Concentrated, Diffused, Direct, Gibbs, Plan, cali
 from onedraw.models import ConjugateModel, Law, distributions
 from onedraw.privacy import Promise
 
-from .case import TOLERANCE, Array, DensityCase, LogDensity, NormalCase, Pair
+from .case import TOLERANCE, Array, Case, LogDensity, NormalCase, Pair, eligible
 
 REACH = 600.0
 """How far the logarithm of a draw is followed: further out a posterior weighs less than e^−600 of its centre."""
@@ -32,7 +32,7 @@ TAIL = "the two Gaussians are as far apart as the rule allows, but its (ε, δ) 
 
 
 @dataclass(frozen=True)
-class ConjugateCase(DensityCase):
+class ConjugateCase(Case):
     """What the laws share: r and 1/m, the sums, and which of the two the fault multiplies."""
 
     def numbers(self, factor: float = 1.0) -> dict[str, float]:
@@ -64,12 +64,16 @@ class FarCase(ConjugateCase):
     def moments(self, parameters: Array) -> tuple[float, float]:
         """About where z lies, and how widely."""
 
-    def integrand(self, records: Any, factor: float) -> LogDensity:
-        centre = self.moments(self.parameters(self.pairs[0].first, factor))
-        return in_far_coordinate(self.density(self.parameters(records, factor)), *centre)
+    def seen(self, pair: Pair, parameters: Array) -> Array:
+        """The parameters that the pair's log-ratio depends on."""
+        return parameters
 
-    def domain(self, pair: Pair, factor: float) -> Any:
-        return far_domain(self.moments(self.parameters(self.pairs[0].first, factor))[1])
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        first, second = (self.seen(pair, self.parameters(records, factor)) for records in (pair.first, pair.second))
+        centre, scale = self.moments(first)
+        end = math.asinh(REACH / scale)
+        laws = (in_far_coordinate(self.density(parameters), centre, scale) for parameters in (first, second))
+        return audit.exact_profile(*laws, ((-end, end),), tolerance=TOLERANCE)
 
 
 @dataclass(frozen=True)
@@ -81,14 +85,16 @@ class BetaCase(FarCase):
         return lambda draws: (a - 1) * np.log(draws.reshape(-1)) + (b - 1) * np.log1p(-draws.reshape(-1))
 
     def density(self, parameters: Array) -> LogDensity:
-        return log_odds_density(*parameters)
+        a, b = parameters
+        return lambda odds: -a * np.logaddexp(0.0, -odds) - b * np.logaddexp(0.0, odds)
 
     def moments(self, parameters: Array) -> tuple[float, float]:
-        return log_odds_moments(*parameters)
+        a, b = parameters
+        return math.log(a / b), math.sqrt(1.0 / a + 1.0 / b)
 
 
 @dataclass(frozen=True)
-class DirichletCase(ConjugateCase):
+class DirichletCase(BetaCase):
     """Dirichlet(α). For two neighbours, who differ in categories a and b, the draw's log-ratio is a function of
     p_a/(p_a + p_b) alone, and that share is Beta(α_a, α_b): nothing is lost by looking at it only."""
 
@@ -96,26 +102,8 @@ class DirichletCase(ConjugateCase):
         alpha = self.parameters(records, factor)
         return lambda draws: np.log(draws) @ (alpha - 1.0)
 
-    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        moved = [pair.first[-1], pair.second[-1]]
-        first, second = (self.parameters(records, factor)[moved] for records in (pair.first, pair.second))
-        centre = log_odds_moments(*first)
-        laws = (in_far_coordinate(log_odds_density(*alpha), *centre) for alpha in (first, second))
-        return audit.exact_profile(*laws, far_domain(centre[1]), tolerance=TOLERANCE)
-
-    def integrand(self, records: Any, factor: float) -> LogDensity:
-        """In (s, t) with p = (s·t, s·(1−t), 1−s), three categories: the whole law, for checking the reduction."""
-        alpha = self.parameters(records, factor)
-
-        def density(points: Array) -> Array:
-            s, t = points[:, 0], points[:, 1]
-            shares = np.stack([s * t, s * (1 - t), 1 - s], axis=1)
-            return np.log(shares) @ (alpha - 1.0) + np.log(s)
-
-        return density
-
-    def domain(self, pair: Pair, factor: float) -> Any:
-        return ((0.0, 1.0), (0.0, 1.0))
+    def seen(self, pair: Pair, parameters: Array) -> Array:
+        return np.asarray(parameters[[pair.first[-1], pair.second[-1]]])
 
 
 @dataclass(frozen=True)
@@ -154,15 +142,6 @@ CASES: dict[type[Law], type[ConjugateCase]] = {
 """By the law of a posterior."""
 
 
-def log_odds_density(a: float, b: float) -> LogDensity:
-    """Of the log-odds of a Beta draw."""
-    return lambda odds: -a * np.logaddexp(0.0, -odds) - b * np.logaddexp(0.0, odds)
-
-
-def log_odds_moments(a: float, b: float) -> tuple[float, float]:
-    return math.log(a / b), math.sqrt(1.0 / a + 1.0 / b)
-
-
 def in_far_coordinate(density: LogDensity, centre: float, scale: float) -> LogDensity:
     """A density of z as one of v, z = centre + scale·sinh(v)."""
 
@@ -173,15 +152,10 @@ def in_far_coordinate(density: LogDensity, centre: float, scale: float) -> LogDe
     return changed
 
 
-def far_domain(scale: float) -> tuple[tuple[float, float]]:
-    end = math.asinh(REACH / scale)
-    return ((-end, end),)
-
-
 # ── the cases ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def conjugate_case(plan: Plan, *, label: str = "") -> DensityCase:
+def conjugate_case(plan: Plan, *, label: str = "") -> Case:
     """The case of any plan for a conjugate family, on the worst neighbours of its theorem."""
     law = type(plan.model.prior_law)
     if law not in CASES:
@@ -192,33 +166,28 @@ def conjugate_case(plan: Plan, *, label: str = "") -> DensityCase:
 
 def worst_pairs(model: ConjugateModel, n: int) -> tuple[Pair, ...]:
     """n − 1 records alike, the last one moved from an extreme to another."""
-    found: dict[Any, Pair] = {}
+    found: dict[str, Pair] = {}
     for others, before, after in model.worst_moves:
-        crowd = [others] * (n - 1)
-        name = f"{n - 1} at {others}, one from {before} to {after}"
-        found.setdefault(
-            (str(before), str(after), str(others) if n > 1 else ""), Pair(name, [*crowd, before], [*crowd, after])
-        )
+        crowd, name = [others] * (n - 1), f"{n - 1} at {others}, one from {before} to {after}"
+        found.setdefault(f"{crowd}, {before}, {after}", Pair(name, [*crowd, before], [*crowd, after]))
     return tuple(found.values())
 
 
-def family_cases(family: type[ConjugateModel], budget: Promise, *, n: int = 10) -> list[DensityCase]:
+def family_cases(family: type[ConjugateModel], budget: Promise, *, n: int = 10) -> list[Case]:
     """Direct, Diffused and Concentrated; as Gibbs posteriors too where a family has the bounds, under the rules that need
     no Lipschitz loss."""
     model = family.example()
     mechanisms: list[Any] = [Diffused(), Concentrated()]
     if "gradient_difference" in model.bounds:
         mechanisms += [Gibbs(rule) for rule in ("gdp", "theorem7", "rdp")]
-    plans = [] if family.plain_draw_is_useless else [strong_enough(family, budget, n=n)]
+    plans = [] if family.plain_draw_is_useless else [_strong_enough(family, budget, n=n)]
     plans += [calibrate(mechanism, model, budget, n=n) for mechanism in mechanisms]
     return [conjugate_case(plan) for plan in plans]
 
 
-def strong_enough(family: type[ConjugateModel], budget: Promise, *, n: int) -> Plan:
+def _strong_enough(family: type[ConjugateModel], budget: Promise, *, n: int) -> Plan:
     """Direct sampling, whose only freedom is the prior: the first power of 1.5 as its strength that keeps the budget."""
     for step in range(60):
-        try:
-            return calibrate(Direct(), family.example(1.5**step), budget, n=n)
-        except PromiseRefused:
-            continue
+        for plan in eligible(Direct(), family.example(1.5**step), budget, n=n):
+            return plan
     raise PromiseRefused(f"No prior up to {1.5**59:.3g} records lets Direct sampling keep {budget}.")

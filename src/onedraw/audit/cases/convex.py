@@ -121,51 +121,17 @@ class PredictorCase(DensityCase):
         return unique[:, 0], unique[:, 1], counts.astype(np.float64)
 
 
-@dataclass(frozen=True)
-class PlaneCase(DensityCase):
-    """Two parameters and any rows: a law on the plane."""
-
-    def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
-        model = self.plan.model
-        unique, counts = np.unique(np.column_stack(records_of(model, records)), axis=0, return_counts=True)
-        weight, phi = self.numbers(factor)["weight"], loss_of(model)
-        precision, mean = model.prior.precision(2), model.prior.location(2)
-
-        def density(thetas: Array) -> Array:
-            total = -0.5 * ((thetas - mean) ** 2) @ precision
-            for record, count in zip(unique, counts, strict=True):
-                total = total - weight * count * phi(thetas @ record[:2], record[2])
-            return np.asarray(total)
-
-        return density
-
-    def domain(self, pair: Pair, factor: float) -> Any:
-        half = 12.0 * float(self.plan.model.prior.precision(2).min()) ** -0.5
-        low, high = np.array([-half, -half]), np.array([half, half])
-        for _ in range(3):  # narrow the box to where there is something to see
-            axes = [np.linspace(low[k], high[k], 161) for k in range(2)]
-            points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-            near = near_a_top(self.logdensity(records, factor)(points) for records in (pair.first, pair.second))
-            step = np.array([axis[1] - axis[0] for axis in axes])
-            low, high = points[near].min(axis=0) - step, points[near].max(axis=0) + step
-        return tuple((float(a), float(b)) for a, b in zip(low, high, strict=True))
-
-
 def near_a_top(values: Iterable[Array]) -> NDArray[np.bool_]:
     """Where one of several log densities is within e^−60 of its top."""
     return np.asarray(np.any([one > one.max() - FAR_OUT for one in values], axis=0))
 
 
-def linear_loss(theta: Any, x: Any, y: Any) -> Any:
-    """θᵀx: convex, as Lipschitz as its row is long, and without curvature: what every Lipschitz rule is attained by."""
-    return theta @ x
-
-
 def linear_model(radius: float | None = None, *, smooth: bool = True) -> ConvexLoss:
-    """One feature in [−1, 1], prior N(0, 1): the loss that attains every Lipschitz rule."""
+    """One feature in [−1, 1], prior N(0, 1), loss θᵀx: convex, as Lipschitz as its row is long, and without curvature: what every
+    Lipschitz rule is attained by."""
     return ConvexLoss(
-        linear_loss, 1, features=1, data_norm=1.0, lipschitz=1.0, smoothness=1e-9 if smooth else None, name="linear",
-        sensitivity=None if radius is None else 2.0 * radius, prior=Gaussian(scale=1.0, radius=radius),
+        lambda theta, x, y: theta @ x, 1, features=1, data_norm=1.0, lipschitz=1.0, smoothness=1e-9 if smooth else None,
+        name="linear", sensitivity=None if radius is None else 2.0 * radius, prior=Gaussian(scale=1.0, radius=radius),
     )  # fmt: skip
 
 
