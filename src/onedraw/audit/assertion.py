@@ -101,10 +101,11 @@ def assert_private(
     )  # fmt: skip
     _check(audit, pairs, domain, n)
     failure = 1.0 - bounds.confidence_of(confidence)
-    number = 1 if pairs is None else len(pairs)
-    each = 1.0 - failure / max(1, number * audit.attacks)
-    _check_rounds(audit, each)
-    chosen = list(pairs) if pairs is not None else [_searched(audit, domain, n, evaluations)]
+    each = 1.0 - failure / max(1, (1 if pairs is None else len(pairs)) * audit.attacks)
+    promised = promise.epsilon(audit.delta)
+    if mechanism is not None and promised < math.inf:
+        bounds.check_rounds(max(1, audit.rounds // 4), promised, audit.delta, each)
+    chosen = pairs if pairs is not None else [_searched(audit, domain, n, evaluations)]
     findings = tuple(_try(audit, index, pair, each) for index, pair in enumerate(chosen))
     report = AuditReport(promise, findings, audit.delta, float(confidence))
     if report.violation is not None:
@@ -206,14 +207,6 @@ def _check(audit: _Audit, pairs: Sequence[Pair] | None, domain: Domain | None, n
         if domain is not None:
             domain.check(dataset, f"the first data set of pair {index}")
             domain.check(neighbour, f"the second data set of pair {index}")
-
-
-def _check_rounds(audit: _Audit, confidence: float) -> None:
-    if audit.mechanism is None:
-        return
-    promised = audit.promise.epsilon(audit.delta)
-    if promised < math.inf:
-        bounds.check_rounds(max(1, audit.rounds // 4), promised, audit.delta, confidence)
 
 
 def _delta(promise: Promise, delta: float | None) -> float:

@@ -61,15 +61,20 @@ def attack_draws(
     first, second = as_points(draws0), as_points(draws1)
     if first.shape[1] != second.shape[1]:
         raise WrongCall(
-            f"draws of one mechanism have one size, but {first.shape[1]} and {second.shape[1]} numbers came: the size of "
-            "a draw is public, so it must not depend on the records"
+            f"draws of one mechanism have one size, here {first.shape[1]} and {second.shape[1]} numbers: the size of a draw "
+            "is public, so it must not depend on the records"
         )
     (learn0, choose0, count0), (learn1, choose1, count1) = _split(first), _split(second)
     if min(len(learn0), len(learn1)) == 0:
         raise WrongCall("an attack needs at least 4 draws of each data set: two choose the event, the rest is counted")
-    scorer, threshold = _choose(
-        _scorers(method, learn0, learn1), choose0, choose1, delta=probability("δ", delta), confidence=confidence
-    )
+    delta = probability("δ", delta)
+    chosen: list[tuple[float, Scorer, float]] = []
+    for scorer in _scorers(method, learn0, learn1):
+        scores = scorer(choose0), scorer(choose1)
+        threshold = bounds.best_threshold(*scores, delta=delta, confidence=confidence)
+        shown = bounds.sweep_lower_bound(*scores, [threshold], delta, confidence).epsilon_lower_bound
+        chosen.append((shown, scorer, threshold))
+    _, scorer, threshold = max(chosen, key=lambda one: one[0])
     scores = scorer(count0), scorer(count1)
     return AttackResult.of(
         bounds.sweep_lower_bound(*scores, [threshold], delta, confidence),
@@ -94,12 +99,6 @@ def many_draws(mechanism: Callable[..., Any], dataset: Any, size: int, generator
     return as_points(np.array([np.ravel(mechanism(dataset, generator)) for _ in range(size)], dtype=float))
 
 
-def _split(draws: Array) -> tuple[Array, Array, Array]:
-    """A quarter to learn a score, a quarter to choose its threshold, half to count."""
-    quarter = len(draws) // 4
-    return draws[:quarter], draws[quarter : 2 * quarter], draws[2 * quarter :]
-
-
 def _scorers(method: str, draws0: Array, draws1: Array) -> list[Scorer]:
     if method == "histogram":
         return [histogram_scorer(draws0, draws1)]
@@ -107,22 +106,13 @@ def _scorers(method: str, draws0: Array, draws1: Array) -> list[Scorer]:
         from onedraw.audit.classifier import learned_scorers
 
         return learned_scorers(draws0, draws1)
-    raise WrongCall(f"the methods are 'histogram' and 'classifier', but {method!r} came")
+    raise WrongCall(f"the methods are 'histogram' and 'classifier', not {method!r}")
 
 
-def _choose(
-    scorers: list[Scorer], draws0: Array, draws1: Array, *, delta: float, confidence: float
-) -> tuple[Scorer, float]:
-    """The scorer and threshold with the largest bound on these draws, which are not counted."""
-    best: tuple[float, Scorer, float] | None = None
-    for scorer in scorers:
-        scores0, scores1 = scorer(draws0), scorer(draws1)
-        threshold = bounds.best_threshold(scores0, scores1, delta=delta, confidence=confidence)
-        shown = bounds.sweep_lower_bound(scores0, scores1, [threshold], delta, confidence).epsilon_lower_bound
-        if best is None or shown > best[0]:
-            best = (shown, scorer, threshold)
-    assert best is not None
-    return best[1], best[2]
+def _split(draws: Array) -> tuple[Array, Array, Array]:
+    """A quarter to learn a score, a quarter to choose its threshold, half to count."""
+    quarter = len(draws) // 4
+    return draws[:quarter], draws[quarter : 2 * quarter], draws[2 * quarter :]
 
 
 # ── the histogram ──────────────────────────────────────────────────────────────────────────────────────────
@@ -130,8 +120,7 @@ def _choose(
 
 def histogram_scorer(draws0: Array, draws1: Array) -> Scorer:
     """The log ratio of smoothed cell frequencies, with cells learned from these draws."""
-    pooled = np.concatenate([draws0, draws1])
-    cells = _cells(pooled)
+    cells = _cells(np.concatenate([draws0, draws1]))
     count0 = np.bincount(cells(draws0), minlength=cells.number)
     count1 = np.bincount(cells(draws1), minlength=cells.number)
     # Half a count more in each cell: an empty cell is weak evidence, not infinite evidence.
@@ -147,22 +136,15 @@ class _Cells:
         self.number = 3 + int(np.prod([len(edge) + 1 for edge in edges]))
 
     def __call__(self, draws: Array) -> NDArray[np.int64]:
-        odd = _oddness(draws)
-        usual = odd < 0
-        place = np.zeros(len(draws), dtype=np.int64)
-        if np.any(usual):
-            values = self._coordinates(draws[usual])
-            inside = np.zeros(len(values), dtype=np.int64)
-            for column, edge in enumerate(self._edges):
-                inside = inside * (len(edge) + 1) + np.searchsorted(edge, values[:, column], side="right")
-            place[usual] = 3 + inside
-        return np.where(usual, place, odd)
-
-
-def _oddness(draws: Array) -> NDArray[np.int64]:
-    """0 with a NaN, 1 with +∞, 2 with −∞, −1 if finite."""
-    kinds = [np.isnan(draws).any(axis=1), (draws == np.inf).any(axis=1), (draws == -np.inf).any(axis=1)]
-    return np.select(kinds, [0, 1, 2], default=-1).astype(np.int64)
+        kinds = [np.isnan(draws).any(axis=1), (draws == np.inf).any(axis=1), (draws == -np.inf).any(axis=1)]
+        place = np.select(kinds, [0, 1, 2], default=-1).astype(np.int64)
+        usual = place < 0
+        values = self._coordinates(draws[usual])
+        inside = np.zeros(len(values), dtype=np.int64)
+        for column, edge in enumerate(self._edges):
+            inside = inside * (len(edge) + 1) + np.searchsorted(edge, values[:, column], side="right")
+        place[usual] = 3 + inside
+        return place
 
 
 def _cells(pooled: Array) -> _Cells:

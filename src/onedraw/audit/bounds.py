@@ -187,8 +187,8 @@ def confidence_of(value: Any) -> float:
     number = real("confidence", value)
     if not 0.0 < number < 1.0:
         raise WrongCall(
-            f"confidence must lie strictly between 0 and 1, but {number!r} came: it is the probability with which a "
-            "lower bound holds. Choose one such as 0.95."
+            f"confidence must lie strictly between 0 and 1, not {number!r}: it is the probability with which a lower bound "
+            "holds. Choose one such as 0.95."
         )
     return number
 
@@ -200,7 +200,11 @@ def best_threshold(scores0: Array, scores1: Array, *, delta: float, confidence: 
     # between two neighbouring floats there is no middle: the lower one separates as well
     middles = np.where(middles >= pooled[1:], pooled[:-1], middles) if len(pooled) > 1 else middles
     if len(middles) > candidates:
-        middles = middles[_spread(len(middles), candidates)]
+        # half of them even, a quarter crowding towards each end, where ratios are largest
+        last = len(middles) - 1
+        crowded = np.geomspace(1, last + 1, candidates // 4) - 1.0
+        places = np.concatenate([np.linspace(0, last, candidates // 2), crowded, last - crowded])
+        middles = middles[np.unique(np.clip(np.round(places), 0, last).astype(np.int64))]
     fp, fn = _errors(scores0, scores1, middles)
     limits = rate_limits(fp, fn, len(scores0), len(scores1), alpha=1.0 - confidence)
     found = np.atleast_1d(epsilon_from_rates(*limits, delta))
@@ -213,14 +217,6 @@ def _errors(scores0: Array, scores1: Array, levels: Array) -> tuple[NDArray[np.i
     """False positives and misses at each threshold."""
     above = len(scores0) - np.searchsorted(np.sort(scores0), levels, side="right")
     return above, np.searchsorted(np.sort(scores1), levels, side="right")
-
-
-def _spread(length: int, count: int) -> NDArray[np.int64]:
-    """About ``count`` places of a list: half of them even, a quarter crowding towards each end, where ratios are largest."""
-    even = np.linspace(0, length - 1, count // 2)
-    crowded = np.geomspace(1, length, count // 4) - 1.0
-    places = np.concatenate([even, crowded, length - 1 - crowded])
-    return np.unique(np.clip(np.round(places), 0, length - 1).astype(np.int64))
 
 
 def score_roc(scores0: Array, scores1: Array, points: int = 101) -> tuple[tuple[float, float], ...]:

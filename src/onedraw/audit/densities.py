@@ -91,6 +91,11 @@ class Pair:
     second: LogDensity
     sides: tuple[Side, ...]
 
+    def at(self, t: Array) -> tuple[Array, Array]:
+        """Points of the box, and the log volume element there, from (N, d) places in the sides' finite spans."""
+        mapped = [side.at(t[:, axis]) for axis, side in enumerate(self.sides)]
+        return np.stack([x for x, _ in mapped], axis=1), np.sum([jacobian for _, jacobian in mapped], axis=0)
+
     def scout(self, points: Array) -> tuple[Array, Array]:
         """The same far from where the mass is: what overflows to NaN or +∞ there is passed over, as −∞."""
         first, second = self.values(points, strict=False)
@@ -103,14 +108,13 @@ class Pair:
         for values in found:
             if values.shape != (len(points),):
                 raise WrongCall(
-                    f"a log density takes (N, d) points to N numbers: {points.shape} points came back as an array of "
-                    f"shape {values.shape}. Write it for many points at once, with one row each."
+                    f"a log density takes (N, d) points to N numbers: {points.shape} points gave an array of shape "
+                    f"{values.shape}. Write it for many points at once, with one row each."
                 )
             if strict and not np.all(values < math.inf):
                 raise WrongCall(
-                    "a log density is NaN or +∞ inside its domain, so it has no integral. Where the density is zero it "
-                    "must be −∞; an end point where it is infinite belongs to the end of the domain; if it overflows "
-                    "far out, give a smaller domain."
+                    "a log density is NaN or +∞ inside its domain, so it has no integral. Let it be −∞ where the density is "
+                    "zero, infinite only at an end of the domain, and give a smaller domain if it overflows far out."
                 )
         return found[0], found[1]
 
@@ -119,18 +123,15 @@ class Pair:
         modes = [_mode(self, which) for which in (0, 1)]
         sides = []
         for axis, side in enumerate(self.sides):
-            if side.open_ends == 0:
-                sides.append(side)
-                continue
-            places = [mode[axis] for mode in modes]
-            widths = [_width(self, which, modes[which], axis) for which in (0, 1)]
+            first, second = (mode[axis] for mode in modes)
+            widths = [_width(self, which, modes[which], axis) for which in (0, 1)] if side.open_ends else []
             if side.open_ends == 2:
-                scale = max(*widths, abs(places[1] - places[0]) / 2.0)
-                sides.append(replace(side, centre=(places[0] + places[1]) / 2.0, scale=scale))
-            else:
+                scale = max(*widths, abs(second - first) / 2.0)
+                side = replace(side, centre=(first + second) / 2.0, scale=scale)
+            elif side.open_ends == 1:
                 end = side.lo if side.hi == math.inf else side.hi
-                scale = max(abs(places[0] - end), abs(places[1] - end), *widths)
-                sides.append(replace(side, scale=scale))
+                side = replace(side, scale=max(abs(first - end), abs(second - end), *widths))
+            sides.append(side)
         return replace(self, sides=tuple(sides))
 
     def tensor(self, axes: Sequence[Array]) -> Array:

@@ -55,14 +55,12 @@ def tradeoff_figure(
 
 
 def _draw_promise(tradeoff: Any, deltas: Any, curve: TradeOff) -> None:
-    alphas = _alphas()
-    tradeoff.plot(
-        alphas, curve(alphas), color="black", linewidth=1.6, label="promise: no attack may come below", zorder=3
-    )
+    alphas, style = _alphas(), {"color": "black", "linewidth": 1.6, "zorder": 3}
+    tradeoff.plot(alphas, curve(alphas), label="promise: no attack may come below", **style)
     tradeoff.fill_between(alphas, 0.0, curve(alphas), color="0.9", linewidth=0)
     tradeoff.plot([0.0, 1.0], [1.0, 0.0], color="0.6", linewidth=0.8, linestyle=":", label="guessing")
     visible = np.maximum(curve.deltas, _SMALLEST_DELTA / 10.0)
-    deltas.plot(curve.epsilons, visible, color="black", linewidth=1.6, zorder=3)
+    deltas.plot(curve.epsilons, visible, **style)
     deltas.fill_between(curve.epsilons, visible, 1.0, color="0.9", linewidth=0)
 
 
@@ -90,14 +88,13 @@ def _draw_attack(tradeoff: Any, deltas: Any, result: AttackResult, colour: str, 
 
 
 def _label(tradeoff: Any, deltas: Any) -> None:
-    tradeoff.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
-    tradeoff.set_xlabel("false positive rate: draws of D taken for D'")
-    tradeoff.set_ylabel("false negative rate: draws of D' taken for D")
+    tradeoff.set(
+        xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal", xlabel="false positive rate: draws of D taken for D'",
+        ylabel="false negative rate: draws of D' taken for D",
+    )  # fmt: skip
     tradeoff.set_title("trade-off; thin lines as counted, boxes with confidence", fontsize=9)
-    deltas.set(yscale="log", ylim=(_SMALLEST_DELTA, 1.0))
+    deltas.set(yscale="log", ylim=(_SMALLEST_DELTA, 1.0), xlabel="ε", ylabel="δ")
     deltas.margins(x=0.0)
-    deltas.set_xlabel("ε")
-    deltas.set_ylabel("δ")
     deltas.set_title("δ at each ε: promised (black), and surely given away", fontsize=9)
 
 

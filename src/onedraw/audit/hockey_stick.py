@@ -8,7 +8,8 @@ them small. The other half of the file is the same thing seen as a test: Neyman 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,7 @@ _REFINEMENT = {1: 60_000, 2: 200_000}
 """Evaluations of the densities spent on one ε and one direction, by dimension."""
 
 
-@dataclass(frozen=True)
-class Sum:
+class Sum(NamedTuple):
     """Parts of a hockey-stick integral: by cells (low), by nodes, what cells may hide, and errors of masses."""
 
     by_cells: float = 0.0
@@ -31,10 +31,7 @@ class Sum:
     error: float = 0.0
 
     def plus(self, other: Sum) -> Sum:
-        return Sum(
-            self.by_cells + other.by_cells, self.by_nodes + other.by_nodes, self.hidden + other.hidden,
-            self.error + other.error,
-        )  # fmt: skip
+        return Sum(*(one + another for one, another in zip(self, other, strict=True)))
 
     def bracket(self, normaliser_error: float) -> tuple[float, float, float]:
         error = self.error + normaliser_error + 2.0**-48
@@ -74,9 +71,9 @@ def directed(cells: Cells, sign: float) -> Cells:
     """The cells as seen from D (+1) or from D' (−1)."""
     if sign > 0.0:
         return cells
-    return Cells(
-        cells.corner, cells.width, cells.second, cells.first, -cells.ratio, -cells.high, -cells.low, cells.second_error,
-        cells.first_error, cells.axis,
+    return replace(
+        cells, first=cells.second, second=cells.first, ratio=-cells.ratio, low=-cells.high, high=-cells.low,
+        first_error=cells.second_error, second_error=cells.first_error,
     )  # fmt: skip
 
 

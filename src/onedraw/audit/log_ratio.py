@@ -49,25 +49,23 @@ def of_atoms(cells: Cells, sign: float) -> Extreme:
 
 def of_densities(pair: Pair, cells: Cells, sign: float, *, shift: float, slack: float) -> Extreme:
     """sup of sign·(log p/q); ``shift`` is log(Z_p/Z_q), ``slack`` the relative errors of both normalisers."""
-    if _vanishes(cells, sign):
+    law = cells.first if sign > 0.0 else cells.second
+    if law[sign * cells.ratio == math.inf].sum() > _NEGLIGIBLE:  # real mass where the other law has none
         return Extreme(math.inf, math.inf, math.inf)
     grid = pair.tensor([side.probes(64 if len(pair.sides) == 1 else 4) for side in pair.sides])
     values = _ratios(pair, grid, sign, shift)
-    points = np.concatenate([grid, _middles(pair, cells), *([_evenly(pair)] if len(pair.sides) == 1 else [])])
+    middles = pair.at(cells.corner + cells.width / 2.0)[0]  # of every cell: dense where the mass is
+    points = np.concatenate([grid, middles, *([_evenly(pair)] if len(pair.sides) == 1 else [])])
     seen = np.concatenate([values, _ratios(pair, points[len(grid) :], sign, shift)])
     climb = _climb_on_a_line if len(pair.sides) == 1 else _climb_in_the_plane
     best = max(float(np.max(seen)), climb(pair, points, seen, sign, shift))
-    missing = _towards_the_ends(pair, grid, values)
+    # beyond the outermost probes: nothing, a geometric remainder, or ∞
+    ends = [(axis, side, lower) for axis, side in enumerate(pair.sides) for lower in (True, False)]
+    missing = max(_one_end(_decades(side, grid[:, axis], lower), values) for axis, side, lower in ends)
     error = slack + 1e-12 * (1.0 + abs(best))
     if missing == math.inf:
         return Extreme(best - error, math.inf, math.inf)
     return Extreme(best - error, best + missing, best + 2.0 * missing + error)
-
-
-def _vanishes(cells: Cells, sign: float) -> bool:
-    """Whether one law has real mass where the other has none."""
-    first = cells.first if sign > 0.0 else cells.second
-    return bool(first[sign * cells.ratio == math.inf].sum() > _NEGLIGIBLE)
 
 
 def _ratios(pair: Pair, points: Array, sign: float, shift: float) -> Array:
@@ -78,12 +76,6 @@ def _ratios(pair: Pair, points: Array, sign: float, shift: float) -> Array:
         rounding = ROUNDING * (np.abs(first) + np.abs(second))
     believed = np.isfinite(ratio) & (rounding < _BELIEVED)
     return np.where(believed, ratio - rounding, -math.inf)
-
-
-def _middles(pair: Pair, cells: Cells) -> Array:
-    """The middle of every cell: dense where the mass is."""
-    middle = cells.corner + cells.width / 2.0
-    return np.stack([side.at(middle[:, axis])[0] for axis, side in enumerate(pair.sides)], axis=1)
 
 
 def _evenly(pair: Pair) -> Array:
@@ -99,9 +91,8 @@ def _climb_on_a_line(pair: Pair, points: Array, values: Array, sign: float, shif
     order = np.argsort(points[:, 0], kind="stable")
     x, height = points[order, 0], values[order]
     left, inner, right = height[:-2], height[1:-1], height[2:]
-    rises = (inner > left + 1e-10) | (
-        inner > right + 1e-10
-    )  # of a plateau only the edges: there are better places to climb
+    # of a plateau only the edges: there are better places to climb
+    rises = (inner > left + 1e-10) | (inner > right + 1e-10)
     peaks = 1 + np.flatnonzero((inner >= left) & (inner >= right) & rises & np.isfinite(inner))
     best = -math.inf
     for peak in peaks[np.argsort(-height[peaks], kind="stable")][:_CLIMBS]:
@@ -115,12 +106,6 @@ def _climb_on_a_line(pair: Pair, points: Array, values: Array, sign: float, shif
 
 def _climb_in_the_plane(pair: Pair, points: Array, values: Array, sign: float, shift: float) -> float:
     """The best height reached from the highest points seen."""
-    starts = np.argsort(-values, kind="stable")[: 4 * _CLIMBS : 4]  # not all of them from one place
-    return max((_uphill(pair, points[start], sign, shift) for start in starts), default=-math.inf)
-
-
-def _uphill(pair: Pair, start: Array, sign: float, shift: float) -> float:
-    """The highest believed log-ratio found by climbing from ``start``."""
 
     def height(point: Array) -> float:
         if not all(side.lo < x < side.hi for side, x in zip(pair.sides, point, strict=True)):
@@ -128,20 +113,14 @@ def _uphill(pair: Pair, start: Array, sign: float, shift: float) -> float:
         value = float(_ratios(pair, point[None, :], sign, shift)[0])
         return -value if value > -math.inf else 1e300
 
-    simplex = np.vstack([start, start + np.diag(np.maximum(np.abs(start) * 0.05, 1e-3))])
-    options = {"xatol": 1e-10, "fatol": 1e-13, "maxiter": 300, "initial_simplex": simplex}
-    with np.errstate(all="ignore"):
-        found = optimize.minimize(height, start, method="Nelder-Mead", options=options)
-    return -min(float(found.fun), height(start))
-
-
-def _towards_the_ends(pair: Pair, grid: Array, values: Array) -> float:
-    """What is still missing beyond the outermost probes: nothing, a geometric remainder, or ∞."""
-    missing = 0.0
-    for axis, side in enumerate(pair.sides):
-        for lower in (True, False):
-            missing = max(missing, _one_end(_decades(side, grid[:, axis], lower), values))
-    return missing
+    best = -math.inf
+    for start in points[np.argsort(-values, kind="stable")[: 4 * _CLIMBS : 4]]:  # not all of them from one place
+        simplex = np.vstack([start, start + np.diag(np.maximum(np.abs(start) * 0.05, 1e-3))])
+        options = {"xatol": 1e-10, "fatol": 1e-13, "maxiter": 300, "initial_simplex": simplex}
+        with np.errstate(all="ignore"):
+            found = optimize.minimize(height, start, method="Nelder-Mead", options=options)
+        best = max(best, -min(float(found.fun), height(start)))
+    return best
 
 
 def _decades(side: Side, x: Array, lower: bool) -> Array:

@@ -47,8 +47,16 @@ class NormaliserRatio:
 
 def log_normaliser_ratio(logdensity: LogDensity, logdensity_neighbour: LogDensity, draws: ArrayLike) -> NormaliserRatio:
     """log(Z_{D'}/Z_D) = log E_D[p̃_{D'}/p̃_D] from draws under D (003 A.5), with its Monte Carlo error."""
-    points = as_points(draws)
-    return _normaliser_ratio(_difference(logdensity, logdensity_neighbour, points))
+    difference = _difference(logdensity, logdensity_neighbour, as_points(draws))
+    finite = difference[~np.isnan(difference)]
+    top = float(finite.max(initial=-math.inf))
+    if not math.isfinite(top):
+        return NormaliserRatio(max(top, 0.0), math.inf, 0.0)
+    weights = np.exp(finite - top)
+    mean = float(weights.mean())
+    spread = float(weights.std(ddof=1)) if len(weights) > 1 else math.inf
+    error, effective = spread / (mean * math.sqrt(len(weights))), float(weights.sum() ** 2 / (weights**2).sum())
+    return NormaliserRatio(top + math.log(mean), error, effective)
 
 
 def membership_score(
@@ -89,7 +97,7 @@ def membership_attack(
     positive_integer("calibration_rounds", calibration_rounds)
     bounds.check_rounds(max(half, 1), 0.0, probability("δ", delta), confidence)
     calibrating = as_points(draw(0, generator, calibration_rounds))
-    ratio = _normaliser_ratio(_difference(logdensity, logdensity_neighbour, calibrating))
+    ratio = log_normaliser_ratio(logdensity, logdensity_neighbour, calibrating)
     if not 0.0 <= resolution < math.inf:
         raise WrongCall("resolution is a difference of log-ratios that is ignored: a number of at least 0")
     # A draw outside the domain of the densities is an outcome of its own: whose it is said to be is fixed here.
@@ -121,13 +129,12 @@ def membership_attack(
 
 def _levels(threshold: Any, held_out: tuple[Array, Array] | None, *, delta: float, confidence: float) -> Array:
     """The thresholds of the counted rounds, fixed without them."""
-    if isinstance(threshold, str) and threshold == "held-out" and held_out is not None:
-        return np.array([bounds.best_threshold(*held_out, delta=delta, confidence=confidence)])
-    if isinstance(threshold, str) and threshold == "sweep" and held_out is not None:
-        pooled = np.concatenate(held_out)
-        return np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, SWEEP + 2)[1:-1]))
-    if isinstance(threshold, str):
-        raise WrongCall(f"threshold must be a number, several, 'held-out' or 'sweep', but {threshold!r} came")
+    if held_out is not None:
+        if threshold == "held-out":
+            return np.array([bounds.best_threshold(*held_out, delta=delta, confidence=confidence)])
+        if threshold == "sweep":
+            return np.unique(np.quantile(np.concatenate(held_out), np.linspace(0.0, 1.0, SWEEP + 2)[1:-1]))
+        raise WrongCall(f"threshold must be a number, several, 'held-out' or 'sweep', not {threshold!r}")
     levels = np.atleast_1d(np.asarray(threshold, dtype=float))
     if levels.size == 0 or not np.all((levels > 0.0) & (levels < 1.0)):
         raise WrongCall(
@@ -135,21 +142,6 @@ def _levels(threshold: Any, held_out: tuple[Array, Array] | None, *, delta: floa
             "Pass 0.5 for the Bayes rule."
         )
     return levels
-
-
-def _normaliser_ratio(difference: Array) -> NormaliserRatio:
-    finite = difference[~np.isnan(difference)]
-    if len(finite) == 0 or not np.any(finite > -math.inf):
-        return NormaliserRatio(0.0, math.inf, 0.0)
-    top = float(finite.max())
-    if top == math.inf:
-        return NormaliserRatio(math.inf, math.inf, 0.0)
-    weights = np.exp(finite - top)
-    mean = float(weights.mean())
-    spread = float(weights.std(ddof=1)) if len(weights) > 1 else math.inf
-    return NormaliserRatio(
-        top + math.log(mean), spread / (mean * math.sqrt(len(weights))), float(weights.sum() ** 2 / (weights**2).sum())
-    )
 
 
 def _difference(logdensity: LogDensity, logdensity_neighbour: LogDensity, points: Array) -> Array:

@@ -75,13 +75,10 @@ def finite_profile(probabilities: ArrayLike, probabilities_neighbour: ArrayLike,
 
     Fractions are summed exactly. With ``log=True`` the numbers are logarithms, unnormalised if need be.
     """
-    if log:
-        logs = [_log_vector(values) for values in (probabilities, probabilities_neighbour)]
-    else:
-        logs = [_logs(values) for values in (probabilities, probabilities_neighbour)]
+    logs = [(_normalised if log else _logs)(values) for values in (probabilities, probabilities_neighbour)]
     if logs[0].shape != logs[1].shape:
         raise WrongCall(
-            f"two laws of one mechanism are over the same outcomes, but vectors of {len(logs[0])} and {len(logs[1])} came"
+            f"two laws are over the same outcomes, but vectors of {len(logs[0])} and {len(logs[1])} were given"
         )
     with np.errstate(invalid="ignore"):
         ratio = logs[0] - logs[1]
@@ -96,10 +93,9 @@ def finite_profile(probabilities: ArrayLike, probabilities_neighbour: ArrayLike,
     return Profile(cells, 1e-12, None)
 
 
-def _log_vector(values: ArrayLike) -> Array:
+def _normalised(values: ArrayLike) -> Array:
     logs = np.asarray(values, dtype=float)
-    usable = logs.ndim == 1 and len(logs) > 0 and bool(np.all(logs < math.inf)) and bool(np.any(logs > -math.inf))
-    if not usable:
+    if logs.ndim != 1 or not np.all(logs < math.inf) or not np.any(logs > -math.inf):
         raise WrongCall("log-probabilities are one vector of numbers below +∞, at least one of them above −∞")
     return np.asarray(logs - special.logsumexp(logs))
 
@@ -157,13 +153,10 @@ class Profile:
         """sup of log p/q and of log q/p."""
         if self.continuous is None:
             return log_ratio.of_atoms(self.cells, 1.0), log_ratio.of_atoms(self.cells, -1.0)
-        shift = self.continuous.log_totals[0] - self.continuous.log_totals[1]
-        slack = sum(self.continuous.errors)
-        pair = self.continuous.pair
-        return (
-            log_ratio.of_densities(pair, self.cells, 1.0, shift=shift, slack=slack),
-            log_ratio.of_densities(pair, self.cells, -1.0, shift=shift, slack=slack),
-        )
+        first, second = self.continuous.log_totals
+        pair, numbers = self.continuous.pair, {"shift": first - second, "slack": self._normaliser_error}
+        up, down = (log_ratio.of_densities(pair, self.cells, sign, **numbers) for sign in (1.0, -1.0))
+        return up, down
 
     # ── δ and ε ──
 

@@ -11,7 +11,6 @@ Everything is computed from logarithms, so densities may be unnormalised and as 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,46 +21,21 @@ from onedraw.errors import WrongCall
 
 Array = NDArray[np.float64]
 
-_HALF_NODES = (
-    0.991455371120812639206854697526329,
-    0.949107912342758524526189684047851,
-    0.864864423359769072789712788640926,
-    0.741531185599394439863864773280788,
-    0.586087235467691130294144691258590,
-    0.405845151377397166906606412076961,
-    0.207784955007898467600689403773245,
-    0.0,
-)
-_HALF_KRONROD = (
-    0.022935322010529224963732008058970,
-    0.063092092629978553290700663189204,
-    0.104790010322250183839876322541518,
-    0.140653259715525918745189590510238,
-    0.169004726639267902826583426598550,
-    0.190350578064785409913256402421014,
-    0.204432940075298892414161999234649,
-    0.209482141084727828012999174891714,
-)
-_HALF_GAUSS = (
-    0.0,
-    0.129484966168869693270611432679082,
-    0.0,
-    0.279705391489276667901467771423780,
-    0.0,
-    0.381830050505118944950369775488975,
-    0.0,
-    0.417959183673469387755102040816327,
-)
-
-
-def _mirrored(half: Sequence[float], sign: float) -> Array:
-    return np.array([*(sign * value for value in half[:-1]), half[-1], *reversed(half[:-1])])
-
+_QK15 = np.array([
+    # node on [0, 1] of [−1, 1], weight of Kronrod's rule, weight of Gauss's
+    (0.991455371120812639206854697526329, 0.022935322010529224963732008058970, 0.0),
+    (0.949107912342758524526189684047851, 0.063092092629978553290700663189204, 0.129484966168869693270611432679082),
+    (0.864864423359769072789712788640926, 0.104790010322250183839876322541518, 0.0),
+    (0.741531185599394439863864773280788, 0.140653259715525918745189590510238, 0.279705391489276667901467771423780),
+    (0.586087235467691130294144691258590, 0.169004726639267902826583426598550, 0.0),
+    (0.405845151377397166906606412076961, 0.190350578064785409913256402421014, 0.381830050505118944950369775488975),
+    (0.207784955007898467600689403773245, 0.204432940075298892414161999234649, 0.0),
+    (0.0, 0.209482141084727828012999174891714, 0.417959183673469387755102040816327),
+])  # fmt: skip
+_MIRRORED = np.concatenate([_QK15[:-1] * [-1.0, 1.0, 1.0], _QK15[::-1]])
 
 # On [0, 1]
-NODES = (1.0 + _mirrored(_HALF_NODES, -1.0)) / 2.0
-KRONROD = _mirrored(_HALF_KRONROD, 1.0) / 2.0
-GAUSS = _mirrored(_HALF_GAUSS, 1.0) / 2.0
+NODES, KRONROD, GAUSS = (1.0 + _MIRRORED[:, 0]) / 2.0, _MIRRORED[:, 1] / 2.0, _MIRRORED[:, 2] / 2.0
 
 ROUNDING = 2.0**-46
 """Relative error granted to one evaluation of a log density, which may be a sum over many records."""
@@ -104,11 +78,8 @@ class Integrator:
     shift: tuple[float, float]
 
     def start(self) -> Cells:
-        dimension = len(self.pair.sides)
-        edges = []
-        for side in self.pair.sides:
-            lo, hi = side.span
-            edges.append(np.linspace(lo, hi, _INITIAL[dimension] + 1))
+        number = _INITIAL[len(self.pair.sides)] + 1
+        edges = [np.linspace(*side.span, number) for side in self.pair.sides]
         corner = self.pair.tensor([edge[:-1] for edge in edges])
         width = np.repeat(np.array([[edge[1] - edge[0] for edge in edges]]), len(corner), axis=0)
         return self.evaluate(corner, width)
@@ -117,9 +88,8 @@ class Integrator:
         count, dimension = corner.shape
         unit = self.pair.tensor([NODES] * dimension)
         t = (corner[:, None, :] + width[:, None, :] * unit[None, :, :]).reshape(-1, dimension)
-        mapped = [side.at(t[:, axis]) for axis, side in enumerate(self.pair.sides)]
-        logs = self.pair.values(np.stack([x for x, _ in mapped], axis=1))
-        jacobian = sum(j for _, j in mapped)
+        points, jacobian = self.pair.at(t)
+        logs = self.pair.values(points)
         volume = np.log(np.prod(width, axis=1))[:, None]
         shape = (count, len(unit))
         density = [np.exp((logs[i] + jacobian).reshape(shape) + volume - self.shift[i]) for i in (0, 1)]
@@ -148,13 +118,14 @@ class Integrator:
         upper = cells.corner.copy()
         upper[rows, cells.axis] += width[rows, cells.axis]
         halves = self.evaluate(np.concatenate([cells.corner, upper]), np.concatenate([width, width]))
-        first = _surprise(halves.first, cells.first * totals[0])
-        second = _surprise(halves.second, cells.second * totals[1])
-        return replace(
-            halves,
-            first_error=np.maximum(halves.first_error, first),
-            second_error=np.maximum(halves.second_error, second),
-        )
+
+        def error(own: Array, parts: Array, wholes: Array) -> Array:
+            masses, count = parts.sum(axis=1), len(wholes)
+            return np.maximum(own, np.tile(np.abs(masses[:count] + masses[count:] - wholes.sum(axis=1)) / 2.0, 2))
+
+        first = error(halves.first_error, halves.first, cells.first * totals[0])
+        second = error(halves.second_error, halves.second, cells.second * totals[1])
+        return replace(halves, first_error=first, second_error=second)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +149,9 @@ class Normalised:
     def normalised(self, cells: Cells) -> Cells:
         first, second = self.totals
         shift = math.log(first) - math.log(second)
-        return Cells(
-            cells.corner, cells.width, cells.first / first, cells.second / second, cells.ratio - shift,
-            cells.low - shift, cells.high - shift, cells.first_error / first, cells.second_error / second, cells.axis,
+        return replace(
+            cells, first=cells.first / first, second=cells.second / second, ratio=cells.ratio - shift, low=cells.low - shift,
+            high=cells.high - shift, first_error=cells.first_error / first, second_error=cells.second_error / second,
         )  # fmt: skip
 
     def split(self, cells: Cells) -> Cells:
@@ -214,7 +185,9 @@ def integrate(pair: Pair, *, tolerance: float, variation: float, evaluations: in
         masses += [done.first.sum(), done.second.sum()]
         settled.append(done)
         active = integrator.split(active.take(wanted))
-    return _joined([*settled, active]), integrator
+    parts = [*settled, active]
+    names = Cells.__dataclass_fields__
+    return Cells(*(np.concatenate([getattr(part, name) for part in parts]) for name in names)), integrator
 
 
 def _wanted(cells: Cells, totals: Array, *, tolerance: float, variation: float) -> NDArray[np.bool_]:
@@ -227,19 +200,12 @@ def _wanted(cells: Cells, totals: Array, *, tolerance: float, variation: float) 
     return np.asarray((inexact | (np.maximum(first, second) * varies > variation)) & splittable(cells))
 
 
-def _joined(parts: list[Cells]) -> Cells:
-    names = Cells.__dataclass_fields__
-    return Cells(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
 def _shifts(pair: Pair) -> tuple[float, float]:
     """The largest values seen, with the volume element: what exp must not overflow at."""
     number = 403 if len(pair.sides) == 1 else 83
     t = pair.tensor([np.linspace(*side.span, number)[1:-1] for side in pair.sides])
-    mapped = [side.at(t[:, axis]) for axis, side in enumerate(pair.sides)]
-    logs = pair.values(np.stack([x for x, _ in mapped], axis=1))
-    jacobian = sum(j for _, j in mapped)
-    tops = [float(np.max(log + jacobian)) for log in logs]
+    points, jacobian = pair.at(t)
+    tops = [float(np.max(log + jacobian)) for log in pair.values(points)]
     if not all(map(math.isfinite, tops)):
         raise WrongCall("a log density is −∞ wherever it was looked at: nothing to integrate. Is the domain right?")
     return tops[0], tops[1]
@@ -249,17 +215,9 @@ def _rules(dimension: int) -> tuple[Array, Array, list[Array]]:
     """Weights of the better rule, of the coarser one, and of the mixed ones that say which axis errs."""
     if dimension == 1:
         return KRONROD, GAUSS, [GAUSS]
-    outer = np.outer
-    return (
-        outer(KRONROD, KRONROD).ravel(), outer(GAUSS, GAUSS).ravel(),
-        [outer(GAUSS, KRONROD).ravel(), outer(KRONROD, GAUSS).ravel()],
-    )  # fmt: skip
-
-
-def _surprise(halves: Array, wholes: Array) -> Array:
-    """Half the difference between two halves and their whole, for each half."""
-    masses, count = halves.sum(axis=1), len(wholes)
-    return np.tile(np.abs(masses[:count] + masses[count:] - wholes.sum(axis=1)) / 2.0, 2)
+    pairs = (KRONROD, KRONROD), (GAUSS, GAUSS), (GAUSS, KRONROD), (KRONROD, GAUSS)
+    best, coarse, *partial = (np.outer(*rules).ravel() for rules in pairs)
+    return best, coarse, partial
 
 
 def _end_errors(density: Array, corner: Array, width: Array, span: tuple[float, float]) -> Array:
@@ -307,5 +265,4 @@ def _range(ratio: Array, rounding: Array) -> tuple[Array, Array]:
     with np.errstate(invalid="ignore"):
         spread = np.where(finite, high - low, 0.0)
     empty = ~known.any(axis=1)
-    low, high = np.where(empty, 0.0, low - 0.2 * spread - slack), np.where(empty, 0.0, high + 0.2 * spread + slack)
-    return low, high
+    return np.where(empty, 0.0, low - 0.2 * spread - slack), np.where(empty, 0.0, high + 0.2 * spread + slack)

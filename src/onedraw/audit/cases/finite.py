@@ -32,6 +32,10 @@ from .quantiles import SelectionCase, selection_law
 LAYOUTS = 200
 """Candidates are public and drawn anew for each release: of so many layouts the worst one is looked at."""
 
+AGREEING = "one candidate loses what the other gains, and the other records agree: the whole ε in one direction"
+WITHIN = "candidates drawn from the prior do not lie at the ends of the ball, where the losses differ most"
+SIDES = "the other records agree, so that the record that changes sides moves one chance by all of ε"
+
 
 @dataclass(frozen=True)
 class CandidateCase(FiniteCase):
@@ -45,7 +49,7 @@ class CandidateCase(FiniteCase):
 
     def law(self, records: Any, factor: float = 1.0) -> Array:
         """The probabilities of the candidates."""
-        thetas, public_costs = self.layout
+        thetas, public_costs = self._proposed(self.layout_seed)
         numbers, model = self.plan.parameters, self.plan.model
         width, lattice = numbers["width_1"], 2.0 ** -numbers["bits"]
         X, y = records_of(model, records)
@@ -65,21 +69,19 @@ class CandidateCase(FiniteCase):
     @cached_property
     def layout_seed(self) -> int:
         """The layout whose candidates differ most along the pair's row, among the first few."""
-        target = self.plan.target(self.plan.model.summarise(self.pairs[0].first))
         row = records_of(self.plan.model, self.pairs[0].first)[0][0]
 
         def contrast(seed: int) -> float:
-            places = target.propose(0, [], np.random.default_rng(seed))[0] @ row
+            places = self._proposed(seed)[0] @ row
             return float(special.expit(places.max()) - special.expit(places.min()))
 
         return max(range(LAYOUTS), key=contrast)
 
     @cached_property
-    def layout(self) -> tuple[Array, Array]:
-        """The candidates and their public costs, as the program lays them out; the records have no part in it."""
+    def _proposed(self) -> Any:
+        """The candidates and their public costs by seed, as the program lays them out; the records have no part in it."""
         target = self.plan.target(self.plan.model.summarise(self.pairs[0].first))
-        thetas, costs = target.propose(0, [], np.random.default_rng(self.layout_seed))
-        return thetas, costs.astype(np.float64)
+        return lambda seed: target.propose(0, [], np.random.default_rng(seed))
 
     def numbers(self, factor: float = 1.0) -> dict[str, float]:
         """W times the factor; on a coarser lattice where it would not fit."""
@@ -90,19 +92,15 @@ class CandidateCase(FiniteCase):
 
 def candidate_case(plan: Plan, *, label: str = "") -> CandidateCase:
     """The case of any plan that selects by labels and a linear predictor: its first round."""
-    model, n = plan.model, plan.n
+    model = plan.model
     if not isinstance(model, BinaryRegression | Logistic):
         raise WrongCall(
             f"The audit knows how candidates are scored for two classes, not for {type(model).__name__}. Audit the law of its "
             "picks with onedraw.audit.finite_profile."
         )
     sure = not model.features.bounded
-    reason = (
-        "one candidate loses what the other gains, and the other records agree: the whole ε in one direction"
-        if sure
-        else "candidates drawn from the prior do not lie at the ends of the ball, where the losses differ most"
-    )
-    return CandidateCase(plan, flips(model, n, unbounded=1e6, both_sides=True), reason, sure, label)
+    reason = AGREEING if sure else WITHIN
+    return CandidateCase(plan, flips(model, plan.n, unbounded=1e6, both_sides=True), reason, sure, label)
 
 
 def two_candidates(budget: Promise) -> list[Case]:
@@ -140,19 +138,14 @@ def choice_case(plan: Plan) -> ChoiceCase:
     def rows(losers: int, last: bool) -> Losses:
         """The first candidate loses ``losers`` times, the second as often as not, all others always."""
         table = np.ones((n, size))
-        table[:, 0], table[:, 1] = 0.0, 1.0
-        table[:losers, 0], table[:losers, 1] = 1.0, 0.0
-        if last:
-            table[-1, 0], table[-1, 1] = 1.0, 0.0
+        lost = np.arange(n) < losers
+        lost[-1] |= last
+        table[:, 0], table[:, 1] = lost, ~lost
         return Losses(n, lambda: table)
 
-    pairs = tuple(
-        Pair(name, rows(losers, False), rows(losers, True))
-        for name, losers in (("all agree but one", 0), ("in balance", (n - 1) // 2))
-    )
-    return ChoiceCase(
-        plan, pairs, "the other records agree, so that the record that changes sides moves one chance by all of ε", True
-    )
+    crowds = ("all agree but one", 0), ("in balance", (n - 1) // 2)
+    pairs = tuple(Pair(name, rows(losers, False), rows(losers, True)) for name, losers in crowds)
+    return ChoiceCase(plan, pairs, SIDES, True)
 
 
 def choice_cases(budget: Promise) -> list[Case]:

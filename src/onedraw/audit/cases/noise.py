@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,28 +55,40 @@ class NoiseCase(Case):
 
     def moved(self, pair: Pair) -> Array:
         """The weighted sums' difference, from the two records that differ."""
-        first, second = (self._share(*_last(data)) for data in (pair.first, pair.second))
-        return np.asarray(first - second, dtype=np.float64)
+        return np.asarray(self.share(pair.first) - self.share(pair.second), dtype=np.float64)
 
-    def _share(self, value: Any, groups: tuple[int, ...]) -> Array:
-        """What one record adds: (groups, block) flattened."""
+    def share(self, data: Any) -> Array:
+        """What the last record adds: (groups, block) flattened."""
         table = self.plan.model
+        groups = tuple(int(codes[-1]) for codes in data.codes) if isinstance(data, Grouped) else ()
+        value = (data.values if isinstance(data, Grouped) else data)[-1]
         cell = int(np.ravel_multi_index(groups, [len(levels) for levels in table.groups])) if groups else 0
         private = len(table.by) > 0 and table.sizes is None and table.cells > 1
-        block = (
-            _of_level(table, value, private) if isinstance(table, CategoryTable) else self._of_number(value, private)
-        )
+        block = (self._of_level if isinstance(table, CategoryTable) else self._of_number)(value, private)
         share = np.zeros((table.cells, len(block)))
         share[cell] = block
         return share.reshape(-1)
+
+    def _of_level(self, value: Any, private: bool) -> list[float]:
+        """One unit in the record's level; of two levels in a group of known size the second alone is kept."""
+        table = self.plan.model
+        kept = [float(value == place) for place in range(len(table.levels))]
+        if table.only is not None:
+            between = table.between
+            level = int(value) if between is None else int(between[0] <= value <= between[1])
+            chosen = float(table.levels[level] == table.only)
+            kept = [1.0 - chosen, chosen]
+        return kept if private or len(kept) > 2 else kept[1:]
 
     def _of_number(self, value: float, private: bool) -> list[float]:
         table = self.plan.model
         t = (value - table.lower) / (table.upper - table.lower)
         if private:
             return [RANGE * (1.0 - t) ** 2, RANGE * 2.0 * t * (1.0 - t), RANGE * t**2]
+        first, second = (5.0, 6.0) if table.show == "variance" else (2.0, 1.0)
+        if law_of(self.plan) == "gaussian":
+            first, second = 2.0, 3.0
         v = 2.0 * t - 1.0
-        first, second = _number_weights(self.plan)
         return [first * RANGE * v, second * RANGE * v * v]
 
 
@@ -85,51 +97,19 @@ def law_of(plan: Plan) -> str:
     return str(plan.mechanism.law)
 
 
-def _number_weights(plan: Plan) -> tuple[float, float]:
-    if law_of(plan) == "gaussian":
-        return 2.0, 3.0
-    return (5.0, 6.0) if plan.model.show == "variance" else (2.0, 1.0)
-
-
-def _of_level(table: CategoryTable, value: int, private: bool) -> list[float]:
-    """One unit in the record's level; of two levels in a group of known size the second alone is kept."""
-    if table.only is not None:
-        chosen = float(table.levels[_level(table, value)] == table.only)
-        kept = [1.0 - chosen, chosen]
-    else:
-        kept = [float(value == place) for place in range(len(table.levels))]
-    return kept if private or len(kept) > 2 else kept[1:]
-
-
-def _level(table: CategoryTable, value: Any) -> int:
-    if table.between is None:
-        return int(value)
-    return int(table.between[0] <= value <= table.between[1])
-
-
-def _last(data: Any) -> tuple[Any, tuple[int, ...]]:
-    if isinstance(data, Grouped):
-        return data.values[-1], tuple(int(codes[-1]) for codes in data.codes)
-    return data[-1], ()
-
-
 # ── laws ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def laplace(moved: Array, scale: float) -> tuple[Array, Array]:
     """(P, Q) over merged outcomes: at most one sum, between the two, at least the other; all coordinates together."""
     each = MOST_OUTCOMES if len(moved) == 1 else 60 if len(moved) == 2 else 12
-    pairs = [_laplace_cells(abs(float(step)), scale, each) for step in moved]
     first, second = np.ones(1), np.ones(1)
-    for p, q in pairs:
-        first, second = np.outer(first, p).reshape(-1), np.outer(second, q).reshape(-1)
+    for distance in np.abs(moved):
+        steps = np.unique(np.rint(np.linspace(0.0, distance - 1.0, min(each, max(int(distance), 1)))))
+        edges = np.concatenate([[-np.inf], steps, [np.inf]])
+        first = np.outer(first, _laplace_masses(edges, scale)).reshape(-1)
+        second = np.outer(second, _laplace_masses(edges - distance, scale)).reshape(-1)
     return first, second
-
-
-def _laplace_cells(distance: float, scale: float, most: int) -> tuple[Array, Array]:
-    steps = np.unique(np.rint(np.linspace(0.0, distance - 1.0, min(most, max(int(distance), 1)))))
-    edges = np.concatenate([[-np.inf], steps, [np.inf]])
-    return _laplace_masses(edges, scale), _laplace_masses(edges - distance, scale)
 
 
 def _laplace_masses(edges: Array, scale: float) -> Array:
@@ -163,18 +143,11 @@ def _gaussian_exactly(moved: Array, scale: float) -> tuple[Array, Array]:
     places = np.arange(-reach, reach + 1)
     first, second = np.ones(1), np.ones(1)
     for step in np.abs(moved):
-        p, q = (np.exp(-0.5 * ((places - shift) / scale) ** 2) for shift in (0.0, float(step)))
-        wide = int(step)
-        p, q = _spaced(p / p.sum(), wide), _spaced(q / q.sum(), wide)
-        first, second = np.convolve(first, p), np.convolve(second, q)
+        laws = np.exp(-0.5 * ((places - np.array([[0.0], [float(step)]])) / scale) ** 2)
+        spaced = np.zeros((2, (len(places) - 1) * int(step) + 1))
+        spaced[:, :: int(step)] = laws / laws.sum(axis=1, keepdims=True)  # the laws of step·y
+        first, second = np.convolve(first, spaced[0]), np.convolve(second, spaced[1])
     return np.maximum(first, 0.0), np.maximum(second, 0.0)
-
-
-def _spaced(mass: Array, step: int) -> Array:
-    """The law of step·y."""
-    spread = np.zeros((len(mass) - 1) * step + 1)
-    spread[::step] = mass
-    return spread
 
 
 # ── cases ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -186,17 +159,31 @@ def noise_case(plan: Plan, *, label: str = "") -> NoiseCase:
     if isinstance(table, ClassifierScores | RegressorScores):
         return _score_case(plan, label=label)
     told = label or (f"{table.show} by {' and '.join(table.by)}" if table.by else table.show)
-    first, second = _worst_records(plan)
-    same = table.sizes is not None or table.cells == 1
-    codes = _codes(table, plan.n)
-    pairs = []
-    for place in ("from one end to the other",) if same else ("into another group",):
-        there = codes[-1] if same else next(cell for cell in range(table.cells) if cell != codes[-1])
-        values = _values(table, plan.n, first), _values(table, plan.n, second if same else first)
-        pairs.append(
-            Pair(f"one record {place}", _data(table, values[0], codes), _data(table, values[1], [*codes[:-1], there]))
-        )
-    return NoiseCase(plan, tuple(pairs), ATTAINED, True, told)
+    start, end = _worst_records(plan)
+    # the others take turns, so that no count is at its end
+    turns = (
+        [_with_level(table, level) for level in (0, 1)]
+        if isinstance(table, CategoryTable)
+        else [table.lower, table.upper]
+    )
+    values = list(itertools.islice(itertools.cycle(turns), plan.n - 1))
+    # the cell of each record: as declared, or in turns
+    codes = [place % table.cells for place in range(plan.n)]
+    if table.sizes is not None:
+        codes = [cell for cell, size in enumerate(table.sizes) for _ in range(size)]
+    moved = [*codes[:-1], 1 if codes[-1] == 0 else 0]
+
+    def data(last: Any, cells: list[int]) -> Any:
+        if not table.by:
+            return [*values, last]
+        places = np.unravel_index(np.array(cells), [len(levels) for levels in table.groups])
+        return Grouped([*values, last], tuple(place.tolist() for place in places))
+
+    if table.sizes is not None or table.cells == 1:
+        pair = Pair("one record from one end to the other", data(start, codes), data(end, codes))
+    else:
+        pair = Pair("one record into another group", data(start, codes), data(start, moved))
+    return NoiseCase(plan, (pair,), ATTAINED, True, told)
 
 
 def _worst_records(plan: Plan) -> tuple[Any, Any]:
@@ -217,30 +204,6 @@ def _with_level(table: CategoryTable, level: int) -> Any:
     return low if level else math.nextafter(low, -math.inf) if low > -LARGEST else math.nextafter(high, math.inf)
 
 
-def _values(table: Any, n: int, last: Any) -> list[Any]:
-    """The others take turns, so that no count is at its end."""
-    turn = (
-        [_with_level(table, 0), _with_level(table, 1)]
-        if isinstance(table, CategoryTable)
-        else [table.lower, table.upper]
-    )
-    return [*itertools.islice(itertools.cycle(turn), n - 1), last]
-
-
-def _codes(table: Any, n: int) -> list[int]:
-    """The cell of each record: as declared, or in turns."""
-    if table.sizes is not None:
-        return [cell for cell, size in enumerate(table.sizes) for _ in range(size)]
-    return [place % table.cells for place in range(n)]
-
-
-def _data(table: Any, values: list[Any], codes: Sequence[int]) -> Any:
-    if not table.by:
-        return values
-    places = np.unravel_index(np.array(codes), [len(levels) for levels in table.groups])
-    return Grouped(values, tuple(place.tolist() for place in places))
-
-
 # ── evaluations ────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -248,12 +211,8 @@ def _data(table: Any, values: list[Any], codes: Sequence[int]) -> Any:
 class ScoreCase(NoiseCase):
     """Records are rows: what was, and what the model said."""
 
-    def moved(self, pair: Pair) -> Array:
-        first, second = (self._added(*np.asarray(data.read())[-1]) for data in (pair.first, pair.second))
-        return np.asarray(first - second, dtype=np.float64)
-
-    def _added(self, true: float, said: float) -> Array:
-        """What one record adds to the weighted sums."""
+    def share(self, data: Any) -> Array:
+        true, said = np.asarray(data.read())[-1]
         table = self.plan.model
         if isinstance(table, RegressorScores):
             v = 2.0 * (true - table.lower) / (table.upper - table.lower) - 1.0
@@ -273,21 +232,14 @@ def _score_case(plan: Plan, *, label: str) -> ScoreCase:
         rows, label = ((0.0, 0.0), (1.0, 0.999 if table.edges else 1.0)), label or "counts"
     else:
         middle = table.lower + (table.upper - table.lower) * (1.0 / 3.0 if law_of(plan) == "laplace" else 0.0)
-        rows, label = ((table.upper, table.upper), (middle, _far(table, middle))), label or "errors"
+        # a prediction that is off by as much as there is room for, towards the farther end
+        far = table.upper if table.upper - middle >= middle - table.lower else table.lower
+        rows, label = ((table.upper, table.upper), (middle, far)), label or "errors"
     sure = isinstance(table, ClassifierScores) or abs(rows[1][1] - rows[1][0]) >= float(table.largest_error or 0.0)
     reason = ATTAINED if sure else "no record has the largest error and the response that moves its sums most"
-    first, second = (_judged([rows[0]] * (plan.n - 1) + [last]) for last in rows)
+    tables = [np.array([rows[0]] * (plan.n - 1) + [last], dtype=np.float64) for last in rows]
+    first, second = (Judged(plan.n, partial(np.asarray, one)) for one in tables)
     return ScoreCase(plan, (Pair("one record from one cell, or end, to another", first, second),), reason, sure, label)
-
-
-def _far(table: RegressorScores, true: float) -> float:
-    """A prediction that is off by as much as there is room for, towards the farther end."""
-    return table.upper if table.upper - true >= true - table.lower else table.lower
-
-
-def _judged(rows: list[Any]) -> Judged:
-    table = np.array(rows, dtype=np.float64)
-    return Judged(len(table), lambda: table)
 
 
 TABLES = {
@@ -305,15 +257,11 @@ TABLES = {
 
 def noise_cases(name: str, budget: Promise, *, n: int = 10) -> list[Case]:
     """Laplace noise, and Gaussian noise where the budget admits it."""
-    plans = [
-        (law, plan) for law in ("laplace", "gaussian") for plan in eligible(AddedNoise(law), TABLES[name], budget, n=n)
-    ]
-    return [noise_case(plan, label=f"{law}, {name}") for law, plan in plans]
+    plans = [plan for law in ("laplace", "gaussian") for plan in eligible(AddedNoise(law), TABLES[name], budget, n=n)]
+    return [noise_case(plan, label=f"{law_of(plan)}, {name}") for plan in plans]
 
 
 def score_cases(budget: Promise) -> list[Case]:
     tables = {"counts": ClassifierScores(("no", "yes"), (0.3, 0.5, 0.7)), "errors": RegressorScores(0.0, 1.0, 0.5)}
-    return [
-        noise_case(calibrate(AddedNoise("laplace"), table, budget, n=10), label=label)
-        for label, table in tables.items()
-    ]
+    plans = [(name, calibrate(AddedNoise("laplace"), table, budget, n=10)) for name, table in tables.items()]
+    return [noise_case(plan, label=name) for name, plan in plans]

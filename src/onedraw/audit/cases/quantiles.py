@@ -34,14 +34,17 @@ class SelectionCase(Case):
     """Selections on a lattice of whole numbers: the fault multiplies every width, by permute and flip or by softmax."""
 
     def numbers(self, factor: float = 1.0) -> dict[str, float]:
-        wider = {
-            name: float(math.floor(value * factor)) for name, value in self.planned.items() if name.startswith("width")
-        }
-        return {**self.planned, **wider}
+        widths = [name for name in self.planned if name.startswith("width")]
+        return {**self.planned, **{name: float(math.floor(self.planned[name] * factor)) for name in widths}}
 
     @property
     def flip(self) -> bool:
         return "flip" in self.plan.parameters
+
+    def places(self, records: Any) -> Any:
+        """Where values lie on the lattice."""
+        model = self.plan.model
+        return np.rint((np.asarray(records, dtype=np.float64) - model.lower) / model.step).astype(np.int64)
 
     def eta(self, width: str, factor: float, units: float = UNITS) -> float:
         """What one unit of the score costs."""
@@ -58,17 +61,12 @@ class FirstSelection(SelectionCase):
         return PureDP(epsilon) if self.flip else BoundedRange(epsilon)
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        places = np.concatenate([self.places(pair.first), self.places(pair.second)])
-        edges = np.unique(
-            np.concatenate([[0], places, places + 1, [self.plan.model.steps + 1]])
-        )  # the distance may change there
+        places = self.places([*pair.first, *pair.second])
+        # the distance may change there
+        edges = np.unique(np.concatenate([[0], places, places + 1, [self.plan.model.steps + 1]]))
         weights = [self.log_weights(records, edges[:-1], factor) for records in (pair.first, pair.second)]
         flip = self.flip and not quantile_tree(self.plan.model.levels).splits
         return audit.finite_profile(*(selection_law(one, np.diff(edges), flip=flip) for one in weights))
-
-    def places(self, records: Any) -> Any:
-        model = self.plan.model
-        return np.rint((np.asarray(records, dtype=np.float64) - model.lower) / model.step).astype(np.int64)
 
     def log_weights(self, records: Any, at: Any, factor: float) -> Array:
         root = quantile_tree(self.plan.model.levels)
@@ -76,7 +74,8 @@ class FirstSelection(SelectionCase):
         below, up_to = np.searchsorted(places, at), np.searchsorted(places, at, side="right")
         wanted = root.wanted(len(places), len(places)) / UNITS
         if root.splits:
-            return _cut_weights(below, up_to, wanted, eta, slots_for(len(places)))
+            slots = slots_for(len(places))
+            return np.array([_cut_weight(*ranks, wanted, eta, slots) for ranks in zip(below, up_to, strict=True)])
         return np.asarray(-eta * np.maximum(0.0, np.maximum(wanted - up_to, below - wanted)))
 
     def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
@@ -107,14 +106,11 @@ def selection_law(weights: Array, lengths: Any, *, flip: bool) -> Array:
     return np.asarray(np.exp(np.log(counts) + log_p + special.logsumexp(together - missed, axis=1)))
 
 
-def _cut_weights(below: Any, up_to: Any, wanted: float, eta: float, slots: int) -> Array:
-    """log of the mean of exp(−η|c − r|) over the cuts that show as one place, c their ranks below … up_to."""
-    found = np.empty(len(below))
-    for index, (first, last) in enumerate(zip(below.tolist(), up_to.tolist(), strict=True)):
-        cuts = np.diff([-1, *tied(last - first, slots), slots - 1])  # as many have each rank
-        shares = np.log(np.maximum(cuts, 1e-300) / slots)
-        found[index] = special.logsumexp(shares - eta * np.abs(np.arange(first, last + 1) - wanted))
-    return found
+def _cut_weight(first: int, last: int, wanted: float, eta: float, slots: int) -> float:
+    """log of the mean of exp(−η|c − r|) over the cuts that show as one place, c their ranks first … last."""
+    cuts = np.diff([-1, *tied(last - first, slots), slots - 1])  # as many have each rank
+    shares = np.log(np.maximum(cuts, 1e-300) / slots)
+    return float(special.logsumexp(shares - eta * np.abs(np.arange(first, last + 1) - wanted)))
 
 
 def slots_for(n: int) -> int:
@@ -143,16 +139,15 @@ class WholeRelease(SelectionCase):
     def law(self, records: Any, factor: float = 1.0) -> dict[tuple[int, ...], float]:
         """Probability of every outcome: places of the quantiles, then rungs of the widths."""
         model, n = self.plan.model, len(records)
-        places = np.rint((np.asarray(records, dtype=np.float64) - model.lower) / model.step).astype(int)
-        slots = slots_for(n)
+        places, slots = self.places(records), slots_for(n)
         refined = [
             int(place) * slots + slot
             for place, ties in zip(*np.unique(places, return_counts=True), strict=True)
             for slot in tied(int(ties), slots)
         ]
         found: dict[tuple[int, ...], float] = {}
-        whole = 0, (model.steps + 1) * slots
-        for picks, chance in self.tree_law(quantile_tree(model.levels), refined, *whole, n, factor):
+        tree = quantile_tree(model.levels)
+        for picks, chance in self.tree_law(tree, refined, 0, (model.steps + 1) * slots, n, factor):
             key = tuple(picks[index] for index in sorted(picks))
             widths = self.width_laws(places.tolist(), key, factor)
             for chosen in itertools.product(*(range(len(law)) for law in widths)):
