@@ -121,7 +121,8 @@ class Integrator:
 
         def error(own: Array, parts: Array, wholes: Array) -> Array:
             masses, count = parts.sum(axis=1), len(wholes)
-            return np.maximum(own, np.tile(np.abs(masses[:count] + masses[count:] - wholes.sum(axis=1)) / 2.0, 2))
+            surprise = np.abs(masses[:count] + masses[count:] - wholes.sum(axis=1)) / 2.0
+            return np.asarray(np.maximum(own, np.tile(surprise, 2)))
 
         first = error(halves.first_error, halves.first, cells.first * totals[0])
         second = error(halves.second_error, halves.second, cells.second * totals[1])

@@ -43,13 +43,13 @@ BUILDERS: Mapping[str, tuple[Callable[[Promise], list[Any]], ...]] = {
     "linear": (partial(convex.rule_cases, "linear"), gradient.linear_path_cases),
     "logistic": (
         partial(convex.rule_cases, "logistic"), gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates,
-        partial(fits.fits_of, "logistic"), measured.logistic_cases,
+        partial(fits.fits_of, "logistic"), partial(measured.measured_cases, "logistic"),
     ),
     "hinge": (partial(convex.rule_cases, "hinge"), partial(fits.fits_of, "hinge")),
     "huber": (partial(convex.rule_cases, "huber"),),
     "least-squares": (partial(convex.rule_cases, "least-squares"),),
     "gaussian": (divergence.gaussian_cases,),
-    "log-cosh": (partial(fits.fits_of, "log-cosh"), measured.log_cosh_cases),
+    "log-cosh": (partial(fits.fits_of, "log-cosh"), partial(measured.measured_cases, "log-cosh")),
     **{name: (partial(fits.fits_of, name),) for name in ("quantile", "counts", "classes")},
 }  # fmt: skip
 """Model → the functions that make its cases from a budget."""

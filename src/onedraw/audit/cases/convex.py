@@ -26,7 +26,7 @@ from onedraw.models import ConvexLoss, Gaussian, Hinge, HuberRegression, LeastSq
 from onedraw.privacy import Promise
 
 from .case import Array, Case, DensityCase, LogDensity, Pair, eligible
-from .losses import Loss, flips, loss_of, of_classes, records_of
+from .losses import Loss, centred, flips, loss_of, of_classes, records_of
 
 FAR_OUT = 60.0
 """A density is followed until it has fallen by e^−60."""
@@ -151,10 +151,7 @@ ON_A_BALL = ("theorem10", "bounded")
 def predictor_case(plan: Plan, *, linear: bool = False, label: str = "") -> PredictorCase:
     """The case of any plan for a convex loss of a linear predictor; ``linear``: as good as linear where the posterior is."""
     model, rule = plan.model, plan.mechanism.rule if isinstance(plan.mechanism, Gibbs) else "rdp"
-    d = model.dimension
-    if model.prior.radius is not None and (
-        len(set(model.prior.precision(d))) > 1 or np.any(model.prior.location(d) != 0)
-    ):
+    if model.prior.radius is not None and not centred(model.prior, model.dimension):
         raise WrongCall(
             "On a ball the audit follows one row only under a prior around 0 with one scale for all coordinates, and this one "
             "is another. Audit the model's own density with onedraw.audit in up to two dimensions."

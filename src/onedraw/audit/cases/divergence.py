@@ -91,29 +91,25 @@ def gaussian_loss(residual: Array, variance: Array, beta: float) -> Array:
     return np.asarray(height * (beta**-1.5 - bell / (beta - 1.0)))
 
 
+LONG = "a row so long that the two losses run through their whole range"
+SHORT = "the declared bounds keep the predictor from where the losses differ most; the promise does not need them"
+ACROSS = "at its own response a record's density is at its bound, and far from it at 0"
+
+
 def divergence_case(plan: Plan, *, label: str = "") -> Case:
     """The case of any plan for a model of two classes, or of real responses along one row."""
     model, n = plan.model, plan.n
     if isinstance(model, BinaryRegression | Logistic):
         bounded = model.features.bounded
-        sure = "a row so long that the two losses run through their whole range"
-        short = (
-            "the declared bounds keep the predictor from where the losses differ most; the promise does not need them"
-        )
-        return BinaryDivergenceCase(plan, flips(model, n), short if bounded else sure, not bounded, label)
+        return BinaryDivergenceCase(plan, flips(model, n), SHORT if bounded else LONG, not bounded, label)
     if isinstance(model, GaussianRegression):
-        reason = "at its own response a record's density is at its bound, and far from it at 0"
         X = np.tile(longest_row(model, unbounded=1.0), (n, 1))
         pair = Pair("one response moved across, others agreeing", (X, [3.0] * n), (X, [3.0] * (n - 1) + [-3.0]))
         if model.variance is not None:
-            return KnownVarianceCase(plan, (pair,), reason, True, label)
-        if (
-            model.features.width == 1
-            and not model.features.bounded
-            and isinstance(model.prior, NormalInverseGamma)
-            and model.prior.conjugate
-        ):
-            return FlooredVarianceCase(plan, (pair,), reason, True, label)
+            return KnownVarianceCase(plan, (pair,), ACROSS, True, label)
+        one_coefficient = model.features.width == 1 and not model.features.bounded
+        if one_coefficient and isinstance(model.prior, NormalInverseGamma) and model.prior.conjugate:
+            return FlooredVarianceCase(plan, (pair,), ACROSS, True, label)
     raise WrongCall(
         f"The audit has no density of a β-divergence posterior of this {type(model).__name__}: it knows two classes, and real "
         "responses of known variance or of one unbounded coefficient. Audit others with onedraw.audit and your own density."

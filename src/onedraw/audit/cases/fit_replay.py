@@ -68,14 +68,11 @@ class Declared:
         model: Any = self.plan.model
         return np.asarray(model.summarise(self.records).y / model.response_scale, dtype=np.float64)
 
-    def with_responses(self) -> Array:
-        if not measures_response(self.plan.model):
-            return self.rows
-        return np.asarray(np.column_stack([self.rows, np.clip(self.responses, -1.0, 1.0)]))
-
     def sums(self, columns: Any, published: Any) -> Sums:
         """Σv and Σx̄x̄ᵀ, each with the largest entry of a row in it; computed where they ran."""
-        v, radius = self.with_responses(), self.plan.parameters["moment_radius"]
+        v, radius = self.rows, self.plan.parameters["moment_radius"]
+        if measures_response(self.plan.model):
+            v = np.column_stack([v, np.clip(self.responses, -1.0, 1.0)])
         return {
             "mean": (lambda: np.asarray(v.sum(axis=0)), 1.0),
             "moments": (lambda: lower_triangle(shortened(v - columns.centre(published.mean), radius)), radius),
@@ -109,17 +106,21 @@ class Declared:
         z, a = self.measured(where)
         if self.plan.model.row_blocks == 1:
             return np.asarray(z * (a * self.derivatives(z @ theta, where)[0])[:, None])
-        on_scores = class_pulls(self._scores(theta, z), self.responses.astype(int))
-        return np.asarray([np.kron(pull @ self._contrasts, row) for pull, row in zip(on_scores, z * a[:, None], strict=True)])  # fmt: skip
+        # the gradient of each record's loss in its scores
+        on_scores = self._chances(theta, z) - np.eye(self.plan.model.row_blocks)[self.responses.astype(int)]
+        pulled = zip(on_scores @ self._contrasts, z * a[:, None], strict=True)
+        return np.asarray([np.kron(pull, row) for pull, row in pulled])
 
     @property
     def _contrasts(self) -> Array:
         """Each class against the mean of those before it."""
         classes = self.plan.model.row_blocks
-        return np.column_stack([np.r_[np.ones(j), -j, np.zeros(classes - 1 - j)] / math.sqrt(j * (j + 1)) for j in range(1, classes)])  # fmt: skip
+        columns = [np.r_[np.ones(j), -j, np.zeros(classes - 1 - j)] / math.sqrt(j * (j + 1)) for j in range(1, classes)]
+        return np.column_stack(columns)
 
-    def _scores(self, theta: Array, z: Array) -> Array:
-        return np.asarray(z @ theta.reshape(-1, z.shape[1]).T @ self._contrasts.T)
+    def _chances(self, theta: Array, z: Array) -> Array:
+        """Of every class, for every record."""
+        return np.asarray(special.softmax(z @ theta.reshape(-1, z.shape[1]).T @ self._contrasts.T, axis=1))
 
     def gradient(self, theta: Array, where: Coordinates) -> Array:
         """Of the weighted loss with its ridge and prior."""
@@ -129,13 +130,14 @@ class Declared:
     def information(self, theta: Array, where: Coordinates) -> Array:
         """Σaψzzᵀ: the curvature, or its expectation where the model says how often each label comes."""
         z, a = self.measured(where)
-        robust = fit_of(self.plan).robust
         if self.plan.model.row_blocks > 1:
-            bends = class_bends(self._scores(theta, z))
-            total = sum(np.kron(self._contrasts.T @ bend @ self._contrasts, weight * np.outer(row, row)) for bend, weight, row in zip(bends, a, z, strict=True))  # fmt: skip
-            return np.asarray(total)[np.tril_indices(len(theta))]
+            total = np.zeros((len(theta), len(theta)))
+            for p, weight, row in zip(self._chances(theta, z), a, z, strict=True):
+                bend = np.diag(p) - np.outer(p, p)  # the Hessian of a record's loss in its scores, whatever its label
+                total += np.kron(self._contrasts.T @ bend @ self._contrasts, weight * np.outer(row, row))
+            return np.asarray(total[np.tril_indices(len(theta))])
         u, loss = z @ theta, slope_of(self.plan.model)
-        if isinstance(self.plan.model, Logistic) and not robust:
+        if isinstance(self.plan.model, Logistic) and not fit_of(self.plan).robust:
             psi = special.expit(u) * loss.curvature(u) + special.expit(-u) * loss.curvature(-u)
         else:
             _, psi = self.derivatives(u, where)
@@ -149,28 +151,13 @@ class Declared:
         z, a = self.measured(where)
         u = z @ theta
         if isinstance(self.plan.model, CountRegression):
-            expected = capped_variance(np.exp(u), self.plan.model.largest)
+            rates, values = np.exp(u), np.arange(self.plan.model.largest + 1)  # of min(Poisson(λ), Y)
+            chances = stats.poisson.pmf(values, rates[:, None])
+            chances[:, -1] = stats.poisson.sf(values[-1] - 1, rates)
+            expected = chances @ values**2 - (chances @ values) ** 2
         else:
             expected = special.expit(u) * loss.slope(u) ** 2 + special.expit(-u) * loss.slope(-u) ** 2
         return lower_triangle(z * (a * np.sqrt(expected))[:, None])
-
-
-def capped_variance(rates: Array, largest: int) -> Array:
-    """Of min(Poisson(λ), Y), from its probabilities."""
-    values = np.arange(largest + 1)
-    chances = stats.poisson.pmf(values, rates[:, None])
-    chances[:, -1] = stats.poisson.sf(largest - 1, rates)
-    return np.asarray(chances @ values**2 - (chances @ values) ** 2)
-
-
-def class_pulls(scores: Array, labels: Any) -> Array:
-    """The gradient of each record's loss in its scores."""
-    return np.asarray(special.softmax(scores, axis=1) - np.eye(scores.shape[1])[labels])
-
-
-def class_bends(scores: Array) -> Array:
-    """The Hessian of each record's loss in its scores, whatever its label."""
-    return np.asarray([np.diag(p) - np.outer(p, p) for p in special.softmax(scores, axis=1)])
 
 
 # ── the replay ─────────────────────────────────────────────────────────────────────────────────────────────

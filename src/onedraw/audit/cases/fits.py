@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from onedraw.mechanisms import PerturbedMode, Plan
@@ -14,7 +15,7 @@ from .case import Case, Pair, eligible
 from .fit_replay import fit_of, measures_response, replay_fit
 from .laws import Law, Noise, Own, mode
 from .losses import slope_of
-from .staged import Moves, StagedCase, matrix, opposite_ends
+from .staged import Moves, StagedCase, matrix, opposite_ends, with_either_noise
 
 STAGES = ("mean", "moments", "mode", "information", "variability", "closing")
 
@@ -72,20 +73,14 @@ class FitCase(StagedCase):
 # ── pairs and cases ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def pairs_of(plan: Plan) -> tuple[Pair, ...]:
-    """Two opposite rows; the first record bends nowhere, or so many deviations of the noise from the middle."""
-    steep = Pair("opposite rows, both steep", Own(1), Own(-1))
-    places = (10.0,) if plan.parameters["pure"] else (1.0, 2.0, 3.0, 4.0, 5.0)
-    return (
-        steep,
-        *(Pair(f"opposite rows, one bends at {place:g} deviations", Own(1, place), Own(-1)) for place in places),
-    )
-
-
 def fit_case(plan: Plan, *, label: str = "", attained: bool = False, reason: str = BENT) -> FitCase:
     """The case of any plan in stages."""
     slope_of(plan.model)
-    return FitCase(plan, pairs_of(plan), reason, attained, label)
+    places = (
+        (10.0,) if plan.parameters["pure"] else (1.0, 2.0, 3.0, 4.0, 5.0)
+    )  # deviations of the noise from the middle
+    bent = [Pair(f"opposite rows, one bends at {place:g} deviations", Own(1, place), Own(-1)) for place in places]
+    return FitCase(plan, (Pair("opposite rows, both steep", Own(1), Own(-1)), *bent), reason, attained, label)
 
 
 def strong_ridge(plan: Plan, times: float = 1e4) -> Plan:
@@ -96,24 +91,19 @@ def strong_ridge(plan: Plan, times: float = 1e4) -> Plan:
 def fit_cases(model: Any, budget: Promise, *, label: str = "") -> list[Case]:
     """The fit with all its stages, with Gaussian and with pure noise."""
     found: list[Case] = []
-    for pure in (False, True):
-        for plan in eligible(PerturbedMode(measured=True, intervals=True, pure=pure), model, budget, n=10_000):
-            if bool(plan.parameters["pure"]) is pure:
-                steep = pure and bool(slope_of(model).kinks)
-                words = f"{label}all stages" + (", pure" if pure else "")
-                reason = STEEP if steep else BENT if model.row_blocks == 1 else HELD
-                found.append(fit_case(plan, label=words, attained=steep, reason=reason))
+    for plan in with_either_noise(partial(PerturbedMode, measured=True, intervals=True), model, budget, n=10_000):
+        pure = bool(plan.parameters["pure"])
+        steep = pure and bool(slope_of(model).kinks)
+        reason = STEEP if steep else BENT if model.row_blocks == 1 else HELD
+        found.append(fit_case(plan, label=f"{label}all stages{', pure' * pure}", attained=steep, reason=reason))
     return found
 
 
 def bare_modes(model: Any, budget: Promise, *, label: str = "") -> list[Case]:
     """The mode alone, with a ridge that makes volume free: the longest corner is all of its promise."""
     plans = eligible(PerturbedMode(measured=False, intervals=False, pure=False), model, budget, n=10_000)
-    return [
-        fit_case(strong_ridge(plan), label=f"{label}mode, strong ridge", attained=True, reason=LONGEST)
-        for plan in plans
-        if not plan.parameters["pure"]
-    ]
+    strong = [strong_ridge(plan) for plan in plans if not plan.parameters["pure"]]
+    return [fit_case(plan, label=f"{label}mode, strong ridge", attained=True, reason=LONGEST) for plan in strong]
 
 
 _ROWS: dict[str, Any] = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}

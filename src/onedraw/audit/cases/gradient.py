@@ -21,7 +21,7 @@ from onedraw.privacy import Promise
 
 from .case import Array, Case, FiniteCase, NormalCase, eligible
 from .convex import HALF, linear_model
-from .losses import flips, of_classes, records_of, slope_of
+from .losses import centred, flips, of_classes, records_of, slope_of
 
 MOST_CELLS = 3001
 MOST_STEPS = 5000
@@ -92,20 +92,16 @@ def path_case(plan: Plan, *, label: str = "") -> Case:
             "its draws with onedraw.audit.blackbox_lower_bound."
         )
     slope_of(model)
-    numbers, precision = plan.parameters, model.prior.precision(model.dimension)
-    if (
-        model.prior.radius is not None
-        or len(set(precision)) > 1
-        or np.any(model.prior.location(model.dimension) != 0.0)
-    ):
+    steps = plan.parameters["steps"]
+    if model.prior.radius is not None or not centred(model.prior, model.dimension):
         raise WrongCall(
             "The audit follows noisy gradients under a prior around 0 with one scale, on all of R^d; this prior is another. "
             "Attack its draws with onedraw.audit.blackbox_lower_bound."
         )
     case = GridPathCase(plan, flips(model, plan.n), HALF, False, label)
-    if numbers["steps"] > MOST_STEPS or case.cells > MOST_CELLS:
+    if steps > MOST_STEPS or case.cells > MOST_CELLS:
         raise WrongCall(
-            f"This path takes {numbers['steps']:,.0f} steps of a size that needs {case.cells:,} cells, more than the audit follows "
+            f"This path takes {steps:,.0f} steps of a size that needs {case.cells:,} cells, more than the audit follows "
             f"({MOST_STEPS:,} steps, {MOST_CELLS:,} cells). Attack its draws with onedraw.audit.blackbox_lower_bound."
         )
     return case

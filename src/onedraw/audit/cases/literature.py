@@ -52,9 +52,15 @@ def faults() -> tuple[Fault, ...]:
     )  # fmt: skip
 
 
-def on_a_line(density: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """A log density of one number, for points in rows."""
-    return lambda points: density(np.asarray(points, dtype=np.float64).reshape(-1))
+def profile_of(
+    logdensity: Callable[[float, Array], Array], low: float, high: float, records: Sequence[float] = (1.0, -1.0)
+) -> Any:
+    """Of a posterior of one number on (low, high), given one record or another."""
+
+    def law(record: float) -> Any:
+        return lambda points: logdensity(record, np.asarray(points, dtype=np.float64).reshape(-1))
+
+    return audit.exact_profile(*map(law, records), ((low, high),))
 
 
 def published_weight(epsilon: float, delta: float, lipschitz: float) -> float:
@@ -66,10 +72,10 @@ def intercept(*, epsilon: float = 1.0, delta: float = 1e-5, norm: float = 0.1) -
     """Errata 1: with an intercept the gradient is along (x, 1). One record, the law of u = θᵀ(x, 1) under N(0, 1)²."""
     weight, variance = published_weight(epsilon, delta, norm), norm**2 + 1.0
 
-    def posterior(label: float) -> Any:
-        return on_a_line(lambda u: -0.5 * u**2 / variance - weight * np.logaddexp(0.0, -label * u))
+    def posterior(label: float, u: Array) -> Array:
+        return -0.5 * u**2 / variance - weight * np.logaddexp(0.0, -label * u)
 
-    found = audit.exact_profile(posterior(1.0), posterior(-1.0), ((-20.0, 20.0),)).epsilon(delta)
+    found = profile_of(posterior, -20.0, 20.0).epsilon(delta)
     return Fault(
         "1", "MAS §3.3", f"the logistic loss with an intercept is r-Lipschitz for rows of norm r = {norm:g}",
         "the gradient is along (x, 1): √(r² + 1)", f"one record of norm {norm:g}, its label flipped",
@@ -88,17 +94,16 @@ def output_perturbation(
     labels = np.where(np.arange(n) < (n if positive is None else positive), 1.0, -1.0)
     flipped = np.append(-labels[:1], labels[1:])
     scale = 2.0 / (n * penalty * epsilon)
-    first, second = (minimiser(y, dimension=dimension, penalty=penalty) for y in (labels, flipped))
+    found = [minimiser(y, dimension=dimension, penalty=penalty) for y in (labels, flipped)]
 
-    def noisy(centre: float) -> Any:
-        return on_a_line(lambda points: -np.abs(points - centre) / scale)
+    def noisy(centre: float, points: Array) -> Array:
+        return np.asarray(-np.abs(points - centre) / scale)
 
-    domain = ((min(first, second) - 40.0 * scale, max(first, second) + 40.0 * scale),)
-    loss = dimension * audit.exact_profile(noisy(first), noisy(second), domain).largest_log_ratio
+    each = profile_of(noisy, min(found) - 40.0 * scale, max(found) + 40.0 * scale, found).largest_log_ratio
     return Fault(
         "2", "JGH Theorem 4, output perturbation", f"Laplace noise of scale 2/(nλε), λ = {penalty:g}, is ε-private",
         "the inequality between the norms goes the other way: the scale is 2p/(nλε)",
-        f"{n} rows of ones, p = {dimension}, one label flipped", "ε", epsilon, loss,
+        f"{n} rows of ones, p = {dimension}, one label flipped", "ε", epsilon, dimension * each,
     )  # fmt: skip
 
 
@@ -120,17 +125,11 @@ def gaussian_calibration(
     """
     beta = published_beta(epsilon, prior_variance)
 
-    def posterior(responses: Sequence[float]) -> Any:
-        values, counts = np.unique(responses, return_counts=True)
+    def posterior(last: float, theta: Array) -> Array:
+        agreeing, own = (gaussian_loss(y - theta, np.full(len(theta), variance), beta) for y in (1.0, last))
+        return np.asarray(-0.5 * theta**2 / prior_variance - (n - 1) * agreeing - own)
 
-        def density(theta: Array) -> Array:
-            losses = [gaussian_loss(value - theta, np.full(len(theta), variance), beta) for value in values]
-            return np.asarray(-0.5 * theta**2 / prior_variance - counts @ np.array(losses))
-
-        return on_a_line(density)
-
-    first, second = posterior([1.0] * n), posterior([1.0] * (n - 1) + [-1.0])
-    found = audit.exact_profile(first, second, ((-30.0, 30.0),)).largest_log_ratio
+    found = profile_of(posterior, -30.0, 30.0).largest_log_ratio
     return Fault(
         "3", "JGH, published code, Gaussian models", "β calibrated with the prior's variance is ε-private at weight 1",
         "the floor of σ² decides, not the prior", f"σ² = {variance:g}, {n - 1} responses agree, one moves from 1 to −1",
@@ -164,10 +163,10 @@ def attack_rates(*, rounds: int = 1000, confidence: float = 0.95, seed: int = 6)
 def clipping(*, order: float = 2.0, bound: float = 1.0, worth: float = 10.0) -> Fault:
     """Errata 10: the mean of N(θ, 1), clipped to [−Δ, Δ]; neighbours are N(±Δ/N, 1/N), N the prior's worth and n."""
 
-    def posterior(total: float) -> Any:
-        return on_a_line(lambda theta: -0.5 * worth * (theta - total / worth) ** 2)
+    def posterior(total: float, theta: Array) -> Array:
+        return np.asarray(-0.5 * worth * (theta - total / worth) ** 2)
 
-    found = audit.exact_profile(posterior(bound), posterior(-bound), ((-8.0, 8.0),)).renyi(order)
+    found = profile_of(posterior, -8.0, 8.0, (bound, -bound)).renyi(order)
     return Fault(
         "10", "GSC A.6.2", "clipping to [−Δ, Δ] moves the posterior's parameter by at most Δ",
         "replacing −Δ by Δ moves it by 2Δ", f"one record moved from −{bound:g} to {bound:g}",
@@ -179,10 +178,10 @@ def corollary8(*, epsilon: float = 20.0, delta: float = 1e-5, norm: float = 0.1)
     """Errata 16: the hinge of one record, rows of norm 0.1, prior N(0, 1)."""
     weight = published_weight(epsilon, delta, norm)
 
-    def posterior(label: float) -> Any:
-        return on_a_line(lambda theta: -0.5 * theta**2 - weight * np.maximum(0.0, 1.0 - label * norm * theta))
+    def posterior(label: float, theta: Array) -> Array:
+        return -0.5 * theta**2 - weight * np.maximum(0.0, 1.0 - label * norm * theta)
 
-    found = audit.exact_profile(posterior(1.0), posterior(-1.0), ((-20.0, 20.0),)).delta(epsilon)
+    found = profile_of(posterior, -20.0, 20.0).delta(epsilon)
     return Fault(
         "16", "MAS Corollary 8", "w = (ε/2L)√(m/(1 + 2 log 1/δ)) is (ε, δ)-private for every ε",
         "true up to ε ≈ 8.99 at δ = 1e-5, false beyond", f"the hinge of one row of norm {norm:g}, its label flipped",
@@ -193,11 +192,7 @@ def corollary8(*, epsilon: float = 20.0, delta: float = 1e-5, norm: float = 0.1)
 def first_corollary8(*, epsilon: float = 5.0) -> Fault:
     """Errata 17: w = √(mε/2L²) for the loss θx, L = m = 1: neighbours are N(±w, 1)."""
     weight = math.sqrt(epsilon / 2.0)
-
-    def posterior(row: float) -> Any:
-        return on_a_line(lambda theta: -0.5 * theta**2 - weight * row * theta)
-
-    found = audit.exact_profile(posterior(1.0), posterior(-1.0), ((-20.0, 20.0),)).delta(epsilon)
+    found = profile_of(lambda row, theta: -0.5 * theta**2 - weight * row * theta, -20.0, 20.0).delta(epsilon)
     return Fault(
         "17", "MAS v1, Corollary 8 (i)", "w = √(mε/2L²) is (ε, e^{−(1+ε)/4})-private", "false from ε = 3.11 on",
         "the loss θx, x moved from 1 to −1", f"δ at ε = {epsilon:g}", math.exp(-(1.0 + epsilon) / 4.0), found,

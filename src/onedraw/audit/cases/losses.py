@@ -45,7 +45,7 @@ def loss_of(model: Any) -> Loss:
         case Hinge():
             return lambda u, y: np.maximum(0.0, 1.0 - y * u)
         case HuberisedHinge(width=h):
-            return lambda u, y: _parabola(1.0 - y * u, h)
+            return lambda u, y: np.where(y * u > 1 - h, np.maximum(1 - y * u, 0) ** 2 / (2 * h), 1 - y * u - h / 2)
         case HuberRegression(threshold=tau):
             return lambda u, y: np.where(np.abs(y - u) <= tau, (y - u) ** 2 / 2, tau * np.abs(y - u) - tau**2 / 2)
         case Quantile(level=q, smoothing=None):
@@ -58,10 +58,6 @@ def loss_of(model: Any) -> Loss:
         f"The audit has no formula for the loss of {type(model).__name__}, so its draws cannot be attacked from densities. "
         "It knows Logistic, Hinge, HuberisedHinge, HuberRegression, Quantile, LeastSquares; use onedraw.audit with your own."
     )
-
-
-def _parabola(short: Array, h: float) -> Array:
-    return np.where(short <= 0, 0.0, np.where(short < h, short**2 / (2 * h), short - h / 2))
 
 
 # ── slopes ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -186,6 +182,11 @@ def encoded_rows(model: Any, rows: Any) -> Array:
     return np.column_stack([rows, np.ones(len(rows))]) if features.intercept else np.asarray(rows)
 
 
+def centred(prior: Any, dimension: int) -> bool:
+    """Whether a prior lies around 0 with one scale for all coordinates."""
+    return len(set(prior.precision(dimension))) == 1 and not np.any(prior.location(dimension) != 0.0)
+
+
 def longest_row(model: Any, *, unbounded: float = 40.0) -> Array:
     """An admissible row of the largest norm the model declares; of norm ``unbounded`` where it declares none."""
     features = model.features
@@ -206,7 +207,11 @@ def flips(model: Any, n: int, *, unbounded: float = 40.0, both_sides: bool = Fal
     if isinstance(model, ConvexLoss):
         others = np.array([row if index % 2 else -row for index in range(n - 1)]).reshape(n - 1, len(row))
         return (Pair("one row turned round", np.vstack([others, row]), np.vstack([others, -row])),)
-    yes, no = _opposite_responses(model)
+    if of_classes(model):
+        no, yes = (0, 1) if model.classes is None else model.classes[:2]
+    else:  # whose losses pull furthest apart
+        yes = 1.0 if model.response is None else model.response.interval[1]
+        no = -yes
     X = np.tile(row, (n, 1))
     crowds = {"balanced": [no if index % 2 else yes for index in range(n - 1)], "agreeing": [yes] * (n - 1)}
     if both_sides:
@@ -215,11 +220,3 @@ def flips(model: Any, n: int, *, unbounded: float = 40.0, both_sides: bool = Fal
     return tuple(
         Pair(f"one response flipped, others {name}", (X, [*others, yes]), (X, [*others, no])) for name, others in chosen
     )
-
-
-def _opposite_responses(model: Any) -> tuple[Any, Any]:
-    """The two responses whose losses pull furthest apart."""
-    if of_classes(model):
-        return (1, 0) if model.classes is None else (model.classes[1], model.classes[0])
-    reach = 1.0 if model.response is None else model.response.interval[1]
-    return reach, -reach

@@ -95,26 +95,29 @@ def measured_case(plan: Plan, *, label: str = "") -> MeasuredCase:
     of = plan.mechanism.of  # type: ignore[attr-defined]
     if isinstance(of, NoisyGradient | Gibbs):
         slope_of(plan.model)
-        return MeasuredCase(plan, EACH_STAGE, AR1 if isinstance(of, NoisyGradient) else LINEAR, True, label)
-    return MeasuredCase(plan, EACH_STAGE, RARE, True, label)
+    reason = AR1 if isinstance(of, NoisyGradient) else LINEAR if isinstance(of, Gibbs) else RARE
+    return MeasuredCase(plan, EACH_STAGE, reason, True, label)
 
 
-def _cases(inner: tuple[Any, ...], model: Any, budget: Promise, *, label: str = "") -> list[Case]:
-    plans = [plan for of in inner for plan in eligible(Measured(of), model, budget, n=3000)]
-    return [measured_case(plan, label=label) for plan in plans]
+_ROWS: dict[str, Any] = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
+
+DRAWS: dict[str, tuple[tuple[Any, tuple[Any, ...], str], ...]] = {
+    "logistic": (
+        (Logistic(**_ROWS, loss="exp-linear"), (NoisyGradient(), Gibbs()), "exp-linear loss"),
+        (Logistic(**_ROWS), (Candidates(), BetaDivergence()), ""),
+    ),
+    "log-cosh": ((LogCoshRegression(**_ROWS, response_bound=2.0), (NoisyGradient(), Gibbs()), ""),),
+}
+"""Model → models, what is drawn from in their measured coordinates, and labels."""
 
 
-def logistic_cases(budget: Promise) -> list[Case]:
-    rows: dict[str, Any] = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
+def measured_cases(name: str, budget: Promise) -> list[Case]:
+    asked = [(Measured(of), model, label) for model, inner, label in DRAWS[name] for of in inner]
     return [
-        *_cases((NoisyGradient(), Gibbs()), Logistic(**rows, loss="exp-linear"), budget, label="exp-linear loss"),
-        *_cases((Candidates(), BetaDivergence()), Logistic(**rows), budget),
+        measured_case(plan, label=label)
+        for mechanism, model, label in asked
+        for plan in eligible(mechanism, model, budget, n=3000)
     ]
-
-
-def log_cosh_cases(budget: Promise) -> list[Case]:
-    model = LogCoshRegression(3, bounds=(-1, 1), scaled=True, response_bound=2.0, prior=Gaussian(scale=1.0))
-    return _cases((NoisyGradient(), Gibbs()), model, budget)
 
 
 # ── the replay ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -143,10 +146,12 @@ def _departures_of_the_draw(plan: Plan, declared: Declared, target: Any, publish
     numbers, where = plan.parameters, target.problem.coordinates(published)
     law = target.within(where)
     if not numbers["row_bound"]:
-        same = np.allclose(law.encoded.X, declared.measured(where)[0]) and np.array_equal(
-            law.encoded.y, target.encoded.y
+        same = np.allclose(law.encoded.X, declared.measured(where)[0])
+        return (
+            []
+            if same and np.array_equal(law.encoded.y, target.encoded.y)
+            else ["the draw is about other rows than the plan declares"]
         )
-        return [] if same else ["the draw is about other rows than the plan declares"]
     found = []
     if np.linalg.norm(law.encoded.X * law.encoded.y[:, 1:], axis=1).max() > numbers["row_bound"]:
         found.append("a row is longer than the plan declares")

@@ -22,7 +22,7 @@ from onedraw.privacy import Promise
 from onedraw.samplers.moments import measure_all
 from onedraw.samplers.noise import Noise
 
-from .case import Array, Case, eligible
+from .case import Array, Case
 from .staged import (
     EACH_STAGE,
     Moves,
@@ -38,6 +38,7 @@ from .staged import (
     opposite_ends,
     shortened,
     tables,
+    with_either_noise,
 )
 
 STAGES = ("sums", "moments", "fourth")
@@ -63,10 +64,8 @@ class MomentsCase(StagedCase):
         return (*replay_moments(self.plan), *provoke_moments(self.plan))
 
     def moves(self, numbers: Mapping[str, float]) -> Moves:
-        columns, widths = (
-            int(self.plan.model.features.count),
-            [stop - start for start, stop in categories_of(self.plan)],
-        )
+        columns = int(self.plan.model.features.count)
+        widths = [stop - start for start, stop in categories_of(self.plan)]
         box = math.sqrt(4.0 * (columns - sum(widths)) + sum(2.0 if width > 1 else 1.0 for width in widths))
         return {
             "sums": (box, 2 * columns - sum(widths), None),
@@ -83,13 +82,8 @@ def moments_case(plan: Plan, *, label: str = "") -> MomentsCase:
 
 def covariance_cases(budget: Promise) -> list[Case]:
     """Three columns, with Gaussian and with pure noise."""
-    model = Columns(3, bounds=(0, 1))
-    plans = [(pure, plan) for pure in (False, True) for plan in eligible(Moments(pure=pure), model, budget, n=2000)]
-    return [
-        moments_case(plan, label="pure" if pure else "")
-        for pure, plan in plans
-        if bool(plan.parameters["pure"]) is pure
-    ]
+    plans = with_either_noise(Moments, Columns(3, bounds=(0, 1)), budget, n=2000)
+    return [moments_case(plan, label="pure" if plan.parameters["pure"] else "") for plan in plans]
 
 
 # ── the program ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -113,18 +107,13 @@ def provoke_moments(plan: Plan, *, program: Callable[..., Any] = measure_all, se
     """Stages that a record moves further than the plan's noise hides, over random pairs of tables; empty if none."""
     generator, numbers, pure = np.random.default_rng(seed), plan.parameters, bool(plan.parameters["pure"])
     coded, far = coded_columns(plan), apart(2, pure=pure)
-    allowed = {
-        "sums": opposite_ends(plan)[0],
-        **{stage: far * numbers[f"{stage}_radius"] ** 2 for stage in ("moments", "fourth")},
-    }
+    allowed = {stage: far * numbers[f"{stage}_radius"] ** 2 for stage in STAGES[1:]}
+    allowed["sums"] = opposite_ends(plan)[0]
     stages = [stage for stage in STAGES if numbers[f"{stage}_noise"]]
     found: dict[str, None] = {}
     for _ in range(PROVOKED):
-        mean, squares = (
-            generator.uniform(-1.2, 1.2, len(coded)),
-            generator.choice([-0.5, 1e-4, 0.3], int((~coded).sum())),
-        )
-        answer = plan.n * np.concatenate([mean, squares])
+        mean = generator.uniform(-1.2, 1.2, len(coded))
+        answer = plan.n * np.append(mean, generator.choice([-0.5, 1e-4, 0.3], int((~coded).sum())))
         pair = tables(plan, generator, rows=2)
         asked = [_run(plan, records, program, seed=0, answer=answer)[0].sums for records in pair]
         for stage, (one, *_), (other, *_) in zip(stages, *asked, strict=True):

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.mechanisms import Plan
+from onedraw.privacy import Promise
 
-from .case import Array, Case, Pair
+from .case import Array, Case, Pair, eligible
 from .laws import Law, independent
 
 EACH_STAGE = (Pair("each stage on its own worst pair", None, None),)
@@ -81,6 +82,12 @@ class StagedCase(Case):
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         return self.law(pair, factor).profile()
+
+
+def with_either_noise(mechanism: Callable[..., Any], model: Any, budget: Promise, *, n: int) -> list[Plan]:
+    """The plans with Gaussian and with pure noise, where the mechanism keeps the budget with the noise asked for."""
+    plans = [(pure, plan) for pure in (False, True) for plan in eligible(mechanism(pure=pure), model, budget, n=n)]
+    return [plan for pure, plan in plans if bool(plan.parameters["pure"]) is pure]
 
 
 def apart(dimension: int, *, pure: bool) -> float:
