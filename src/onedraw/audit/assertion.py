@@ -115,10 +115,9 @@ def assert_private(
 
 def _try(audit: _Audit, index: int, pair: Pair, confidence: float) -> PairFinding:
     """Everything that can be tried on one pair."""
-    profile = _profile(audit, pair)
-    attacks = tuple(_attacks(audit, pair, confidence))
-    found = profile.breaks(audit.promise) if profile is not None else None
-    found = found or next((one for one in (attack.breaks(audit.promise) for attack in attacks) if one), None)
+    profile, attacks = _profile(audit, pair), tuple(_attacks(audit, pair, confidence))
+    tried: list[Any] = [*attacks] if profile is None else [profile, *attacks]
+    found = next((broken for one in tried if (broken := one.breaks(audit.promise)) is not None), None)
     return PairFinding(index, attacks, profile, found)
 
 
@@ -195,8 +194,7 @@ def _check(audit: _Audit, pairs: Sequence[Pair] | None, domain: Domain | None, n
     if pairs is None:
         if domain is None or n is None:
             raise WrongCall(
-                "an audit needs data sets: pass pairs=[(dataset, neighbour), …], or domain=… and n=… to have the worst "
-                "pair searched for"
+                "an audit needs pairs=[(dataset, neighbour), …], or domain=… and n=… to search for the worst one"
             )
         positive_integer("n", n)
         return

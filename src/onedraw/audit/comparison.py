@@ -63,12 +63,6 @@ def _renyi_violation(profile: Profile, promise: Promise) -> Violation | None:
     return None
 
 
-def gap(profile: Profile, promise: Promise) -> float:
-    """What was promised over what the pair attains, in the promise's own currency: 1 is tight, below 1 broken."""
-    attained = share(profile, promise)
-    return 1.0 / attained if attained > 0.0 else math.inf
-
-
 def share(
     profile: Profile, promise: Promise, *, delta: float | None = None, orders: Sequence[float] | None = None
 ) -> float:

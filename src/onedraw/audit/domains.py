@@ -6,7 +6,7 @@ A data set is an array of n records, (n,) for a domain of plain numbers and (n, 
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,7 @@ def records_of(dataset: Any) -> NDArray[Any]:
     lengths = {len(column) if column.ndim else 0 for column in columns}
     if len(lengths) != 1 or 0 in lengths:
         raise WrongCall(
-            "a data set is an array with a positive number of records along its first axis, or a tuple of such arrays of "
-            "the same length"
+            "a data set is an array of records along its first axis, or a tuple of such arrays of the same length"
         )
     return np.concatenate([column.reshape(len(column), -1) for column in columns], axis=1)
 
@@ -32,15 +31,16 @@ def records_of(dataset: Any) -> NDArray[Any]:
 class Domain(abc.ABC):
     """A set of records that can be drawn from, moved in and tested for membership."""
 
-    @property
-    @abc.abstractmethod
-    def dimension(self) -> int:
-        """How many numbers a record has."""
+    dimension: int
+    """How many numbers a record has."""
 
-    @property
-    def scalar(self) -> bool:
-        """Whether a record is a plain number, so that a data set is (n,)."""
-        return False
+    scalar: bool
+    """Whether a record is a plain number, so that a data set is (n,)."""
+
+    def _store(self, **values: Any) -> None:
+        """Sets what a frozen value computes of itself when it is made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @abc.abstractmethod
     def inside(self, records: Array) -> NDArray[np.bool_]:
@@ -84,6 +84,7 @@ class Box(Domain):
 
     lo: Any
     hi: Any
+    ends: Array = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         lo, hi = np.asarray(self.lo, dtype=float), np.asarray(self.hi, dtype=float)
@@ -91,35 +92,25 @@ class Box(Domain):
             raise WrongCall("a Box has two finite ends of the same shape: numbers, or one number per coordinate")
         if np.any(lo > hi):
             raise WrongCall("a Box has its lower end below its upper end in every coordinate")
-        object.__setattr__(self, "lo", tuple(lo.tolist()) if lo.ndim else float(lo))
-        object.__setattr__(self, "hi", tuple(hi.tolist()) if hi.ndim else float(hi))
-
-    @property
-    def scalar(self) -> bool:
-        return not isinstance(self.lo, tuple)
-
-    @property
-    def dimension(self) -> int:
-        return 1 if self.scalar else len(self.lo)
-
-    @property
-    def _ends(self) -> tuple[Array, Array]:
-        return np.atleast_1d(np.asarray(self.lo, dtype=float)), np.atleast_1d(np.asarray(self.hi, dtype=float))
+        plain = [tuple(end.tolist()) if end.ndim else float(end) for end in (lo, hi)]
+        self._store(
+            lo=plain[0], hi=plain[1], scalar=lo.ndim == 0, dimension=lo.size, ends=np.stack([lo, hi]).reshape(2, -1)
+        )
 
     def inside(self, records: Array) -> NDArray[np.bool_]:
-        lo, hi = self._ends
+        lo, hi = self.ends
         slack = 1e-12 * np.maximum(1.0, np.maximum(np.abs(lo), np.abs(hi)))
         return np.asarray(np.all((records >= lo - slack) & (records <= hi + slack), axis=1))
 
     def sample(self, count: int, generator: np.random.Generator) -> Array:
-        lo, hi = self._ends
+        lo, hi = self.ends
         share = generator.random((count, self.dimension))
         corner = generator.random((count, self.dimension)) < 0.5
         share = np.where(corner, np.round(share), share)
         return np.asarray(lo + (hi - lo) * share)
 
     def move(self, record: Array, generator: np.random.Generator, *, size: float) -> Array:
-        lo, hi = self._ends
+        lo, hi = self.ends
         place = int(generator.integers(self.dimension))
         moved = record.copy()
         choice = generator.random()
@@ -135,21 +126,13 @@ class Ball(Domain):
     """‖record‖₂ ≤ radius; without a dimension, the plain numbers in [−radius, radius]."""
 
     radius: float
-    dimension_: int | None = None
+    dimension: int
+    scalar: bool
 
     def __init__(self, radius: float, dimension: int | None = None) -> None:
         if not (np.isfinite(radius) and radius > 0.0) or (dimension is not None and dimension < 1):
             raise WrongCall("a Ball has a finite radius above 0 and a dimension of at least 1")
-        object.__setattr__(self, "radius", float(radius))
-        object.__setattr__(self, "dimension_", dimension)
-
-    @property
-    def scalar(self) -> bool:
-        return self.dimension_ is None
-
-    @property
-    def dimension(self) -> int:
-        return self.dimension_ or 1
+        self._store(radius=float(radius), dimension=dimension or 1, scalar=dimension is None)
 
     def inside(self, records: Array) -> NDArray[np.bool_]:
         return np.asarray(np.linalg.norm(records, axis=1) <= self.radius * (1.0 + 1e-12))
@@ -176,31 +159,21 @@ class Finite(Domain):
     """One of the listed records: numbers, or rows of numbers."""
 
     values: Any
+    listed: Array = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=float)
         if values.ndim not in (1, 2) or len(values) == 0 or not np.all(np.isfinite(values)):
             raise WrongCall("a Finite domain is a list of finite numbers, or of rows of finite numbers")
-        rows = tuple(values.tolist()) if values.ndim == 1 else tuple(map(tuple, values.tolist()))
-        object.__setattr__(self, "values", rows)
-
-    @property
-    def scalar(self) -> bool:
-        return not isinstance(self.values[0], tuple)
-
-    @property
-    def dimension(self) -> int:
-        return 1 if self.scalar else len(self.values[0])
-
-    @property
-    def _rows(self) -> Array:
-        return np.asarray(self.values, dtype=float).reshape(len(self.values), -1)
+        plain = tuple(values.tolist()) if values.ndim == 1 else tuple(map(tuple, values.tolist()))
+        listed = values.reshape(len(values), -1)
+        self._store(values=plain, scalar=values.ndim == 1, dimension=listed.shape[1], listed=listed)
 
     def inside(self, records: Array) -> NDArray[np.bool_]:
-        return np.asarray(np.any(np.all(records[:, None, :] == self._rows[None, :, :], axis=2), axis=1))
+        return np.asarray(np.any(np.all(records[:, None, :] == self.listed[None, :, :], axis=2), axis=1))
 
     def sample(self, count: int, generator: np.random.Generator) -> Array:
-        return np.asarray(self._rows[generator.integers(len(self.values), size=count)])
+        return np.asarray(self.listed[generator.integers(len(self.values), size=count)])
 
     def move(self, record: Array, generator: np.random.Generator, *, size: float) -> Array:
         return np.asarray(self.sample(1, generator)[0])
@@ -215,11 +188,7 @@ class Product(Domain):
     def __init__(self, *parts: Domain) -> None:
         if not parts or not all(isinstance(part, Domain) for part in parts):
             raise WrongCall("a Product is made of domains: Product(Ball(1.0, 3), Finite([-1, 1]))")
-        object.__setattr__(self, "parts", parts)
-
-    @property
-    def dimension(self) -> int:
-        return sum(part.dimension for part in self.parts)
+        self._store(parts=parts, scalar=False, dimension=sum(part.dimension for part in parts))
 
     def _pieces(self, records: Array) -> list[Array]:
         edges = np.cumsum([part.dimension for part in self.parts])[:-1]

@@ -294,7 +294,8 @@ class Profile:
 
     def gap(self, promise: Promise) -> float:
         """What was promised over what this pair attains, in the promise's own currency: 1 is tight, below 1 broken."""
-        return comparison.gap(self, promise_of(promise))
+        attained = comparison.share(self, promise_of(promise))
+        return 1.0 / attained if attained > 0.0 else math.inf
 
     @cached_property
     def gaussian_mu(self) -> float:

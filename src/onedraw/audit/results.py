@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,8 +74,7 @@ class Violation:
         return f"{name} is promised to be at most {_short(self.promised)} and is at least {_short(self.found)}, {sure}"
 
     def to_dict(self) -> dict[str, Any]:
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        return json_object({**plain, "promise": self.promise.to_dict()})
+        return json_object({**vars(self), "promise": self.promise.to_dict()})
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ class AttackResult:
     @classmethod
     def of(cls, found: bounds.SweepBound, scores: tuple[Any, Any], **more: Any) -> AttackResult:
         """What was counted, at the best of the thresholds, and the curve of all."""
-        counted = asdict(found)
-        return cls(**counted, roc=bounds.score_roc(*scores), **more)
+        return cls(**asdict(found), roc=bounds.score_roc(*scores), **more)
 
     @property
     def alpha(self) -> float:
@@ -243,15 +241,9 @@ class AuditReport:
         """The promise's trade-off curve against everything the audits found, as a picture."""
         from onedraw.audit.figure import tradeoff_figure
 
-        found: list[Any] = []
-        for finding in self.findings:
-            found.extend(finding.attacks)
-            if finding.profile is not None:
-                found.append(finding.profile)
+        found = [one for finding in self.findings for one in (*finding.attacks, finding.profile) if one is not None]
         return tradeoff_figure(self.promise, found, path)
 
 
 def _short(value: float | None) -> str:
-    if value is None:
-        return "—"
-    return "∞" if value == math.inf else f"{value:.6g}"
+    return "—" if value is None else "∞" if value == math.inf else f"{value:.6g}"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw import audit
-from onedraw.errors import PromiseRefused
+from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import BetaDivergence, Gibbs
 from onedraw.plans import Plan, calibrate
 from onedraw.privacy import ApproxDP, Promise, PureDP
@@ -116,6 +116,11 @@ class Case(abc.ABC):
         """The log density of the program's draw, unnormalised, one row of parameters each; None where not known."""
         return None
 
+    def weight(self, factor: float) -> float:
+        """That of a record, with the fault in it: w, or r of a conjugate family."""
+        numbers = self.numbers(factor)
+        return numbers["weight"] if "weight" in numbers else numbers["r"]
+
     def numbers(self, factor: float = 1.0) -> dict[str, float]:
         """The numbers that run, with the planted fault in them."""
         times = {**dict.fromkeys(self.weights, factor), **dict.fromkeys(self.noises, 1.0 / factor)}
@@ -177,6 +182,14 @@ class NormalCase(DensityCase):
         (first, variance), (second, _) = (self.moments(records, factor) for records in (pair.first, pair.second))
         margin = 14.0 * math.sqrt(variance)
         return ((min(first, second) - margin, max(first, second) + margin),)
+
+
+def no_formula(known: str, model: Any) -> WrongCall:
+    """What is said where nobody has written down what a plan publishes on a worst pair of tables."""
+    return WrongCall(
+        f"The audit has formulas for {known} {type(model).__name__}, so it cannot attack that. Attack its draws with "
+        "onedraw.audit.blackbox_lower_bound, or your own density with onedraw.audit.exact_profile."
+    )
 
 
 def words(name: str) -> str:

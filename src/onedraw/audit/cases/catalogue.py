@@ -11,24 +11,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from onedraw import mechanisms
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import (
-    AddedNoise,
-    BetaDivergence,
-    Candidates,
-    ExponentialChoice,
-    ExponentialQuantiles,
-    Measured,
-    Moments,
-    NoisyGradient,
-    PerturbedMode,
-    Plan,
-)
+from onedraw.mechanisms import Plan
 from onedraw.models import FAMILIES, ConjugateModel, ConvexModel
 from onedraw.privacy import Promise
 
 from . import conjugate, convex, divergence, finite, fits, gradient, measured, moments, noise, quantiles
-from .case import Case, pure
+from .case import Case, no_formula, pure
 from .program import RandomisedResponse
 
 WITH_NOISE = {name: (partial(noise.noise_cases, name),) for name in noise.TABLES}
@@ -55,15 +45,15 @@ BUILDERS: Mapping[str, tuple[Callable[[Promise], list[Any]], ...]] = {
 """Model → the functions that make its cases from a budget."""
 
 CASES: Mapping[type, Callable[[Plan], Case]] = {
-    Candidates: finite.candidate_case,
-    AddedNoise: noise.noise_case,
-    ExponentialChoice: finite.choice_case,
-    ExponentialQuantiles: quantiles.selection_case,
-    PerturbedMode: fits.fit_case,
-    Moments: moments.moments_case,
-    Measured: measured.measured_case,
-    BetaDivergence: divergence.divergence_case,
-    NoisyGradient: gradient.path_case,
+    mechanisms.Candidates: finite.candidate_case,
+    mechanisms.AddedNoise: noise.noise_case,
+    mechanisms.ExponentialChoice: finite.choice_case,
+    mechanisms.ExponentialQuantiles: quantiles.selection_case,
+    mechanisms.PerturbedMode: fits.fit_case,
+    mechanisms.Moments: moments.moments_case,
+    mechanisms.Measured: measured.measured_case,
+    mechanisms.BetaDivergence: divergence.divergence_case,
+    mechanisms.NoisyGradient: gradient.path_case,
     ConjugateModel: conjugate.conjugate_case,
     ConvexModel: convex.predictor_case,
 }
@@ -77,9 +67,7 @@ def cases(model: str, budget: Promise, *, mechanism: str | None = None) -> list[
     if model == YARDSTICK:
         return [RandomisedResponse(pure(budget).stated_epsilon)]
     if model not in BUILDERS:
-        raise WrongCall(
-            f"The audit knows no model called {model!r}. Choose one of: {', '.join([*BUILDERS, YARDSTICK])}."
-        )
+        raise WrongCall(f"The audit knows no model {model!r}. Choose one of: {', '.join([*BUILDERS, YARDSTICK])}.")
     found: list[Any] = []
     refused: PromiseRefused | None = None
     for builder in BUILDERS[model]:
@@ -105,11 +93,8 @@ def case_for(plan: Plan) -> Case:
     """The case of a plan, on the worst pair that is known for it; `WrongCall` where there is none."""
     for kind, build in CASES.items():
         if isinstance(plan.mechanism, kind) or isinstance(plan.model, kind):
-            return build(plan if kind is Candidates else one_draw(plan))
-    raise WrongCall(
-        f"Nobody has written down what {type(plan.mechanism).__name__} of {type(plan.model).__name__} publishes on a worst pair "
-        "of tables, so this command cannot attack it. Attack its draws with onedraw.audit.blackbox_lower_bound."
-    )
+            return build(plan if kind is mechanisms.Candidates else one_draw(plan))
+    raise no_formula(f"the mechanisms of its list, not {type(plan.mechanism).__name__} of", plan.model)
 
 
 def one_draw(plan: Plan) -> Plan:

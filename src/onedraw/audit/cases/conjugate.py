@@ -42,8 +42,7 @@ class ConjugateCase(Case):
 
     def scaling(self, factor: float) -> tuple[float, float]:
         """(r, 1/m) with the fault in it; `Gibbs` calls r its weight."""
-        numbers = self.numbers(factor)
-        return numbers["r"] if "r" in numbers else numbers["weight"], 1.0 / numbers.get("prior_factor", 1.0)
+        return self.weight(factor), 1.0 / self.numbers(factor).get("prior_factor", 1.0)
 
     def parameters(self, records: Any, factor: float) -> Array:
         """η₀/m + r·Σ η(x_i), added up record by record."""

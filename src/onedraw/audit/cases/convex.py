@@ -25,7 +25,7 @@ from onedraw.mechanisms import Gibbs, Plan
 from onedraw.models import ConvexLoss, Gaussian, Hinge, HuberRegression, LeastSquares, Logistic
 from onedraw.privacy import Promise
 
-from .case import Array, Case, DensityCase, LogDensity, Pair, eligible
+from .case import Array, Case, DensityCase, LogDensity, Pair, eligible, no_formula
 from .losses import Loss, centred, flips, loss_of, of_classes, records_of
 
 FAR_OUT = 60.0
@@ -40,10 +40,6 @@ class PredictorCase(DensityCase):
     def row(self) -> Array:
         """x, the encoded row that all records are multiples of."""
         return np.asarray(records_of(self.plan.model, self.pairs[0].first)[0][0])
-
-    def weight(self, factor: float) -> float:
-        numbers = self.numbers(factor)
-        return numbers["weight"] if "weight" in numbers else numbers["r"]
 
     @property
     def loss(self) -> Loss:
@@ -64,7 +60,9 @@ class PredictorCase(DensityCase):
             end = radius * float(np.linalg.norm(self.row))
             return ((-end, end),)
         mean, variance = self._prior
-        half = 12.0 * math.sqrt(variance) + self._furthest(pair, factor)
+        # n records of slope L move u by at most n·w·L·(variance of u per unit of predictor)
+        slope = self.plan.parameters.get("lipschitz", 0.0) / float(np.linalg.norm(self.row))
+        half = 12.0 * math.sqrt(variance) + self.weight(factor) * self.plan.n * slope * variance
         if self.promise.pure_epsilon < math.inf:
             return ((mean - half, mean + half),)
         grid = np.linspace(mean - half, mean + half, 20_001)
@@ -78,11 +76,6 @@ class PredictorCase(DensityCase):
         model, d = self.plan.model, len(self.row)
         variance = float(self.row @ (self.row / model.prior.precision(d)))
         return float(self.row @ model.prior.location(d)), variance * self.plan.parameters.get("prior_factor", 1.0)
-
-    def _furthest(self, pair: Pair, factor: float) -> float:
-        """How far n records of slope L can move u: n·w·L·(variance of u per unit of predictor)."""
-        slope = self.plan.parameters.get("lipschitz", 0.0) / float(np.linalg.norm(self.row))
-        return self.weight(factor) * self.plan.n * slope * self._prior[1]
 
     def _of_predictor(self, records: Any, factor: float) -> LogDensity:
         (mean, variance), phi, weight = self._prior, self.loss, self.weight(factor)
@@ -152,10 +145,7 @@ def predictor_case(plan: Plan, *, linear: bool = False, label: str = "") -> Pred
     """The case of any plan for a convex loss of a linear predictor; ``linear``: as good as linear where the posterior is."""
     model, rule = plan.model, plan.mechanism.rule if isinstance(plan.mechanism, Gibbs) else "rdp"
     if model.prior.radius is not None and not centred(model.prior, model.dimension):
-        raise WrongCall(
-            "On a ball the audit follows one row only under a prior around 0 with one scale for all coordinates, and this one "
-            "is another. Audit the model's own density with onedraw.audit in up to two dimensions."
-        )
+        raise no_formula("rows on a ball under a prior around 0 with one scale, not for this prior of", model)
     loss_of(model)
     attained = rule == "bounded" or (linear and rule in ("gdp", "rdp"))
     margin = HALF if of_classes(model) else UNKNOWN

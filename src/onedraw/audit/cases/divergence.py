@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.errors import WrongCall
 from onedraw.mechanisms import BetaDivergence, Plan
 from onedraw.models import BinaryRegression, Gaussian, GaussianRegression, Logistic, NormalInverseGamma
 from onedraw.privacy import Promise
 
-from .case import Array, Case, DensityCase, LogDensity, Pair, eligible, pure
+from .case import Array, Case, DensityCase, LogDensity, Pair, eligible, no_formula, pure
 from .conjugate import in_far_coordinate
 from .convex import PredictorCase
 from .losses import Loss, flips, longest_row
@@ -110,10 +109,8 @@ def divergence_case(plan: Plan, *, label: str = "") -> Case:
         one_coefficient = model.features.width == 1 and not model.features.bounded
         if one_coefficient and isinstance(model.prior, NormalInverseGamma) and model.prior.conjugate:
             return FlooredVarianceCase(plan, (pair,), ACROSS, True, label)
-    raise WrongCall(
-        f"The audit has no density of a β-divergence posterior of this {type(model).__name__}: it knows two classes, and real "
-        "responses of known variance or of one unbounded coefficient. Audit others with onedraw.audit and your own density."
-    )
+    known = "two classes, and real responses of known variance or of one unbounded coefficient"
+    raise no_formula(f"β-divergence posteriors of {known}, not for this", model)
 
 
 def binary_cases(budget: Promise) -> list[Case]:

@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from onedraw.errors import WrongCall
 from onedraw.mechanisms import Candidates, ExponentialChoice, Gibbs, Plan, calibrate
 from onedraw.models import BinaryRegression, Gaussian, Logistic
 from onedraw.models.tables.scores import LOSS_STEPS, Losses, ModelChoice
 from onedraw.privacy import Promise, PureDP
 
-from .case import Array, Case, FiniteCase, LogDensity, Pair, eligible, pure
+from .case import Array, Case, FiniteCase, LogDensity, Pair, eligible, no_formula, pure
 from .divergence import bernoulli_loss
 from .losses import flips, loss_of, records_of
 from .quantiles import SelectionCase, selection_law
@@ -94,10 +93,7 @@ def candidate_case(plan: Plan, *, label: str = "") -> CandidateCase:
     """The case of any plan that selects by labels and a linear predictor: its first round."""
     model = plan.model
     if not isinstance(model, BinaryRegression | Logistic):
-        raise WrongCall(
-            f"The audit knows how candidates are scored for two classes, not for {type(model).__name__}. Audit the law of its "
-            "picks with onedraw.audit.finite_profile."
-        )
+        raise no_formula("candidates scored by two classes, not for", model)
     sure = not model.features.bounded
     reason = AGREEING if sure else WITHIN
     return CandidateCase(plan, flips(model, plan.n, unbounded=1e6, both_sides=True), reason, sure, label)

@@ -19,7 +19,7 @@ from onedraw.mechanisms import NoisyGradient, Plan
 from onedraw.models import ConvexLoss, Gaussian, Logistic
 from onedraw.privacy import Promise
 
-from .case import Array, Case, FiniteCase, NormalCase, eligible
+from .case import Array, Case, FiniteCase, NormalCase, eligible, no_formula
 from .convex import HALF, linear_model
 from .losses import centred, flips, of_classes, records_of, slope_of
 
@@ -87,16 +87,12 @@ def path_case(plan: Plan, *, label: str = "") -> Case:
         reason = "the iterates of a linear loss are an AR(1) process, for which the bound on the last one is attained"
         return LinearPathCase(plan, flips(model, plan.n), reason, True, label)
     if not of_classes(model) or model.row_blocks > 1:
-        raise WrongCall(
-            f"The audit follows noisy gradients of margin losses and of the linear loss, not of {type(model).__name__}. Attack "
-            "its draws with onedraw.audit.blackbox_lower_bound."
-        )
+        raise no_formula("noisy gradients of margin losses and of the linear loss, not of", model)
     slope_of(model)
     steps = plan.parameters["steps"]
     if model.prior.radius is not None or not centred(model.prior, model.dimension):
-        raise WrongCall(
-            "The audit follows noisy gradients under a prior around 0 with one scale, on all of R^d; this prior is another. "
-            "Attack its draws with onedraw.audit.blackbox_lower_bound."
+        raise no_formula(
+            "noisy gradients under a prior around 0 with one scale on all of R^d, not for this prior of", model
         )
     case = GridPathCase(plan, flips(model, plan.n), HALF, False, label)
     if steps > MOST_STEPS or case.cells > MOST_CELLS:

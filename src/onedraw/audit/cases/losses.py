@@ -15,22 +15,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from onedraw.errors import WrongCall
-from onedraw.models import (
-    ConvexLoss,
-    CountRegression,
-    Hinge,
-    HuberisedHinge,
-    HuberRegression,
-    LeastSquares,
-    LogCoshRegression,
-    Logistic,
-    Quantile,
-    Softmax,
-)
+from onedraw import models
 from onedraw.models.fit.constants import QUANTILE_WIDTH
 
-from .case import Array, Pair
+from .case import Array, Pair, no_formula
 
 Loss = Callable[[Array, float], Array]
 
@@ -38,25 +26,24 @@ Loss = Callable[[Array, float], Array]
 def loss_of(model: Any) -> Loss:
     """φ(u, y)."""
     match model:
-        case Logistic(loss="logistic"):
+        case models.Logistic(loss="logistic"):
             return lambda u, y: np.logaddexp(0.0, -y * u)
-        case Logistic(loss="exp-linear", exponent=1.0):
+        case models.Logistic(loss="exp-linear", exponent=1.0):
             return lambda u, y: np.where(y * u >= 0, 0.5 * np.exp(-np.maximum(y * u, 0.0)), 0.5 - 0.5 * y * u)
-        case Hinge():
+        case models.Hinge():
             return lambda u, y: np.maximum(0.0, 1.0 - y * u)
-        case HuberisedHinge(width=h):
+        case models.HuberisedHinge(width=h):
             return lambda u, y: np.where(y * u > 1 - h, np.maximum(1 - y * u, 0) ** 2 / (2 * h), 1 - y * u - h / 2)
-        case HuberRegression(threshold=tau):
+        case models.HuberRegression(threshold=tau):
             return lambda u, y: np.where(np.abs(y - u) <= tau, (y - u) ** 2 / 2, tau * np.abs(y - u) - tau**2 / 2)
-        case Quantile(level=q, smoothing=None):
+        case models.Quantile(level=q, smoothing=None):
             return lambda u, y: np.where(y >= u, q * (y - u), (1.0 - q) * (u - y))
-        case LeastSquares():
+        case models.LeastSquares():
             return lambda u, y: (y - u) ** 2 / 2
-        case ConvexLoss(name="linear"):
+        case models.ConvexLoss(name="linear"):
             return lambda u, y: u
-    raise WrongCall(
-        f"The audit has no formula for the loss of {type(model).__name__}, so its draws cannot be attacked from densities. "
-        "It knows Logistic, Hinge, HuberisedHinge, HuberRegression, Quantile, LeastSquares; use onedraw.audit with your own."
+    raise no_formula(
+        "the losses of Logistic, Hinge, HuberisedHinge, HuberRegression, Quantile and LeastSquares, not of", model
     )
 
 
@@ -83,32 +70,31 @@ class Slope:
 def slope_of(model: Any) -> Slope:
     """φ' and φ'' from the definition of the loss."""
     match model:
-        case Logistic(loss="logistic"):
+        case models.Logistic(loss="logistic"):
             return Slope(
                 lambda u: -special.expit(-u), lambda u: special.expit(u) * special.expit(-u), 1.0, 0.25, 0.25, variability=0.25
             )  # fmt: skip
-        case Logistic(loss="exp-linear", exponent=power):
+        case models.Logistic(loss="exp-linear", exponent=power):
             return _exp_linear(power)
-        case Softmax():  # where the own class leads one other and the rest are far behind: a logistic loss of √2·u
+        case models.Softmax():  # where the own class leads one other and the rest are far behind: a logistic loss of √2·u
             root = math.sqrt(2.0)
             return Slope(
                 lambda u: -root * special.expit(-root * u),
                 lambda u: 2.0 * special.expit(root * u) * special.expit(-root * u), root, 0.5, 0.5,
             )  # fmt: skip
-        case HuberisedHinge(width=h):
+        case models.HuberisedHinge(width=h):
             return _straight(lambda u: -np.clip((1.0 - u) / h, 0.0, 1.0), 1.0, (1.0 - h, 1.0))
-        case HuberRegression():  # in measured coordinates, in units of its threshold
+        case models.HuberRegression():  # in measured coordinates, in units of its threshold
             return _straight(lambda u: np.clip(u, -1.0, 1.0), 1.0, (-1.0, 1.0), rise=2.0)
-        case LogCoshRegression():
+        case models.LogCoshRegression():
             return Slope(np.tanh, lambda u: 1.0 - np.tanh(u) ** 2, 1.0, 1.0, 1.0)
-        case Quantile(level=level) if model.fit_loss is not None:
+        case models.Quantile(level=level) if model.fit_loss is not None:
             h, steep = QUANTILE_WIDTH, max(level, 1.0 - level)
             return _straight(lambda u: np.clip((u + h) / (2 * h), 0.0, 1.0) - steep, steep, (-h, h))
-        case CountRegression(largest=largest):
+        case models.CountRegression(largest=largest):
             return _counts(largest)
-    raise WrongCall(
-        f"The audit has no formula for the loss of {type(model).__name__}, so its fit cannot be attacked. It knows the "
-        "fits of Logistic, Softmax, HuberisedHinge, LogCoshRegression, Quantile and CountRegression."
+    raise no_formula(
+        "the fits of Logistic, Softmax, HuberisedHinge, LogCoshRegression, Quantile, CountRegression, not of", model
     )
 
 
@@ -204,7 +190,7 @@ def flips(model: Any, n: int, *, unbounded: float = 40.0, both_sides: bool = Fal
     Where all others agree, the posterior lies where their losses are flat and adds no curvature to the prior's.
     """
     row = longest_row(model, unbounded=unbounded)
-    if isinstance(model, ConvexLoss):
+    if isinstance(model, models.ConvexLoss):
         others = np.array([row if index % 2 else -row for index in range(n - 1)]).reshape(n - 1, len(row))
         return (Pair("one row turned round", np.vstack([others, row]), np.vstack([others, -row])),)
     if of_classes(model):

@@ -22,24 +22,9 @@ from onedraw.privacy import Promise
 from onedraw.samplers.moments import measure_all
 from onedraw.samplers.noise import Noise
 
+from . import staged
 from .case import Array, Case
-from .staged import (
-    EACH_STAGE,
-    Moves,
-    Recorded,
-    StagedCase,
-    Sums,
-    apart,
-    categories_of,
-    coded_columns,
-    departures_of_sums,
-    lower_triangle,
-    matrix,
-    opposite_ends,
-    shortened,
-    tables,
-    with_either_noise,
-)
+from .staged import Moves, Recorded, Sums, categories_of, coded_columns, lower_triangle, shortened, tables
 
 STAGES = ("sums", "moments", "fourth")
 
@@ -55,7 +40,7 @@ GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 
 
 @dataclass(frozen=True)
-class MomentsCase(StagedCase):
+class MomentsCase(staged.StagedCase):
     """Means and squares, then products of standardised columns, then fourth moments."""
 
     noises: ClassVar[tuple[str, ...]] = tuple(f"{stage}_noise" for stage in STAGES)
@@ -69,20 +54,20 @@ class MomentsCase(StagedCase):
         box = math.sqrt(4.0 * (columns - sum(widths)) + sum(2.0 if width > 1 else 1.0 for width in widths))
         return {
             "sums": (box, 2 * columns - sum(widths), None),
-            "moments": matrix(numbers["moments_radius"] ** 2, columns, pure=self.pure),
-            "fourth": matrix(numbers["fourth_radius"] ** 2, columns, pure=self.pure),
+            "moments": staged.matrix(numbers["moments_radius"] ** 2, columns, pure=self.pure),
+            "fourth": staged.matrix(numbers["fourth_radius"] ** 2, columns, pure=self.pure),
         }
 
 
 def moments_case(plan: Plan, *, label: str = "") -> MomentsCase:
     """The case of any release of moments."""
     attained = plan.model.features.count > 1 and all(stop - start > 1 for start, stop in categories_of(plan))
-    return MomentsCase(plan, EACH_STAGE, EACH if attained else FEWER, attained, label)
+    return MomentsCase(plan, staged.EACH_STAGE, EACH if attained else FEWER, attained, label)
 
 
 def covariance_cases(budget: Promise) -> list[Case]:
     """Three columns, with Gaussian and with pure noise."""
-    plans = with_either_noise(Moments, Columns(3, bounds=(0, 1)), budget, n=2000)
+    plans = staged.with_either_noise(Moments, Columns(3, bounds=(0, 1)), budget, n=2000)
     return [moments_case(plan, label="pure" if plan.parameters["pure"] else "") for plan in plans]
 
 
@@ -97,7 +82,7 @@ def replay_moments(
     for records in tables(plan, np.random.default_rng(7)) if given is None else given:
         recorded, published = _run(plan, records, program, seed=seed)
         rows = _rows(plan, records)
-        found += departures_of_sums(_declared(plan, rows, published), plan.parameters, recorded, len(rows))
+        found += staged.departures_of_sums(_declared(plan, rows, published), plan.parameters, recorded, len(rows))
         if not np.allclose(recorded.sums[0][3], _weights(plan) ** -1.0, rtol=1e-9):
             found.append("squares got another share of the noise than the lemma allows")
     return list(dict.fromkeys(found))
@@ -106,9 +91,9 @@ def replay_moments(
 def provoke_moments(plan: Plan, *, program: Callable[..., Any] = measure_all, seed: int = 11) -> list[str]:
     """Stages that a record moves further than the plan's noise hides, over random pairs of tables; empty if none."""
     generator, numbers, pure = np.random.default_rng(seed), plan.parameters, bool(plan.parameters["pure"])
-    coded, far = coded_columns(plan), apart(2, pure=pure)
+    coded, far = coded_columns(plan), staged.apart(2, pure=pure)
     allowed = {stage: far * numbers[f"{stage}_radius"] ** 2 for stage in STAGES[1:]}
-    allowed["sums"] = opposite_ends(plan)[0]
+    allowed["sums"] = staged.opposite_ends(plan)[0]
     stages = [stage for stage in STAGES if numbers[f"{stage}_noise"]]
     found: dict[str, None] = {}
     for _ in range(PROVOKED):
