@@ -194,7 +194,7 @@ def _check(audit: _Audit, pairs: Sequence[Pair] | None, domain: Domain | None, n
     if pairs is None:
         if domain is None or n is None:
             raise WrongCall(
-                "an audit needs pairs=[(dataset, neighbour), …], or domain=… and n=… to search for the worst one"
+                "an audit needs data sets: pass pairs=[(dataset, neighbour), …], or domain=… and n=… to search them"
             )
         positive_integer("n", n)
         return

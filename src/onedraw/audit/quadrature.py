@@ -37,6 +37,15 @@ _MIRRORED = np.concatenate([_QK15[:-1] * [-1.0, 1.0, 1.0], _QK15[::-1]])
 # On [0, 1]
 NODES, KRONROD, GAUSS = (1.0 + _MIRRORED[:, 0]) / 2.0, _MIRRORED[:, 1] / 2.0, _MIRRORED[:, 2] / 2.0
 
+_RULES: dict[int, tuple[Array, Array, list[Array]]] = {
+    1: (KRONROD, GAUSS, [GAUSS]),
+    2: (
+        np.outer(KRONROD, KRONROD).ravel(), np.outer(GAUSS, GAUSS).ravel(),
+        [np.outer(GAUSS, KRONROD).ravel(), np.outer(KRONROD, GAUSS).ravel()],
+    ),
+}  # fmt: skip
+"""By dimension: weights of the better rule, of the coarser one, and of the mixed ones that say which axis errs."""
+
 ROUNDING = 2.0**-46
 """Relative error granted to one evaluation of a log density, which may be a sum over many records."""
 
@@ -95,7 +104,7 @@ class Integrator:
         density = [np.exp((logs[i] + jacobian).reshape(shape) + volume - self.shift[i]) for i in (0, 1)]
         with np.errstate(invalid="ignore"):
             ratio = (logs[0] - self.shift[0] - logs[1] + self.shift[1]).reshape(shape)
-        best, coarse, partial = _rules(dimension)
+        best, coarse, partial = _RULES[dimension]
         errors = [np.abs(d @ best - d @ coarse) + 2.0**-50 * (d @ best) for d in density]
         if dimension == 1:
             ends = [_end_errors(d, corner[:, 0], width[:, 0], self.pair.sides[0].span) for d in density]
@@ -178,7 +187,12 @@ def integrate(pair: Pair, *, tolerance: float, variation: float, evaluations: in
     spent = active.first.size
     for _ in range(_ROUNDS):
         totals = np.maximum(masses + np.array([active.first.sum(), active.second.sum()]), 1e-300)
-        wanted = _wanted(active, totals, tolerance=tolerance, variation=variation)
+        first, second = active.first.sum(axis=1) / totals[0], active.second.sum(axis=1) / totals[1]
+        error = active.first_error / totals[0] + active.second_error / totals[1]
+        with np.errstate(invalid="ignore"):  # a cell on which one law vanishes has no range, and δ no kink
+            varies = np.nan_to_num(-np.expm1(-np.maximum(active.high - active.low, 0.0)))
+        inexact = error > np.maximum(tolerance / 400.0, 2.0**-46 * (first + second))
+        wanted = (inexact | (np.maximum(first, second) * varies > variation)) & splittable(active)
         spent += 2 * int(wanted.sum()) * active.first.shape[1]
         if not np.any(wanted) or spent > evaluations:
             break
@@ -191,16 +205,6 @@ def integrate(pair: Pair, *, tolerance: float, variation: float, evaluations: in
     return Cells(*(np.concatenate([getattr(part, name) for part in parts]) for name in names)), integrator
 
 
-def _wanted(cells: Cells, totals: Array, *, tolerance: float, variation: float) -> NDArray[np.bool_]:
-    """The cells that have to be halved."""
-    first, second = cells.first.sum(axis=1) / totals[0], cells.second.sum(axis=1) / totals[1]
-    error = cells.first_error / totals[0] + cells.second_error / totals[1]
-    with np.errstate(invalid="ignore"):  # a cell on which one law vanishes has no range, and δ no kink
-        varies = np.nan_to_num(-np.expm1(-np.maximum(cells.high - cells.low, 0.0)))
-    inexact = error > np.maximum(tolerance / 400.0, 2.0**-46 * (first + second))
-    return np.asarray((inexact | (np.maximum(first, second) * varies > variation)) & splittable(cells))
-
-
 def _shifts(pair: Pair) -> tuple[float, float]:
     """The largest values seen, with the volume element: what exp must not overflow at."""
     number = 403 if len(pair.sides) == 1 else 83
@@ -210,15 +214,6 @@ def _shifts(pair: Pair) -> tuple[float, float]:
     if not all(map(math.isfinite, tops)):
         raise WrongCall("a log density is −∞ wherever it was looked at: nothing to integrate. Is the domain right?")
     return tops[0], tops[1]
-
-
-def _rules(dimension: int) -> tuple[Array, Array, list[Array]]:
-    """Weights of the better rule, of the coarser one, and of the mixed ones that say which axis errs."""
-    if dimension == 1:
-        return KRONROD, GAUSS, [GAUSS]
-    pairs = (KRONROD, KRONROD), (GAUSS, GAUSS), (GAUSS, KRONROD), (KRONROD, GAUSS)
-    best, coarse, *partial = (np.outer(*rules).ravel() for rules in pairs)
-    return best, coarse, partial
 
 
 def _end_errors(density: Array, corner: Array, width: Array, span: tuple[float, float]) -> Array:

@@ -36,7 +36,7 @@ class WorstPair(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """n records, the one that is replaced (the first: order does not matter here) and its replacement."""
+    """n records, the one that is replaced and its replacement."""
 
     rows: Array
     replacement: Array

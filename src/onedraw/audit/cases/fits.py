@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models import CountRegression, Gaussian, HuberisedHinge, LogCoshRegression, Logistic, Quantile, Softmax
@@ -33,9 +33,6 @@ class FitCase(StagedCase):
     """Those looked at; the promise is always that of all."""
 
     noises: ClassVar[tuple[str, ...]] = tuple(f"{stage}_noise" for stage in STAGES)
-
-    def only(self, *stages: str) -> Self:
-        return replace(self, stages=stages)
 
     def replayed(self) -> tuple[str, ...]:
         return tuple(replay_fit(self.plan))

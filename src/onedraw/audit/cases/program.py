@@ -19,6 +19,7 @@ from onedraw.errors import ExactnessRefused
 from onedraw.mechanisms import Candidates, Plan
 from onedraw.privacy import Promise, PureDP
 from onedraw.release.lattice import snap, spacing_for
+from onedraw.samplers.selection import select
 
 from .case import Array, LogDensity, Pair
 
@@ -41,21 +42,10 @@ def program_draws(plan: Plan, records: Any, sampler: Any, *, size: int, seed: in
     return snap(draws, spacing_for(plan.model.prior_scale, None)).reshape(size, -1)
 
 
-def picks(plan: Plan, records: Any, *, size: int, seed: int, layout_seed: int) -> Array:
-    """Which candidate was picked, ``size`` times from one public layout: BoundedRange holds given the candidates."""
-    from onedraw.samplers.selection import select
-
-    target = plan.target(plan.model.summarise(records))
-    thetas, public_costs = target.propose(0, [], np.random.default_rng(layout_seed))
-    costs = target.costs(0, thetas) + public_costs
-    generator = samplers.seeded_generator(seed)
-    return np.array([[float(select(costs, generator, bits=target.bits))] for _ in range(size)])
-
-
 def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None) -> Draw | None:
     """``draw(which, generator, size)`` of the program with the planted fault, or None where nothing proven can be run."""
     if isinstance(case, RandomisedResponse):
-        return case.draws(pair, factor)
+        return lambda which, generator, size: case.draws(which, factor, generator, size)
     plan = case.faulty(factor)
     chosen = sampler_for(plan) if sampler is None else sampler
     if chosen is None:
@@ -63,9 +53,13 @@ def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None)
 
     def draw(which: int, generator: np.random.Generator, size: int) -> Array:
         records, seed = (pair.first, pair.second)[which], int(generator.integers(2**62))
-        if isinstance(plan.mechanism, Candidates):
-            return picks(plan, records, size=size, seed=seed, layout_seed=case.layout_seed)
-        return program_draws(plan, records, chosen, size=size, seed=seed)
+        if not isinstance(plan.mechanism, Candidates):
+            return program_draws(plan, records, chosen, size=size, seed=seed)
+        # which candidate was picked, from one public layout: BoundedRange holds given the candidates
+        target, source = plan.target(plan.model.summarise(records)), samplers.seeded_generator(seed)
+        thetas, public_costs = target.propose(0, [], np.random.default_rng(case.layout_seed))
+        costs = target.costs(0, thetas) + public_costs
+        return np.array([[float(select(costs, source, bits=target.bits))] for _ in range(size)])
 
     return draw
 
@@ -104,12 +98,8 @@ class RandomisedResponse:
         truth = self.truth(factor)
         return lambda draws: np.log(np.where(draws.reshape(-1) == records[0], truth, 1.0 - truth))
 
-    def draws(self, pair: Pair, factor: float) -> Draw:
-        def answer(which: int, generator: np.random.Generator, size: int) -> Array:
-            bit = (pair.first, pair.second)[which][0]
-            return np.asarray(np.where(generator.random((size, 1)) < self.truth(factor), bit, 1 - bit), dtype=float)
-
-        return answer
+    def draws(self, bit: int, factor: float, generator: np.random.Generator, size: int) -> Array:
+        return np.where(generator.random((size, 1)) < self.truth(factor), bit, 1.0 - bit)
 
 
 # ── attacks ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -70,13 +70,13 @@ class FirstSelection(SelectionCase):
 
     def log_weights(self, records: Any, at: Any, factor: float) -> Array:
         root = quantile_tree(self.plan.model.levels)
-        places, eta = np.sort(self.places(records)), self.eta("width_1", factor)
-        below, up_to = np.searchsorted(places, at), np.searchsorted(places, at, side="right")
+        places, eta = self.places(records), self.eta("width_1", factor)
+        below, up_to = ranks(places, at)
         wanted = root.wanted(len(places), len(places)) / UNITS
         if root.splits:
             slots = slots_for(len(places))
             return np.array([_cut_weight(*ranks, wanted, eta, slots) for ranks in zip(below, up_to, strict=True)])
-        return np.asarray(-eta * np.maximum(0.0, np.maximum(wanted - up_to, below - wanted)))
+        return -eta * rank_distance(below, up_to, wanted)
 
     def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
         model, index = self.plan.model, quantile_tree(self.plan.model.levels).index
@@ -86,6 +86,16 @@ class FirstSelection(SelectionCase):
             return self.log_weights(records, np.clip(places, 0, model.steps), factor)
 
         return density
+
+
+def ranks(places: Any, at: Any) -> tuple[Any, Any]:
+    """How many records lie below each place, and how many up to it."""
+    ordered = np.sort(places)
+    return np.searchsorted(ordered, at), np.searchsorted(ordered, at, side="right")
+
+
+def rank_distance(below: Any, up_to: Any, wanted: float) -> Array:
+    return np.asarray(np.maximum(0.0, np.maximum(wanted - up_to, below - wanted)), dtype=np.float64)
 
 
 def selection_law(weights: Array, lengths: Any, *, flip: bool) -> Array:
@@ -205,9 +215,7 @@ def width_law(places: list[int], place: int, low: float, high: float, eta: float
 
 
 def rank_law(places: list[int], values: range, wanted: float, eta: float, *, flip: bool = False) -> Array:
-    below = np.array([sum(place < value for place in places) for value in values])
-    up_to = np.array([sum(place <= value for place in places) for value in values])
-    distance = np.maximum(0.0, np.maximum(wanted - up_to, below - wanted))
+    distance = rank_distance(*ranks(places, values), wanted)
     return selection_law(-eta * distance, np.ones(len(distance)), flip=flip)
 
 
