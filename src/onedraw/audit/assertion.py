@@ -52,13 +52,6 @@ class _Audit:
     delta: float
     generator: np.random.Generator
 
-    @property
-    def attacks(self) -> int:
-        """How many attacks are run on each pair."""
-        if self.mechanism is None:
-            return 0
-        return len(self.methods) + (1 if self.logdensity is not None else 0)
-
 
 def assert_private(
     mechanism: Mechanism | None,
@@ -101,7 +94,8 @@ def assert_private(
     )  # fmt: skip
     _check(audit, pairs, domain, n)
     failure = 1.0 - bounds.confidence_of(confidence)
-    each = 1.0 - failure / max(1, (1 if pairs is None else len(pairs)) * audit.attacks)
+    attacks = len(audit.methods) + (logdensity is not None)  # on each pair, if there are draws
+    each = 1.0 - failure / max(1, (1 if pairs is None else len(pairs)) * attacks)
     promised = promise.epsilon(audit.delta)
     if mechanism is not None and promised < math.inf:
         bounds.check_rounds(max(1, audit.rounds // 4), promised, audit.delta, each)
@@ -156,25 +150,20 @@ def _searched(audit: _Audit, domain: Domain | None, n: int | None, evaluations: 
     """The worst pair by exact profile where there is one, else by short attacks at a confidence of no consequence."""
     assert domain is not None
     assert n is not None
-    if audit.probabilities is not None or (audit.logdensity is not None and audit.support is not None):
 
-        def score(dataset: Any, neighbour: Any) -> float:
-            profile = _profile(audit, (dataset, neighbour))
-            assert profile is not None
+    def score(dataset: Any, neighbour: Any) -> float:
+        profile = _profile(audit, (dataset, neighbour))
+        if profile is not None:
             return -profile.gap(audit.promise)
-    else:
-        mechanism = audit.mechanism
-        assert mechanism is not None
-        short = max(400, audit.rounds // 10)
+        assert audit.mechanism is not None
+        return blackbox_lower_bound(
+            audit.mechanism, dataset, neighbour, rounds=max(400, audit.rounds // 10), delta=audit.delta, confidence=0.6,
+            generator=audit.generator,
+        ).epsilon_lower_bound  # fmt: skip
 
-        def score(dataset: Any, neighbour: Any) -> float:
-            return blackbox_lower_bound(
-                mechanism, dataset, neighbour, rounds=short, delta=audit.delta, confidence=0.6,
-                generator=audit.generator,
-            ).epsilon_lower_bound  # fmt: skip
-
-        evaluations = min(evaluations, 24)
-    found = worst_pair(score, domain, n, generator=audit.generator, evaluations=evaluations)
+    exact = audit.probabilities is not None or audit.logdensity is not None
+    tries = evaluations if exact else min(evaluations, 24)
+    found = worst_pair(score, domain, n, generator=audit.generator, evaluations=tries)
     return found.dataset, found.neighbour
 
 
