@@ -11,7 +11,7 @@ the neighbour. Dividing by all rounds, as published code does (errata 6c), "prov
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -131,9 +131,6 @@ class SweepBound:
     def alpha(self) -> float:
         """What both limits at one threshold may fail with: (1 − confidence)/T."""
         return (1.0 - self.confidence) / self.thresholds
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def sweep_lower_bound(

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,16 +32,12 @@ SWEEP = 16
 """How many thresholds a sweep pays for when the caller names none."""
 
 
-@dataclass(frozen=True)
-class NormaliserRatio:
+class NormaliserRatio(NamedTuple):
     """log(Z_{D'}/Z_D) and its standard error; ``effective`` is the number of draws that carried the estimate."""
 
     value: float
     error: float
     effective: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def log_normaliser_ratio(logdensity: LogDensity, logdensity_neighbour: LogDensity, draws: ArrayLike) -> NormaliserRatio:
