@@ -254,9 +254,9 @@ def test_convex_models_have_a_likelihood_and_stay_convex():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: GaussianRegression(2), "GaussianRegression has no floor on its variance"),
-        (lambda: StudentTRegression(2), "StudentTRegression has no floor"),
-        (lambda: Network(2, task="regression"), "Network has no floor"),
+        (lambda: GaussianRegression(2), "has no floor on its variance"),
+        (lambda: StudentTRegression(2), "has no floor"),
+        (lambda: Network(2, task="regression"), "has no floor"),
         (lambda: GaussianRegression(2, variance_floor=0.1, prior=WIDE), "needs a NormalInverseGamma prior"),
         (lambda: GaussianRegression(2, variance=0.1, prior=NormalInverseGamma()), "needs a Gaussian prior"),
         (lambda: PoissonRegression(2, prior=3.0), "needs a Gaussian prior"),

@@ -30,7 +30,7 @@ class ScaledLikelihood(Likelihood):
     """
 
     @abc.abstractmethod
-    def _log_standard_integral(self, beta: float) -> float:
+    def _log_integral(self, beta: Any) -> Any:
         """log ∫ g^β."""
 
     @property
@@ -66,7 +66,9 @@ class ScaledLikelihood(Likelihood):
 
     def loss_range(self, beta: float) -> Interval:
         deepest = self._deepest(check_beta(beta))
-        integral = math.exp(self._log_standard_integral(beta) - (beta - 1.0) * math.log(self._least_scale)) / beta
+        integral = (
+            math.exp(float(self._log_integral(np.float64(beta))) - (beta - 1.0) * math.log(self._least_scale)) / beta
+        )
         return (down(integral - deepest, absolute=2.0**-44 * (integral + deepest)), up(integral))
 
 
@@ -87,17 +89,29 @@ class LocationNoise(ScaledLikelihood):
     @property
     def floor(self) -> float:
         """The smallest squared scale there is: of a known variance itself."""
-        least = self.variance if self.variance is not None else self.variance_floor
-        assert least is not None
-        return least
+        return float(self.variance or self.variance_floor or 0.0)  # one of them is there, and positive
 
     @property
     def _least_scale(self) -> float:
         return down(math.sqrt(self.floor))
 
-    def _check_variance(self) -> None:
-        floor, known = floor_and_variance(type(self).__name__, self.variance_floor, self.variance)
-        self._set(variance_floor=floor, variance=known)
+    def __post_init__(self) -> None:
+        names = ("variance_floor", "variance")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if not given:
+            raise InvalidModel(
+                "The noise has no floor on its variance, so no density bound exists and β-divergence sampling cannot be private. Pass "
+                "variance_floor=… (0.01 for a response of unit variance, say), or variance=… if it is known: public choices."
+            )
+        for name, value in given.items():
+            if not 1e-30 <= positive_number(name, value) <= 1e30:
+                raise InvalidModel(f"{name} must lie between 1e-30 and 1e30, got {value!r}. Rescale y.")
+            self._set(**{name: float(value)})
+        if self.variance_floor and self.variance and self.variance < self.variance_floor:
+            raise InvalidModel(
+                f"The known variance {self.variance!r} is below its floor {self.variance_floor!r}. Leave the floor out, or "
+                "lower it."
+            )
 
     def _enforced(self, given: Any) -> Any:
         """The known variance, or the given one brought to the floor: the bound M must not rest on who calls."""
@@ -129,9 +143,6 @@ class GaussianNoise(LocationNoise):
     variance_floor: float | None = None
     variance: float | None = None
 
-    def __post_init__(self) -> None:
-        self._check_variance()
-
     @property
     def _peak(self) -> float:
         return up(1.0 / math.sqrt(2.0 * math.pi))
@@ -139,7 +150,7 @@ class GaussianNoise(LocationNoise):
     def _standard(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return generator.standard_normal(shape)
 
-    def _log_standard_integral(self, beta: float) -> float:
+    def _log_integral(self, beta: Any) -> Any:
         return -0.5 * (beta - 1.0) * math.log(2.0 * math.pi) - 0.5 * math.log(beta)
 
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
@@ -150,9 +161,8 @@ class GaussianNoise(LocationNoise):
     def log_power_integral(self, beta: Any, predictor: Any, variance: Any = None) -> Any:
         square = self._enforced(variance)
         xp = array_module(square if array_module(predictor) is np else predictor)
-        return -0.5 * ((beta - 1.0) * xp.log(2.0 * math.pi * square) + xp.log(beta)) + array_module(
-            predictor
-        ).zeros_like(predictor)
+        logs = -0.5 * ((beta - 1.0) * xp.log(2.0 * math.pi * square) + xp.log(beta))
+        return logs + array_module(predictor).zeros_like(predictor)
 
 
 @dataclass(frozen=True)
@@ -172,7 +182,7 @@ class StudentT(LocationNoise):
         if not 0.5 <= df <= 1e6:
             raise InvalidModel(f"df must lie in [0.5, 1e6], got {df!r}. Use GaussianRegression for more.")
         self._set(df=df)
-        self._check_variance()
+        super().__post_init__()
 
     def _standard(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return generator.standard_t(self.df, shape)
@@ -186,9 +196,6 @@ class StudentT(LocationNoise):
     def _peak(self) -> float:
         # lnΓ at up to 5e5 is off by some units in the last place of 6e6: 1e-9 covers it
         return min(up(math.exp(self._log_peak), relative=1e-8), up(1.0 / math.sqrt(2.0 * math.pi)))
-
-    def _log_standard_integral(self, beta: float) -> float:
-        return float(self._log_integral(np.float64(beta)))
 
     def _log_integral(self, beta: Any) -> Any:
         b = 0.5 * (beta * (self.df + 1.0) - 1.0)
@@ -204,11 +211,8 @@ class StudentT(LocationNoise):
 
     def log_power_integral(self, beta: Any, predictor: Any, variance: Any = None) -> Any:
         square = self._enforced(variance)
-        return (
-            self._log_integral(beta)
-            - 0.5 * (beta - 1.0) * array_module(square).log(square)
-            + array_module(predictor).zeros_like(predictor)
-        )
+        logs = self._log_integral(beta) - 0.5 * (beta - 1.0) * array_module(square).log(square)
+        return logs + array_module(predictor).zeros_like(predictor)
 
 
 @dataclass(frozen=True)
@@ -247,9 +251,6 @@ class Gamma(ScaledLikelihood):
     def _least_scale(self) -> float:
         return down(1.0 / self.rate_cap)
 
-    def _log_standard_integral(self, beta: float) -> float:
-        return float(self._log_integral(np.float64(beta)))
-
     def _log_integral(self, beta: Any) -> Any:
         a = beta * (self.shape - 1.0) + 1.0
         return log_gamma(a) - beta * float(special.gammaln(self.shape)) - a * array_module(a).log(beta)
@@ -267,12 +268,8 @@ class Gamma(ScaledLikelihood):
         log_rate = self._log_rate(predictor)
         xp = array_module(log_rate)
         scaled = log_rate + xp.log(response)
-        return (
-            log_rate
-            + (self.shape - 1.0) * scaled
-            - xp.exp(xp.minimum(scaled, 600.0))
-            - float(special.gammaln(self.shape))
-        )
+        logs = log_rate + (self.shape - 1.0) * scaled
+        return logs - xp.exp(xp.minimum(scaled, 600.0)) - float(special.gammaln(self.shape))
 
     def log_power_integral(self, beta: Any, predictor: Any, variance: Any = None) -> Any:
         return self._log_integral(beta) + (beta - 1.0) * self._log_rate(predictor)
@@ -281,22 +278,3 @@ class Gamma(ScaledLikelihood):
 def Exponential(rate_cap: float) -> Gamma:
     """Durations with a memory of nothing: `Gamma` of shape 1, M = rate_cap."""
     return Gamma(rate_cap, 1.0)
-
-
-def floor_and_variance(name: str, floor: Any, variance: Any) -> tuple[float | None, float | None]:
-    """The checked floor and known variance of a location–scale likelihood; one of them must be there."""
-    if floor is None and variance is None:
-        raise InvalidModel(
-            f"{name} has no floor on its variance, so no density bound exists and β-divergence sampling cannot be private. Pass "
-            "variance_floor=… (0.01 for a response of unit variance, say), or variance=… if it is known: public choices."
-        )
-    least = None if floor is None else positive_number("variance_floor", floor)
-    known = None if variance is None else positive_number("variance", variance)
-    for value in (least, known):
-        if value is not None and not 1e-30 <= value <= 1e30:
-            raise InvalidModel(f"A variance or its floor must lie between 1e-30 and 1e30, got {value!r}. Rescale y.")
-    if least is not None and known is not None and known < least:
-        raise InvalidModel(
-            f"The known variance {known!r} is below its floor {least!r}. Leave the floor out, or lower it."
-        )
-    return least, known

@@ -300,7 +300,11 @@ class LikelihoodModel(RowModel, WithLikelihood):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class LinearPredictorModel(LikelihoodModel, DeclaredModel):
-    """A likelihood model of u = θᵀx."""
+    """A likelihood model of u = θᵀx; the options it shares with its likelihood are as that has checked them."""
+
+    def _check(self) -> None:
+        self._set(**vars(self.likelihood))
+        super()._check()
 
     @property
     def predictor_function(self) -> PredictorFunction:

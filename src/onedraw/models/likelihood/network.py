@@ -20,7 +20,7 @@ from onedraw.models.priors import Prior
 from onedraw.models.responses import Codes, Signs, class_labels
 from onedraw.models.row_model import DeclaredModel
 
-from .continuous import GaussianNoise, floor_and_variance
+from .continuous import GaussianNoise
 from .density import Likelihood
 from .discrete import Bernoulli, Categorical
 from .likelihood_model import LikelihoodModel
@@ -69,8 +69,7 @@ class Network(LikelihoodModel, DeclaredModel):
         if self.task == "regression":
             if self.classes is not None:
                 raise InvalidModel("classes belong to task='classification'; leave them out for regression.")
-            floor, known = floor_and_variance("Network", self.variance_floor, self.variance)
-            self._set(variance_floor=floor, variance=known)
+            self._set(**vars(self.likelihood))
         elif self.variance_floor is not None or self.variance is not None:
             raise InvalidModel("variance and variance_floor belong to task='regression'; leave them out.")
         elif self.classes is not None:

@@ -6,8 +6,9 @@ of them that sees one row at a time; that a user's function does is seen to in `
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from onedraw.models.compute import jax, jnp
 
@@ -15,18 +16,20 @@ if TYPE_CHECKING:
     from onedraw.models.one_row import OneRow
 
 
-class PredictorFunction(Protocol):
+class PredictorFunction(abc.ABC):
     """One θ, or many, for encoded rows X of shape (n, p)."""
 
+    @abc.abstractmethod
     def __call__(self, theta: Any, X: Any) -> Any:
         """(n,), or (n, K) for K outputs."""
 
     def many(self, thetas: Any, X: Any) -> Any:
         """(m, n) or (m, n, K) for m parameters, the rows of ``thetas``."""
+        return jax.vmap(self, in_axes=(0, None))(thetas, X)
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(PredictorFunction):
     """θᵀx, or Wx with W the parameter as a K × p matrix, row after row: one matrix product for many θ."""
 
     outputs: int = 1
@@ -42,7 +45,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class OneLayer:
+class OneLayer(PredictorFunction):
     """W₂ a(W₁x) + b₂ with ``hidden`` units; the row's last entry is the 1 that carries the first layer's biases.
 
     The parameter is W₁ (hidden × p) row after row, then for each output its weights and its bias.
@@ -66,23 +69,12 @@ class OneLayer:
         result = inner @ second[:, :-1].T + second[:, -1]
         return result[:, 0] if self.outputs == 1 else result
 
-    def many(self, thetas: Any, X: Any) -> Any:
-        return over_parameters(self, thetas, X)
-
 
 @dataclass(frozen=True)
-class OwnFunction:
+class OwnFunction(PredictorFunction):
     """``fn(theta, x)`` of the user's, for one row at a time, as it was examined (`one_row`)."""
 
     row: OneRow
 
     def __call__(self, theta: Any, X: Any) -> Any:
         return jax.vmap(self.row, in_axes=(None, 0))(theta, X)
-
-    def many(self, thetas: Any, X: Any) -> Any:
-        return over_parameters(self, thetas, X)
-
-
-def over_parameters(function: Any, thetas: Any, X: Any) -> Any:
-    """The predictor for each row of ``thetas``."""
-    return jax.vmap(function, in_axes=(0, None))(thetas, X)

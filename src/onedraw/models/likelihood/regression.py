@@ -13,7 +13,7 @@ from typing import Any
 from onedraw.models.model import ODDS, RATES
 from onedraw.models.responses import Signs, log_odds, two_classes
 
-from .continuous import Gamma, GaussianNoise, LocationNoise, StudentT, floor_and_variance
+from .continuous import Gamma, GaussianNoise, StudentT
 from .discrete import Bernoulli, NegativeBinomial, Poisson
 from .likelihood_model import LinearPredictorModel
 
@@ -56,15 +56,6 @@ class _WithNoise(LinearPredictorModel):
     variance_floor: float | None = None
     variance: float | None = None
 
-    def _check(self) -> None:
-        floor, known = floor_and_variance(type(self).__name__, self.variance_floor, self.variance)
-        self._set(variance_floor=floor, variance=known)
-        super()._check()
-
-    @property
-    def likelihood(self) -> LocationNoise:
-        raise NotImplementedError
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class GaussianRegression(_WithNoise):
@@ -85,10 +76,6 @@ class StudentTRegression(_WithNoise):
     kind, title = "linear", "Linear regression (Student t)"
 
     df: float = 4.0
-
-    def _check(self) -> None:
-        super()._check()
-        self._set(df=self.likelihood.df)
 
     @property
     def likelihood(self) -> StudentT:
@@ -117,10 +104,6 @@ class NegativeBinomialRegression(LinearPredictorModel):
 
     dispersion: float
 
-    def _check(self) -> None:
-        self._set(dispersion=self.likelihood.dispersion)
-        super()._check()
-
     @property
     def likelihood(self) -> NegativeBinomial:
         return NegativeBinomial(self.dispersion)
@@ -135,11 +118,6 @@ class GammaRegression(LinearPredictorModel):
 
     rate_cap: float
     shape: float = 1.0
-
-    def _check(self) -> None:
-        law = self.likelihood
-        self._set(rate_cap=law.rate_cap, shape=law.shape)
-        super()._check()
 
     @property
     def likelihood(self) -> Gamma:

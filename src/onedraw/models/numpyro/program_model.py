@@ -30,6 +30,7 @@ from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features, declared_features
 from onedraw.models.likelihood import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
 from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel
+from onedraw.models.likelihood.predictors import PredictorFunction
 from onedraw.models.model import Bound, OwnFunctions, described, source_digest
 from onedraw.models.responses import Codes, Label, Signs, class_labels, two_classes
 from onedraw.privacy import Provenance
@@ -328,16 +329,11 @@ from_numpyro = NumpyroModel
 
 
 @dataclass(frozen=True)
-class _RowPredictor:
+class _RowPredictor(PredictorFunction):
     kernel: NumpyroKernel
 
     def __call__(self, theta: Any, X: Any) -> Any:
         return self.kernel.predictor(theta, X)
-
-    def many(self, thetas: Any, X: Any) -> Any:
-        from onedraw.models.likelihood.predictors import over_parameters
-
-        return over_parameters(self, thetas, X)
 
 
 def _class_labels(called: str, law: Likelihood, classes: Any) -> tuple[Label, ...] | None:
