@@ -121,26 +121,14 @@ class Likelihood(Stored, key="likelihood", noun="likelihood", refuses=InvalidMod
 
 def softplus(value: Any) -> Any:
     """log(1 + e^v), without overflow, with a derivative everywhere."""
-    if array_module(value) is np:
-        return np.logaddexp(0.0, value)
-    return jax.nn.softplus(value)
+    return np.logaddexp(0.0, value) if array_module(value) is np else jax.nn.softplus(value)
 
 
 def log_sum(values: Any) -> Any:
     """log Σ e^v over the last axis."""
-    if array_module(values) is np:
-        return special.logsumexp(values, axis=-1)
-    return jax.nn.logsumexp(values, axis=-1)
+    return (special if array_module(values) is np else jax.nn).logsumexp(values, axis=-1)
 
 
 def log_gamma(value: Any) -> Any:
-    if array_module(value) is np:
-        return special.gammaln(value)
-    return jax.scipy.special.gammaln(value)
-
-
-def constant(value: Any) -> Any:
-    """The value without its derivative."""
-    if array_module(value) is np:
-        return value
-    return jax.lax.stop_gradient(value)
+    """log Γ."""
+    return special.gammaln(value) if array_module(value) is np else jax.scipy.special.gammaln(value)

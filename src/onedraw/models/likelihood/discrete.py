@@ -21,7 +21,7 @@ from onedraw.models.responses import Codes, Counts, Signs
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up, up
 
-from .density import Array, Likelihood, check_beta, constant, log_gamma, log_sum, softplus
+from .density import Array, Likelihood, check_beta, log_gamma, log_sum, softplus
 
 
 class DiscreteLikelihood(Likelihood):
@@ -199,7 +199,7 @@ class Poisson(CountLikelihood):
         """The first point and the distance between points. They follow the mean, but the sum does not depend on them,
         so no derivative is taken through them."""
         xp = array_module(logarithm)
-        mean = xp.exp(constant(logarithm))
+        mean = xp.exp(logarithm if xp is np else jax.lax.stop_gradient(logarithm))
         step = xp.maximum(1.0, 15.0 / self.POINTS * xp.sqrt(mean / beta))
         left = mean - 6.5 / 15.0 * self.POINTS * step
         return xp.where(step > 1.0, left, xp.maximum(xp.floor(left), 0.0)), step

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from onedraw.errors import InvalidModel
+from onedraw.models.compute import jax
 from onedraw.models.convex.losses import array_module
 from onedraw.models.features import Features
 from onedraw.models.model import Bound
@@ -48,16 +49,17 @@ class LossKernel(abc.ABC):
     likelihood: Likelihood
 
     @abc.abstractmethod
-    def predictor(self, theta: Any, X: Any) -> Any:
-        """u, finite whatever a user's function makes of a record."""
+    def predicted(self, theta: Any, X: Any) -> tuple[Any, Any]:
+        """u, finite whatever a user's function makes of a record, and the variance (None if it is no parameter)."""
 
-    @abc.abstractmethod
     def losses(self, theta: Any, X: Any, y: Any, beta: Any) -> Any:
         """ℓ_β(θ, z_i), one number per record."""
+        predictor, variance = self.predicted(theta, X)
+        return self.likelihood.beta_loss(beta, predictor, y, variance)
 
-    @abc.abstractmethod
     def losses_of_many(self, thetas: Any, X: Any, y: Any, beta: Any) -> Any:
         """ℓ_β(θ_k, z_i): one row per parameter, one column per record."""
+        return jax.vmap(self.losses, in_axes=(0, None, None, None))(thetas, X, y, beta)
 
     @abc.abstractmethod
     def negative_log_prior(self, theta: Any, *prior: Any) -> Any:
@@ -88,12 +90,9 @@ class BetaKernel(LossKernel):
         """log(floor + e^η)."""
         return array_module(theta).logaddexp(math.log(cast(Any, self.likelihood).floor), theta[..., -1])
 
-    def predictor(self, theta: Any, X: Any) -> Any:
-        return _finite(self.function(self.parts(theta)[0], X))
-
-    def losses(self, theta: Any, X: Any, y: Any, beta: Any) -> Any:
+    def predicted(self, theta: Any, X: Any) -> tuple[Any, Any]:
         coefficients, variance = self.parts(theta)
-        return self.likelihood.beta_loss(beta, _finite(self.function(coefficients, X)), y, variance)
+        return _finite(self.function(coefficients, X)), variance
 
     def losses_of_many(self, thetas: Any, X: Any, y: Any, beta: Any) -> Any:
         coefficients, variance = self.parts(thetas)
@@ -111,8 +110,7 @@ class BetaKernel(LossKernel):
         coefficients, log_variance = theta[..., :-1], self.log_variance(theta)
         tempered = log_variance if self.conjugate else 0.0 * log_variance
         spread = 0.5 * xp.sum(coefficients**2, axis=-1) / scale**2 * xp.exp(-tempered)
-        width = coefficients.shape[-1]
-        normal = spread + 0.5 * width * (tempered + 2.0 * xp.log(scale))
+        normal = spread + 0.5 * coefficients.shape[-1] * (tempered + 2.0 * xp.log(scale))
         return normal + (shape + 1.0) * log_variance + rate * xp.exp(-log_variance) - theta[..., -1] + constant
 
 
@@ -190,7 +188,7 @@ class WithLikelihood(abc.ABC):
 
     def predictor(self, theta: Any, X: Any) -> Any:
         """u = m(x_i, θ) for encoded rows X."""
-        return self.beta_kernel.predictor(theta, X)
+        return self.beta_kernel.predicted(theta, X)[0]
 
     def constrain(self, theta: Any) -> Array:
         """θ as it is published: the variance in place of its coordinate. For one θ or for the rows of an array."""

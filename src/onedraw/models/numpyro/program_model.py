@@ -63,21 +63,14 @@ def _examined(program: Program, what: str) -> OneRow:
 
 
 @dataclass(frozen=True)
-class NumpyroKernel(LossKernel):
-    """Loss and prior of a NumPyro model, as a static value: what `BetaTarget` compiles."""
+class NumpyroKernel(LossKernel, PredictorFunction):
+    """Loss, predictor and prior of a NumPyro model, as a static value: what `BetaTarget` compiles."""
 
     likelihood: Likelihood
     program: Program
 
-    def predictor(self, theta: Any, X: Any) -> Any:
-        return self._parts(theta, X)[0]
-
-    def losses(self, theta: Any, X: Any, y: Any, beta: Any) -> Any:
-        predictor, variance = self._parts(theta, X)
-        return self.likelihood.beta_loss(beta, predictor, y, variance)
-
-    def losses_of_many(self, thetas: Any, X: Any, y: Any, beta: Any) -> Any:
-        return jax.vmap(self.losses, in_axes=(0, None, None, None))(thetas, X, y, beta)
+    def __call__(self, theta: Any, X: Any) -> Any:
+        return self.predicted(theta, X)[0]
 
     def negative_log_prior(self, theta: Any, *prior: Any) -> Any:
         """∞ where there is no density."""
@@ -87,7 +80,7 @@ class NumpyroKernel(LossKernel):
         value = log_prior(jnp.asarray(theta))
         return jnp.where(jnp.isnan(value), jnp.inf, -value)
 
-    def _parts(self, theta: Any, X: Any) -> tuple[Any, Any]:
+    def predicted(self, theta: Any, X: Any) -> tuple[Any, Any]:
         """u and σ² (None unless the model computes it), finite whatever the model makes of a row.
 
         Rows at which it has no finite value keep that value, cut, and are replaced by the public row where derivatives
@@ -204,8 +197,8 @@ class NumpyroModel(LikelihoodModel):
         return NumpyroKernel(self.law, self.program)
 
     @property
-    def predictor_function(self) -> _RowPredictor:
-        return _RowPredictor(self.beta_kernel)
+    def predictor_function(self) -> NumpyroKernel:
+        return self.beta_kernel
 
     @property
     def prior(self) -> WrittenPrior:  # type: ignore[override]  # not one of the library's own
@@ -249,7 +242,8 @@ class NumpyroModel(LikelihoodModel):
         return 0
 
     @cached_property
-    def _prior_scale(self) -> float:
+    def prior_scale(self) -> float:
+        """The smallest prior spread of a released number, from quartiles (a Cauchy law has no deviation)."""
         from .checks import PUBLIC_SEED
         from .trace import compiled
 
@@ -257,11 +251,6 @@ class NumpyroModel(LikelihoodModel):
         low, high = np.quantile(self.constrain(compiled(self.program, "draw")(keys)), (0.25, 0.75), axis=0)
         spreads = (high - low)[high > low] / 1.349  # a quarter of the normal law lies beyond ±0.6745
         return float(spreads.min()) if len(spreads) else 1.0
-
-    @property
-    def prior_scale(self) -> float:
-        """The smallest prior spread of a released number, from quartiles (a Cauchy law has no deviation)."""
-        return self._prior_scale
 
     def draw_prior(self, generator: np.random.Generator, size: int) -> Array:
         """``size`` independent draws from the prior, unconstrained, one per row."""
@@ -326,14 +315,6 @@ class NumpyroModel(LikelihoodModel):
 
 from_numpyro = NumpyroModel
 """The public name: ``from_numpyro(model, features=3)`` reads as what it does."""
-
-
-@dataclass(frozen=True)
-class _RowPredictor(PredictorFunction):
-    kernel: NumpyroKernel
-
-    def __call__(self, theta: Any, X: Any) -> Any:
-        return self.kernel.predictor(theta, X)
 
 
 def _class_labels(called: str, law: Likelihood, classes: Any) -> tuple[Label, ...] | None:
