@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
-from onedraw.models.model import Model, check_column
+from onedraw.models.model import Model, check_column, count
 from onedraw.privacy import Curve, GaussianDP, Promise, RenyiDP, RepeatedCurve
 
 from .distributions import Law
@@ -99,6 +99,9 @@ class ConjugateModel(Model):
 
     prior: Any
     public_records: int
+
+    def __post_init__(self) -> None:
+        self._set(public_records=count("public_records", self.public_records))
 
     # ── posterior ──
 

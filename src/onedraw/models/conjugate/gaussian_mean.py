@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,11 +38,8 @@ class GaussianMean(ConjugateModel):
     | NaN, ±inf, None, not a number, a row of the wrong length | ``centre`` (dim > 1: in the missing coordinates) |
     """
 
-    kind: ClassVar[str] = "mean"
-    title: ClassVar[str] = "Mean"
-    quantity: ClassVar[str] = "mean"
-    asked_of: ClassVar[tuple[str, ...]] = ("number",)
-    kinds: ClassVar[tuple[str, ...]] = ("number", "count", "binary")
+    kind, title, quantity = "mean", "Mean", "mean"
+    asked_of, kinds = ("number",), ("number", "count", "binary")
 
     bound: float
     variance: float
@@ -55,10 +52,8 @@ class GaussianMean(ConjugateModel):
     def __post_init__(self) -> None:
         dim = count("dim", self.dim, least=1, most=MOST_PARTS)
         if number("prior_count", self.prior_count) <= 0:
-            raise InvalidModel(
-                f"A Gaussian prior worth {self.prior_count!r} records is not normalizable. prior_count must "
-                "be above 0, for example 1: a prior worth one record."
-            )
+            given = f"A Gaussian prior worth {self.prior_count!r} records is not normalizable."
+            raise InvalidModel(f"{given} prior_count must be above 0, for example 1: a prior worth one record.")
         self._set(
             bound=positive_number("bound", self.bound),
             variance=positive_number("variance", self.variance),
@@ -66,8 +61,8 @@ class GaussianMean(ConjugateModel):
             prior_mean=_coordinates("prior_mean", self.prior_mean, dim),
             dim=dim,
             centre=_coordinates("centre", self.centre, dim),
-            public_records=count("public_records", self.public_records),
         )
+        super().__post_init__()
         if dim == 1 and not math.isfinite(2 * self.bound + abs(self._centres[0])):
             raise InvalidModel("The range centre ± bound is too large for floating-point numbers.")
 
@@ -97,24 +92,15 @@ class GaussianMean(ConjugateModel):
 
     @property
     def _bounds(self) -> dict[str, Bound]:
-        return {
-            "norm": Bound(self.bound, Provenance.ENFORCED, "records are clipped to this distance from the centre"),
-            "sensitivity": Bound(
-                2 * self.bound, Provenance.PROVED, "replacing a record moves the exact sum by at most this"
-            ),
-            "variance": Bound(self.variance, Provenance.DECLARED, "part of the model; the draw's width comes from it"),
-            **self._gibbs_bounds,
-        }
-
-    @property
-    def _gibbs_bounds(self) -> dict[str, Bound]:
-        """As a Gibbs posterior: ℓ(θ, x) = ‖x − θ‖²/2σ² has ∇ℓ(θ, x) − ∇ℓ(θ, x') = (x' − x)/σ² and Hessian I/σ².
-
-        With m = (nw + n₀)/σ² the GDP rule wG/√m is 2wB/(σ√(nw + n₀)): Theorem 15 of Minami et al., and exact.
+        """The last three as of a Gibbs posterior: ℓ(θ, x) = ‖x − θ‖²/2σ² has ∇ℓ(θ, x) − ∇ℓ(θ, x') = (x' − x)/σ² and Hessian
+        I/σ². With m = (nw + n₀)/σ² the GDP rule wG/√m is 2wB/(σ√(nw + n₀)): Theorem 15 of Minami et al., and exact.
         """
-        curvature = 1 / Fraction(self.variance)
+        curvature, moved = 1 / Fraction(self.variance), "replacing a record moves the exact sum by at most this"
         difference = fraction_up(2 * Fraction(self.bound) * curvature)
         return {
+            "norm": Bound(self.bound, Provenance.ENFORCED, "records are clipped to this distance from the centre"),
+            "sensitivity": Bound(2 * self.bound, Provenance.PROVED, moved),
+            "variance": Bound(self.variance, Provenance.DECLARED, "part of the model; the draw's width comes from it"),
             "gradient_difference": Bound(difference, Provenance.PROVED, "G = 2·bound/variance, the same for every θ"),
             "strong_convexity": Bound(fraction_down(curvature), Provenance.PROVED, "1/variance for every record"),
             "smoothness": Bound(fraction_up(curvature), Provenance.PROVED, "1/variance for every record"),

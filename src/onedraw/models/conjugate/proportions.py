@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -37,15 +36,22 @@ class _Shares(ConjugateModel):
     def interval(
         self, draw: Array, level: float, *, n: int, weight: float, prior_factor: float, noise: float | None = None
     ) -> Interval:
+        from scipy.special import betainc
+
         total = float(sum(self.prior))
-        parts = []
-        for value, strength in zip(draw.tolist(), self.prior[: len(draw)], strict=True):
+
+        def ends(value: float, strength: float) -> tuple[float, ...]:
             a, b = strength / prior_factor, (total - strength) / prior_factor
-            covered = partial(_covered, value=value, a=a, b=b, n=n, weight=weight)
-            low, high = inverted(covered, level, (0.0, 1.0))
+
+            def covered(truth: float) -> float:
+                counts, masses = binomial(n, truth)
+                return float(masses @ betainc(a + weight * counts, b + weight * (n - counts), value))
+
             variance = value * (1.0 - value)
-            parts.append((low, high, math.sqrt(variance / n), math.sqrt(variance / (weight * n + a + b + 1.0))))
-        return Interval(*(np.array(column) for column in zip(*parts, strict=True)))
+            errors = math.sqrt(variance / n), math.sqrt(variance / (weight * n + a + b + 1.0))
+            return *inverted(covered, level, (0.0, 1.0)), *errors
+
+        return Interval(*map(np.array, zip(*map(ends, draw.tolist(), self.prior[: len(draw)]), strict=True)))
 
     def _moves(self, levels: Sequence[Any], strengths: Sequence[float]) -> tuple[Move, ...]:
         """All other records at one extreme, the last from any extreme to any other; of pairs alike under the prior one."""
@@ -55,14 +61,6 @@ class _Shares(ConjugateModel):
             ends = frozenset([(strengths[a], crowd == a), (strengths[b], crowd == b)])
             found.setdefault((strengths[crowd], ends), Move(levels[crowd], levels[a], levels[b]))
         return tuple(found.values())
-
-
-def _covered(truth: float, *, value: float, a: float, b: float, n: int, weight: float) -> float:
-    """P(draw ≤ value) at this truth."""
-    from scipy.special import betainc
-
-    counts, masses = binomial(n, truth)
-    return float(masses @ betainc(a + weight * counts, b + weight * (n - counts), value))
 
 
 @dataclass(frozen=True)
@@ -75,10 +73,8 @@ class BetaBernoulli(_Shares):
     | NaN, ±inf, None, not a number | ``missing`` (lower, unless declared) |
     """
 
-    kind: ClassVar[str] = "proportion"
-    quantity: ClassVar[str] = "proportion"
-    asked_of: ClassVar[tuple[str, ...]] = ("binary",)
-    kinds: ClassVar[tuple[str, ...]] = ("binary", "number")
+    kind, quantity = "proportion", "proportion"
+    asked_of, kinds = ("binary",), ("binary", "number")
 
     prior: tuple[float, float] = (1.0, 1.0)
     lower: float = 0.0
@@ -94,8 +90,8 @@ class BetaBernoulli(_Shares):
         if not lower <= missing <= upper:
             raise InvalidModel(f"missing must lie in [{lower!r}, {upper!r}] like every record, got {missing!r}.")
         prior = prior_numbers("Beta", self.prior, length=2)
-        self._set(prior=prior, lower=lower, upper=upper, missing=missing,
-                   public_records=count("public_records", self.public_records))  # fmt: skip
+        self._set(prior=prior, lower=lower, upper=upper, missing=missing)
+        super().__post_init__()
 
     @classmethod
     def for_column(cls, column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None = None) -> Self:
@@ -189,8 +185,7 @@ class DirichletCategorical(_Shares):
     form: ClassVar[str] = "shares"
     meaning: ClassVar[str] = "The share of each level; together they make up the whole."
     quantity: ClassVar[str] = "category probabilities"
-    asked_of: ClassVar[tuple[str, ...]] = ("category", "binary")
-    kinds: ClassVar[tuple[str, ...]] = ("category", "binary")
+    asked_of, kinds = ("category", "binary"), ("category", "binary")
 
     prior: tuple[float, ...]
     levels: tuple[str, ...] | None = None
@@ -212,8 +207,8 @@ class DirichletCategorical(_Shares):
         missing = count("missing", self.missing)
         if missing >= len(prior):
             raise InvalidModel(f"missing must be one of the codes 0 to {len(prior) - 1}, got {missing}.")
-        self._set(prior=prior, levels=levels, missing=missing,
-                   public_records=count("public_records", self.public_records))  # fmt: skip
+        self._set(prior=prior, levels=levels, missing=missing)
+        super().__post_init__()
 
     @classmethod
     def for_column(cls, column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None = None) -> Self:

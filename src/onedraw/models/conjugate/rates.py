@@ -30,7 +30,7 @@ from .inversion import inverted, normal_sums
 class _Rate(ConjugateModel):
     """What the two have in common: one sum of records in [0, cap], of which the first two moments are known."""
 
-    error_is_telling: ClassVar[bool] = False
+    error_is_telling = False
 
     prior: tuple[float, float]
     cap: float
@@ -115,11 +115,8 @@ class GammaPoisson(_Rate):
     | NaN, ±inf, None, not a number | ``missing`` (0, unless declared) |
     """
 
-    kind: ClassVar[str] = "rate"
-    title: ClassVar[str] = "Rate of counts"
-    quantity: ClassVar[str] = "rate of counts"
-    asked_of: ClassVar[tuple[str, ...]] = ("count",)
-    kinds: ClassVar[tuple[str, ...]] = ("count", "binary")
+    kind, title, quantity = "rate", "Rate of counts", "rate of counts"
+    asked_of, kinds = ("count",), ("count", "binary")
 
     prior: tuple[float, float]
     cap: int
@@ -133,8 +130,8 @@ class GammaPoisson(_Rate):
         if missing > cap:
             raise InvalidModel(f"missing must lie in [0, {cap}] like every record, got {missing}.")
         prior = prior_numbers("Gamma", self.prior, length=2)
-        self._set(prior=prior, cap=cap, missing=missing,
-                   public_records=count("public_records", self.public_records))  # fmt: skip
+        self._set(prior=prior, cap=cap, missing=missing)
+        super().__post_init__()
 
     @classmethod
     def for_column(cls, column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None = None) -> Self:
@@ -205,28 +202,25 @@ class GammaExponential(_Rate):
     | NaN, ±inf, None, not a number | ``missing`` (0, unless declared) |
     """
 
-    kind: ClassVar[str] = "duration"
-    title: ClassVar[str] = "Rate of durations"
-    meaning: ClassVar[str] = "Events per unit of time; its inverse is the mean duration."
-    quantity: ClassVar[str] = "rate of durations"
-    asked_of: ClassVar[tuple[str, ...]] = ("number",)
-    kinds: ClassVar[tuple[str, ...]] = ("number", "count")
-    plain_draw_is_useless: ClassVar[bool] = True
+    kind, title, quantity = "duration", "Rate of durations", "rate of durations"
+    meaning = "Events per unit of time; its inverse is the mean duration."
+    asked_of, kinds = ("number",), ("number", "count")
+    plain_draw_is_useless = True
 
     prior: tuple[float, float]
     cap: float
     missing: float = 0.0
     public_records: int = 0
 
-    _least: ClassVar[float] = 1e-12
+    _least = 1e-12
 
     def __post_init__(self) -> None:
         cap, missing = positive_number("cap", self.cap), number("missing", self.missing)
         if not 0.0 <= missing <= cap:
             raise InvalidModel(f"missing must lie in [0, {cap!r}] like every record, got {missing!r}.")
         prior = prior_numbers("Gamma", self.prior, length=2)
-        self._set(prior=prior, cap=cap, missing=missing,
-                   public_records=count("public_records", self.public_records))  # fmt: skip
+        self._set(prior=prior, cap=cap, missing=missing)
+        super().__post_init__()
 
     @classmethod
     def for_column(cls, column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None = None) -> Self:

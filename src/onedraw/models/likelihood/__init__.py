@@ -1,10 +1,8 @@
 """Models with a likelihood, for the β-divergence; here the likelihoods themselves."""
 
-from .continuous import Exponential, Gamma, GaussianNoise, LocationNoise, ScaledLikelihood, StudentT
+from .continuous import Exponential, Gamma, GaussianNoise, LocationNoise, StudentT
 from .density import LARGEST, LARGEST_BETA, LEAST_BETA, Likelihood, check_beta
-from .discrete import Bernoulli, Categorical, CountLikelihood, DiscreteLikelihood, NegativeBinomial, Poisson
-
-likelihood_from_dict = Likelihood.from_dict
+from .discrete import Bernoulli, Categorical, CountLikelihood, NegativeBinomial, Poisson
 
 __all__ = [
     "LARGEST",
@@ -13,7 +11,6 @@ __all__ = [
     "Bernoulli",
     "Categorical",
     "CountLikelihood",
-    "DiscreteLikelihood",
     "Exponential",
     "Gamma",
     "GaussianNoise",
@@ -21,8 +18,6 @@ __all__ = [
     "LocationNoise",
     "NegativeBinomial",
     "Poisson",
-    "ScaledLikelihood",
     "StudentT",
     "check_beta",
-    "likelihood_from_dict",
 ]

@@ -19,7 +19,7 @@ from onedraw.models.convex.losses import Interval, array_module
 from onedraw.models.model import MOST_PARTS, Bound, count, positive_number
 from onedraw.models.responses import Codes, Counts, Signs
 from onedraw.privacy import Provenance
-from onedraw.privacy.numbers import fraction_up, up
+from onedraw.privacy.numbers import fraction_up
 
 from .density import Array, Likelihood, check_beta, log_gamma, log_sum, softplus
 
@@ -82,12 +82,6 @@ class Bernoulli(DiscreteLikelihood):
 
     def draw(self, predictor: Array, noise: float, generator: np.random.Generator) -> Array:
         return np.where(generator.random(predictor.shape) < special.expit(predictor), 1.0, -1.0)
-
-    def gradient_bound(self, beta: float) -> Bound:
-        """sup|∂ℓ_β/∂u|, so that ‖∇ℓ_β‖ ≤ ‖x‖ times it for a linear predictor (errata 18: the paper's max{G, GM}
-        is false). ∂ℓ/∂u = −pq(qp^{β−2} + q^{β−1}) for a positive response, and its mirror image."""
-        steepest = up(_largest_slope(check_beta(beta)))
-        return Bound(steepest, Provenance.PROVED, "max_p p^{β−1}q² + pq^β, by branch and bound")
 
 
 @dataclass(frozen=True)
@@ -284,18 +278,3 @@ def _negative_binomial_points(dispersion: float) -> tuple[NDArray[Any], NDArray[
     points, log_weights = points[inside], log_weights[inside]
     r = dispersion
     return points, log_weights, special.gammaln(points + r) - special.gammaln(r) - special.gammaln(points + 1.0)
-
-
-def _largest_slope(beta: float) -> float:
-    """max over p of p^{β−1}q² + pq^β, from above to 1e-9: cells in which each factor is replaced by its largest value
-    are halved as long as they could hold the maximum."""
-    left, width = np.arange(64) / 64.0, 1.0 / 64.0
-    while True:
-        right = left + width
-        above = right ** (beta - 1.0) * (1.0 - left) ** 2 + right * (1.0 - left) ** beta
-        middle = left + 0.5 * width
-        found = np.max(middle ** (beta - 1.0) * (1.0 - middle) ** 2 + middle * (1.0 - middle) ** beta)
-        if above.max() <= found * (1.0 + 1e-9) or width < 2.0**-45:
-            return float(above.max())
-        kept = left[above >= found]
-        left, width = np.concatenate([kept, kept + 0.5 * width]), 0.5 * width

@@ -23,7 +23,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,33 +63,29 @@ def examine(fn: Any, called: str, features: Features) -> Facts:
     """All checks; an `InvalidModel` that says what was expected, what was found and what to do, or the facts."""
     _check_signature(fn, called)
     rows = Design(features).rows(np.random.default_rng(PUBLIC_SEED), ROWS)
-    found = _run(fn, called, rows, ROWS)
+
+    def run(n: int) -> tuple[Choice, ...]:
+        call = partial(choices, fn, rows[:n], np.zeros(n))
+        return tuple(_attempt(call, called, f"on {n} row(s) of {features.width} features"))
+
+    found = run(ROWS)
     for choice in found:
         _check_choice(choice, called)
     observed = _observed(found, called)
-    latents = _latents(found, _run(fn, called, rows[:1], 1), called)
-    _check_one_response_each(observed, called)
-    if not observed.own:
-        raise InvalidModel(f"{called}: {observed.distribution} is not one of NumPyro's own distributions.")
-    program = Program(fn, latents, observed.name, family_of(called, observed.name, observed.distribution), middle_row(features))  # fmt: skip
+    latents = _latents(found, run(1), called)
+    family = family_of(called, observed.name, observed.distribution)
+    # a public row at which a model should have a value: the middle of the declared box, otherwise 0
+    middle = np.zeros(features.width) if features.box is None else 0.5 * np.array(features.encoded_ends).sum(axis=0)
+    program = Program(fn, latents, observed.name, family, tuple(middle.tolist()))
     for what in ("parts", "log_prior", "constrain"):
         _attempt(partial(examined, program, what), called, "on one row")
     _attempt(lambda: _check_data_flow(program, called, rows), called, "on public rows")
-    thetas = _prior_draws(program, called)
-    probe = Probe.of(program, called, thetas, rows)
-    _check_prior(program, called, probe, thetas[0], rows)
-    _check_responses(program, called, probe)
+    probe = Probe.of(program, called, rows)
+    _check_prior(program, called, probe, rows)
     _check_rows(program, called, probe)
     constants, variance = _constants(program, called, probe, rows)
     shape = probe.together["predictor"].shape
     return Facts(program, 1 if len(shape) == 2 else shape[-1], constants, variance)
-
-
-def middle_row(features: Features) -> tuple[float, ...]:
-    """A public row at which a model should have a value: the middle of the declared box, otherwise 0."""
-    if features.box is None:
-        return (0.0,) * features.width
-    return tuple((0.5 * np.array(features.encoded_ends).sum(axis=0)).tolist())
 
 
 # ── a run ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,13 +104,6 @@ def _check_signature(fn: Any, called: str) -> None:
             f"{called} must be callable as model(X, y), rows and responses; further arguments need defaults. Its signature is "
             f"{called}{inspect.signature(fn)}. Public constants can be bound with functools.partial."
         )
-
-
-def _run(fn: Any, called: str, rows: Array, n: int) -> tuple[Choice, ...]:
-    found: tuple[Choice, ...] = _attempt(
-        lambda: choices(fn, rows, np.zeros(n)), called, f"on {n} row(s) of {rows.shape[1]} features"
-    )
-    return found
 
 
 def _attempt(call: Callable[[], Any], called: str, what: str) -> Any:
@@ -183,7 +172,16 @@ def _observed(found: Iterable[Choice], called: str) -> Choice:
         if observed:
             why = "Their losses add up to a larger sensitivity than one has. Fit them as models of their own."
         raise InvalidModel(f"{called} must have exactly one observed site, got {got}. {why}")
-    return observed[0]
+    (site,) = observed
+    if site.event_shape or site.batch_shape not in ((), (ROWS,)) or site.shape != (ROWS,):
+        raise InvalidModel(
+            f"{called}: the observed site {site.name!r} must have one response per record, batch shape (n,) and no event; on "
+            f"{ROWS} rows it has batch shape {site.batch_shape}, event shape {site.event_shape}, a value of shape {site.shape}. "
+            "Look for a column vector (n, 1) that should be (n,), for .to_event, or for a plate whose size is not X.shape[0]."
+        )
+    if not site.own:
+        raise InvalidModel(f"{called}: {site.distribution} is not one of NumPyro's own distributions.")
+    return site
 
 
 def _latents(found: Iterable[Choice], on_one_row: Iterable[Choice], called: str) -> tuple[Site, ...]:
@@ -199,15 +197,6 @@ def _latents(found: Iterable[Choice], on_one_row: Iterable[Choice], called: str)
     return tuple(Site(c.name, c.shape, c.free_shape or ()) for c in several.values())
 
 
-def _check_one_response_each(observed: Choice, called: str) -> None:
-    if observed.event_shape or observed.batch_shape not in ((), (ROWS,)) or observed.shape != (ROWS,):
-        raise InvalidModel(
-            f"{called}: the observed site {observed.name!r} must have one response per record, batch shape (n,) and no event; on "
-            f"{ROWS} rows it has batch shape {observed.batch_shape}, event shape {observed.event_shape}, a value of shape {observed.shape}. "
-            "Look for a column vector (n, 1) that should be (n,), for .to_event, or for a plate whose size is not X.shape[0]."
-        )
-
-
 # ── data flow ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -217,43 +206,27 @@ def _check_data_flow(program: Program, called: str, rows: Array) -> None:
         values = [found[site.name]["value"] for site in program.sites]
         return {"prior": [program.log_prior(theta, X, y), values], "parts": program.parts(theta, X, y)}
 
-    flow = Flow(everything, jnp.zeros(program.dimension), rows, np.zeros(len(rows)))
-    _, on_rows, on_responses = flow.inputs_of("prior")
+    uses = _flow(everything, program, rows)
+    _, on_rows, on_responses = uses("prior")
     if on_rows or on_responses:
         found = " and ".join(name for name, used in (("X", on_rows), ("y", on_responses)) if used)
         raise InvalidModel(
             f"{called}: the prior of a latent site depends on {found}. A prior computed from the records is outside the promise, "
             "which holds for one fixed in advance. Write public numbers in its place."
         )
-    if flow.inputs_of("parts")[2]:
+    if uses("parts")[2]:
         raise InvalidModel(
             f"{called}: the distribution of the observed site depends on y. The prediction of a response may not know it, "
             "or the density's bound says nothing. Use y as obs=y only."
         )
 
 
-@dataclass(frozen=True)
-class Flow:
-    """Which arguments each part of a function's result can depend on, by the operations that lead to it."""
-
-    fn: Callable[..., Any]
-    theta: Any
-    X: Any
-    y: Any
-
-    @cached_property
-    def _traced(self) -> tuple[Any, list[str]]:
-        """The operations, and of which part of the result each output is."""
-        closed, shapes = jax.make_jaxpr(self.fn, return_shape=True)(self.theta, self.X, self.y)
-        paths = [str(getattr(path[0], "key", path[0])) for path, _ in jax.tree_util.tree_flatten_with_path(shapes)[0]]
-        return closed.jaxpr, paths
-
-    def inputs_of(self, part: str) -> tuple[bool, bool, bool]:
-        """(θ, X, y): whether that part of the result uses them."""
-        program, parts = self._traced
-        _, used = dce_jaxpr(program, [name == part for name in parts])
-        on_theta, on_rows, on_responses = used
-        return on_theta, on_rows, on_responses
+def _flow(fn: Callable[..., Any], program: Program, rows: Array) -> Callable[[str], list[bool]]:
+    """Which of (θ, X, y) a named part of a function's result can depend on, by the operations that lead to it."""
+    given = jnp.zeros(program.dimension), rows, np.zeros(len(rows))
+    closed, shapes = jax.make_jaxpr(fn, return_shape=True)(*given)
+    parts = [str(getattr(path[0], "key", path[0])) for path, _ in jax.tree_util.tree_flatten_with_path(shapes)[0]]
+    return lambda part: list(dce_jaxpr(closed.jaxpr, [name == part for name in parts])[1])
 
 
 def _constants(program: Program, called: str, probe: Probe, rows: Array) -> tuple[dict[str, float], float | None]:
@@ -276,26 +249,18 @@ def _fixed(program: Program, name: str, probe: Probe, rows: Array) -> float | No
     def part(theta: Any, X: Any, y: Any) -> dict[str, Any]:
         return {name: program.parts(theta, X, y)[name]}
 
-    flow = Flow(part, jnp.zeros(program.dimension), rows, np.zeros(len(rows)))
     values = probe.together[name]
-    return None if any(flow.inputs_of(name)) or np.ptp(values) else float(values.flat[0])
+    return None if any(_flow(part, program, rows)(name)) or np.ptp(values) else float(values.flat[0])
 
 
 # ── values at public points ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _prior_draws(program: Program, called: str, draws: int = 3) -> Array:
-    keys = jax.random.split(jax.random.key(PUBLIC_SEED), draws)
-    thetas = np.asarray(_attempt(lambda: jax.jit(jax.vmap(program.draw))(keys), called, "on a public row"))
-    if not np.isfinite(thetas).all():
-        raise InvalidModel(f"{called}: a draw from its prior is not finite. Look for a scale of 0, or for NaN.")
-    return thetas
 
 
 @dataclass(frozen=True)
 class Probe:
     """The model's values at prior draws of a public seed and public rows; the first axis are the draws."""
 
+    thetas: Array
     responses: Array
     observed: Array
     prior: Array
@@ -306,7 +271,12 @@ class Probe:
     """Predictor and variance at the public row, and their derivatives."""
 
     @classmethod
-    def of(cls, program: Program, called: str, thetas: Array, rows: Array) -> Probe:
+    def of(cls, program: Program, called: str, rows: Array) -> Probe:
+        keys = jax.random.split(jax.random.key(PUBLIC_SEED), 3)
+        thetas = np.asarray(_attempt(lambda: jax.jit(jax.vmap(program.draw))(keys), called, "on a public row"))
+        if not np.isfinite(thetas).all():
+            raise InvalidModel(f"{called}: a draw from its prior is not finite. Look for a scale of 0, or for NaN.")
+
         def at(theta: Any, X: Any, y: Any) -> dict[str, Any]:
             def middle(theta: Any) -> list[Any]:
                 parts = program.parts(theta, jnp.asarray([program.row]))
@@ -324,7 +294,7 @@ class Probe:
         y = _probe_responses(program, len(rows))
         compiled = jax.jit(jax.vmap(at, in_axes=(0, None, None)))
         found = _attempt(lambda: jax.tree.map(np.asarray, compiled(thetas, rows, y)), called, "on public rows")
-        return cls(y, **{**found, "middle": jax.tree.leaves(found["middle"])})
+        return cls(thetas, y, **{**found, "middle": jax.tree.leaves(found["middle"])})
 
 
 def _probe_responses(program: Program, n: int) -> Array:
@@ -338,7 +308,7 @@ def _probe_responses(program: Program, n: int) -> Array:
     return np.asarray(generator.permutation(n) % 2, dtype=np.float64)
 
 
-def _check_prior(program: Program, called: str, probe: Probe, theta: Array, rows: Array) -> None:
+def _check_prior(program: Program, called: str, probe: Probe, rows: Array) -> None:
     if not np.isfinite(probe.prior).all():
         raise InvalidModel(f"{called}: its prior has no finite density at a draw from it. Look for NaN or a bad scale.")
     if not np.allclose(probe.prior_of_several, probe.prior, rtol=1e-9, atol=1e-12):
@@ -347,7 +317,7 @@ def _check_prior(program: Program, called: str, probe: Probe, theta: Array, rows
             "put the number itself in the place of X.shape[0]."
         )
     try:
-        without = float(jax.jit(program.log_prior_without_responses)(theta, rows))
+        without = float(jax.jit(program.log_prior_without_responses)(probe.thetas[0], rows))
     except Exception:  # a model that needs y has one prior only
         return
     if not np.isclose(without, probe.prior[0], rtol=1e-9, atol=1e-12):
@@ -357,16 +327,13 @@ def _check_prior(program: Program, called: str, probe: Probe, theta: Array, rows
         )
 
 
-def _check_responses(program: Program, called: str, probe: Probe) -> None:
-    """What is observed must be y itself: responses are read by the likelihood's own rules."""
+def _check_rows(program: Program, called: str, probe: Probe) -> None:
+    # What is observed must be y itself: responses are read by the likelihood's own rules.
     if not np.allclose(probe.observed, probe.responses, rtol=1e-9, atol=1e-12):
         raise InvalidModel(
             f"{called}: what is observed at {program.observed!r} is not y but something computed from it. Pass the "
             "transformed response as y, and write obs=y."
         )
-
-
-def _check_rows(program: Program, called: str, probe: Probe) -> None:
     for name, expected in probe.together.items():
         if not np.allclose(probe.alone[name], expected, rtol=1e-7, atol=1e-9, equal_nan=True):
             raise InvalidModel(

@@ -76,45 +76,34 @@ class Family:
         return math.log(likelihood.shape) - cap + below + jnp.log(-jnp.expm1(-below))
 
 
-def _log(value: Any) -> Any:
-    return jnp.log(value)
-
-
-def _log_odds(probability: Any) -> Any:
-    return jnp.log(probability) - jnp.log1p(-probability)
-
-
 def _location(law: Any) -> dict[str, Any]:
     return {"predictor": law.loc, "variance": law.scale * law.scale}
 
 
-_COUNTS = (-50.0, 14.0)  # of the logarithm of a mean, as `NegativeBinomial` cuts it
+_COUNTS = (("dispersion",), -50.0, 14.0)  # of the logarithm of a mean, as `NegativeBinomial` cuts it
+_DURATIONS = (("shape",), -500.0, 500.0)
 
 _FAMILIES = {
     "BernoulliLogits": Family("Bernoulli", lambda law: {"predictor": law.logits}),
-    "BernoulliProbs": Family("Bernoulli", lambda law: {"predictor": _log_odds(law.probs)}),
+    "BernoulliProbs": Family("Bernoulli", lambda law: {"predictor": jnp.log(law.probs) - jnp.log1p(-law.probs)}),
     "CategoricalLogits": Family("Categorical", lambda law: {"predictor": law.logits}),
-    "CategoricalProbs": Family("Categorical", lambda law: {"predictor": _log(law.probs)}),
-    "Poisson": Family("Poisson", lambda law: {"predictor": _log(law.rate)}, (), -50.0, 20.0),
+    "CategoricalProbs": Family("Categorical", lambda law: {"predictor": jnp.log(law.probs)}),
+    "Poisson": Family("Poisson", lambda law: {"predictor": jnp.log(law.rate)}, (), -50.0, 20.0),
     "GammaPoisson": Family(
         "NegativeBinomial",
-        lambda law: {"predictor": _log(law.concentration) - _log(law.rate), "dispersion": law.concentration},
-        ("dispersion",),
+        lambda law: {"predictor": jnp.log(law.concentration) - jnp.log(law.rate), "dispersion": law.concentration},
         *_COUNTS,
     ),
     "NegativeBinomialLogits": Family(
         "NegativeBinomial",
-        lambda law: {"predictor": _log(law.total_count) + law.logits, "dispersion": law.total_count},
-        ("dispersion",),
+        lambda law: {"predictor": jnp.log(law.total_count) + law.logits, "dispersion": law.total_count},
         *_COUNTS,
     ),
     "Normal": Family("Normal", _location),
     "StudentT": Family("StudentT", lambda law: {**_location(law), "df": law.df}, ("df",)),
     "Cauchy": Family("StudentT", lambda law: {**_location(law), "df": 1.0}, ("df",)),
-    "Gamma": Family(
-        "Gamma", lambda law: {"predictor": _log(law.rate), "shape": law.concentration}, ("shape",), -500.0, 500.0
-    ),
-    "Exponential": Family("Gamma", lambda law: {"predictor": _log(law.rate), "shape": 1.0}, ("shape",), -500.0, 500.0),
+    "Gamma": Family("Gamma", lambda law: {"predictor": jnp.log(law.rate), "shape": law.concentration}, *_DURATIONS),
+    "Exponential": Family("Gamma", lambda law: {"predictor": jnp.log(law.rate), "shape": 1.0}, *_DURATIONS),
 }
 _FAMILIES |= dict.fromkeys(("NegativeBinomial2", "NegativeBinomialProbs"), _FAMILIES["GammaPoisson"])
 
@@ -152,7 +141,13 @@ def likelihood_of(
         case "NegativeBinomial":
             return NegativeBinomial(constants["dispersion"])
         case "Gamma":
-            return _durations(called, rate_cap, constants["shape"])
+            if rate_cap is None:
+                raise InvalidModel(
+                    f"{called}: the rate of the observed site has no cap, so the density of a short duration has no bound and "
+                    "β-divergence sampling cannot be private. Pass rate_cap=…, the reciprocal of the shortest scale that "
+                    "matters; a larger rate is brought to it. It is a public choice, never computed from the records."
+                )
+            return Gamma(rate_cap, constants["shape"])
     if known_variance is None and variance_floor is None:
         raise InvalidModel(
             f"{called}: the scale of the observed site is computed by the model and has no floor, so no density bound "
@@ -163,13 +158,3 @@ def likelihood_of(
     if family.name == "Normal":
         return GaussianNoise(variance_floor, known_variance)
     return StudentT(constants["df"], variance_floor, known_variance)
-
-
-def _durations(called: str, rate_cap: float | None, shape: float) -> Gamma:
-    if rate_cap is None:
-        raise InvalidModel(
-            f"{called}: the rate of the observed site has no cap, so the density of a short duration has no bound and "
-            "β-divergence sampling cannot be private. Pass rate_cap=…, the reciprocal of the shortest scale that "
-            "matters; a larger rate is brought to it. It is a public choice, never computed from the records."
-        )
-    return Gamma(rate_cap, shape)
