@@ -32,8 +32,29 @@ class _Rate(ConjugateModel):
 
     error_is_telling = False
 
+    _adds_to: ClassVar[int]
+    """What a record's value adds to, and n to the other: 0 is the posterior's shape, 1 its rate."""
+    _clipped: ClassVar[str]
+
     prior: tuple[float, float]
     cap: float
+    missing: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.missing <= self.cap:
+            raise InvalidModel(f"missing must lie in [0, {self.cap!r}] like every record, got {self.missing!r}.")
+        self._set(prior=prior_numbers("Gamma", self.prior, length=2))
+        super().__post_init__()
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        cap, moved = float(self.cap), "replacing a record moves the exact sum by at most the cap"
+        limit = f"λ* = 1 + {('shape', 'rate')[self._adds_to]}/cap of the plain posterior"
+        return {
+            "cap": Bound(cap, Provenance.ENFORCED, self._clipped),
+            "sensitivity": Bound(cap, Provenance.PROVED, moved),
+            "order_limit": Bound(1.0 + self.prior[self._adds_to] / cap, Provenance.PROVED, limit),
+        }
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -50,16 +71,13 @@ class _Rate(ConjugateModel):
     def clamped_moments(self, rate: float) -> tuple[float, float]:
         """Mean and variance of one clamped record."""
 
-    @abc.abstractmethod
-    def estimate(self, total: Array, n: int) -> Array:
-        """The plain estimate from n records with this sum."""
-
     def simulate(self, n: int, generator: np.random.Generator) -> Simulated:
         truth = generator.gamma(self.prior[0], 1 / self.prior[1])
         mean, variance = self.clamped_moments(truth)
         total = n * mean + math.sqrt(n * variance) * generator.standard_normal(1)
         total = np.clip(total, self._least * self.cap, n * self.cap)
-        return Simulated(np.atleast_1d(truth), total, self.estimate(total, n))
+        events, time = self._placed(total, n)
+        return Simulated(np.atleast_1d(truth), total, events / time)
 
     _least: ClassVar[float] = 0.0
     """Of a simulated sum, as a share of the cap."""
@@ -92,13 +110,12 @@ class _Rate(ConjugateModel):
     def sampling_error(self, rate: float, n: int) -> float:
         """The standard error of the rate in n records."""
 
-    @abc.abstractmethod
     def _placed(self, total: Any, n: Any) -> tuple[Any, Any]:
         """What records of this sum add to shape and rate."""
+        return (n, total) if self._adds_to else (total, n)
 
     def added(self, summary: Summary) -> tuple[Fraction, ...]:
-        first, second = self._placed(summary.total[0], Fraction(summary.n))
-        return first, second
+        return self._placed(summary.total[0], Fraction(summary.n))
 
     def share(self, record: float) -> tuple[float, ...]:
         return self._placed(float(record), 1.0)
@@ -117,6 +134,7 @@ class GammaPoisson(_Rate):
 
     kind, title, quantity = "rate", "Rate of counts", "rate of counts"
     asked_of, kinds = ("count",), ("count", "binary")
+    _adds_to, _clipped = 0, "counts are clipped to [0, cap]"
 
     prior: tuple[float, float]
     cap: int
@@ -127,10 +145,7 @@ class GammaPoisson(_Rate):
         cap, missing = count("cap", self.cap, least=1), count("missing", self.missing)
         if cap > STEPS:
             raise InvalidModel(f"cap must be at most {STEPS} for exact sums, got {cap}. Count in larger units.")
-        if missing > cap:
-            raise InvalidModel(f"missing must lie in [0, {cap}] like every record, got {missing}.")
-        prior = prior_numbers("Gamma", self.prior, length=2)
-        self._set(prior=prior, cap=cap, missing=missing)
+        self._set(cap=cap, missing=missing)
         super().__post_init__()
 
     @classmethod
@@ -142,22 +157,9 @@ class GammaPoisson(_Rate):
     def example(cls, strength: float = 1.0) -> Self:
         return cls(prior=(strength, 1.0), cap=2)
 
-    @property
-    def _bounds(self) -> dict[str, Bound]:
-        cap, moved = float(self.cap), "replacing a record moves the sum by at most the cap"
-        limit = Bound(1.0 + self.prior[0] / cap, Provenance.PROVED, "λ* = 1 + shape/cap of the plain posterior")
-        return {
-            "cap": Bound(cap, Provenance.ENFORCED, "counts are clipped to [0, cap]"),
-            "sensitivity": Bound(cap, Provenance.PROVED, moved),
-            "order_limit": limit,
-        }
-
     def _summarise(self, data: Any) -> Summary:
         rows, total = summed(data, CountSum(self.cap, self.missing))
         return Summary(rows, (Fraction(int(total[0])),))
-
-    def _placed(self, total: Any, n: Any) -> tuple[Any, Any]:
-        return total, n
 
     def curve(self, n: int, weight: float, prior_factor: float) -> GammaPoissonPosterior:
         return GammaPoissonPosterior(self.prior[0], float(self.cap), weight, prior_factor)
@@ -171,9 +173,6 @@ class GammaPoisson(_Rate):
         mean = below + cap * at_cap
         square = rate**2 * gammaincc(max(cap - 2, 0), rate) + below + cap**2 * at_cap
         return float(mean), max(float(square - mean**2), 0.0)
-
-    def estimate(self, total: Array, n: int) -> Array:
-        return total / n
 
     def sampling_error(self, rate: float, n: int) -> float:
         return math.sqrt(rate / n)
@@ -205,6 +204,7 @@ class GammaExponential(_Rate):
     kind, title, quantity = "duration", "Rate of durations", "rate of durations"
     meaning = "Events per unit of time; its inverse is the mean duration."
     asked_of, kinds = ("number",), ("number", "count")
+    _adds_to, _clipped = 1, "durations are clipped to [0, cap] and rounded to a public lattice"
     plain_draw_is_useless = True
 
     prior: tuple[float, float]
@@ -215,11 +215,7 @@ class GammaExponential(_Rate):
     _least = 1e-12
 
     def __post_init__(self) -> None:
-        cap, missing = positive_number("cap", self.cap), number("missing", self.missing)
-        if not 0.0 <= missing <= cap:
-            raise InvalidModel(f"missing must lie in [0, {cap!r}] like every record, got {missing!r}.")
-        prior = prior_numbers("Gamma", self.prior, length=2)
-        self._set(prior=prior, cap=cap, missing=missing)
+        self._set(cap=positive_number("cap", self.cap), missing=number("missing", self.missing))
         super().__post_init__()
 
     @classmethod
@@ -235,23 +231,9 @@ class GammaExponential(_Rate):
     def example(cls, strength: float = 1.0) -> Self:
         return cls(prior=(2.0 * strength, 2.0 * strength), cap=2.0)
 
-    @property
-    def _bounds(self) -> dict[str, Bound]:
-        clipped = "durations are clipped to [0, cap] and rounded to a public lattice"
-        moved = "replacing a record moves the exact sum by at most the cap"
-        limit = 1.0 + self.prior[1] / self.cap
-        return {
-            "cap": Bound(self.cap, Provenance.ENFORCED, clipped),
-            "sensitivity": Bound(self.cap, Provenance.PROVED, moved),
-            "order_limit": Bound(limit, Provenance.PROVED, "λ* = 1 + rate/cap of the plain posterior"),
-        }
-
     def _summarise(self, data: Any) -> Summary:
         rows, steps = summed(data, LatticeSum(0.0, self.cap, self.missing))
         return Summary(rows, (int(steps[0]) * Fraction(self.cap) / STEPS,))
-
-    def _placed(self, total: Any, n: Any) -> tuple[Any, Any]:
-        return n, total
 
     def curve(self, n: int, weight: float, prior_factor: float) -> GammaExponentialPosterior:
         return GammaExponentialPosterior(*self.prior, self.cap, n, weight, prior_factor)
@@ -260,9 +242,6 @@ class GammaExponential(_Rate):
         mean = -math.expm1(-rate * self.cap) / rate
         square = 2.0 * (mean - self.cap * math.exp(-rate * self.cap)) / rate
         return mean, max(square - mean**2, 0.0)
-
-    def estimate(self, total: Array, n: int) -> Array:
-        return n / total
 
     def sampling_error(self, rate: float, n: int) -> float:
         return rate / math.sqrt(n)
