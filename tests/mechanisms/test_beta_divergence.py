@@ -304,7 +304,7 @@ def pair(plan, model, first, second, grid):
     logs = []
     for data in (first, second):
         target = plan.target(model.summarise(data))
-        totals = target.totals(grid[:, None])
+        totals = target.losses(grid[:, None]).sum(axis=1)
         logs.append(model.log_prior(grid[:, None]) - plan.parameters["weight"] * totals)
     return Pair(*logs, grid[1] - grid[0])
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from onedraw.errors import InvalidModel
-from onedraw.models import BetaTarget, BinaryRegression, Gaussian, GaussianRegression, Hinge
-from onedraw.models.likelihood import beta_target
+from onedraw.models import BetaTarget, BinaryRegression, Encoded, Gaussian, GaussianRegression, Hinge
+from onedraw.models.likelihood.beta_target import compiled as compiled_of
 from tests.models.likelihood.cases import CASES, SEED, responses, title
 
 
@@ -27,7 +28,7 @@ def _target(model, kind, *, n=30, weight=0.7, beta=1.9):
 @pytest.mark.parametrize(("model", "kind"), CASES, ids=title)
 def test_the_potential_is_the_weighted_loss_less_the_log_prior(model, kind):
     target, thetas = _target(model, kind)
-    expected = 0.7 * target.totals(thetas) - np.asarray(model.log_prior(thetas))
+    expected = 0.7 * target.losses(thetas).sum(axis=1) - np.asarray(model.log_prior(thetas))
     np.testing.assert_allclose([float(target.potential(theta)) for theta in thetas], expected, rtol=1e-11)
 
 
@@ -50,21 +51,13 @@ def test_the_hessian_is_the_derivative_of_the_gradient():
 
 
 @pytest.mark.parametrize(("model", "kind"), CASES, ids=title)
-def test_many_parameters_at_once_are_scored_like_one_at_a_time_in_blocks_of_any_size(model, kind, monkeypatch):
+def test_many_parameters_and_records_at_once_are_scored_like_a_few_of_them(model, kind):
     target, thetas = _target(model, kind)
-    rows, y = target.encoded.X[5:9], target.encoded.y[5:9]
-    whole, part = target.losses(thetas), target.losses(thetas, rows, y)
-    np.testing.assert_allclose(whole[:, 5:9], part, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(target.totals(thetas), whole.sum(axis=1), rtol=1e-12)
+    some = replace(target, encoded=Encoded(4, target.encoded.X[5:9], target.encoded.y[5:9]))
+    whole = target.losses(thetas)
+    np.testing.assert_allclose(whole[:, 5:9], some.losses(thetas), rtol=1e-12, atol=1e-14)
     assert target.losses(thetas[0]).shape == (1, 30)
-    monkeypatch.setattr(beta_target.blocks, "__defaults__", (1,))  # one byte: a parameter at a time
-    np.testing.assert_allclose(target.losses(thetas), whole, rtol=1e-12, atol=1e-14)
-
-
-def test_blocks_cover_all_rows_within_the_memory_given():
-    found = list(beta_target.blocks(10, 100, 8 * 100 * 3))
-    assert [block.stop - block.start for block in found] == [3, 3, 3, 1]
-    assert list(beta_target.blocks(2, 10**9, 8)) == [slice(0, 1), slice(1, 2)]
+    np.testing.assert_allclose([target.losses(theta)[0] for theta in thetas], whole, rtol=1e-12, atol=1e-14)
 
 
 def test_the_logistic_loss_is_the_one_of_the_paper():
@@ -83,7 +76,7 @@ def test_the_published_pair_of_data_sets_loses_half_the_budget():
         logs = []
         for x in (1.0, -1.0):
             target = BetaTarget(model, model.summarise((np.array([[x], [0.0]]), [1, 0])), 1.0, 1.0 + 2.0 / epsilon)
-            log_density = np.asarray(model.log_prior(grid)) - target.totals(grid)
+            log_density = np.asarray(model.log_prior(grid)) - target.losses(grid).sum(axis=1)
             logs.append(log_density - np.log(np.exp(log_density).sum()))
         largest = np.abs(logs[0] - logs[1]).max()
         assert largest == pytest.approx(published, abs=6e-3)
@@ -101,7 +94,7 @@ def test_models_that_differ_in_prior_weight_beta_and_data_share_a_compilation():
     target, thetas = _target(BinaryRegression(2), "signs")
     other, _ = _target(BinaryRegression(2, prior=Gaussian(scale=0.5)), "signs", weight=0.1, beta=2.4)
     assert target.kernel == other.kernel
-    compiled = beta_target.compiled(target.kernel, "potential")
+    compiled = compiled_of(target.kernel, "potential")
     first = float(target.potential(thetas[0]))
     known = compiled._cache_size()
     assert float(other.potential(thetas[0])) != first

@@ -290,7 +290,7 @@ def test_the_promise_does_not_rest_on_the_refusals(monkeypatch):
         target, others = target_of(model, (X, y)), target_of(model, (np.concatenate([X[:1], 9.0 * X[1:]]), np.append(y[:1], -y[1:])))  # fmt: skip
         theta = prior_draws(model, 1)
         np.testing.assert_allclose(target.losses(theta)[:, 0], others.losses(theta)[:, 0], rtol=1e-12)
-        prior = [float(t.potential(theta[0])) - 0.7 * t.totals(theta)[0] for t in (target, others)]
+        prior = [float(t.potential(theta[0])) - 0.7 * t.losses(theta)[0].sum() for t in (target, others)]
         assert prior[0] == pytest.approx(prior[1], rel=1e-12)
 
 

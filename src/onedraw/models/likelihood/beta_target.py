@@ -10,7 +10,6 @@ arguments, so one compilation serves all plans and data sets of a model and size
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -27,9 +26,6 @@ from .density import check_beta
 from .likelihood_model import LossKernel, WithLikelihood
 
 Array = NDArray[np.float64]
-
-MEMORY = 1 << 26
-"""Bytes of losses computed at once: many θ are scored in blocks that stay below it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,33 +78,10 @@ class BetaTarget:
         """∇²U(θ)."""
         return compiled(self.kernel, "hessian")(theta, *self.arguments)
 
-    def losses(self, thetas: Any, X: Any = None, y: Any = None) -> Array:
-        """ℓ_β(θ_k, z_i), one row for each of ``thetas``, one column for each record (by default all of them).
-
-        Computed in blocks of `blocks`; for a linear predictor each is one matrix product.
-        """
-        rows = self.encoded.X if X is None else X
-        responses = self.encoded.y if y is None else y
+    def losses(self, thetas: Any) -> Array:
+        """ℓ_β(θ_k, z_i), one row for each of ``thetas``, one column for each record."""
         given = np.atleast_2d(np.asarray(thetas, dtype=np.float64))
-        result = np.empty((len(given), len(rows)))
-        for block in blocks(len(given), len(rows) * self.kernel.likelihood.outputs):
-            result[block] = compiled(self.kernel, "losses")(given[block], rows, responses, self.beta)
-        return result
-
-    def totals(self, thetas: Any) -> Array:
-        """Σ ℓ_β(θ_k, z_i), one number for each of ``thetas``, without holding all records' losses at once."""
-        given = np.atleast_2d(np.asarray(thetas, dtype=np.float64))
-        result = np.empty(len(given))
-        for block in blocks(len(given), self.encoded.n * self.kernel.likelihood.outputs):
-            result[block] = compiled(self.kernel, "losses")(given[block], *self.arguments[:2], self.beta).sum(axis=1)
-        return result
-
-
-def blocks(rows: int, columns: int, memory: int = MEMORY) -> Iterator[slice]:
-    """Slices of the rows of a matrix such that a block of float64 stays below ``memory`` bytes; at least one row."""
-    height = max(1, memory // (8 * max(1, columns)))
-    for start in range(0, rows, height):
-        yield slice(start, min(start + height, rows))
+        return np.asarray(compiled(self.kernel, "losses")(given, *self.arguments[:2], self.beta))
 
 
 @lru_cache(maxsize=512)
