@@ -230,27 +230,20 @@ def _flow(fn: Callable[..., Any], program: Program, rows: Array) -> Callable[[st
 
 
 def _constants(program: Program, called: str, probe: Probe, rows: Array) -> tuple[dict[str, float], float | None]:
-    """The constants of the family, and the variance if it is one."""
-    names = [name for name in (*program.family.constants, "variance") if name in probe.together]
-    fixed = {name: _fixed(program, name, probe, rows) for name in names}
-    variance = fixed.pop("variance", None)
-    for name, value in fixed.items():
-        if value is None:
+    """The constants of the family, and the variance if it is one: what depends on nothing, the same for every record."""
+    fixed: dict[str, float] = {}
+    uses = _flow(program.parts, program, rows)
+    for name in (*program.family.constants, "variance"):
+        values = probe.together.get(name)
+        if values is not None and not any(uses(name)) and not np.ptp(values):
+            fixed[name] = float(values.flat[0])
+        elif name != "variance":
             raise InvalidModel(
                 f"{called}: the {name} of the observed {program.family.name} site must be a constant, but it depends on latent sites "
                 "or records. The density's bound and integral are worked out for a fixed one. Write a number."
             )
-    return {name: value for name, value in fixed.items() if value is not None}, variance
-
-
-def _fixed(program: Program, name: str, probe: Probe, rows: Array) -> float | None:
-    """The value of a part that depends on nothing and is the same for every record; None for any other."""
-
-    def part(theta: Any, X: Any, y: Any) -> dict[str, Any]:
-        return {name: program.parts(theta, X, y)[name]}
-
-    values = probe.together[name]
-    return None if any(_flow(part, program, rows)(name)) or np.ptp(values) else float(values.flat[0])
+    variance = fixed.pop("variance", None)
+    return fixed, variance
 
 
 # ── values at public points ──────────────────────────────────────────────────────────────────────────────────

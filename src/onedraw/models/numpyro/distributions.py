@@ -20,9 +20,9 @@ Distributions are told apart by their class name in NumPyro's own module: this f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jnp
@@ -37,6 +37,9 @@ from onedraw.models.likelihood import (
     Poisson,
     StudentT,
 )
+
+if TYPE_CHECKING:
+    from .checks import Facts
 
 SUPPORTED = (
     "Bernoulli, Categorical, Poisson, NegativeBinomial2 (and the other forms of NegativeBinomial), Normal, StudentT, "
@@ -119,11 +122,9 @@ def family_of(called: str, site: str, distribution: str) -> Family:
     return _FAMILIES[distribution]
 
 
-def likelihood_of(
-    called: str, family: Family, *, outputs: int, constants: Mapping[str, float], known_variance: float | None,
-    variance_floor: float | None, rate_cap: float | None,
-) -> Likelihood:  # fmt: skip
-    """The likelihood of a family with its constants; what the family does not have must not be declared."""
+def likelihood_of(called: str, facts: Facts, variance_floor: float | None, rate_cap: float | None) -> Likelihood:
+    """The likelihood of a model's observed site; what its family does not have must not be declared."""
+    family, constants = facts.program.family, facts.constants
     located = family.name in ("Normal", "StudentT")
     for name, value, belongs, where in (
         ("variance_floor", variance_floor, located, "Normal, StudentT and Cauchy"),
@@ -135,7 +136,7 @@ def likelihood_of(
         case "Bernoulli":
             return Bernoulli()
         case "Categorical":
-            return Categorical(outputs)
+            return Categorical(facts.outputs)
         case "Poisson":
             return Poisson()
         case "NegativeBinomial":
@@ -144,17 +145,16 @@ def likelihood_of(
             if rate_cap is None:
                 raise InvalidModel(
                     f"{called}: the rate of the observed site has no cap, so the density of a short duration has no bound and "
-                    "β-divergence sampling cannot be private. Pass rate_cap=…, the reciprocal of the shortest scale that "
-                    "matters; a larger rate is brought to it. It is a public choice, never computed from the records."
+                    "β-divergence sampling cannot be private. Pass rate_cap=…, the reciprocal of the shortest scale that matters: "
+                    "a public choice, never computed from the records."
                 )
             return Gamma(rate_cap, constants["shape"])
-    if known_variance is None and variance_floor is None:
+    if facts.known_variance is None and variance_floor is None:
         raise InvalidModel(
             f"{called}: the scale of the observed site is computed by the model and has no floor, so no density bound "
-            "exists and β-divergence sampling cannot be private: a record could be fitted with any density. Pass "
-            "variance_floor=… (0.01 for a response of unit variance, say; the scale is brought to its root where it is "
-            "smaller), or write the scale as a constant. It is a public choice, never computed from the records."
+            "exists and β-divergence sampling cannot be private. Pass variance_floor=… (0.01 for a response of unit variance, "
+            "say: a public choice, never computed from the records), or write the scale as a constant."
         )
     if family.name == "Normal":
-        return GaussianNoise(variance_floor, known_variance)
-    return StudentT(constants["df"], variance_floor, known_variance)
+        return GaussianNoise(variance_floor, facts.known_variance)
+    return StudentT(constants["df"], variance_floor, facts.known_variance)

@@ -163,15 +163,10 @@ class NumpyroModel(LikelihoodModel):
 
         given = {"own function": fn.get("own model")} if isinstance(fn, Mapping) else fn
         function, called = NUMPYRO_MODELS.find(given, name)
-        declared = declared_features(
-            "NumpyroModel", features, data_norm=data_norm, bounds=bounds, intercept=False, feature_names=feature_names,
-            needed=False,
-        )  # fmt: skip
+        rows = {"data_norm": data_norm, "bounds": bounds, "feature_names": feature_names}
+        declared = declared_features("NumpyroModel", features, **rows, intercept=False, needed=False)
         facts = examine(function, called, declared)
-        law = likelihood_of(
-            called, facts.program.family, outputs=facts.outputs, constants=facts.constants,
-            known_variance=facts.known_variance, variance_floor=variance_floor, rate_cap=rate_cap,
-        )  # fmt: skip
+        law = likelihood_of(called, facts, variance_floor, rate_cap)
         labels = _class_labels(called, law, classes)
         self._set(fn=function, features=declared, law=law, program=facts.program, classes=labels, name=called)
         if isinstance(fn, Mapping) and dict(fn) != self._described():
@@ -231,10 +226,6 @@ class NumpyroModel(LikelihoodModel):
     def dimension(self) -> int:
         """Of the unconstrained parameter; a simplex of K numbers has K − 1."""
         return self.program.dimension
-
-    @property
-    def radius(self) -> None:
-        return None
 
     @property
     def row_blocks(self) -> int:
@@ -297,12 +288,8 @@ class NumpyroModel(LikelihoodModel):
         """The function itself is not stored: it is the user's own, known by name, and by its source where there is one."""
         features = self.features.to_dict()
         del features["intercept"]  # a model writes its own
-        floor = getattr(self.law, "variance_floor", None)
-        return {
-            "fn": self._described(), **features, "variance_floor": floor,
-            "rate_cap": getattr(self.law, "rate_cap", None),
-            "classes": self.classes, "name": self.name,
-        }  # fmt: skip
+        declared = {name: getattr(self.law, name, None) for name in ("variance_floor", "rate_cap")}
+        return {"fn": self._described(), **features, **declared, "classes": self.classes, "name": self.name}
 
     def _described(self) -> dict[str, Any]:
         return {
