@@ -40,7 +40,7 @@ from tests.models.likelihood.cases import SEED, largest_difference, responses
 from tests.models.numpyro import cases
 from tests.models.numpyro.cases import FLOOR, PRIORS, REFUSED, SEARCHED, searched, with_observations
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "onedraw"
+SOURCE = Path(__file__).resolve().parents[3] / "src" / "onedraw"
 WIDE = Gaussian(scale=3.0)
 OWN = {"intercept": False, "prior": WIDE}
 
