@@ -20,11 +20,12 @@ from scipy import special
 
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import Curve
-from onedraw.privacy.log_gamma import RELATIVE_ERROR, log_gamma_excess
 from onedraw.privacy.posterior_curves import (
+    RELATIVE_ERROR,
     DirichletPosterior,
     GammaExponentialPosterior,
     GammaPoissonPosterior,
+    log_gamma_excess,
 )
 
 pytestmark = pytest.mark.oracle

@@ -311,10 +311,11 @@ class Accounts:
                 _require(whole, "the sizes of parts must be whole numbers of at least 1")
                 return replace(account, partition=_string(content["partition"]), sizes=MappingProxyType(dict(sizes)))
             case Kind.DECLARED:
-                return _with_declaration(account, event.entry, content)
-        return self._reserve(event, content, account)
-
-    def _reserve(self, event: Event, content: dict[str, Any], account: Account) -> Account:
+                delta, part, items = content["delta"], _known_part(account, content["part"]), content["items"]
+                _require(delta is None or _share(delta), "the δ of a declared list must be null or a number in [0, 1)")
+                listed = items and all(set(item) == {"promise", "gamma"} for item in items)
+                _require(listed, "a declared list must hold promises, each with its γ")
+                return account.declaring(event.entry, tuple(map(_spend, items)), delta=delta, part=part)
         spend, part = _spend(content), _known_part(account, content["part"])
         _require(type(content["seeded"]) is bool, "the seeded mark must be true or false")
         _require(event.entry not in self.entries, "its entry was reserved before")
@@ -350,14 +351,6 @@ def _content(event: Event) -> dict[str, Any]:
     known = frozenset(content) in (FIELDS[event.kind], EARLIER_FIELDS.get(event.kind))
     _require(known and canonical(content) == event.text, f"its payload does not have the form of {event.kind!r}")
     return content
-
-
-def _with_declaration(account: Account, entry: str, content: dict[str, Any]) -> Account:
-    delta, part, items = content["delta"], _known_part(account, content["part"]), content["items"]
-    _require(delta is None or _share(delta), "the δ of a declared list must be null or a number in [0, 1)")
-    listed = items and all(set(item) == {"promise", "gamma"} for item in items)
-    _require(listed, "a declared list must hold promises, each with its γ")
-    return account.declaring(entry, tuple(map(_spend, items)), delta=delta, part=part)
 
 
 def _budget(content: dict[str, Any]) -> dict[str, Any]:

@@ -74,18 +74,14 @@ def checked_promise(promise: Promise) -> Promise:
     return promise
 
 
+def checked_share(value: float, what: str, instead: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < 1.0:
+        raise InvalidBudget(f"{what} in [0, 1), not {value!r}: {instead}.")
+    return float(value)
+
+
 def checked_gamma(gamma: float) -> float:
-    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0.0 <= gamma < 1.0:
-        raise InvalidBudget(f"gamma is a total variation distance in [0, 1), not {gamma!r}. Pass 0 for an exact draw.")
-    return float(gamma)
-
-
-def checked_delta(delta: float) -> float:
-    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0.0 <= delta < 1.0:
-        raise InvalidBudget(
-            f"A declared list is read at a δ in [0, 1), not {delta!r}: a part of the budget's, or None."
-        )
-    return float(delta)
+    return checked_share(gamma, "gamma is a total variation distance", "pass 0 for an exact draw")
 
 
 def checked_items(promises: Sequence[Promise], gammas: Sequence[float]) -> list[tuple[Promise, float]]:

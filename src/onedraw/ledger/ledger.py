@@ -211,7 +211,8 @@ class Ledger:
         items. As the first and only spend it may use the whole budget. Promises that are never drawn stay spent.
         """
         items = checks.checked_items(promises, gammas)
-        delta = None if delta is None else checks.checked_delta(delta)
+        if delta is not None:
+            delta = checks.checked_share(delta, "A declared list is read at a δ", "a part of the budget's, or None")
         content = {
             "items": [{"promise": promise.to_dict(), "gamma": gamma} for promise, gamma in items],
             "delta": delta,

@@ -49,8 +49,10 @@ def unclear(name: str) -> str | None:
         return f"it has characters that stand for others; write {plain!a}"
     if any(first <= ord(letter) <= last for letter in name for first, last in _INVISIBLE) or "  " in name:
         return "it has characters that cannot be seen; leave them out"
-    if any(len(_scripts(word)) > 1 for word in _WORDS.split(name)):
-        return "it mixes letters of different scripts in one word; keep to one"
+    for word in _WORDS.split(name):
+        letters = [unicodedata.name(letter, "") for letter in word if letter.isalpha()]
+        if sum(any(letter.startswith(script) for letter in letters) for script in _SCRIPTS) > 1:
+            return "it mixes letters of different scripts in one word; keep to one"
     return None
 
 
@@ -58,8 +60,3 @@ def look_alike(name: str, other: str) -> bool:
     """Whether two names look the same: drawn alike letter by letter, or equal but for case."""
     drawn, shown = name.translate(_TABLE), other.translate(_TABLE)
     return drawn == shown or drawn.casefold() == shown.casefold() or name.casefold() == other.casefold()
-
-
-def _scripts(word: str) -> set[str]:
-    names = (unicodedata.name(letter, "") for letter in word if letter.isalpha())
-    return {script for name in names for script in _SCRIPTS if name.startswith(script)}
