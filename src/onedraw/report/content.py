@@ -38,13 +38,13 @@ STANDING = {
 UNPROVEN = ("estimated", "assumed")
 
 PROVENANCE = {
-    "proved": "follows from a proof",
-    "enforced": "the program makes it so",
-    "declared": "the data holder answers for it",
     "assumed": "taken for true, not proven",
     "inferred": "read off a public file",
+    "declared": "the data holder answers for it",
+    "enforced": "the program makes it so",
+    "proved": "follows from a proof",
 }
-
+"""What an assumption rests on, the weakest first."""
 
 WORDS = (
     ("epsilon", "ε (epsilon)", "How much one record may change what comes out: the smaller, the more private."),
@@ -188,9 +188,8 @@ def verification(release: Release, ledger: Ledger | None) -> tuple[str | None, s
     says so first.
     """
     certificate = release.certificate
-    books = ledger if certificate.ledger is not None else None
     try:
-        return verify(release, ledger=books).answer, ""
+        return verify(release, ledger=ledger if certificate.ledger is not None else None).answer, ""
     except CertificateRejected as error:
         if certificate.exactness.get("kind") not in UNPROVEN:
             raise
@@ -228,11 +227,10 @@ def warnings_of(
 
 def attacker_words(attacker: Attacker, plan: Plan) -> dict[str, Any]:
     right = attacker.right_guesses
-    per_hundred = math.ceil(round(100 * right, 6))
     unit = plan.guarantee.unit.records_per_person
     return {
         "right": f"{math.ceil(round(1000 * right, 5)) / 10:g}",
-        "hundred": pictures.hundred(min(per_hundred, 100)),
+        "hundred": pictures.hundred(min(math.ceil(round(100 * right, 6)), 100)),
         "who": "one person's record" if unit == 1 else f"one person's records (up to {unit})",
         "odds": "any number" if attacker.odds_factor == math.inf else shown_up(attacker.odds_factor, 3),
         "always": attacker.always,
@@ -240,22 +238,19 @@ def attacker_words(attacker: Attacker, plan: Plan) -> dict[str, Any]:
         "caught": f"{math.ceil(round(1000 * (1.0 - attacker.misses(0.01)), 5)) / 10:g}",
         "curve": pictures.tradeoff(attacker),
         "table": [
-            (
-                f"{100 * alpha:g} %",
-                f"{100 * attacker.misses(alpha):.1f} %",
-                f"{100 * (1.0 - attacker.misses(alpha)):.1f} %",
-            )
+            (f"{100 * alpha:g} %", f"{100 * misses:.1f} %", f"{100 * (1.0 - misses):.1f} %")
             for alpha in (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75)
+            for misses in (attacker.misses(alpha),)
         ],
     }
 
 
-# ── what it rests on, the books, how it was made ─────────────────────────────────────────────────────────────
+# ── what it rests on, the ledger, how it was made ─────────────────────────────────────────────────────────────
 
 
 def assumption_words(assumptions: Iterable[Any]) -> list[dict[str, str]]:
     """Those that somebody must answer for first, the proven ones last."""
-    weakest_first = ["assumed", "inferred", "declared", "enforced", "proved"]
+    order = list(PROVENANCE)
     known = [(found, found.provenance if found.provenance in PROVENANCE else "assumed") for found in assumptions]
     return [
         {
@@ -264,12 +259,12 @@ def assumption_words(assumptions: Iterable[Any]) -> list[dict[str, str]]:
             "known": standing,
             "means": PROVENANCE.get(found.provenance, "of unknown standing"),
         }
-        for found, standing in sorted(known, key=lambda pair: weakest_first.index(pair[1]))
+        for found, standing in sorted(known, key=lambda pair: order.index(pair[1]))
     ]
 
 
 def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:
-    """Only what the books say in total: no label, no other release by name."""
+    """Only what the ledger says in total: no label, no other release by name."""
     account, left = ledger.account(dataset), ledger.remaining(dataset)
     budget = account.budget
     total = budget.stated_epsilon if isinstance(budget, PureDP | ApproxDP) else budget.epsilon(left.delta)
@@ -338,9 +333,7 @@ def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
     """
 
     def errors(expected: Any) -> tuple[str, ...]:
-        return tuple(
-            shown(error) if math.isfinite(error) else "unknown" for error in (expected.private, expected.sampling)
-        )
+        return tuple(shown(one) if math.isfinite(one) else "unknown" for one in (expected.private, expected.sampling))
 
     designs, eligible = choices.eligible[0].designs, choices.eligible
     spoken = () if replaced else designs
@@ -348,8 +341,8 @@ def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
         "designs": [(design.words, *errors(design.expected)) for design in spoken],
         "beyond": choices.beyond if spoken else "",
         "rows": [] if designs else [(choice.plan.heading, *errors(choice.expected)) for choice in eligible],
-        "refused": sorted((str(name), str(reason)) for name, reason in dict(choices.refused).items()),
-        "why": str(choices.why or ""),
+        "refused": sorted(choices.refused.items()),
+        "why": choices.why,
     }
 
 

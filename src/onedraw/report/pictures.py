@@ -127,8 +127,12 @@ def interval_plot(rows: Sequence[Row], *, alike: bool = False) -> Plot:
     finite = [row for row in rows if all(map(math.isfinite, row.ends))]
     if not finite:
         return Plot([_strip(row, Scale(-1, 1), (), zero=False) for row in rows], None)
-    if not alike and not comparable(finite):
-        return Plot([_strip(row, _own_scale(row), (), zero=True) for row in rows], None)
+    if not alike and not comparable(
+        finite
+    ):  # zero in the middle, so that the line of zeros runs straight down the page
+        reaches = [1.15 * (max(map(abs, row.ends)) if row in finite else 0.0) or 1.15 for row in rows]
+        own = [Scale(-reach, reach) for reach in reaches]
+        return Plot([_strip(row, scale, (), zero=True) for row, scale in zip(rows, own, strict=True)], None)
     scale = _common_scale(finite, around_zero=True)
     some = any(row.interval for row in rows)
     pictures = [_strip(row, scale, scale.ticks, zero=True, bare=some and not row.interval) for row in rows]
@@ -138,14 +142,16 @@ def interval_plot(rows: Sequence[Row], *, alike: bool = False) -> Plot:
 def share_plot(rows: Sequence[Row], *, percent: bool = True) -> Plot:
     """Bars from 0, for shares of a whole, or for counts."""
     top = max((row.ends[1] for row in rows), default=1.0)
-    scale = Scale(0.0, _round_above(max(top, 0.01)))
+    scale = Scale(
+        0.0, next((step for step in (0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 0.8) if top <= step), 1.0)
+    )
     pictures = []
     for row in rows:
         start, end = scale.at(0.0), scale.at(row.value)
         bar = Markup('<rect class="{}" x="{}%" y="4" width="{}%" height="18" rx="2"/>').format(
             "share" if row.interval is None else "pale", start, round(end - start, 3)
         )
-        pictures.append(_frame(_grid(scale, scale.ticks), bar, _interval(row, scale, y=13), _draws(row, scale)))
+        pictures.append(_frame(_grid(scale, scale.ticks), bar, _interval(row, scale), _draws(row, scale)))
     return Plot(pictures, _axis(scale, percent=percent))
 
 
@@ -159,11 +165,11 @@ def box_plot(rows: Sequence[Row]) -> Markup | None:
     """Quartiles as a box, the median as a line in it, the outermost released quantiles as whiskers; on the axis of
     `quantile_plot`. None where the quartiles or the median were not released."""
     values = {row.name: row.value for row in rows}
-    parts = [values.get(name) for name in ("lower quartile", "median", "upper quartile")]
-    if None in parts:
+    quartiles = ("lower quartile", "median", "upper quartile")
+    if not values.keys() >= set(quartiles):
         return None
     scale = _common_scale(rows, around_zero=False)
-    low, middle, high = (scale.at(float(part)) for part in parts if part is not None)
+    low, middle, high = (scale.at(values[name]) for name in quartiles)
     first, last = (scale.at(end(values.values())) for end in (min, max))
     whisker = Markup('<line class="rail" x1="{}%" x2="{}%" y1="13" y2="13"/>').format(first, last)
     box = Markup('<rect class="pale" x="{}%" y="4" width="{}%" height="18" rx="2"/>').format(low, round(high - low, 3))
@@ -267,13 +273,7 @@ def heat_strips(rows: Sequence[Sequence[float]]) -> list[Markup]:
 
 def heat_axis(count: int) -> Markup:
     """The columns' numbers, which stand before their names."""
-    words = (
-        Markup('<text x="{}%" y="13" text-anchor="middle">{}</text>').format(round(100 * (k + 0.5) / count, 3), k + 1)
-        for k in range(count)
-    )
-    return Markup('<svg class="axis" height="18" aria-hidden="true" focusable="false">{}</svg>').format(
-        Markup("").join(words)
-    )
+    return _below([(round(100 * (k + 0.5) / count, 3), "middle", str(k + 1)) for k in range(count)])
 
 
 def _cell(value: float, place: int, count: int) -> Markup:
@@ -299,12 +299,9 @@ def _strip(
     """``bare``: others have an interval and this one was refused it, which a hollow dot shows."""
     rail = Markup('<line class="rail" x1="2%" x2="98%" y1="13" y2="13"/>') if track else ""
     line = Markup('<line class="zero" x1="{0}%" x2="{0}%" y1="-5" y2="31"/>').format(scale.at(0.0)) if zero else ""
-    dot = (
-        Markup('<circle class="dot{}" cx="{}%" cy="13" r="4.5"/>').format(" bare" if bare else "", scale.at(row.value))
-        if math.isfinite(row.value)
-        else ""
-    )
-    return _frame(_grid(scale, ticks), rail, line, _interval(row, scale, y=13), _draws(row, scale), dot)
+    circle = Markup('<circle class="dot{}" cx="{}%" cy="13" r="4.5"/>')
+    dot = circle.format(" bare" if bare else "", scale.at(row.value)) if math.isfinite(row.value) else ""
+    return _frame(_grid(scale, ticks), rail, line, _interval(row, scale), _draws(row, scale), dot)
 
 
 def _frame(*parts: Markup | str) -> Markup:
@@ -314,13 +311,12 @@ def _frame(*parts: Markup | str) -> Markup:
 
 
 def _grid(scale: Scale, ticks: Sequence[float]) -> Markup:
-    line = Markup(
-        '<line class="grid" x1="{0}%" x2="{0}%" y1="-5" y2="31"/>'
-    )  # beyond the strip: a name may take two lines
+    # beyond the strip: a name may take two lines
+    line = Markup('<line class="grid" x1="{0}%" x2="{0}%" y1="-5" y2="31"/>')
     return Markup("").join(line.format(scale.at(tick)) for tick in ticks)
 
 
-def _interval(row: Row, scale: Scale, *, y: int) -> Markup:
+def _interval(row: Row, scale: Scale) -> Markup:
     """The whole interval thin, what noise alone would give thicker, what sampling alone would give thick on top."""
     bar = Markup('<rect class="{}" x="{}%" y="{}" width="{}%" height="{}" rx="2"/>')
     parts = []
@@ -330,8 +326,8 @@ def _interval(row: Row, scale: Scale, *, y: int) -> Markup:
         ("sampling", row.sampling, 16),
     ):
         if ends is not None:
-            low, high = scale.at(ends[0]), scale.at(ends[1])
-            parts.append(bar.format(kind, low, f"{y - height / 2:g}", round(high - low, 3), height))
+            low, high = map(scale.at, ends)
+            parts.append(bar.format(kind, low, f"{13 - height / 2:g}", round(high - low, 3), height))
     return Markup("").join(parts)
 
 
@@ -345,14 +341,16 @@ def _axis(scale: Scale, *, percent: bool = False) -> Markup:
     for tick in scale.ticks:
         place = scale.at(tick)
         anchor = "start" if place < 6 else "end" if place > 94 else "middle"
-        shown = (
-            f"{100 * tick:g} %" if percent else f"{0.0 if abs(tick) < 1e-12 * (scale.high - scale.low) else tick:.6g}"
-        )
-        words.append(
-            Markup('<text x="{}%" y="13" text-anchor="{}">{}</text>').format(place, anchor, shown.replace("-", "−"))
-        )
+        value = 0.0 if abs(tick) < 1e-12 * (scale.high - scale.low) else tick
+        words.append((place, anchor, (f"{100 * tick:g} %" if percent else f"{value:.6g}").replace("-", "−")))
+    return _below(words)
+
+
+def _below(words: Sequence[tuple[float, str, str]]) -> Markup:
+    """What stands below the strips: (place in percent, anchor, word)."""
+    text = Markup('<text x="{}%" y="13" text-anchor="{}">{}</text>')
     return Markup('<svg class="axis" height="18" aria-hidden="true" focusable="false">{}</svg>').format(
-        Markup("").join(words)
+        Markup("").join(text.format(*word) for word in words)
     )
 
 
@@ -374,19 +372,6 @@ def _common_scale(rows: Sequence[Row], *, around_zero: bool) -> Scale:
         low, high = min(low, 0.0), max(high, 0.0)
     margin = 0.06 * (high - low) or 0.1 * max(abs(high), 1.0)
     return Scale(low - margin, high + margin)
-
-
-def _own_scale(row: Row) -> Scale:
-    """Zero in the middle, so that the line of zeros runs straight down the page."""
-    reach = max(map(abs, row.ends)) if all(map(math.isfinite, row.ends)) else 1.0
-    return Scale(-1.15 * (reach or 1.0), 1.15 * (reach or 1.0))
-
-
-def _round_above(value: float) -> float:
-    for step in (0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 0.8):
-        if value <= step:
-            return step
-    return 1.0
 
 
 def _x(alpha: float) -> float:

@@ -14,7 +14,7 @@ from onedraw.models import ConjugateModel, Model
 from onedraw.models.row_model import RowModel
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
-from onedraw.release.estimates import Joint, readable_draws, values_of
+from onedraw.release.estimates import readable_draws, values_of
 from onedraw.release.intervals.evaluations import is_evaluation
 from onedraw.release.intervals.quantiles import inter_quartile_range
 
@@ -51,23 +51,22 @@ FIT_WORDS = (
 
 def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *, why_none: str = "") -> dict[str, Any]:
     """The rows, how they are drawn, and what is said of their uncertainty."""
-    model, rows = plan.model, rows_of(certificate, plan, table)
+    model, target, rows = plan.model, certificate.data.target, rows_of(certificate, plan, table)
     moments = isinstance(plan.mechanism, Moments)
     if moments:  # correlations have a picture of their own
         rows = rows[: 2 * model.features.count]
     form = form_of(certificate, model, len(rows))
-    kept = [index for index, row in enumerate(rows) if form != "coefficients" or not is_intercept(row.name)]
-    kept = [index for index in kept if form != "groups" or not rows[index].name.endswith(": records")]
-    kept = kept or list(range(len(rows)))
+    left_out = {"coefficients": is_intercept, "groups": lambda name: name.endswith(": records")}.get(form)
+    kept = [index for index, row in enumerate(rows) if left_out is None or not left_out(row.name)] or [
+        *range(len(rows))
+    ]
     drawn, across = on_one_axis([rows[index] for index in kept], form, certificate.draw.names, model)
     plot = plot_of(drawn, form, model, alike=across)
     ratios = Ratios.of(certificate, model)
     words = [row_words(row, write=WRITTEN[model.unit(row.name)], ratios=ratios) for row in rows]
     return {
         "form": form,
-        "cross": cross_of(model, certificate.data.target, [row.value for row in rows], words)
-        if form == "cross"
-        else None,
+        "cross": None if form != "cross" else cross_of(model, target, [row.value for row in rows], words),
         "rows": words,
         "readable": certificate.draw.quantity != "network weights",
         "lines": [{**words[index], "picture": picture} for index, picture in zip(kept, plot.pictures, strict=True)],
@@ -89,8 +88,16 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
         "parts": any(row["sampling"] for row in words),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
         "spread": inter_quartile_range(certificate, plan) if form == "quantiles" else None,
-        "joint": [] if table is None else [joint_words(test) for test in table.joint],
-    }
+        "joint": [] if table is None else [
+            {
+                "name": f"{test.label}: {test.term}" if test.label else test.term,
+                "statistic": "" if math.isnan(test.statistic) else brief(test.statistic),
+                "degrees": str(test.degrees),
+                "p": "–" if math.isnan(test.p_value) else p_words(test.p_value),
+            }
+            for test in table.joint
+        ],
+    }  # fmt: skip
 
 
 def rows_of(certificate: Certificate, plan: Plan, table: Estimates | None) -> list[Row]:
@@ -103,16 +110,6 @@ def rows_of(certificate: Certificate, plan: Plan, table: Estimates | None) -> li
         Row(name, float(values[index]), tuple(map(float, draws[:, index])) if several else ())
         for index, name in enumerate(certificate.draw.names)
     ]
-
-
-def joint_words(test: Joint) -> dict[str, str]:
-    """A category as a whole, where a fit can test it."""
-    return {
-        "name": f"{test.label}: {test.term}" if test.label else test.term,
-        "statistic": "" if math.isnan(test.statistic) else brief(test.statistic),
-        "degrees": str(test.degrees),
-        "p": "–" if math.isnan(test.p_value) else p_words(test.p_value),
-    }
 
 
 def p_words(value: float) -> str:
@@ -133,12 +130,8 @@ def on_one_axis(rows: list[Row], form: str, names: list[str], model: Model) -> t
 
     Coefficients of an age and of a yes-or-no cannot share an axis; their effects across the declared ranges can.
     """
-    if (
-        form != "coefficients"
-        or pictures.comparable(rows)
-        or not isinstance(model, RowModel)
-        or model.features.box is None
-    ):
+    ranged = isinstance(model, RowModel) and model.features.box is not None
+    if form != "coefficients" or pictures.comparable(rows) or not ranged:
         return rows, False
     features, blocks = model.features, model.row_blocks
     each = [high - low for low, high in zip(*features.ends, strict=True)] + [1.0] * features.intercept
@@ -151,10 +144,8 @@ def on_one_axis(rows: list[Row], form: str, names: list[str], model: Model) -> t
 def plot_of(rows: list[Row], form: str, model: Model, *, alike: bool) -> pictures.Plot:
     if form == "cross":
         return pictures.Plot([Markup("")] * len(rows), None)
-    if form == "shares":
-        return pictures.share_plot(rows)
-    if form == "bars":
-        return pictures.share_plot(rows, percent=False)
+    if form in ("shares", "bars"):
+        return pictures.share_plot(rows, percent=form == "shares")
     if form in ("quantiles", "groups"):
         return pictures.quantile_plot(rows)
     if form == "single":
@@ -218,7 +209,12 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
             "Intervals cover sampling and the noise for privacy together, by drawing tables of as many records from the released "
             "shares, with fresh noise."
         )
-    shown_as = "" if plan.draws == 1 else draws_words(plan)
+    picks = isinstance(plan.mechanism, Candidates) and plan.mechanism.publish == "picks"
+    many = f"All {plan.draws} picks of the selection are published" if picks else f"{plan.draws} draws share the budget"
+    mean = (
+        f"{many}, drawn as thin lines; the number shown is their mean{', weighted like the rounds' if picks else ''}."
+    )
+    shown_as = "" if plan.draws == 1 else mean
     if why_none:
         return f"No interval is given. {why_none[:1].upper()}{why_none[1:].rstrip('.')}. {shown_as}".strip()
     if plan.draws == 1 and isinstance(plan.model, RowModel) and not fit:
@@ -235,15 +231,6 @@ def no_interval(table: Estimates) -> str:
     if not remark:
         return ""
     return f" No interval is given {remark}." if remark.startswith("for ") else f" {remark[:1].upper()}{remark[1:]}."
-
-
-def draws_words(plan: Plan) -> str:
-    if isinstance(plan.mechanism, Candidates) and plan.mechanism.publish == "picks":
-        return (
-            f"All {plan.draws} picks of the selection are published, drawn as thin lines; the number shown is their mean, weighted "
-            "like the rounds."
-        )
-    return f"{plan.draws} draws share the budget, drawn as thin lines; the number shown is their mean."
 
 
 def expected_error_words(plan: Plan) -> str | None:

@@ -14,18 +14,21 @@ no variance.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from onedraw.defaults import LEVEL
 from onedraw.mechanisms import Measured, Moments, PerturbedMode
 from onedraw.models import Model, Table
 from onedraw.models.fit.problem import symmetric
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums.noise_law import matrix_deviation
 from onedraw.models.tables.table import Side
+from onedraw.plans import Plan
 from onedraw.release import Certificate, Release
 from onedraw.release.estimates import moments_of
 from onedraw.release.intervals.evaluations import is_evaluation, scores_of
@@ -38,8 +41,6 @@ MOST_CELLS = 240
 
 TONES = 5
 """Classes of the style sheet, from the faintest to the strongest colour."""
-
-LEVEL = 0.95
 
 MOST_COLUMNS = 24
 """More columns than this make a picture that nobody can read; the certificate has the moments."""
@@ -68,7 +69,10 @@ def cross_of(model: Table, target: str | None, values: Sequence[float], words: S
     cells = np.array(words[: numbers.size], dtype=object).reshape(shape)
     if len(columns) > len(rows):
         down, rows, across, columns, numbers, cells = across, columns, down, rows, numbers.T, cells.T
-    tones = tones_of(numbers, from_zero=model.form != "groups")
+    low, high = float(np.min(numbers)) if model.form == "groups" else 0.0, float(np.max(numbers))
+    shares = np.nan_to_num((numbers - low) / (high - low if high > low else math.inf))
+    tones = np.clip(np.ceil(TONES * shares), 0, TONES)
+    i, j = divmod(int(np.argmax(numbers)), numbers.shape[1])
     total = model.show == "counts" and bool(model.each_level)
     return {
         "down": down,
@@ -84,21 +88,8 @@ def cross_of(model: Table, target: str | None, values: Sequence[float], words: S
         ],
         "totals": [whole(float(sum_)) for sum_ in numbers.sum(axis=0)] if total else None,
         "all": whole(float(numbers.sum())) if total else None,
-        "largest": largest(numbers, rows, columns, cells),
+        "largest": f"The largest is {cells[i, j]['value']}, of {rows[i]} and {columns[j]}.",  # for whoever sees no colours
     }
-
-
-def tones_of(numbers: Any, *, from_zero: bool) -> Any:
-    low, high = (0.0 if from_zero else float(np.min(numbers))), float(np.max(numbers))
-    if not high > low:
-        return np.zeros(numbers.shape, dtype=np.int64)
-    return np.clip(np.ceil(TONES * (numbers - low) / (high - low)), 0, TONES).astype(np.int64)
-
-
-def largest(numbers: Any, rows: Sequence[str], columns: Sequence[str], cells: Any) -> str:
-    """For whoever cannot see the colours."""
-    i, j = divmod(int(np.argmax(numbers)), numbers.shape[1])
-    return f"The largest is {cells[i, j]['value']}, of {rows[i]} and {columns[j]}."
 
 
 # ── correlations ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -115,42 +106,43 @@ class Correlations:
     intervals: tuple[tuple[tuple[float, float], ...], ...] = ()
 
 
-def correlations(certificate: Certificate, plan: Any) -> Correlations | None:
+def correlations(certificate: Certificate, plan: Plan) -> Correlations | None:
     """Of a release of moments, or of a fit or draw that measured them first; None where none did, or with too few columns or too many."""
-    if isinstance(plan.mechanism, Moments):
-        return released_correlations(moments_of(certificate, plan), plan.model.names)
     moments = (certificate.draw.stages or {}).get("moments")
-    if moments is None or not isinstance(plan.mechanism, PerturbedMode | Measured):
+    if isinstance(plan.mechanism, Moments):
+        names = plan.model.names
+    elif moments is not None and isinstance(plan.mechanism, PerturbedMode | Measured):
+        problem = plan.mechanism.problem(plan)
+        response = [certificate.data.target or "response"] if problem.measuring.response else []
+        names = (*plan.model.features.column_names[: problem.layout.columns], *response)
+    else:
         return None
-    problem = plan.mechanism.problem(plan)
-    response = [certificate.data.target or "response"] if problem.measuring.response else []
-    names = (*plan.model.features.column_names[: problem.layout.columns], *response)
     if not 2 <= len(names) <= MOST_COLUMNS:
         return None
-    entries = np.asarray(moments, dtype=np.float64)
-    found, sizes = quotients(symmetric(entries, len(names)))
+    if isinstance(plan.mechanism, Moments):
+        return released_correlations(moments_of(certificate, plan), names)
+    found, sizes = quotients(symmetric(np.asarray(moments, dtype=np.float64), len(names)))
     noise = matrix_deviation(problem.numbers["moments_noise"], len(names), pure=problem.pure)
-    below = np.tril_indices(len(names), -1)
-    typical = (
-        math.sqrt(0.5) * noise / float(np.nanmedian(sizes[below])) if np.isfinite(sizes[below]).any() else math.nan
-    )
-    return Correlations(names, tuple(tuple(map(float, row[:k])) for k, row in enumerate(found)), typical)
+    return Correlations(names, below(found), math.sqrt(0.5) * noise / median(sizes))
 
 
-def released_correlations(moments: MomentsResult, names: tuple[str, ...]) -> Correlations | None:
+def released_correlations(moments: MomentsResult, names: tuple[str, ...]) -> Correlations:
     """With their intervals at LEVEL; not known where noise leaves too little of a column."""
-    if not 2 <= len(names) <= MOST_COLUMNS:
-        return None
     low, high = moments.correlation_interval(LEVEL)
     given = np.where(np.isfinite(low), moments.correlation, np.nan)
-    errors = np.hypot(*moments.correlation_errors)[np.tril_indices(len(names), -1)]
-    typical = float(np.nanmedian(errors)) if np.isfinite(errors).any() else math.nan
-    return Correlations(
-        names,
-        tuple(tuple(map(float, row[:k])) for k, row in enumerate(given)),
-        typical,
-        tuple(tuple((float(low[k, j]), float(high[k, j])) for j in range(k)) for k in range(len(names))),
-    )
+    intervals = tuple(tuple(zip(*ends, strict=True)) for ends in zip(below(low), below(high), strict=True))
+    return Correlations(names, below(given), median(np.hypot(*moments.correlation_errors)), intervals)
+
+
+def below(matrix: Any) -> tuple[tuple[float, ...], ...]:
+    """Row by row, what is below the diagonal."""
+    return tuple(tuple(map(float, row[:k])) for k, row in enumerate(matrix))
+
+
+def median(matrix: Any) -> float:
+    """Of what is known below the diagonal."""
+    known = [value for row in below(matrix) for value in row if not math.isnan(value)]
+    return statistics.median(known) if known else math.nan
 
 
 def quotients(second: Any) -> tuple[Any, Any]:
@@ -165,11 +157,13 @@ def correlation_words(found: Correlations | None) -> dict[str, Any] | None:
     """For the page: a row for each column but the first, with a picture and the numbers."""
     if found is None:
         return None
-    strips = pictures.heat_strips(found.values)
-    last = len(found.names) - 1
+    strips, ends, last = pictures.heat_strips(found.values), found.intervals, len(found.names) - 1
     return {
         "lines": [
-            {"number": k + 1, "name": name, "picture": strips[k - 1] if k else None, "values": correlation_cells(found, k)}
+            {"number": k + 1, "name": name, "picture": strips[k - 1] if k else None, "values": [
+                signed(value) + (f" ({signed(ends[k][j][0])} to {signed(ends[k][j][1])})" if ends and value == value else "")
+                for j, value in enumerate(found.values[k])
+            ]}
             for k, name in enumerate(found.names)
         ],
         "level": f"{100 * LEVEL:g} %" if found.intervals else None,
@@ -180,27 +174,17 @@ def correlation_words(found: Correlations | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def correlation_cells(found: Correlations, row: int) -> list[str]:
-    """A row of the table: a number, and its interval where there is one."""
-    if not found.intervals:
-        return [signed(value) for value in found.values[row]]
-    return [
-        signed(value) if math.isnan(value) else f"{signed(value)} ({signed(low)} to {signed(high)})"
-        for value, (low, high) in zip(found.values[row], found.intervals[row], strict=True)
-    ]
-
-
 def strongest(found: Correlations) -> str:
     """For whoever cannot see the picture, and as its caption."""
     pairs = [
-        (abs(value), value, found.names[j], found.names[k])
-        for k, row in enumerate(found.values)
+        (value, found.names[j], name)
+        for row, name in zip(found.values, found.names, strict=True)
         for j, value in enumerate(row)
-        if not math.isnan(value)
     ]
-    if not pairs:
+    known = [pair for pair in pairs if not math.isnan(pair[0])]
+    if not known:
         return "No correlation can be told from the noise."
-    _, value, one, other = max(pairs)
+    value, one, other = max(known, key=lambda pair: (abs(pair[0]), *pair))
     return f"The strongest is {signed(value)}, of {one} and {other}."
 
 
