@@ -8,6 +8,7 @@ A spreadsheet does more than show: it computes what begins with =, +, - or @ (OW
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -53,6 +54,11 @@ def for_spreadsheet(text: str) -> str:
     except ValueError:
         return f"'{text}"
     return text
+
+
+def known(value: float | None) -> float | None:
+    """JSON has no NaN and no infinity: what is not known, or not bounded, is null."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def readable(value: float) -> str:

@@ -21,17 +21,13 @@ def main() -> None:
         application()
     except OnedrawError as error:
         if isinstance(error, Unfinished) and error.fields["certificate"] is not None:
-            hand_over(error.fields["certificate"].to_json())
+            certificate = error.fields["certificate"].to_json()
+            try:  # it exists nowhere else: to standard output, or where that cannot be written either, beside it
+                print(certificate, end="", flush=True)
+            except OSError:
+                print(certificate, end="", file=sys.stderr, flush=True)
         show_error(error)
         sys.exit(error.exit_code)
-
-
-def hand_over(certificate: str) -> None:
-    """A certificate that exists nowhere else: to standard output, or where that cannot be written either, beside it."""
-    try:
-        print(certificate, end="", flush=True)
-    except OSError:
-        print(certificate, end="", file=sys.stderr, flush=True)
 
 
 __all__ = ["application", "main"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,7 +57,10 @@ def audit(
         **subject, "budget": effort.name, "confidence": confidence, "passed": all(one.passed for one in found),
         "cases": [one.to_dict() for one in found],
     }  # fmt: skip
-    write(document, found, out=out, figure=figure)
+    if out is not None:
+        out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    if figure is not None:
+        min(found, key=lambda one: (round(one.gap, 2), not one.attacks)).report.figure(figure)
     if as_json:
         show_json(document)
     else:
@@ -111,13 +115,9 @@ def subject_of(
             )
         return from_release(release_file)
     if model is None:
-        raise WrongCall(
-            f"There is nothing to attack: pass a release file, or --model with one of {', '.join(catalogue.BUILDERS)}."
-        )
+        raise WrongCall(f"There is nothing to attack: pass a release file, or --model with one of {', '.join(catalogue.BUILDERS)}.")  # fmt: skip
     if epsilon is None:
-        raise WrongCall(
-            "An audit needs the promise it is to test: without one nothing can be broken. Pass --epsilon 1, say."
-        )
+        raise WrongCall("An audit needs the promise it is to test: without one nothing can be broken. Pass --epsilon 1, say.")  # fmt: skip
     asked = epsilon_delta(epsilon, delta)
     subject = {"model": model, "mechanism": mechanism, "asked": asked.to_dict(), "title": f"{model}: {asked}"}
     return subject, catalogue.cases(model, asked, mechanism=mechanism), None
@@ -143,34 +143,23 @@ def run(tasks: Any, effort: Any, *, confidence: float, seed: int | None) -> list
     from onedraw.audit.cases.investigation import investigate
 
     if effort.thorough:
-        seconds = sum(task.seconds for task in tasks)
-        console(stderr=True).print(
-            f"{len(tasks)} case(s), up to {max(task.rounds for task in tasks):,} rounds each: about {duration(seconds)}."
-        )
+        seconds, most = sum(task.seconds for task in tasks), max(task.rounds for task in tasks)
+        about = f"{max(1, round(seconds))} seconds" if seconds < 100 else f"{round(seconds / 60)} minutes"
+        console(stderr=True).print(f"{len(tasks)} case(s), up to {most:,} rounds each: about {about}.")
+    generator = np.random.default_rng(seed)
     with progress("auditing", total=len(tasks)) as step:
-        return list(
-            investigate(
-                tasks, effort, confidence=confidence, generator=np.random.default_rng(seed), progress=step
-            )
-        )  # fmt: skip
-
-
-def duration(seconds: float) -> str:
-    return f"{max(1, round(seconds))} seconds" if seconds < 100 else f"{round(seconds / 60)} minutes"
-
-
-def write(document: dict[str, Any], found: list[Any], *, out: Path | None, figure: Path | None) -> None:
-    import json
-
-    if out is not None:
-        out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    if figure is not None:
-        closest = min(found, key=lambda one: (round(one.gap, 2), not one.attacks))
-        closest.report.figure(figure)
+        return list(investigate(tasks, effort, confidence=confidence, generator=generator, progress=step))
 
 
 def show(document: dict[str, Any], found: list[Any], written: list[Path]) -> None:
-    show_table(document["title"], COLUMNS, [row(one) for one in found])
+    from onedraw.audit.cases.examination import in_words
+
+    show_table(document["title"], COLUMNS, [
+        [one.case.name, in_words(one.case.promise), number(one.promised_epsilon), number(one.exact_epsilon), number(one.gap),
+         "—" if one.factor is None else f"× {one.factor:.4g}",
+         "—" if one.attacked_epsilon is None else number(one.attacked_epsilon)]
+        for one in found
+    ])  # fmt: skip
     for one in found:
         if one.report.violation is not None:
             show_lines(f"BROKEN: {one.case.name}: {one.report.violation}.")
@@ -190,13 +179,3 @@ def show(document: dict[str, Any], found: list[Any], written: list[Path]) -> Non
         *(f"Written to {path}." for path in written),
         "Passing is not a proof; no record was read." if document["passed"] else "Do not release with this mechanism.",
     )
-
-
-def row(one: Any) -> list[str]:
-    from onedraw.audit.cases.examination import in_words
-
-    return [
-        one.case.name, in_words(one.case.promise), number(one.promised_epsilon), number(one.exact_epsilon), number(one.gap),
-        "—" if one.factor is None else f"× {one.factor:.4g}",
-        "—" if one.attacked_epsilon is None else number(one.attacked_epsilon),
-    ]  # fmt: skip

@@ -47,9 +47,7 @@ def check_one_question(settings: dict[str, Any], given: int) -> None:
     from onedraw.errors import WrongCall
 
     if len(settings) < max(given, 2):
-        raise WrongCall(
-            "A choice is among two or more different release files. Name each once, then the held-out records."
-        )
+        raise WrongCall("A choice is among two or more different release files. Name each once, then the held-out records.")  # fmt: skip
     targets = {str(one.certificate.data.target) for one in settings.values()}
     if len(targets) > 1:
         raise WrongCall(f"These releases answer different questions: {', '.join(sorted(targets))}. Choose among models of one target.")  # fmt: skip

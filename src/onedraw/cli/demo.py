@@ -32,6 +32,7 @@ columns:
 """
 COLUMNS = {"radius": "mean radius", "texture": "mean texture", "concave_points": "mean concave points"}
 
+FOLDER = Path("onedraw-demo")
 TARGET, MODEL = "diagnosis", "logistic"
 EPSILON = 1.0
 AVERAGED, AVERAGE_EPSILON = "radius", 0.5
@@ -42,9 +43,9 @@ NEW = "radius,texture,concave_points\n11,15,0.02\n20,26,0.12\n"
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", help="Where to write; each run gets a folder of its own.")] = Path(
-        "onedraw-demo"
-    ),
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Where to write; each run gets a folder of its own.")
+    ] = FOLDER,
     as_json: AsJson = False,
 ) -> None:
     """A private mean by group and a regression of a real medical data set: plan, release, verify, audit, report."""
@@ -63,17 +64,16 @@ def demo(
     result, found, planned = released(place, ledger, TARGET, MODEL, EPSILON)
     verified = verify(place / "release.json", ledger=ledger)
     audit = audited(place / "release.json")
-    write_report(
-        result, place / "report.html", ledger=ledger, interval=found, plan_table=planned.choices,
-        audit=audit.report,
-    )  # fmt: skip
+    report = {"interval": found, "plan_table": planned.choices, "audit": audit.report}
+    write_report(result, place / "report.html", ledger=ledger, **report)
+    predictions, right = predicted(place)
     left = ledger.remaining(str(schema.dataset))
     document = {
         "folder": str(place), "means": means.to_dicts(), "means_release": str(place / "means.json"),
         "means_report": str(place / "means.html"), "plan": planned.to_dict()["eligible"], "why": planned.choices.why, "sentence": result.certificate.sentence,
         "may_publish": result.certificate.may_publish("release.json and report.html"),
         "estimates": found.to_dicts(), "why_no_interval": found.reason, "verified": verified.answer,
-        "audit": audit.to_dict(), "predictions": predicted(place), "right": share_right(place),
+        "audit": audit.to_dict(), "predictions": predictions, "right": right,
         "epsilon_left": left.epsilon, "delta": left.delta, "report": str(place / "report.html"),
         "release": str(place / "release.json"),
     }  # fmt: skip
@@ -97,7 +97,7 @@ def prepare(folder: Path) -> Path:
         place.mkdir(parents=True)
         (place / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
         (place / "new.csv").write_text(NEW, encoding="utf-8")
-        write_patients(place / "patients.csv")
+        (place / "patients.csv").write_text(patients(), encoding="utf-8")
     except OSError as error:
         raise CannotWrite(
             f"The folder {folder} cannot be written ({error.strerror}). Choose another one with --folder."
@@ -105,7 +105,8 @@ def prepare(folder: Path) -> Path:
     return place
 
 
-def write_patients(path: Path) -> None:
+def patients() -> str:
+    """The private file, as CSV."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer()
@@ -114,7 +115,7 @@ def write_patients(path: Path) -> None:
         ",".join(["malignant" if label == 0 else "benign", *(f"{value:g}" for value in values)])
         for label, values in zip(data.target, data.data[:, chosen], strict=True)
     ]
-    path.write_text("\n".join([",".join([TARGET, *COLUMNS]), *rows]) + "\n", encoding="utf-8")
+    return "\n".join([",".join([TARGET, *COLUMNS]), *rows]) + "\n"
 
 
 def released(place: Path, ledger: Any, target: str, model: str, epsilon: float, options: Any = None) -> tuple[Any, ...]:
@@ -149,30 +150,22 @@ def audited(path: Path) -> Any:
         return run(tasks_for(cases, effort, sampler=sampler), effort, confidence=0.95, seed=None)[0]
 
 
-def predicted(place: Path) -> list[dict[str, Any]]:
-    """The two new patients, as `onedraw predict` scores them."""
-    found = _predictions(place, place / "new.csv")
-    return [
+def predicted(place: Path) -> tuple[list[dict[str, Any]], float]:
+    """The two new patients as `onedraw predict` scores them; and what a demonstration may show and a real release may not: how
+    often the published model is right in the file."""
+    import csv
+
+    from onedraw.release import Release
+
+    model = Release.load(place / "release.json")
+    found, labels = model.predict(place / "new.csv"), model.predict(place / "patients.csv").labels
+    with (place / "patients.csv").open(encoding="utf-8", newline="") as file:
+        right = [row[TARGET] == label for row, label in zip(csv.DictReader(file), labels, strict=True)]
+    scored = [
         {"class": label} | dict(zip(found.columns, map(float, values), strict=True))
         for label, values in zip(found.labels, found.values, strict=True)
     ]
-
-
-def share_right(place: Path) -> float:
-    """What a demonstration may show and a real release may not: how often the published model is right in the file."""
-    import csv
-
-    with (place / "patients.csv").open(encoding="utf-8", newline="") as file:
-        truths = [row[TARGET] for row in csv.DictReader(file)]
-    labels: list[str] = _predictions(place, place / "patients.csv").labels
-    right = [label == truth for label, truth in zip(labels, truths, strict=True)]
-    return sum(right) / len(right)
-
-
-def _predictions(place: Path, source: Path) -> Any:
-    from onedraw.release import Release
-
-    return Release.load(place / "release.json").predict(source)
+    return scored, sum(right) / len(right)
 
 
 # ── how it looks ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from onedraw.plain_text import known
+
 from .options import AsJson, Delta, Epsilon, HeldOut, Report, Spending, drawing, with_options
 from .show import show_json, show_lines, show_table
 
@@ -42,9 +44,8 @@ def evaluate(
 
         write_report(found.release, report, ledger=charged["ledger"])
     if as_json:
-        show_json(
-            found.certificate.model_dump(mode="json") | {"out": str(spending.out), "scores": written(found.scores)}
-        )
+        certificate = found.certificate.model_dump(mode="json")
+        show_json(certificate | {"out": str(spending.out), "scores": written(found.scores)})
         return
     show(found)
     spending.say_written(found.certificate, charged, report)
@@ -66,16 +67,12 @@ def show(found: Any) -> None:
 
 def written(scores: Any) -> dict[str, Any]:
     """As JSON: figures, confusion matrix, curves; null where the counts say nothing."""
-    document: dict[str, Any] = {
-        "level": scores.level,
-        "figures": {name: vars(one) for name, one in scores.figures.items()},
-    }
+    figures = {name: vars(one) for name, one in scores.figures.items()}
+    document: dict[str, Any] = {"level": scores.level, "figures": figures}
     if scores.confusion is not None:
         document |= {"classes": list(scores.classes), "confusion": scores.confusion.tolist()}
     for name in ("roc", "calibration"):
         curve = getattr(scores, name)
         if curve is not None:
-            document[name] = {
-                key: [None if value != value else value for value in part.tolist()] for key, part in vars(curve).items()
-            }
+            document[name] = {key: [*map(known, part.tolist())] for key, part in vars(curve).items()}
     return document

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from onedraw.places import shown_place
+from onedraw.plain_text import known
 
 from .options import AsJson, Delta, Epsilon
-from .show import number, show_json, show_lines, show_table
+from .show import answer, number, show_json, show_lines, show_table
 
 group = typer.Typer(
     help="The ledger: a budget for each dataset, every spend, and a chain that shows changes.", no_args_is_help=True
@@ -31,9 +31,7 @@ def init(
     dataset: Dataset,
     epsilon: Epsilon,
     delta: Delta = 0.0,
-    max_records: Annotated[
-        int, typer.Option("--max-records", help="Records one person may have (as in the schema).")
-    ] = 1,
+    records: Annotated[int, typer.Option("--max-records", help="Records one person may have (as in the schema).")] = 1,
     note: Annotated[str, typer.Option("--note", help="A sentence for the record.")] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -42,13 +40,13 @@ def init(
     from onedraw.privacy import Unit, epsilon_delta
 
     ledger, budget = Ledger.open(place, create=True), epsilon_delta(epsilon, delta)
-    ledger.init(dataset, budget, unit=Unit(max_records), note=note)
+    ledger.init(dataset, budget, unit=Unit(records), note=note)
     order = ledger.account(dataset).order
     filters = "" if order is None else (
         " Releases are charged to it one after another, each chosen after seeing the last if you like; what would exceed it is "
         f"refused before a record is read. (Proven filters add them up, one at Rényi order {number(order)}, fixed now.)"
     )  # fmt: skip
-    _say(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "order": order,
+    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "order": order,
                    "head": ledger.head()},
          f"Opened {dataset} with {budget} in {shown_place(place)}.{filters}")  # fmt: skip
 
@@ -56,20 +54,17 @@ def init(
 @group.command("declare")
 def declare(
     place: Place,
-    promises: Annotated[
-        Path,
-        typer.Argument(
-            help="A JSON list of promises, as `onedraw plan --json` prints them; or of {promise, gamma, times}."
-        ),
-    ],
+    promises: Annotated[Path, typer.Argument(
+        help="A JSON list of promises, as `onedraw plan --json` prints them; or of {promise, gamma, times}.",
+    )],
     dataset: Dataset,
-    delta: Annotated[
-        float | None, typer.Option("--delta", help="The δ at which the list is read as one (ε, δ) beside other spends.")
-    ] = None,
+    delta: Annotated[float | None, typer.Option(
+        "--delta", help="The δ at which the list is read as one (ε, δ) beside other spends.",
+    )] = None,
     part: Annotated[str | None, typer.Option("--part", help="The part that the releases are from.")] = None,
     label: Annotated[str, typer.Option("--label", help="A sentence for the record.")] = "",
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Spend a list of releases before the first of them: what is fixed beforehand is composed more tightly."""
     from onedraw.ledger import Ledger
 
@@ -78,7 +73,7 @@ def declare(
     event = ledger.declare(dataset, [one for one, _ in listed], gammas=[gamma for _, gamma in listed], delta=delta,
                            part=part, label=label)  # fmt: skip
     left = ledger.remaining(dataset, part=part)
-    _say(as_json, {"ledger": shown_place(place), "dataset": dataset, "entry": event.entry, "promises": len(listed),
+    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "entry": event.entry, "promises": len(listed),
                    "remaining_epsilon": left.epsilon, "kept_by": left.kept_by, "head": ledger.head()},
          f"{len(listed)} promises declared for {dataset} and spent; releases that make them are charged to this list. "
          f"Left for others: ε = {number(left.epsilon)} ({left.kept_by}).")  # fmt: skip
@@ -116,7 +111,7 @@ def top_up(place: Place, dataset: Dataset, epsilon: Epsilon, delta: Delta = 0.0,
 
     ledger, budget = Ledger.open(place), epsilon_delta(epsilon, delta)
     ledger.top_up(dataset, budget)
-    _say(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "head": ledger.head()},
+    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "head": ledger.head()},
          f"{dataset} now has {budget}.")  # fmt: skip
 
 
@@ -127,7 +122,7 @@ def close(place: Place, dataset: Dataset, as_json: AsJson = False) -> None:
 
     ledger = Ledger.open(place)
     ledger.close_dataset(dataset)
-    _say(as_json, {"ledger": shown_place(place), "dataset": dataset, "closed": True, "head": ledger.head()},
+    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "closed": True, "head": ledger.head()},
          f"{dataset} is closed.")  # fmt: skip
 
 
@@ -144,7 +139,11 @@ def show(
     ledger = Ledger.open(place)
     names = [dataset] if dataset else list(ledger.datasets())
     summaries = {name: _summary(ledger, name) for name in names}
-    events = _events_of(ledger, names)
+    accounts = {name: ledger.account(name).dataset for name in names}
+    history: dict[str, list[Any]] = {of: [] for of in accounts.values()}
+    for event in ledger.events():  # read once
+        history.get(event.dataset, []).append(event)
+    events = {name: history[of] for name, of in accounts.items()}
     if as_json:
         show_json({"ledger": shown_place(place), "head": ledger.head(), "datasets": {
             name: summaries[name] | {"events": [_event(event, summaries[name]["delta"]) for event in events[name]]}
@@ -175,11 +174,10 @@ def _unfinished(events: list[Any], most: int = 10) -> list[str]:
         f"again with --resume {event.entry}, which charges nothing more."
         for event in found[-most:]
     ]
-    return (
-        [*lines, f"{len(found) - most} earlier ones are not finished either; --json has all."]
-        if found[most:]
-        else lines
-    )
+    return [
+        *lines,
+        *([f"{len(found) - most} earlier ones are not finished either; --json has all."] if found[most:] else []),
+    ]
 
 
 def _totals(name: str, summary: dict[str, Any]) -> list[str]:
@@ -198,28 +196,17 @@ def _totals(name: str, summary: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _events_of(ledger: Any, names: list[str]) -> dict[str, list[Any]]:
-    """The history, read once, by dataset."""
-    found: dict[str, list[Any]] = {ledger.account(name).dataset: [] for name in names}
-    for event in ledger.events():
-        if event.dataset in found:
-            found[event.dataset].append(event)
-    return {name: found[ledger.account(name).dataset] for name in names}
-
-
 @group.command("verify")
 def verify(
     place: Place,
-    head: Annotated[
-        list[str] | None,
-        typer.Option("--head", help="A head written down before: a history without it was rolled back. Repeatable."),
-    ] = None,
-    releases: Annotated[
-        list[Path] | None,
-        typer.Option("--release", help="A release charged to this ledger, which must hold it. Repeatable."),
-    ] = None,
+    head: Annotated[list[str] | None, typer.Option(
+        "--head", help="A head written down before: a history without it was rolled back. Repeatable.",
+    )] = None,
+    releases: Annotated[list[Path] | None, typer.Option(
+        "--release", help="A release charged to this ledger, which must hold it. Repeatable.",
+    )] = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Recompute the whole chain; a changed, missing or inserted event is an error.
 
     An older copy of the ledger is a whole chain too: only a head or a release from outside shows that it was put back.
@@ -227,18 +214,14 @@ def verify(
     from onedraw.ledger import Ledger
 
     ledger, certificates = Ledger.open(place), _certificates(releases or [])
-    result = ledger.verify(head=[*(head or []), *(entry.head for _, entry, _ in certificates)])
+    heads = [*(head or []), *(entry.head for _, entry, _ in certificates)]
+    result = ledger.verify(head=heads)
     for path, entry, digest in certificates:
         _check_held(ledger, path, entry, digest)
-    verdict = (
-        "the chain verifies and every budget is kept"
-        if result.ok
-        else "the chain verifies, but: " + "; ".join(result.findings)
-    )
-    outside = len(head or []) + len(certificates)
-    verdict += "".join(f"; {remark}" for remark in result.remarks)
-    verdict += f"; {outside} head(s) from outside stand in it" if outside else ""
-    _say(as_json, {"ledger": shown_place(place), "ok": result.ok, "events": result.events, "head": result.head,
+    verdict = " and every budget is kept" if result.ok else f", but: {'; '.join(result.findings)}"
+    remarks = [*result.remarks, *([f"{len(heads)} head(s) from outside stand in it"] if heads else [])]
+    verdict = "; ".join([f"the chain verifies{verdict}", *remarks])
+    answer(as_json, {"ledger": shown_place(place), "ok": result.ok, "events": result.events, "head": result.head,
                    "findings": list(result.findings), "remarks": list(result.remarks), "releases": [str(path) for path, _, _ in certificates]},
          f"{shown_place(place)}: {result.events} events, {verdict}. Head {result.head}.")  # fmt: skip
     if not result.ok:
@@ -275,19 +258,14 @@ def _summary(ledger: Any, name: str) -> dict[str, Any]:
         "budget": left.budget.to_dict(),
         "budget_epsilon": left.budget.epsilon(left.delta),
         "delta": left.delta,
-        "spent_epsilon": _known(left.spent_epsilon),
+        "spent_epsilon": known(left.spent_epsilon),
         "remaining_epsilon": left.epsilon,
         "kept_by": left.kept_by,
         "order": account.order,
-        "listed_epsilon": _known(left.listed_epsilon),
+        "listed_epsilon": known(left.listed_epsilon),
         "declared_open": sum(len(one.open) for one in account.declared.values()),
         "releases": account.reservations,
     }
-
-
-def _known(value: float | None) -> float | None:
-    """JSON has no infinity: a total that nothing bounds is null."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _figure(value: float | None) -> str:
@@ -305,18 +283,17 @@ def _event(event: Any, delta: float) -> dict[str, Any]:
 def _describe(kind: str, payload: dict[str, Any], delta: float) -> str:
     from onedraw.privacy import Promise
 
+    part = f"part {payload['part']}" if payload.get("part") else ""
     match kind:
         case "dataset-opened" | "top-up":
             return f"budget {Promise.from_dict(payload['budget'])}"
         case "reserved":
-            marks = [payload["label"], f"part {payload['part']}" if payload["part"] else "",
-                     "SEEDED, not private" if payload["seeded"] else ""]  # fmt: skip
+            seeded = "SEEDED, not private" if payload["seeded"] else ""
             alone = f"by itself ε = {number(_alone(json.dumps(payload['promise']), delta))} at δ = {number(delta)}"
-            return "; ".join([*filter(None, marks), alone])
+            return "; ".join(filter(None, [payload["label"], part, seeded, alone]))
         case "declared":
-            marks = [payload["label"], f"part {payload['part']}" if payload["part"] else ""]
             read = f", read at δ = {number(payload['delta'])}" if payload["delta"] is not None else ""
-            return "; ".join([*filter(None, marks), f"{len(payload['items'])} promises{read}"])
+            return "; ".join(filter(None, [payload["label"], part, f"{len(payload['items'])} promises{read}"]))
         case "settled":
             return f"certificate {payload['certificate'][:16]}…"
         case "parts-declared":
@@ -330,10 +307,3 @@ def _alone(promise: str, delta: float) -> float:
     from onedraw.privacy import Promise
 
     return Promise.from_dict(json.loads(promise)).epsilon(delta)
-
-
-def _say(as_json: bool, document: dict[str, Any], sentence: str) -> None:
-    if as_json:
-        show_json(document)
-    else:
-        show_lines(sentence)

@@ -30,20 +30,16 @@ if TYPE_CHECKING:
     from onedraw.privacy import Promise
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
-TableName = Annotated[
-    str | None, typer.Option("--table", help="Where the records are in a database: the table, or schema.table.")
-]
+TABLE = "Where the records are in a database: the table, or schema.table."
+TableName = Annotated[str | None, typer.Option("--table", help=TABLE)]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget's ε.")]
 Delta = Annotated[float, typer.Option("--delta", help="The budget's δ; 0 means pure.")]
 Report = Annotated[
     Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")
 ]
-HeldOut = Annotated[
-    str,
-    typer.Argument(
-        help="Held-out private records, the target among them: CSV, Parquet or Arrow; with --table, a database."
-    ),
-]
+HeldOut = Annotated[str, typer.Argument(
+    help="Held-out private records, the target among them: CSV, Parquet or Arrow; with --table, a database.",
+)]  # fmt: skip
 
 
 def said(words: str, default: Any = MISSING, metavar: str | None = None) -> Any:
@@ -101,7 +97,7 @@ class Spending:
 
     ledger: str = said("The ledger to charge: a SQLite file or a postgresql:// URL.")
     out: Path = said("Where to write the release; must not exist. Taken before the charge.")  # noqa: RUF009
-    table: str | None = said("Where the records are in a database: the table, or schema.table.", None)
+    table: str | None = said(TABLE, None)
     dataset: str | None = said("The dataset's name in the ledger.", None)
     seed: int | None = said("Reproducible and therefore NOT PRIVATE; charged all the same.", None)
     resume: str | None = said(

@@ -102,14 +102,10 @@ def show(planned: Planned, document: dict[str, Any]) -> None:
         show_designs(row)
     if "for_error" in document:
         show_lines("", *smallest_words(document["for_error"], planned, best_design=bool(eligible[0]["designs"])))
-    if "figure" in document:
-        show_lines(f"Figure written to {document['figure']['file']}.")
-    if "report" in document:
-        show_lines(f"Plan written to {document['report']}.")
-    what = errors_words(planned)
-    if any(row["designs"] for row in eligible):
-        what += "; once a release is made its own standard errors count"
-    show_lines("", f"Errors are root mean squared per parameter, {what}. No record was read.")
+    places = {"Figure": document.get("figure", {}).get("file"), "Plan": document.get("report")}
+    show_lines(*(f"{what} written to {place}." for what, place in places.items() if place))
+    later = "; once a release is made its own standard errors count" if any(row["designs"] for row in eligible) else ""
+    show_lines("", f"Errors are root mean squared per parameter, {errors_words(planned)}{later}. No record was read.")
 
 
 def errors_words(planned: Planned) -> str:

@@ -4,6 +4,7 @@ privacy. Colours that colour-blind readers can tell apart (Okabe and Ito, darken
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ def draw_plan(path: Path, points: Sequence[dict[str, Any]], *, over: str, at: fl
     figure = Figure(figsize=(8.0, 4.6), dpi=160, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    ends = [line(axes, name, values, colour) for (name, values), colour in zip(curves(points), _cycle(), strict=False)]
+    ends = [
+        line(axes, name, values, colour) for (name, values), colour in zip(curves(points), cycle(COLOURS), strict=False)
+    ]
     plain = [(point["at"], point["rmse_without_privacy"]) for point in points if point["rmse_without_privacy"]]
     if plain:
         ends.append(line(axes, "without privacy", plain, GREY, style="--"))
@@ -33,7 +36,7 @@ def draw_plan(path: Path, points: Sequence[dict[str, Any]], *, over: str, at: fl
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(FuncFormatter(plainly))
         axis.set_minor_formatter(NullFormatter())
-    name_lines(axes, [end for end in ends if end is not None])
+    name_lines(axes, ends)
     axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
     axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
@@ -52,15 +55,10 @@ def curves(points: Sequence[dict[str, Any]]) -> list[tuple[str, list[tuple[float
     return [(name, values) for name, values in found.items() if values]
 
 
-def _cycle() -> list[str]:
-    return [colour for _ in range(4) for colour in COLOURS]
-
-
 def line(axes: Any, name: str, values: list[tuple[float, float]], colour: str, style: str = "-") -> tuple[Any, ...]:
     across, errors = zip(*values, strict=True)
-    axes.plot(
-        across, errors, color=colour, linestyle=style, linewidth=1.8, marker="o" if style == "-" else "", markersize=3
-    )
+    marker = "o" if style == "-" else ""
+    axes.plot(across, errors, color=colour, linestyle=style, linewidth=1.8, marker=marker, markersize=3)
     return name, across[-1], errors[-1], colour
 
 

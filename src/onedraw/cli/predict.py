@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onedraw.plain_text import for_spreadsheet
+from onedraw.plain_text import for_spreadsheet, known
 
 from .options import AsJson, TableName
 from .show import show_json, show_lines, show_remark
@@ -17,30 +17,21 @@ from .show import show_json, show_lines, show_remark
 
 def predict(
     release_file: Annotated[Path, typer.Argument(help="A release file of a regression or classification.")],
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="New records: CSV, Parquet or Arrow, or with --table a database. The target need not be in it."
-        ),
-    ],
+    data: Annotated[str, typer.Argument(
+        help="New records: CSV, Parquet or Arrow, or with --table a database. The target need not be in it.",
+    )],
     table: TableName = None,
-    schema: Annotated[
-        Path | None, typer.Option("--schema", help="The release's schema, where the certificate does not carry it.")
-    ] = None,
-    interval: Annotated[
-        float | None,
-        typer.Option(
-            "--interval",
-            metavar="LEVEL",
-            help="Also an interval at this level, such as 0.95, of each probability or mean.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Where to write the scores (.csv); must not exist. Default: print them."),
-    ] = None,
+    schema: Annotated[Path | None, typer.Option(
+        "--schema", help="The release's schema, where the certificate does not carry it.",
+    )] = None,
+    interval: Annotated[float | None, typer.Option(
+        "--interval", metavar="LEVEL", help="Also an interval at this level, such as 0.95, of each probability or mean.",
+    )] = None,
+    out: Annotated[Path | None, typer.Option(
+        "--out", help="Where to write the scores (.csv); must not exist. Default: print them.",
+    )] = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Probabilities, classes or values for new records, by the mean of the released draws. Spends nothing.
 
     In the CSV a class that a spreadsheet would compute, such as +ve, has an apostrophe before it; --json has it as declared.
@@ -53,9 +44,8 @@ def predict(
         check_writable(out)
     release = load(release_file)
     certificate = release.certificate
-    found = release.predict(
-        in_database(data, table), schema=None if schema is None else Schema.load(schema), interval=interval
-    )
+    declared = None if schema is None else Schema.load(schema)
+    found = release.predict(in_database(data, table), schema=declared, interval=interval)
     text = as_csv(found)
     if out is not None:
         write_scores(out, text)
@@ -100,8 +90,8 @@ def as_csv(found: Any) -> str:
 
 
 def ends(values: Any) -> list[list[float | None]] | None:
-    """JSON has no NaN: an end that is refused is null."""
-    return None if values is None else [[None if value != value else value for value in row] for row in values.tolist()]
+    """An end that is refused is null."""
+    return None if values is None else [[*map(known, row)] for row in values.tolist()]
 
 
 def write_scores(target: Path, text: str) -> None:

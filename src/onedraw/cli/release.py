@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onedraw.defaults import LEVEL
+from onedraw.plain_text import known, readable
 from onedraw.planning.options import Options
 
 from .options import AsJson, Asking, Report, Spending, drawing, with_options
-from .show import show_json, show_lines, show_remark, show_table
+from .show import answer, show_json, show_lines, show_remark, show_table
 
 if TYPE_CHECKING:
     from onedraw.planning import Planned
@@ -51,11 +52,15 @@ def release(
     source = read(data, asked.schema, target=asked.target, table=spending.table, memory=memory)
     records = source.measured(asked.measure)
     planned = asking.planned(asked, records.n if rows is None else rows)
-    warn_of_few(planned)
+    plan, seconds = planned.plan, planned.choices.eligible[0].seconds
+    parameters = len(plan.model.parameter_names)
+    if parameters > plan.n and plan.requires != "moments":  # which have no prior; said of public numbers alone
+        show_remark(f"n = {plan.n} records for {parameters} parameters: the result will say little about the records.")
     if check:
         look(columns_of(records))
-    with drawing(f"drawing, {seconds_words(planned)}"):
-        result = release_draws(planned.plan, records, accept=asking.how["accept"], label=asked.label, **charged)
+    about = "" if math.isnan(seconds) else f"about {max(1, math.ceil(seconds))} s by public numbers"
+    with drawing(f"drawing, {about}"):
+        result = release_draws(plan, records, accept=asking.how["accept"], label=asked.label, **charged)
     found = estimates(result, planned)
     if report is not None:
         from onedraw.report import write_report
@@ -67,19 +72,6 @@ def release(
     else:
         show(result, planned, found)
         spending.say_written(result.certificate, charged, report)
-
-
-def warn_of_few(planned: Planned) -> None:
-    """From public numbers alone; the release goes on."""
-    plan = planned.plan
-    parameters = len(plan.model.parameter_names)
-    if parameters > plan.n and plan.requires != "moments":  # which have no prior
-        show_remark(f"n = {plan.n} records for {parameters} parameters: the result will say little about the records.")
-
-
-def seconds_words(planned: Planned) -> str:
-    seconds = planned.choices.eligible[0].seconds
-    return "" if math.isnan(seconds) else f"about {max(1, math.ceil(seconds))} s by public numbers"
 
 
 # ── what was released, for people ────────────────────────────────────────────────────────────────────────────
@@ -102,13 +94,9 @@ def spread_words(result: Any) -> list[str]:
     return [] if found is None else [str(found)]
 
 
-def finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
     """The certificate, and what was computed from it."""
-    joint = [dict(row._asdict(), statistic=finite(row.statistic), p_value=finite(row.p_value)) for row in found.joint]
+    joint = [row._asdict() | {"statistic": known(row.statistic), "p_value": known(row.p_value)} for row in found.joint]
     certificate: dict[str, Any] = result.certificate.model_dump(mode="json")
     return certificate | {
         "why": planned.choices.why, "estimates": found.to_dicts(), "categories": joint, "level": LEVEL,
@@ -139,30 +127,20 @@ def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
     """As much as is known: estimate, interval, and of a fit standard error and p."""
     given = any(row["low"] is not None for row in numbers)
     tested = given and any(row["p_value"] is not None for row in numbers)
-    head = [
-        "parameter",
-        "released",
-        *([f"{100 * LEVEL:g} % interval"] if given else []),
-        *(["std err", "p"] if tested else []),
+    shown = 2 + given + 2 * tested
+    head = ["parameter", "released", f"{100 * LEVEL:g} % interval", "std err", "p"]
+    show_table(title, head[:shown], [row_words(row)[:shown] for row in numbers])
+
+
+def row_words(row: dict[str, Any]) -> list[str]:
+    low, high, error, p = row["low"], row["high"], row["std_err"], row["p_value"]
+    return [
+        row["name"],
+        f"{row['estimate']:.6g}",
+        "–" if low is None or high is None else f"{readable(low)} to {readable(high)}",
+        "–" if error is None or low is None else f"{error:.4g}",
+        "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
     ]
-    show_table(
-        title, head,
-        [[row["name"], f"{row['estimate']:.6g}", *([between(row)] if given else []), *(tested_words(row) if tested else [])]
-         for row in numbers],
-    )  # fmt: skip
-
-
-def between(row: dict[str, Any]) -> str:
-    from onedraw.plain_text import readable
-
-    return "–" if row["low"] is None or row["high"] is None else f"{readable(row['low'])} to {readable(row['high'])}"
-
-
-def tested_words(row: dict[str, Any]) -> list[str]:
-    error = "–" if row["std_err"] is None or row["low"] is None else f"{row['std_err']:.4g}"
-    if row["p_value"] is None:
-        return [error, "–"]
-    return [error, "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"]
 
 
 def verify(
@@ -175,12 +153,10 @@ def verify(
     from onedraw.release import verify as verify_certificate
 
     result = verify_certificate(release_file, ledger=None if ledger is None else Ledger.open(ledger))
-    if as_json:
-        show_json({"answer": result.answer, "sentence": result.sentence, "checks": list(result.checks)})
-        return
-    show_lines(result.sentence, *(f"  ✓ {check}" for check in result.checks))
-    show_lines(
+    meaning = (
         "Consistent: the numbers imply the promise. Add --ledger to learn whether this is the certificate that was issued."
         if result.answer == "consistent"
         else "Authentic: the numbers imply the promise, and the ledger holds this very certificate."
     )
+    document = {"answer": result.answer, "sentence": result.sentence, "checks": list(result.checks)}
+    answer(as_json, document, result.sentence, *(f"  ✓ {check}" for check in result.checks), meaning)

@@ -36,13 +36,12 @@ def infer(
 @group.command("check")
 def check(
     schema_file: Annotated[Path, typer.Argument(help="The schema to check.")],
-    data_file: Annotated[
-        str | None,
-        typer.Argument(help="Also check that this file, or --table of this database, has the schema's columns."),
-    ] = None,
+    data_file: Annotated[str | None, typer.Argument(
+        help="Also check that this file, or --table of this database, has the schema's columns.",
+    )] = None,
     table: TableName = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Check a schema, and optionally that a file has its columns (the header is looked at, no record is)."""
     from onedraw.data import Schema, read
 

@@ -19,6 +19,14 @@ def show_json(document: Mapping[str, Any]) -> None:
     print(text.translate({ord(mark): f"\\u{ord(mark):04x}" for mark in acting(text) if mark != "\n"}))
 
 
+def answer(as_json: bool, document: Mapping[str, Any], *lines: str) -> None:
+    """The document, or the lines."""
+    if as_json:
+        show_json(document)
+    else:
+        show_lines(*lines)
+
+
 def console(*, stderr: bool = False) -> Any:
     from rich.console import Console
 
@@ -53,12 +61,8 @@ def progress(what: str, *, total: int) -> Iterator[Callable[[str], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     errors = console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeElapsedColumn(),
-    )
+    words, counted = TextColumn("{task.description}"), TextColumn("{task.completed}/{task.total}")
+    columns = (words, BarColumn(), counted, TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task(what, total=total)
         begun = False
@@ -89,13 +93,9 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.text import Text
 
     table = Table(
-        title=Text("\n" * title.startswith("\n") + escaped(title.removeprefix("\n"))),
-        title_justify="left",
-        title_style="bold",
-        header_style="bold",
-        show_edge=False,
+        title=Text(escaped(title)), title_justify="left", title_style="bold", header_style="bold", show_edge=False,
         pad_edge=False,
-    )
+    )  # fmt: skip
     for index, column in enumerate(columns):
         figures = index > 0 and all(_is_figure(row[index]) for row in rows)
         table.add_column(column, justify="right" if figures else "left", overflow="fold")

@@ -25,7 +25,12 @@ def forest(release: Release, found: Estimates, *, ax: Any = None) -> Any:
     rows = rows_of(certificate, plan, table)
     kept = [row for row in rows if not is_intercept(row.name)] or rows
     drawn, across = on_one_axis(kept, "coefficients", certificate.draw.names, plan.model)
-    axes = _new_axes(len(drawn)) if ax is None else ax
+    axes = ax
+    if axes is None:
+        check_extra("figures", "matplotlib", "A plot")
+        from matplotlib import pyplot
+
+        axes = pyplot.subplots(figsize=(7.0, 1.0 + ROW_INCHES * len(drawn)), layout="constrained")[1]
     for place, row in enumerate(reversed(drawn)):
         _draw(axes, row, place)
     axes.set_yticks(range(len(drawn)), [row.name for row in reversed(drawn)])
@@ -38,13 +43,6 @@ def forest(release: Release, found: Estimates, *, ax: Any = None) -> Any:
     axes.set_title(f"{plan.model.title}{target}{level}", loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
-
-
-def _new_axes(count: int) -> Any:
-    check_extra("figures", "matplotlib", "A plot")
-    from matplotlib import pyplot
-
-    return pyplot.subplots(figsize=(7.0, 1.0 + ROW_INCHES * count), layout="constrained")[1]
 
 
 def _draw(axes: Any, row: Row, place: int) -> None:
