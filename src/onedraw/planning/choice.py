@@ -28,7 +28,7 @@ from onedraw.mechanisms import (
     Plan,
     calibrate,
 )
-from onedraw.plain_text import shown_as_html
+from onedraw.plain_text import known, shown_as_html
 from onedraw.privacy import Promise
 from onedraw.release.intervals.replicated import LEAST_INFORMED, expected_half_width, informed
 from onedraw.release.statement import accepted_words, promise_of
@@ -48,8 +48,8 @@ TOLERATED = 1.15
 """Of paths whose interval is at most this many times the narrowest, the longest is taken: it remembers least of its start."""
 
 LONGER = (12.0, 16.0, 20.0)
-"""… where several draws are to give an interval, which the start must not shift: the longest whose interval is not much
-wider than the narrowest. A longer path forgets its start on slower records too, and its draws can show that it did."""
+"""… where several draws are to give an interval, which the start must not shift. A longer path forgets its start on slower
+records too, and its draws can show that it did."""
 
 AS_GOOD = 1.15
 """In the reference design columns fill their ranges and do not go together, which suits declared coordinates best; a
@@ -58,11 +58,6 @@ mechanism that measures them and is expected to be at most this much worse there
 WIDER = 4.0
 """There the prior, which shifts it too, is as much wider, unless its scale was declared: a path's promise does not rest
 on it."""
-
-
-def known(value: float) -> float | None:
-    """JSON has no NaN: what is not known is null."""
-    return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True)
@@ -242,8 +237,7 @@ def for_regression(question: Regression, terms: Terms) -> Choices:
     by expected error under the reference design; errors in the unit of the response."""
     fit = _fit(question, terms) if terms.auto else None
     eligible, refused = ([fit], {}) if fit is not None else _ranked_variants(question, terms)
-    if question.response_unit != 1.0:
-        eligible = [choice.in_units(question.response_unit) for choice in eligible]
+    eligible = [choice.in_units(question.response_unit) for choice in eligible]
     return Choices(tuple(eligible), refused, why_taken(eligible, terms))
 
 
@@ -312,9 +306,8 @@ def _plans(question: Regression, variant: Variant, terms: Terms) -> list[Choice]
 def _drawn(question: Regression, variant: Variant, mechanism: Any, terms: Terms) -> Choice:
     """Half of δ is kept for a chain whose distance is estimated, which only a δ can pay for."""
     estimated = _is_chain(mechanism) and "estimated" in terms.accepted
-    plan = terms.calibrated(
-        mechanism, variant.model, (terms.budget.total_variation(0.5) or None) if estimated else None
-    )
+    gamma = (terms.budget.total_variation(0.5) or None) if estimated else None
+    plan = terms.calibrated(mechanism, variant.model, gamma)
     sampler, _ = samplers.default_sampler(plan, accept=terms.accepted)
     promise_of(plan, sampler.exactness(plan), accept=terms.accepted)
     return Choice(plan, expected_error(plan, **question.sizes), variant.name, sampler.seconds(plan))
@@ -332,14 +325,13 @@ def _rank(choice: Choice) -> tuple[bool, float]:
 
 def _within_time(plans: list[Choice]) -> list[Choice]:
     """Those whose draws take at most as long as "auto" allows; refused if there is none."""
-    quick = [choice for choice in plans if choice.seconds <= MOST_SECONDS or math.isnan(choice.seconds)]
-    if not quick:
-        seconds = min(choice.seconds for choice in plans)
-        raise PromiseRefused(
-            f"Its draws would take about {seconds:,.0f} s (estimated from public numbers), more than the "
-            f"{MOST_SECONDS:g} s that mechanism='auto' allows. Name it to have it all the same."
-        )
-    return quick
+    quick = [choice for choice in plans if not choice.seconds > MOST_SECONDS]  # or nobody knows how long
+    if quick:
+        return quick
+    raise PromiseRefused(
+        f"Its draws would take about {min(choice.seconds for choice in plans):,.0f} s (estimated from public numbers), more than "
+        f"the {MOST_SECONDS:g} s that mechanism='auto' allows. Name it to have it all the same."
+    )
 
 
 def why_taken(eligible: list[Choice], terms: Terms) -> str:
@@ -347,18 +339,16 @@ def why_taken(eligible: list[Choice], terms: Terms) -> str:
     best = eligible[0]
     if best.designs:
         return _why_fit(best, terms)
-    if math.isnan(best.expected.private):
+    private, sampling = best.expected.private, best.expected.sampling
+    error = f"expected error {private:.3g} per coefficient ({sampling:.3g} without privacy)"
+    if math.isnan(private):
         error = "its error cannot be predicted"
-    else:
-        error = (
-            f"expected error {best.expected.private:.3g} per coefficient ({best.expected.sampling:.3g} without privacy)"
-        )
     if not terms.auto:
         return f"{best.name}: named by the caller; {error}."
     others = ", ".join(f"{choice.name} {choice.expected.private:.3g}" for choice in eligible[1:4])
     compared = f"; then {others}" if others else ""
-    rank = "the first" if math.isnan(best.expected.private) else "the smallest"
-    if any(choice.expected.private < best.expected.private for choice in eligible):
+    rank = "the first" if math.isnan(private) else "the smallest"
+    if any(choice.expected.private < private for choice in eligible):
         rank = "nearly the smallest, and whatever the columns are like,"
     chains = any(_is_chain(choice.plan.mechanism) for choice in eligible)  # eligible only if accepted
     word = "proven, or accepted by name," if chains else "proven"

@@ -32,7 +32,7 @@ from typing import Any
 
 from onedraw.data import Schema
 from onedraw.errors import InvalidModel, InvalidSchema, PromiseRefused, WrongCall
-from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, Plan
+from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, Columns, NumberTable, Table
 from onedraw.models.features import category_columns, schema_features
@@ -79,11 +79,10 @@ class ColumnQuestion(Question):
 
     def _choices(self, terms: Terms) -> Choices:
         name = terms.mechanism
-        known = [*(LAWS if self.table is not None else ()), *(POSTERIORS if self.posterior is not None else ())]
-        if not terms.auto and name not in known:
-            raise InvalidModel(
-                f"No mechanism for this question is called {name!r}. Choose auto or one of: {', '.join(known)}."
-            )
+        names = [*(LAWS if self.table is not None else ()), *(POSTERIORS if self.posterior is not None else ())]
+        if not terms.auto and name not in names:
+            known = ", ".join(names)
+            raise InvalidModel(f"No mechanism for this question is called {name!r}. Choose auto or one of: {known}.")
         if name in LAWS:
             return _said(Choices((self._noise(terms, name),), {}), name, terms.budget)
         if name in POSTERIORS:
@@ -139,10 +138,8 @@ def _said(found: Choices, how: str, budget: Promise) -> Choices:
     elif how != "auto":
         why = f"{best.named}: named by the caller; {error}."
     elif rivals:
-        kind = "the best draw from a posterior" if best.name else f"{rivals[0].name} noise"
-        why = (
-            f"{best.named}{' noise' if best.name else ''}: {error}, against {rivals[0].expected.private:.3g} of {kind}."
-        )
+        kind, noise = ("the best draw from a posterior", " noise") if best.name else (f"{rivals[0].name} noise", "")
+        why = f"{best.named}{noise}: {error}, against {rivals[0].expected.private:.3g} of {kind}."
     else:
         what, many = "noise" if best.name else "sampling", len(found.eligible)
         why = f"{best.named} {what}: {error}{f', the smallest of {many} that can keep {budget}' if many > 1 else ''}."
@@ -231,9 +228,8 @@ def model_for(
     """The conjugate model that answers ``question`` about column ``target``, with bounds from the schema."""
     for family in FAMILIES:
         if family.kind == question:
-            return family.for_column(
-                column_for(schema, target, question), n=record_count(n), budget=budget, prior=prior
-            )
+            column = column_for(schema, target, question)
+            return family.for_column(column, n=record_count(n), budget=budget, prior=prior)
     raise InvalidModel(f"No posterior is known for a {question}: it is released with plain noise, or by rank.")
 
 
@@ -267,7 +263,8 @@ def quantile_model(column: Any, question: str, levels: Any, interval: float | No
 
 @dataclass(frozen=True)
 class CovarianceQuestion(Question):
-    """Means, deviations and correlations; what may be expected is said of a correlation."""
+    """Means, deviations and correlations; what may be expected is said of a correlation, for columns that fill their ranges and
+    do not go together; of one column of its mean."""
 
     mechanism: Moments
     model: Columns
@@ -282,12 +279,17 @@ class CovarianceQuestion(Question):
         if not terms.auto or terms.draws != 1:
             raise WrongCall("A covariance has one mechanism and is published once. Leave out --mechanism and --draws.")
         plan = terms.calibrated(self.mechanism, self.model)
-        expected, problem = expected_correlation(plan), _problem(plan)
+        problem = self.mechanism.problem(plan)
+        if problem.columns.count == 1:
+            sampling, noise = math.sqrt(FILLED / plan.n), problem.deviation("sums")
+        else:
+            sampling, noise = 1.0 / math.sqrt(plan.n), problem.deviation("moments") / math.sqrt(2.0)
+        expected = Expectation(math.hypot(sampling, noise), sampling, 0.0)
         given = "" if problem.gives_correlations else "; with this n and ε the noise is too large for correlations, so none will be given: more records, fewer columns or a larger ε help"  # fmt: skip
         stronger = plan.parameters["pure"] and isinstance(terms.budget, ApproxDP)
         why = (
             f"moments: noise on exact sums; a correlation of two columns is expected to be off by {expected.private:.3g} "
-            f"({expected.sampling:.3g} without privacy), a mean by {problem.deviation('sums'):.3g} of half its range by noise{given}"
+            f"({sampling:.3g} without privacy), a mean by {problem.deviation('sums'):.3g} of half its range by noise{given}"
             f"{'; it keeps pure ε, which costs nothing here' if stronger else ''}. "
             "Decided from public numbers, before any record was read."
         )
@@ -307,18 +309,3 @@ def chosen_columns(schema: Schema, names: Sequence[str] | None = None) -> Schema
     if len(set(names)) < len(names):
         raise WrongCall("--columns names a column twice; its correlation with itself is 1. Name each once.")
     return schema.model_copy(update={"columns": {name: schema.column(name) for name in names}})
-
-
-def _problem(plan: Plan) -> Any:
-    assert isinstance(plan.mechanism, Moments)
-    return plan.mechanism.problem(plan)
-
-
-def expected_correlation(plan: Plan) -> Expectation:
-    """The error of one correlation, for columns that fill their ranges and do not go together; of one column its mean's."""
-    problem = _problem(plan)
-    if problem.columns.count == 1:
-        sampling, noise = math.sqrt(FILLED / plan.n), problem.deviation("sums")
-    else:
-        sampling, noise = 1.0 / math.sqrt(plan.n), problem.deviation("moments") / math.sqrt(2.0)
-    return Expectation(math.hypot(sampling, noise), sampling, 0.0)

@@ -106,13 +106,17 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
     ``effect`` and ``noise`` are the standard deviations of a regression's linear predictor and of a response about it;
     None: those the mechanism declares, or the usual ones.
     """
-    if isinstance(plan.mechanism, ExponentialQuantiles):
-        return _rank_error(plan)
+    if isinstance(
+        plan.mechanism, ExponentialQuantiles
+    ):  # of the ranks, as shares of the records: selection and sampling
+        selecting, levels = np.array(plan.mechanism.rank_errors(plan)), np.array(plan.model.levels)
+        squares = levels * (1.0 - levels) / plan.n
+        return Expectation(float(np.sqrt(np.mean(selecting**2 + squares))), float(np.sqrt(np.mean(squares))), 0.0)
     if isinstance(plan.mechanism, AddedNoise):
         noise, sampling = expected_noise(plan), plan.model.sampling_error(plan.n)
         return Expectation(math.hypot(noise, sampling), sampling, 0.0)
     if not isinstance(plan.model, RowModel):
-        return _by_prior_predictive(plan)
+        return _by_prior_predictive(plan, SIMULATIONS, np.random.default_rng(PUBLIC_SEED))
     design = design_of(plan, effect=effect, noise=noise)
     if isinstance(plan.mechanism, PerturbedMode):
         return _fit_error(plan, *DESIGNS[0], design.effect, design.noise)
@@ -131,15 +135,6 @@ def why_selected(plan: Plan) -> str:
         f"selection by rank. Expected error of the rank of the {level:g}-quantile: {100 * error:.2g} % of the records from the "
         f"selection, {100 * sampling:.2g} % from sampling. Decided from public numbers, before any record was read."
     )
-
-
-def _rank_error(plan: Plan) -> Expectation:
-    """Root mean squared error of the released ranks, as a share of the records: sampling and selection together, and the
-    first alone."""
-    selecting = np.array(plan.mechanism.rank_errors(plan))  # type: ignore[attr-defined]
-    levels = np.array(plan.model.levels)
-    sampling = levels * (1.0 - levels) / plan.n
-    return Expectation(float(np.sqrt(np.mean(selecting**2 + sampling))), float(np.sqrt(np.mean(sampling))), 0.0)
 
 
 # ── a fit ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -173,11 +168,9 @@ def _fit_error(plan: Plan, filled: float, correlation: float, effect: float, noi
     assert isinstance(plan.mechanism, PerturbedMode)
     problem = plan.mechanism.problem(plan)
     along = Directions.expected(problem, effect=effect, noise=noise, filled=filled, correlation=correlation)
-    masses, parts = zip(
-        *((mass, _squares(problem, along, effect, noise, unit)) for mass, unit in along.units), strict=True
-    )
-    ball = problem.layout.ball or 1.0
-    return Expectation(*(np.sqrt(np.array(masses) @ np.array(parts)) / ball).tolist())
+    masses, units = zip(*along.units, strict=True)
+    parts = [_squares(problem, along, effect, noise, unit) for unit in units]
+    return Expectation(*(np.sqrt(np.array(masses) @ np.array(parts)) / (problem.layout.ball or 1.0)).tolist())
 
 
 def _squares(problem: FitProblem, along: Directions, effect: float, noise: float, unit: float) -> tuple[float, float, float]:  # fmt: skip
@@ -264,11 +257,9 @@ class Directions:
             raised = np.maximum(seen * variance, how.floor)
             size = float(count @ (seen * variance / raised))
             stretch = how.stretch(layout, size) if numbers["row_bound"] else 1.0
-        units = (
-            _units(problem, seen, size, float(count @ (1.0 / raised)), effect, noise)
-            if how.response
-            else ((1.0, problem.response_scale),)
-        )
+        units: tuple[tuple[float, float], ...] = ((1.0, problem.response_scale),)
+        if how.response:
+            units = _units(problem, seen, size, float(count @ (1.0 / raised)), effect, noise)
         variance, count = np.append(variance, 1.0), np.append(count, float(layout.intercept))
         stretched = stretch**2 / np.append(raised, 1.0)
         row = numbers["row_bound"]
@@ -285,9 +276,8 @@ def _units(
     if not problem.numbers["moments_noise"]:
         return ((1.0, how.unmeasured_unit * scale),)
     explained, left = seen * (effect / scale) ** 2, seen * (noise / scale) ** 2
-    entry = (
-        matrix_deviation(problem.numbers["moments_noise"], problem.moment_columns.count, pure=problem.pure) / problem.n
-    )
+    measured = matrix_deviation(problem.numbers["moments_noise"], problem.moment_columns.count, pure=problem.pure)
+    entry = measured / problem.n
     spread = entry * math.sqrt(1.0 + 2.0 * explained * inverse / problem.layout.columns)
     middle = left - 0.5 * inverse * entry**2
     least = max(how.least_residual * max(explained + left, how.floor), how.floor**2)
@@ -325,9 +315,7 @@ def simulated_error(
     if not isinstance(plan.model, RowModel):
         return _by_prior_predictive(plan, data_sets, generator)
     if any(stop - start > 1 for start, stop in getattr(plan.mechanism, "categories", ())):
-        raise WrongCall(
-            "No design with categories is simulated: their levels exclude each other. Look at the plan's range."
-        )
+        raise WrongCall("No design with categories is simulated: their levels exclude each other. Look at the plan's range.")  # fmt: skip
     design, sampler = design_of(plan, effect=effect, noise=noise), sampler or samplers.default_sampler(plan)[0]
     expected = expected_error(plan, effect=effect, noise=noise)
     if math.isnan(expected.sampling):
@@ -335,27 +323,19 @@ def simulated_error(
     private, varying = [], np.tile(design.varying, design.classes)
     truths = design.parameters(generator, data_sets)
     for theta, wanted in zip(truths, estimands(plan, design, truths), strict=True):
-        draws = simulated_draws(plan, design, theta, generator, sampler)[:, : len(theta)]
+        target, seed = plan.target(design.data_set(theta, plan.n, generator)), int(generator.integers(2**62))
+        source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
+        found = np.asarray(sampler.run(target, source, size=plan.draws).draws)
+        draws = found.reshape(plan.draws, -1)[:, : len(theta)]
         private.append((design.identified(draws).mean(axis=0) - wanted)[varying])
     return Expectation(private=root_mean_square(private), sampling=expected.sampling)
 
 
-def simulated_draws(plan: Plan, design: Design, theta: Array, generator: np.random.Generator, sampler: Any) -> Array:
-    """The plan's draws for one simulated data set, as the release would make them, one row each."""
-    target = plan.target(design.data_set(theta, plan.n, generator))
-    seed = int(generator.integers(2**62))
-    source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
-    return np.asarray(sampler.run(target, source, size=plan.draws).draws).reshape(plan.draws, -1)
-
-
-def _by_prior_predictive(
-    plan: Plan, data_sets: int = SIMULATIONS, generator: np.random.Generator | None = None
-) -> Expectation:
+def _by_prior_predictive(plan: Plan, data_sets: int, generator: np.random.Generator) -> Expectation:
     """Simulate the release on data the prior predicts."""
     if not isinstance(plan.model, ConjugateModel):
         raise WrongCall(f"No simulation is known for {type(plan.model).__name__}, so its error cannot be predicted.")
-    generator, exact = generator or np.random.default_rng(PUBLIC_SEED), samplers.Exact()
-    private, plain = [], []
+    exact, private, plain = samplers.Exact(), [], []
     for _ in range(data_sets):
         truth, total, estimate = plan.model.simulate(plan.n, generator)
         summary = Summary(plan.n, tuple(Fraction(float(value)) for value in total))

@@ -65,7 +65,7 @@ from .options import (
     check_belongs,
     given,
 )
-from .variants import Variant, fit_of, variant_of, variants_of
+from .variants import fit_of, variant_of, variants_of
 
 BEYOND = 2.0
 """The ball reaches this many prior deviations beyond the typical norm √d."""
@@ -211,18 +211,9 @@ class Regression(RegressionOptions, Question):
 
     # ── the ways to answer ─────────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def fit(self) -> Variant | None:
-        """A perturbed mode; None where the question has none."""
-        return fit_of(self)
-
-    def variants(self) -> tuple[Variant, ...]:
-        """Every model and mechanism that could answer, ranked by nothing; some will refuse the budget."""
-        return variants_of(self)
-
-    def variant(self, name: str) -> Variant:
-        """The variant of this name."""
-        return variant_of(self, name)
+    fit = property(fit_of)
+    variants = variants_of
+    variant = variant_of
 
     def _choices(self, terms: Terms) -> Choices:
         return for_regression(self, terms)
@@ -267,7 +258,12 @@ def regression_for(schema: Schema, target: str, *, model: str, options: Regressi
     if kind in CLASSIFICATIONS:
         return Regression(kind, **features, classes=classes_of(column, target, kind), **asked)
     if kind in COUNTS:
-        return Regression(kind, **features, largest=largest_count(column, target, kind), **asked)
+        if column.kind != "count":
+            raise InvalidSchema(
+                f"A {kind} regression explains a count, but the schema declares {target!r} as {column.kind}. Declare it as "
+                "`kind: count` with `cap:`, the largest count that is to matter, or ask for a linear regression."
+            )
+        return Regression(kind, **features, largest=int(column.cap), **asked)  # a larger count is read as the cap
     return Regression(kind, **features, **_measured(column, target, kind, options))
 
 
@@ -284,16 +280,6 @@ def classes_of(column: Any, target: str, kind: str) -> tuple[str, ...]:
             f"An svc separates two classes, but the schema declares {len(labels)} levels of {target!r}. Ask for softmax."
         )
     return tuple(labels)
-
-
-def largest_count(column: Any, target: str, kind: str) -> int:
-    """The declared cap of the target: what a larger count is read as."""
-    if column.kind != "count":
-        raise InvalidSchema(
-            f"A {kind} regression explains a count, but the schema declares {target!r} as {column.kind}. Declare it as "
-            "`kind: count` with `cap:`, the largest count that is to matter, or ask for a linear regression."
-        )
-    return int(column.cap)
 
 
 def _measured(column: Any, target: str, kind: str, options: RegressionOptions) -> dict[str, Any]:

@@ -15,10 +15,10 @@ import numpy as np
 
 from onedraw.defaults import DELTA
 from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.plain_text import known
 from onedraw.privacy import ApproxDP, Promise, PureDP, epsilon_delta
 from onedraw.privacy.numbers import geometric, smallest
 
-from .choice import Choice, known
 from .expected_errors import Expectation, simulated_error
 from .options import NETWORKS
 from .question import Asked, Planned
@@ -54,11 +54,9 @@ def smallest_n(question: Regression, budget: Promise, error: float, *, mechanism
         return _expected(question, budget, math.ceil(size), mechanism)
 
     hopeless = OUT_OF_REACH * error < expected(START).sampling * math.sqrt(START / MOST)
-    found = (
-        None
-        if hopeless
-        else _smallest(lambda size: expected(size).private <= error, start=START, least=FEWEST, most=MOST)
-    )
+    found = None
+    if not hopeless:
+        found = _smallest(lambda size: expected(size).private <= error, start=START, least=FEWEST, most=MOST)
     if found is None:
         raise PromiseRefused(
             f"Even {MOST:,} records are not expected to bring the error of a {question.kind} regression down to {error:g} "
@@ -182,17 +180,15 @@ def expected_over(planned: Planned, over: str, *, step: Step, **options: Any) ->
         except PromiseRefused:
             continue
         at = n if over == "rows" else budget.stated_epsilon  # type: ignore[attr-defined]  # of those that are scaled
-        errors = {name: error for choice in found for name, error in _errors_of(choice).items()}
+        errors: dict[str, float | None] = {}
+        for choice in found:  # by the name of the line in the figure: of a fit two, between which the designs lie
+            designs = [design.expected.private for design in choice.designs]
+            errors |= (
+                {f"{choice.named}, worst design": max(designs), f"{choice.named}, best design": min(designs)}
+                if designs else {choice.named: known(choice.expected.private)}
+            )  # fmt: skip
         points.append({"at": at, "expected_rmse": errors, "rmse_without_privacy": known(found[0].expected.sampling)})
     return points
-
-
-def _errors_of(choice: Choice) -> dict[str, float | None]:
-    """By the name of the line in the figure: of a fit two, between which the designs lie."""
-    if not choice.designs:
-        return {choice.named: known(choice.expected.private)}
-    errors = [design.expected.private for design in choice.designs]
-    return {f"{choice.named}, worst design": max(errors), f"{choice.named}, best design": min(errors)}
 
 
 def _scaled(budget: Promise, factor: float) -> Promise:

@@ -56,10 +56,9 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
     if moments:  # correlations have a picture of their own
         rows = rows[: 2 * model.features.count]
     form = form_of(certificate, model, len(rows))
-    left_out = {"coefficients": is_intercept, "groups": lambda name: name.endswith(": records")}.get(form)
-    kept = [index for index, row in enumerate(rows) if left_out is None or not left_out(row.name)] or [
-        *range(len(rows))
-    ]
+    kept = [index for index, row in enumerate(rows) if form != "coefficients" or not is_intercept(row.name)]
+    kept = [index for index in kept if form != "groups" or not rows[index].name.endswith(": records")]
+    kept = kept or list(range(len(rows)))
     drawn, across = on_one_axis([rows[index] for index in kept], form, certificate.draw.names, model)
     plot = plot_of(drawn, form, model, alike=across)
     ratios = Ratios.of(certificate, model)
@@ -130,8 +129,9 @@ def on_one_axis(rows: list[Row], form: str, names: list[str], model: Model) -> t
 
     Coefficients of an age and of a yes-or-no cannot share an axis; their effects across the declared ranges can.
     """
-    ranged = isinstance(model, RowModel) and model.features.box is not None
-    if form != "coefficients" or pictures.comparable(rows) or not ranged:
+    if form != "coefficients" or pictures.comparable(rows):
+        return rows, False
+    if not isinstance(model, RowModel) or model.features.box is None:
         return rows, False
     features, blocks = model.features, model.row_blocks
     each = [high - low for low, high in zip(*features.ends, strict=True)] + [1.0] * features.intercept
