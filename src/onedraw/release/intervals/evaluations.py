@@ -95,12 +95,14 @@ def _of_classes(noisy: Array, plan: Plan, level: float) -> Scores:
     shape = (-1, len(model.classes), model.columns)
     uncut, tables = (part.reshape(shape) for part in _simulated(noisy, plan))
     confusion = _confusion(tables, model)
-    figures, roc, calibration = {"accuracy": _share(_correct(model), uncut, tables[0], level)}, None, None
+    # (true, column): 1 where the prediction is the true class; a column of scores stands for one of two
+    correct = _confusion(np.eye(model.columns)[:, None], model)[:, 0].T if model.edges else np.eye(len(model.classes))
+    figures, roc, calibration = {"accuracy": _share(correct, uncut, tables[0], level)}, None, None
     if model.edges:
-        rates = _rates(tables)
+        below, above = (_rates_above(tables[:, label]) for label in (0, 1))
         figures["AUC"] = _figure(_area(tables), level, slack=_slack(tables[0]))
         figures[f"share of {model.classes[1]}"] = _share(np.array([[0.0], [1.0]]), uncut, tables[0], level)
-        roc = Curve(rates[0][0], *_band(rates[1], level))
+        roc = Curve(below[0], *_band(above, level))
         calibration = _calibration(tables, model, level)
     cells = np.abs(confusion[1:] - confusion[0]).reshape(-1)
     return Scores(level, figures, model.classes, confusion[0], float(np.quantile(cells, level)), roc, calibration)
@@ -148,15 +150,6 @@ def _confusion(tables: Array, model: ClassifierScores) -> Array:
     return np.stack([tables[:, :, :half].sum(axis=2), tables[:, :, half:].sum(axis=2)], axis=2)
 
 
-def _correct(model: ClassifierScores) -> Array:
-    """(true, column): 1 where the prediction is the true class."""
-    classes = len(model.classes)
-    if not model.edges:
-        return np.eye(classes)
-    predicted = _confusion(np.eye(model.columns)[:, None], model)[:, 0]  # of each column, the class it stands for
-    return np.asarray(predicted.T)
-
-
 def _area(tables: Array) -> Array:
     """P(score of a second-class record > that of a first-class one), half of the ties, and what ties inside bins hide."""
     negatives, positives = tables[:, 0], tables[:, 1]
@@ -189,13 +182,10 @@ def _slack(table: Array) -> tuple[float, float]:
     return float(hidden.sum() + hidden[[0, -1]].sum()) / 2.0, float(hidden[1:-1].sum()) / 2.0 + max(float(ends), 0.0)
 
 
-def _rates(tables: Array) -> tuple[Array, Array]:
-    """(tables, thresholds): false and true positives above each edge, from the highest to the lowest, both ends added."""
-    found = []
-    for counts in (tables[:, 0], tables[:, 1]):
-        above = np.cumsum(counts[:, ::-1], axis=1)[:, :-1] / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-        found.append(np.concatenate([np.zeros((len(above), 1)), above, np.ones((len(above), 1))], axis=1))
-    return found[0], found[1]
+def _rates_above(counts: Array) -> Array:
+    """(tables, thresholds): the share of a class above each edge, from the highest to the lowest, both ends added."""
+    above = np.cumsum(counts[:, ::-1], axis=1)[:, :-1] / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    return np.concatenate([np.zeros((len(above), 1)), above, np.ones((len(above), 1))], axis=1)
 
 
 def _calibration(tables: Array, model: ClassifierScores, level: float) -> Curve:
@@ -221,9 +211,8 @@ def _of_numbers(noisy: Array, plan: Plan, level: float) -> Scores:
     weights = np.array(model.weights(plan.mechanism.law), dtype=np.float64)  # type: ignore[attr-defined]
     released, steps = noisy / (n * STEPS), n * STEPS
     noise = _noise(plan, (SIMULATIONS, 3), generator) / weights / steps
-    means = np.clip(
-        np.abs(released) + np.std(noise, axis=0), 0.0, 1.0
-    )  # rather too large a spread than too small a one
+    # rather too large a spread than too small a one
+    means = np.clip(np.abs(released) + np.std(noise, axis=0), 0.0, 1.0)
     spread = np.array([1.0, means[1] * (1.0 - means[1]), means[2] * (1.0 - means[2])])
     sampling = generator.normal(size=(SIMULATIONS, 3)) * np.sqrt(spread / n)
     # what the means may have been: the released ones less errors like theirs; figures of those that are possible

@@ -156,17 +156,14 @@ class _Average:
         self.rows, self.truths = design.points(POINTS, TRUTHS)
         if truths is not None:
             self.truths = truths
-        self.predictors = self.truths @ self.rows.T
-        self.responses, self.masses = self._response_nodes()
-
-    def _response_nodes(self) -> tuple[Array, Array]:
-        """Nodes (truths, rows, nodes) and their probabilities."""
-        scores = self.predictors[:, :, None]
-        if not self.design.numeric:
-            signs = np.broadcast_to(np.array([1.0, -1.0]), (*self.predictors.shape, 2))
-            return signs, special.expit(signs * scores)
-        nodes = np.clip(scores + self.design.noise * _NORMAL, -self.design.limit, self.design.limit)
-        return nodes, np.broadcast_to(_NORMAL_MASS, nodes.shape)
+        scores = (self.truths @ self.rows.T)[:, :, None]
+        # responses: nodes (truths, rows, nodes) and their probabilities
+        if design.numeric:
+            self.responses = np.clip(scores + design.noise * _NORMAL, -design.limit, design.limit)
+            self.masses = np.broadcast_to(_NORMAL_MASS, self.responses.shape)
+        else:
+            self.responses = np.broadcast_to(np.array([1.0, -1.0]), (*scores.shape[:2], 2))
+            self.masses = special.expit(self.responses * scores)
 
     def derivatives(self, thetas: Array, spreads: Array | None, loss: Any = None) -> Found:
         """E∇ℓ, H and Cov ∇ℓ at each θ, slopes and curvatures averaged over θ ~ N(θ, spread)."""
@@ -327,8 +324,8 @@ def _linear_moments(plan: Plan, design: Design) -> Moments | None:
     truth = design.parameters(np.random.default_rng(POINTS_SEED), TRUTHS)
     if truth.shape[1] != size:
         return None
-    precision = _precision(plan, size)
-    n, weight = plan.n, plan.parameters["weight"]
+    n, weight, prior = plan.n, plan.parameters["weight"], plan.model.prior
+    precision = prior.precision(size) if isinstance(prior, Gaussian) else np.full(size, prior.scale**-2.0)
     curvature = n * weight * information + np.diag(precision)
     share = drawing = _inverse(curvature)
     if isinstance(plan.mechanism, NoisyGradient):
@@ -345,11 +342,6 @@ def _linear_moments(plan: Plan, design: Design) -> Moments | None:
         np.broadcast_to(inverse @ variability @ inverse / n, several), np.broadcast_to(information, several),
         np.broadcast_to(variability, several), np.tile(design.varying, design.classes), getattr(plan.model.prior, "radius", None),
     )  # fmt: skip
-
-
-def _precision(plan: Plan, size: int) -> Array:
-    prior = plan.model.prior
-    return prior.precision(size) if isinstance(prior, Gaussian) else np.full(size, prior.scale**-2.0)
 
 
 def _average_information(plan: Plan, design: Design) -> tuple[Array, Array] | None:

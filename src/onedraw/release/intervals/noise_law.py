@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from onedraw.mechanisms.added_noise import noise_deviation
 from onedraw.plans import Plan
 
 Array = NDArray[np.float64]
@@ -34,13 +33,6 @@ class NoiseLaw:
     scale: float
     rounded: bool
     """Whether it is a Gaussian of a finer lattice, rounded to whole steps."""
-
-    @classmethod
-    def of(cls, plan: Plan) -> NoiseLaw:
-        numbers, law = plan.parameters, plan.mechanism.law  # type: ignore[attr-defined]  # of an AddedNoise plan
-        return cls(
-            law, numbers["scale"] / numbers["refinement"], numbers["refinement"] > 1 or numbers["scale"] > 2.0**12
-        )
 
     # ── exactly, on whole numbers ──────────────────────────────────────────────────────────────────────────
 
@@ -101,9 +93,9 @@ class NoiseLaw:
 
 
 def law_of(plan: Plan) -> NoiseLaw:
-    found = NoiseLaw.of(plan)
-    assert noise_deviation(plan) > 0.0
-    return found
+    """Of an `AddedNoise` plan."""
+    scale, refinement = plan.parameters["scale"], plan.parameters["refinement"]
+    return NoiseLaw(plan.mechanism.law, scale / refinement, refinement > 1 or scale > 2.0**12)  # type: ignore[attr-defined]
 
 
 def _tail(x: Any, scales: Sequence[float], normal: float) -> Any:

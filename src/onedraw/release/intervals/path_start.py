@@ -1,6 +1,7 @@
 """Has a noisy-gradient path forgotten where it started? Its draws show it: post-processing of what was published.
 
-A plan counts on the curvature of its design. Where the records have less the path is slower, and with x the relaxation times it
+A plan counts on the curvature of its design. Where the records have less (a rare column, columns that move together) the path
+is slower, and with x the relaxation times it
 really lasted the variance of its draws is (1 − e^{−2x})/(2x) of the 2τ it would be without any curvature (mathematics-2 D).
 """
 
@@ -35,11 +36,8 @@ SLOW = (
 def remembers_start(draws: ArrayLike, plan: Plan, functional: ArrayLike | None = None) -> NDArray[np.bool_]:
     """For which coefficients (or functionals) the draws do not vouch that a noisy-gradient path has forgotten its start.
 
-    A plan counts on the curvature of its design. Where the records have less (a rare column, columns that move together)
-    the path is slower, and the draws show it: with x the relaxation times it really lasted, their variance is
-    (1 − e^{−2x})/(2x) of the 2τ it would be without any curvature. A coefficient is refused where the lower confidence
-    limit of its x is below three. All are, where the best estimate of any coefficient's x is: what that one lacks may be
-    missing in the others too, and too few draws are there to say in which. Post-processing of what was published.
+    A coefficient is refused where the lower confidence limit of its x is below three. All are, where the best estimate of
+    any coefficient's x is: what that one lacks may be missing in the others too, and too few draws are there to say in which.
     """
     values = np.asarray(draws, dtype=np.float64).reshape(plan.draws, -1)
     rows = np.eye(values.shape[1]) if functional is None else np.atleast_2d(np.asarray(functional, dtype=np.float64))
@@ -80,11 +78,8 @@ def can_show(plan: Plan, design: Design) -> bool:
     if law is None:
         return True  # an interval is refused for that by itself
     directions = _directions(np.eye(law.drawing.shape[1]), plan)
-    expected = (
-        np.einsum("ij,tjk,ik->i", directions, law.drawing, directions)
-        / len(law.drawing)
-        / (2.0 * plan.parameters["time"])
-    )
+    variances = np.einsum("ij,tjk,ik->i", directions, law.drawing, directions) / len(law.drawing)
+    expected = variances / (2.0 * plan.parameters["time"])
     return bool((_times(_uncertainty(plan.draws) * expected) >= LEAST_TIMES).all())
 
 

@@ -21,6 +21,7 @@ import json
 import math
 import os
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -65,14 +66,9 @@ FAMILY = ((1.0, 1.0), (1.5, 1.0), (1.0, 0.7))
 
 
 def interval(
-    draws: ArrayLike,
-    plan: Plan,
-    level: float = 0.95,
-    *,
-    functional: ArrayLike | None = None,
-    effect: float | None = None,
-    noise: float | None = None,
-) -> Interval:
+    draws: ArrayLike, plan: Plan, level: float = 0.95, *, functional: ArrayLike | None = None,
+    effect: float | None = None, noise: float | None = None,
+) -> Interval:  # fmt: skip
     """The interval that the plan's draws give: post-processing, it costs nothing.
 
     ``functional`` has one row a for each wanted aᵀθ; None: every coefficient. ``effect`` and ``noise`` as in
@@ -115,13 +111,9 @@ def _of_one_draw(draws: Array, plan: Plan, level: float, noise: float | None) ->
 
 
 def interval_multiplier(
-    plan: Plan,
-    level: float = 0.95,
-    *,
-    functional: ArrayLike | None = None,
-    effect: float | None = None,
+    plan: Plan, level: float = 0.95, *, functional: ArrayLike | None = None, effect: float | None = None,
     noise: float | None = None,
-) -> float:
+) -> float:  # fmt: skip
     """The largest m of the plan's coefficients (or functionals) at this level: at least Student's t."""
     size = len(plan.model.parameter_names)
     rows = np.eye(size) if functional is None else np.atleast_2d(np.asarray(functional, dtype=np.float64))
@@ -190,9 +182,7 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
     A fit decides coefficient by coefficient once it is made, from the information it published, if it measures that.
     """
     if isinstance(plan.mechanism, PerturbedMode):
-        if plan.parameters["information_noise"]:
-            return None
-        return _drowned(plan)
+        return None if plan.parameters["information_noise"] else _drowned(plan.mechanism.missing_records(plan), plan.n)
     if isinstance(plan.mechanism, Measured):
         return "neither one draw nor several in the same measured coordinates show how noisy they are; a fit has standard errors"
     if plan.draws < 2:
@@ -217,16 +207,13 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
     return None
 
 
-def _drowned(plan: Plan) -> str:
+def _drowned(more: float, n: int) -> str:
     """Why a fit measures no information, and about how much more would let it."""
-    assert isinstance(plan.mechanism, PerturbedMode)
-    more = plan.mechanism.missing_records(plan)
     if more <= 1.0:
         return "standard errors were left out of the plan; ask for intervals"
-    records = float(f"{more * plan.n:.1e}")
     return (
-        "standard errors would drown in the noise at this n and ε, so none are computed. Columns that vary as usual would have them from about "
-        f"{records:,.0f} records on at this ε, or at about {more:.1f} times this ε"
+        "standard errors would drown in the noise at this n and ε, so none are computed. Columns that vary as usual would "
+        f"have them from about {float(f'{more * n:.1e}'):,.0f} records on at this ε, or at about {more:.1f} times this ε"
     )
 
 
@@ -246,10 +233,15 @@ def _multipliers(plan: Plan, level: float, rows: Array, effect: float | None, no
         "family": [list(member) for member in FAMILY], "simulations": SIMULATIONS, "version": 2,
     })  # fmt: skip
     if key not in _KNOWN:
-        stored = _stored(key, len(rows))
+        folder = os.environ.get("ONEDRAW_CACHE")
+        path = None if folder is None else Path(folder) / "intervals" / f"{key}.json"
+        stored = _stored(path, len(rows))
         if stored is None:
             stored = _calibrated(plan, level, rows, effect, noise)
-            _store(key, stored)
+            if path is not None:
+                with suppress(OSError):  # a cache that cannot be written is no reason to fail
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(json.dumps(stored.tolist()), encoding="utf-8")
         _KNOWN[key] = stored
     return _KNOWN[key]
 
@@ -310,27 +302,10 @@ def _rank(count: int, level: float) -> int:
     return least + bisect_left(range(least, count), True, key=enough)
 
 
-def _file(key: str) -> Path | None:
-    folder = os.environ.get("ONEDRAW_CACHE")
-    return None if folder is None else Path(folder) / "intervals" / f"{key}.json"
-
-
-def _stored(key: str, size: int) -> Array | None:
+def _stored(path: Path | None, size: int) -> Array | None:
     """From the cache on disk, which holds public numbers only; anything odd there is calibrated again."""
-    path = _file(key)
     try:
         values = np.array(json.loads(path.read_text(encoding="utf-8")), dtype=np.float64) if path else None
     except (OSError, ValueError, TypeError):
         return None
     return values if values is not None and values.shape == (size,) and np.all(values > 0.0) else None
-
-
-def _store(key: str, values: Array) -> None:
-    path = _file(key)
-    if path is None:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(values.tolist()), encoding="utf-8")
-    except OSError:  # a cache that cannot be written is no reason to fail
-        return

@@ -77,7 +77,10 @@ def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) 
         counts = _both(table, sums, size)
         for value in counts:
             total, cells = (float(n), noisy) if size is None else (size, sums)
-            one = _alone(value) if table.rest_is_known else _one_of(value, np.asarray(cells), total)
+            one = _alone(value)
+            if not table.rest_is_known:  # the sum of the cells is public: what they are off by in all is taken off each
+                shared = value - (float(np.asarray(cells).sum()) - total) / np.size(cells)
+                one = NoisyCount(shared, shared_out(np.size(cells)), False)
             one = one._replace(value=min(max(one.value, 0.0), total))
             if records:
                 rows.append(_count(one, law, level, total))
@@ -122,11 +125,6 @@ def _alone(value: float) -> NoisyCount:
     return NoisyCount(value, [1.0], True)
 
 
-def _one_of(value: float, cells: Array, total: float) -> NoisyCount:
-    """One of ``cells`` whose sum is public: what they are off by in all is taken off each alike, which leaves less noise in it."""
-    return NoisyCount(value - (float(cells.sum()) - total) / cells.size, shared_out(cells.size), False)
-
-
 def shared_out(cells: int, parts: int = 1) -> list[float]:
     """What the noises of all cells, ``parts`` each, contribute to one of them when their sum is brought to a public one."""
     return [1.0 - 1.0 / cells] * parts + [1.0 / cells] * (parts * (cells - 1))
@@ -161,19 +159,15 @@ def _share(count: NoisyCount, size: float, law: NoiseLaw, level: float) -> Ends:
         below = law.at_most(short) if count.exact else law.beyond(-short - 0.5, count.factors, 0.0)
         return tail - float(masses @ below)
 
-    low = _root(at_least, 0.0, 1.0)
-    high = _root(at_most, 0.0, 1.0)
     p = min(max(count.value / n, 0.0), 1.0)
-    return low, high, math.sqrt(p * (1.0 - p) / n), law.deviation(count.factors) / n
+    return _root(at_least), _root(at_most), math.sqrt(p * (1.0 - p) / n), law.deviation(count.factors) / n
 
 
-def _root(increasing: Callable[[float], float], low: float, high: float) -> float:
-    """Where an increasing function changes its sign; an end, if it does not."""
-    if increasing(low) >= 0.0:
-        return low
-    if increasing(high) <= 0.0:
-        return high
-    return float(optimize.brentq(increasing, low, high, xtol=1e-12))
+def _root(increasing: Callable[[float], float]) -> float:
+    """Where in [0, 1] an increasing function changes its sign; an end, if it does not."""
+    if increasing(0.0) >= 0.0:
+        return 0.0
+    return 1.0 if increasing(1.0) <= 0.0 else float(optimize.brentq(increasing, 0.0, 1.0, xtol=1e-12))
 
 
 def _share_of_many(count: NoisyCount, size: float, law: NoiseLaw, level: float) -> Ends:
@@ -235,30 +229,26 @@ def _of_known_size(
     squared = [second / (4.0 * n * STEPS), abs(2.0 * t - 1.0) * first / (2.0 * n * STEPS)]
     if table.show == "variance":
         return _variance(table, t, spread, n, squared, [place], law, level)
-    bound = largest_variance(t, law.quantile(level, [place], 0.0) + 4.0 / n)
-    variance = min(raised(spread, law.deviation(squared), n) if known is None else known, bound)
+    within = law.quantile(level, [place], 0.0) + 4.0 / n
+    nearest = min(max(0.5, t - within), t + within)  # p(1 − p), of records at the two ends, is largest there
+    variance = min(raised(spread, law.deviation(squared), n) if known is None else known, nearest * (1.0 - nearest))
     q = law.quantile(level, [place], math.sqrt(variance / n))
-    z = -float(special.ndtri((1.0 - level) / 2.0))
-    skewed = (1.0 + 2.0 * z * z) / (6.0 * n)
+    skewed = _edgeworth(level, n)
     low, high = t - q - skewed * t, t + q + skewed * (1.0 - t)
     best = math.sqrt(min(max(spread, 0.0) if known is None else known, t * (1.0 - t)) / n)
-    return (
-        table.lower + table.width * min(max(low, 0.0), 1.0),
-        table.lower + table.width * min(max(high, 0.0), 1.0),
-        table.width * best,
-        table.width * law.deviation([place]),
-    )
+    ends = [table.lower + table.width * min(max(end, 0.0), 1.0) for end in (low, high)]
+    return ends[0], ends[1], table.width * best, table.width * law.deviation([place])
+
+
+def _edgeworth(level: float, n: float) -> float:
+    """The largest shift of an end by skewness, for a range and a third moment of 1."""
+    z = -float(special.ndtri((1.0 - level) / 2.0))
+    return (1.0 + 2.0 * z * z) / (6.0 * n)
 
 
 def raised(spread: float, noise: float, n: float) -> float:
     """The variance an interval is built with: the private one, raised for few records and for its own noise."""
     return max(spread, 0.0) + noise + 2.0 / n
-
-
-def largest_variance(t: float, q: float) -> float:
-    """The largest p(1 − p), the variance of records at the two ends, within q of where the mean was found."""
-    nearest = min(max(0.5, t - q), t + q)
-    return nearest * (1.0 - nearest)
 
 
 def _variance(
@@ -270,9 +260,7 @@ def _variance(
     likely = min(raised(spread, noise, n), 0.25)
     sampling = math.sqrt(max(likely * (farthest**2 - likely), 0.0) / n)
     q = law.quantile(level, factors, sampling)
-    z = -float(special.ndtri((1.0 - level) / 2.0))
-    skewed = (1.0 + 2.0 * z * z) / (6.0 * n) * farthest**2
-    skewed += law.quantile(level, mean, 0.0) ** 2
+    skewed = _edgeworth(level, n) * farthest**2 + law.quantile(level, mean, 0.0) ** 2
     most, square = 0.25 * n / max(n - 1.0, 1.0), table.width**2
     centre = min(max(spread, 0.0), most)
     low, high = centre - q - skewed, centre + q + skewed
@@ -298,8 +286,7 @@ def _of_private_group(
         return _variance(table, t, spread, n, squared.tolist(), ((places - t) / (n * STEPS)).tolist(), law, level)
     grown = n + law.deviation([1.0, 1.0, 1.0]) / STEPS
     private = raised(spread, law.deviation(squared.tolist()), n) if known is None else known
-    z = -float(special.ndtri((1.0 - level) / 2.0))
-    skewed = (1.0 + 2.0 * z * z) / 6.0
+    skewed = _edgeworth(level, 1.0)
     upper, rest = max(float(cells @ places), 0.0), max(records - float(cells @ places), 0.0)
     low, high, sampling, privacy = _inverted(
         lambda p: (1.0 - p) * upper - p * rest,
@@ -307,12 +294,8 @@ def _of_private_group(
         lambda p: (skewed * max(p, 1.0 - p),) * 2,
         law, level, share, n,
     )  # fmt: skip
-    return (
-        table.lower + table.width * low,
-        table.lower + table.width * high,
-        table.width * sampling,
-        table.width * privacy,
-    )
+    start, width = table.lower, table.width
+    return start + width * low, start + width * high, width * sampling, width * privacy
 
 
 def _inverted(
