@@ -42,7 +42,7 @@ def declared_schema(estimator: Any) -> Schema:
     if isinstance(given, Mapping):
         return Schema.from_dict(given)
     raise InvalidSchema(
-        f"schema must be an onedraw.Schema, the name of a schema file or a dictionary, but a {type(given).__name__} came."
+        f"schema must be an onedraw.Schema, the name of a schema file or a dictionary, not a {type(given).__name__}."
     )
 
 
@@ -63,7 +63,7 @@ def records_of(schema: Schema, target: str, X: Any, y: Any) -> Records:
         return read(X, schema, target=target)
     columns = by_name(X, [name for name in schema.columns if name != target])
     if target in columns:
-        raise WrongCall(f"X has the target {target!r} as a column, and y came as well. Leave out one of them.")
+        raise WrongCall(f"X has the target {target!r} as a column, and y was given as well. Leave out one of them.")
     return read({**columns, target: y}, schema, target=target)
 
 
@@ -73,7 +73,7 @@ def by_name(X: Any, names: list[str]) -> dict[str, Any]:
         if X.ndim != 2 or X.shape[1] != len(names):
             raise InvalidModel(
                 f"Expected an array of {len(names)} columns, in the order of the schema ({', '.join(names[:6])}"
-                f"{', …' if len(names) > 6 else ''}), but one of shape {X.shape} came. Pass a data frame, which is read by names."
+                f"{', …' if len(names) > 6 else ''}), not one of shape {X.shape}. Pass a data frame, which is read by names."
             )
         return {name: X[:, place] for place, name in enumerate(names)}
     if isinstance(X, str | os.PathLike | DatabaseTable):

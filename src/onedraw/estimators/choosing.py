@@ -51,31 +51,17 @@ class Chosen:
 
 
 def choose(
-    models: Mapping[str, Any] | Sequence[Any],
-    X: Any,
-    y: Any = None,
-    *,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    classes: Any = None,
-    bounds: Any = None,
-    largest_error: float | None = None,
-    batch: bool = False,
-    ledger: Ledger | str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
-    random_state: int | None = None,
-    out: str | os.PathLike[str] | None = None,
-    resume: str | None = None,
-    how_to_resume: str = "",
-) -> Chosen:
+    models: Mapping[str, Any] | Sequence[Any], X: Any, y: Any = None, *, epsilon: float | None = None, delta: float = 0.0,
+    classes: Any = None, bounds: Any = None, largest_error: float | None = None, batch: bool = False,
+    ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None, random_state: int | None = None,
+    out: str | os.PathLike[str] | None = None, resume: str | None = None, how_to_resume: str = "",
+) -> Chosen:  # fmt: skip
     """The one of ``models`` (by name, or in order) that does best on held-out records, chosen for one charge.
 
     The models are fitted already, each released from other records or made without private ones; every fit has paid for itself.
     Nothing but the winner's name leaves: no score, and not by how much it won. Other arguments as in `evaluate`.
     """
-    named = (
-        dict(models) if isinstance(models, Mapping) else {f"setting {place}": one for place, one in enumerate(models)}
-    )
+    named = dict(models if isinstance(models, Mapping) else ((f"setting {at}", one) for at, one in enumerate(models)))
     table, budget = ModelChoice(tuple(map(str, named))), budget_of(epsilon, delta, of="choose")
     parts = [judged_by(model, X, y, classes, bounds, batch) for model in named.values()]
     first, _, kind = parts[0]

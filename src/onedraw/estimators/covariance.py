@@ -27,7 +27,6 @@ from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
 from onedraw.models.batches import column_chunks
-from onedraw.models.moments.result import MomentsResult
 from onedraw.planning import CovarianceQuestion, chosen_columns
 
 from .base import PrivateEstimator, all_or_nothing, cached
@@ -112,11 +111,6 @@ class DPCovariance(PrivateEstimator):
 
     # ── reading the result ─────────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def _moments(self) -> MomentsResult:
-        check_is_fitted(self)
-        return self.release_.moments
-
     def conf_int(self, level: float = 0.95) -> Array:
         """(numbers, 2): of the means, the standard deviations and the correlations below the diagonal, row by row, for
         sampling and privacy noise together; NaN where a correlation is not given."""
@@ -125,7 +119,8 @@ class DPCovariance(PrivateEstimator):
 
     def correlation_interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """(low, high), matrices like ``correlation_``; NaN where a correlation is not given."""
-        return self._moments.correlation_interval(level)
+        check_is_fitted(self)
+        return self.release_.moments.correlation_interval(level)
 
     def get_precision(self) -> Array:
         """As in scikit-learn: the pseudo-inverse of the covariance. It has no errors: small eigenvalues are mostly noise."""

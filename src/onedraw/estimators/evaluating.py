@@ -101,25 +101,12 @@ class Evaluation:
 
 
 def evaluate(
-    model: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    classes: Any = None,
-    bounds: Any = None,
-    largest_error: float | None = None,
-    bins: int | None = None,
-    batch: bool = False,
-    level: float = 0.95,
-    ledger: Ledger | str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
-    random_state: int | None = None,
-    out: str | os.PathLike[str] | None = None,
-    resume: str | None = None,
+    model: Any, X: Any, y: Any = None, *, epsilon: float | None = None, delta: float = 0.0, classes: Any = None,
+    bounds: Any = None, largest_error: float | None = None, bins: int | None = None, batch: bool = False,
+    level: float = 0.95, ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None,
+    random_state: int | None = None, out: str | os.PathLike[str] | None = None, resume: str | None = None,
     how_to_resume: str = "",
-) -> Evaluation:
+) -> Evaluation:  # fmt: skip
     """Accuracy, confusion matrix, ROC, AUC and calibration of a classifier, or RMSE and R² of a regressor, released once.
 
     ``model`` is a release of this library (then ``X`` is a frame or file with the target in it, read by the release's schema), an
@@ -160,13 +147,10 @@ def _table(kind: Kind, n: int, budget: Promise, bins: Any, largest_error: Any) -
                 "bins belong to the scores of two classes; of more, predicted classes are counted. Leave them out."
             )
         return ClassifierScores(tuple(map(str, kind)))
-    return ClassifierScores(tuple(map(str, kind)), score_edges(_bins(n, budget) if bins is None else bins))
-
-
-def _bins(n: int, budget: Promise) -> int:
-    """More bins follow the ROC curve closer and add up more noise: even, from 8 to 40."""
-    epsilon = getattr(budget, "stated_epsilon", 1.0)
-    return 2 * round(min(max(n * epsilon / RECORDS_A_BIN, 8.0), 40.0) / 2.0)
+    if bins is None:  # more follow the ROC curve closer and add up more noise: even, from 8 to 40
+        epsilon = getattr(budget, "stated_epsilon", 1.0)
+        bins = 2 * round(min(max(n * epsilon / RECORDS_A_BIN, 8.0), 40.0) / 2.0)
+    return ClassifierScores(tuple(map(str, kind)), score_edges(bins))
 
 
 def score_edges(bins: Any) -> tuple[float, ...]:

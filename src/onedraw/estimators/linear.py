@@ -63,7 +63,11 @@ class LinearEstimator(RegressionEstimator):
 
     def _fit_linear(self, X: Any, y: Any) -> None:
         self.__dict__.pop("_fit_result", None)  # of an earlier fit
-        draws = self._fitted_arrays(X, y) if self.schema is None else self._fitted_by_schema(X, y)
+        if self.schema is None:
+            rows = check_rows(self, X, y, reset=True)
+            draws = self._answered(self._question(rows), (rows.X, self._responses(rows.y)), rows.n)
+        else:
+            draws = self._fitted_by_schema(X, y)
         model, features = self.choice_.best.model, self.choice_.best.model.features
         self.draws_: Array = readable_draws(self.certificate_, model)
         values = values_of(self.certificate_, self.choice_.best)[: model.row_blocks * features.width]
@@ -75,10 +79,6 @@ class LinearEstimator(RegressionEstimator):
             refused = self._refused(draws)
             self._given = ~refused
             self.interval_reason_ = why_refused(refused, model.parameter_names[: blocks.size], fit=self._is_fit)
-
-    def _fitted_arrays(self, X: Any, y: Any) -> Array:
-        rows = check_rows(self, X, y, reset=True)
-        return self._answered(self._question(rows), (rows.X, self._responses(rows.y)), rows.n)
 
     def _options(self) -> dict[str, Any]:
         return super()._options() | {"intercept": self.fit_intercept}
@@ -116,7 +116,9 @@ class LinearEstimator(RegressionEstimator):
         """Coefficients about which a fit knows too little, or whose path may remember its start."""
         if self._is_fit:
             return ~self._result().given
-        return remembers_start(draws, self.choice_.best, self._to_column_units())
+        model = self.choice_.best.model
+        in_columns: Array = model.in_column_units(np.eye(len(model.parameter_names))).T
+        return remembers_start(draws, self.choice_.best, in_columns[: model.row_blocks * model.features.width])
 
     def _scores(self, X: Any) -> Array:
         """(n, blocks): the linear predictors of new rows, read like those of the fit."""
@@ -191,12 +193,6 @@ class LinearEstimator(RegressionEstimator):
         if not self._is_informed:
             reason = self.interval_reason_ or "its draws give intervals, but no standard errors"
             raise PromiseRefused(f"This release has no standard errors: {reason}")
-
-    def _to_column_units(self) -> Array:
-        """(terms, parameters): the coefficients of the original columns as functionals of a draw."""
-        model = self.choice_.best.model
-        whole: Array = model.in_column_units(np.eye(len(model.parameter_names))).T
-        return whole[: model.row_blocks * model.features.width]
 
     def _sizes(self) -> dict[str, Any]:
         """What the question expects of its predictor and its noise, by which intervals of several draws are calibrated."""
