@@ -20,12 +20,13 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
-from onedraw.models.fit.problem import Aside, symmetric
+from onedraw.models.fit.problem import Aside
 from onedraw.models.fit.result import FitResult
 from onedraw.models.fit.sums import Measured, NewtonSums, Outer
-from onedraw.models.moments.measured import ColumnSums, Layout, SecondMoments
+from onedraw.models.moments.measured import ColumnSums, Layout, MomentColumns, SecondMoments
 from onedraw.models.row_model import Encoded
 from onedraw.models.sums.exact_sums import gram_bits, held
+from onedraw.models.sums.noise_law import symmetric
 from onedraw.release import release, verify
 from onedraw.release.certificate import read_certificate
 from onedraw.samplers import fit as fitting
@@ -174,7 +175,7 @@ def test_replacing_a_record_moves_no_sum_beyond_its_sensitivity(layout: Layout) 
     theta, where = 1e-3 * rng.standard_normal(layout.width), (mean, root, stretch, row, np.array([0.0, 1.0]))
     steps = 2.0**14
     cases = [
-        (ColumnSums(layout, True), (steps,), math.sqrt(layout.squared_spread + 4.0) * steps, False),
+        (ColumnSums(layout, True), (steps,), MomentColumns(layout, True).spread * steps, False),
         (SecondMoments(layout, False), (steps, mean, radius), math.sqrt(2.0) * (radius * steps) ** 2, True),
         *(
             (

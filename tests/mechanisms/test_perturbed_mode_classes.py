@@ -13,10 +13,10 @@ import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import Encoded, Gaussian, Softmax
 from onedraw.models.fit.losses import ClassLoss
-from onedraw.models.fit.problem import symmetric
 from onedraw.models.fit.sums import Measured, NewtonSums, Outer
 from onedraw.models.moments.measured import Layout
 from onedraw.models.sums.exact_sums import held
+from onedraw.models.sums.noise_law import symmetric
 from onedraw.release import release, verify
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise

@@ -197,9 +197,9 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
     def check(self, data: Any) -> None:
         """Refuse data whose *public* description does not fit the model; no record is looked at."""
 
-    @abc.abstractmethod
     def count(self, data: Any) -> int:
         """n, the public number of records."""
+        return len(data)
 
     @abc.abstractmethod
     def summarise(self, data: Any) -> Any:

@@ -248,7 +248,7 @@ def interval_of(
 def _of_fit(fit: FitResult, level: float) -> Interval:
     """From the information a fit published; NaN for coefficients about which the records say too little."""
     low, high = fit.conf_int(level).T
-    return Interval(fit.estimate, low, high, fit.sampling_errors, fit.privacy_errors)
+    return Interval(fit.estimate, low, high, *fit.errors)
 
 
 def _of_moments(moments: MomentsResult, level: float) -> Interval:

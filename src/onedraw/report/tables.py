@@ -24,9 +24,8 @@ import numpy as np
 from onedraw.defaults import LEVEL
 from onedraw.mechanisms import Measured, Moments, PerturbedMode
 from onedraw.models import Model, Table
-from onedraw.models.fit.problem import symmetric
 from onedraw.models.moments.result import MomentsResult
-from onedraw.models.sums.noise_law import matrix_deviation
+from onedraw.models.sums.noise_law import matrix_deviation, symmetric
 from onedraw.models.tables.table import Side
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Release

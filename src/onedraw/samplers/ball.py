@@ -202,24 +202,21 @@ def ball_gaussian_draws(law: BallGaussian, generator: Generator, *, size: int) -
 
 
 def _accepted(tilt: Tilt, generator: Generator, *, batch: int) -> Array:
-    """The accepted ones among ``batch`` tries, in the order they were made."""
-    depths, likely = _depths(float(tilt.room), generator, batch=batch)
+    """The accepted ones among ``batch`` tries, in the order they were made.
+
+    A depth is room − τ for a standard normal τ cut to τ ≤ room. Far in the tail it has density ∝ exp(room·e − e²/2): an exponential
+    variate, kept with exp(−e²/2).
+    """
+    room, exponential = float(tilt.room), generator.standard_exponential(batch)
+    if room < FAR:
+        depths = exponential / -room
+        likely = -0.5 * depths**2
+    else:
+        depths = np.maximum(0.0, room - special.ndtri_exp(special.log_ndtr(room) - exponential))
+        likely = np.zeros(batch)
     points = proposed(tilt, generator.standard_normal((batch, tilt.normal.size)), depths, xp=np)
     chance = log_acceptance(tilt, points, xp=np) + likely
-    accepted: Array = points[-generator.standard_exponential(batch) <= chance]
-    return accepted
-
-
-def _depths(room: float, generator: Generator, *, batch: int) -> tuple[Array, Array]:
-    """room − τ for a standard normal τ cut to τ ≤ room, each with the log-probability to keep it.
-
-    Far in the tail room − τ has density ∝ exp(room·e − e²/2): an exponential variate, kept with exp(−e²/2).
-    """
-    if room < FAR:
-        depths = generator.standard_exponential(batch) / -room
-        return depths, -0.5 * depths**2
-    below = special.log_ndtr(room) - generator.standard_exponential(batch)
-    return np.maximum(0.0, room - special.ndtri_exp(below)), np.zeros(batch)
+    return np.asarray(points[-generator.standard_exponential(batch) <= chance])
 
 
 def _eigenbasis(precision: Array) -> tuple[Array, Array]:

@@ -25,11 +25,9 @@ def _blackjax() -> SimpleNamespace:
     except ModuleNotFoundError:
         check_extra("chains", "blackjax", "HMC or NUTS")
         raise
-    start, update, end = dual_averaging_adaptation(TARGET_ACCEPTANCE)
+    adaptation = dual_averaging_adaptation(TARGET_ACCEPTANCE)
     kernels = {"hmc": hmc.build_kernel(), "coupled": coupled_hmc.build_kernel(), "nuts": nuts.build_kernel()}
-    return SimpleNamespace(
-        init=hmc.init, pair=coupled_hmc.CoupledHMCState, start=start, update=update, end=end, **kernels
-    )
+    return SimpleNamespace(init=hmc.init, pair=coupled_hmc.CoupledHMCState, adaptation=adaptation, **kernels)
 
 
 def state_at(position: Any, log_density: Any) -> Any:
@@ -56,18 +54,6 @@ def nuts_step(key: Any, state: Any, log_density: Any, *, step_size: Any, doublin
     return state, info.acceptance_rate
 
 
-def adaptation_start(step_size: Any) -> Any:
-    """Dual averaging (Hoffman and Gelman, JMLR 2014) around a first step size."""
-    return _blackjax().start(step_size)
-
-
-def adaptation_update(state: Any, acceptance: Any) -> Any:
-    return _blackjax().update(state, jnp.nan_to_num(acceptance))
-
-
-def current_step_size(state: Any) -> Any:
-    return jnp.exp(state.log_step_size)
-
-
-def adapted_step_size(state: Any) -> Any:
-    return _blackjax().end(state)
+def dual_averaging() -> Any:
+    """(start, update, end) of the adaptation of a step size (Hoffman and Gelman, JMLR 2014); a state has ``log_step_size``."""
+    return _blackjax().adaptation

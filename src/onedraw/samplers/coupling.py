@@ -42,6 +42,7 @@ from onedraw.samplers.hamiltonian import (
     hamiltonian_step,
     jitter,
     log_density_in,
+    log_uniform,
     started,
 )
 from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, laplace_frames, stacked
@@ -267,17 +268,13 @@ def _walked_together(key: Any, first: Any, second: Any, log_density: Any, walk: 
     noise = jax.random.normal(noise_key, first.position.shape)
     apart = (first.position - second.position) / walk
     # the same point with probability min(1, φ(noise + apart)/φ(noise)), else the noise mirrored along their difference
-    same = _log_uniform(same_key) <= -(noise @ apart) - 0.5 * (apart @ apart)
+    same = log_uniform(same_key) <= -(noise @ apart) - 0.5 * (apart @ apart)
     along = apart / jnp.maximum(jnp.sqrt(apart @ apart), 1e-300)
     mirrored = second.position + walk * (noise - 2.0 * (along @ noise) * along)
     to_first = kernels.state_at(first.position + walk * noise, log_density)
     to_second = chosen(same, to_first, kernels.state_at(mirrored, log_density))
-    chance = _log_uniform(chance_key)
+    chance = log_uniform(chance_key)
     moves_first = chance <= to_first.logdensity - first.logdensity
     moves_second = chance <= to_second.logdensity - second.logdensity
     first, second = chosen(moves_first, to_first, first), chosen(moves_second, to_second, second)
     return first, second, jnp.all(first.position == second.position)
-
-
-def _log_uniform(key: Any) -> Any:
-    return jnp.log(jax.random.uniform(key, minval=np.finfo(np.float64).tiny))

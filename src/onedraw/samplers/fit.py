@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -25,8 +25,8 @@ from onedraw.models.moments.measured import SecondMoments
 from onedraw.models.sums.exact_sums import gram_steps
 from onedraw.plans import Plan
 from onedraw.samplers.moments import measure
-from onedraw.samplers.noise import Noise, entropy_of_noise
-from onedraw.samplers.sampler import Sample, Sampler
+from onedraw.samplers.noise import Noise, Noisy, NoisySampler
+from onedraw.samplers.sampler import Sample
 
 Array = NDArray[np.float64]
 
@@ -34,26 +34,16 @@ MOST_PASSES = 100
 """Of Newton's method, before the gradient method takes over."""
 
 
-class Fitting(Protocol):
-    """The mechanism of a plan that requires a perturbed mode."""
-
-    def problem(self, plan: Plan) -> FitProblem: ...
-
-
 @dataclass(frozen=True)
-class Fit(Sampler):
+class Fit(NoisySampler):
     """The plan's own algorithm; it has no options."""
 
-    randomness: ClassVar[str] = "numpy"
     carries_out: ClassVar[str] = "perturbed-mode"
     why: ClassVar[str] = "moments, perturbed mode and information"
 
     def exactness(self, plan: Plan) -> privacy.AsRun:
-        check_sums(cast(Fitting, plan.mechanism).problem(plan))
+        check_sums(cast(Noisy, plan.mechanism).problem(plan))
         return privacy.AsRun(plan.guarantee.promise)
-
-    def entropy(self, plan: Plan) -> str:
-        return entropy_of_noise(plan)
 
     def run(self, target: FitTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """The estimate, and the stages it follows from."""
@@ -95,7 +85,11 @@ class Stages:
         where = self.problem.coordinates(Published(np.zeros(0), mean, moments))
         records = self.target.measured(where)  # in measured coordinates: what stages two and three add up
         self.passes += 1
-        mode = self._published_mode(where, records)
+        tilt = self.noise.real(self.problem.size, numbers["mode_noise"])
+        found, passes = self.minimum(records, self.problem.loss, self._objective(where, tilt))
+        self.passes += passes
+        closing = self.noise.real(self.problem.size, numbers["closing_noise"])
+        mode = self.noise.rounded(found + closing, numbers["closing_noise"])
         if not numbers["information_noise"]:
             return Published(mode, mean, moments)
         of_information, of_variability = measured_of(robust=self.problem.robust)
@@ -109,17 +103,8 @@ class Stages:
         self.passes += 1
         return self.target.sum(statistic, *public)
 
-    # ── stage two ──────────────────────────────────────────────────────────────────────────────────────────
-
-    def _published_mode(self, where: Coordinates, records: Any) -> Array:
-        numbers, size = self.problem.numbers, self.problem.size
-        tilt = self.noise.real(size, numbers["mode_noise"])
-        found, passes = self.minimum(records, self.problem.loss, self._objective(where, tilt))
-        self.passes += passes
-        return self.noise.rounded(found + self.noise.real(size, numbers["closing_noise"]), numbers["closing_noise"])
-
     def _objective(self, where: Coordinates, tilt: Array) -> Objective:
-        """Half the tolerance is certified: the other half covers the rounding of the sums, which the plan's numbers leave room
+        """Of stage two. Half the tolerance is certified: the other half covers the rounding of the sums, which the plan's numbers leave room
         for."""
         loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
         bent = loss.curvature_bound * row_bound**2
@@ -129,9 +114,8 @@ class Stages:
         most_bent = self.problem.n * bent + most
         return Objective(Q, q + tilt, coarse, row_bound, certified, least, most_bent, MOST_PASSES)
 
-    # ── stage three ────────────────────────────────────────────────────────────────────────────────────────
-
     def _outer(self, of: Any, records: Any, mode: Array, noise: float) -> Array:
+        """A matrix of stage three, with its noise."""
         statistic, row_bound = Outer(self.problem.loss, of, self.problem.pure), self.problem.numbers["row_bound"]
         steps = gram_steps(statistic.largest * row_bound**2, self.problem.n)
         self.passes += 1

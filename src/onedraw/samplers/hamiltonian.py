@@ -244,8 +244,7 @@ def drawn(key: Any, dimension: int, *, walks: bool) -> Drawn:
     if not walks:
         return Drawn(factor, hmc_key)
     noise_key, chance_key = jax.random.split(walk_key)
-    chance = jnp.log(jax.random.uniform(chance_key, minval=np.finfo(np.float64).tiny))
-    return Drawn(factor, hmc_key, jax.random.normal(noise_key, (dimension,)), chance)
+    return Drawn(factor, hmc_key, jax.random.normal(noise_key, (dimension,)), log_uniform(chance_key))
 
 
 def hamiltonian_step(given: Drawn, state: Any, log_density: Any, settings: Settings) -> Any:
@@ -258,6 +257,10 @@ def hamiltonian_step(given: Drawn, state: Any, log_density: Any, settings: Setti
         return state, accepted
     walked = kernels.state_at(state.position + settings.walk * given.noise, log_density)
     return chosen(given.chance <= walked.logdensity - state.logdensity, walked, state), accepted
+
+
+def log_uniform(key: Any) -> Any:
+    return jnp.log(jax.random.uniform(key, minval=np.finfo(np.float64).tiny))
 
 
 def jitter(key: Any) -> Any:
@@ -346,15 +349,14 @@ def _nuts_chains(
 
 def _warmed_up(key: Any, state: Any, log_density: Any, step_size: Any, *, doublings: int, warmup: Any) -> Any:
     """(state, step size) after dual averaging for a public number of steps."""
+    start, update, end = kernels.dual_averaging()
 
     def step(carried: Any, nuts_key: Any) -> Any:
         state, adaptation = carried
-        state, accepted = kernels.nuts_step(
-            nuts_key, state, log_density,
-            step_size=kernels.current_step_size(adaptation), doublings=doublings,
-        )  # fmt: skip
-        return state, kernels.adaptation_update(adaptation, accepted)
+        size = jnp.exp(adaptation.log_step_size)
+        state, accepted = kernels.nuts_step(nuts_key, state, log_density, step_size=size, doublings=doublings)
+        return state, update(adaptation, jnp.nan_to_num(accepted))
 
-    start = (state, kernels.adaptation_start(step_size))
-    state, adaptation = advanced(start, warmup, draw=lambda number: jax.random.fold_in(key, number), step=step)
-    return state, jnp.clip(kernels.adapted_step_size(adaptation), 1e-6, 2.0)
+    first = (state, start(step_size))
+    state, adaptation = advanced(first, warmup, draw=lambda number: jax.random.fold_in(key, number), step=step)
+    return state, jnp.clip(end(adaptation), 1e-6, 2.0)

@@ -94,11 +94,21 @@ class LastIterateLangevin(Sampler):
         numbers = plan.parameters
         if plan.closed_form or not {"weight", "gradient_difference"} <= set(numbers):
             raise closed_form("LastIterateLangevin")
-        self._check_algorithm(plan)
-        mu = self.mu(numbers)
+        if plan.requires == self.carries_out and (self.steps, self.step_size) != (
+            numbers["steps"],
+            numbers["step_size"],
+        ):
+            raise ExactnessRefused(
+                f"The plan is for {int(numbers['steps']):,} steps of {text(numbers['step_size'])}; this sampler makes "
+                f"{self.steps:,} of {text(self.step_size)}. Weight and time were calibrated together. Use the plan's numbers, or "
+                "leave the sampler out."
+            )
         people = plan.guarantee.unit.records_per_person
-        promise = privacy.group(privacy.GaussianDP(mu), people) if people > 1 else privacy.GaussianDP(mu)
-        together = _repeated(promise, plan.draws)
+        together: Any = privacy.GaussianDP(self.mu(numbers))
+        if people > 1:
+            together = privacy.group(together, people)
+        if plan.draws > 1:  # independent: μ√J
+            together = privacy.GaussianDP(root_up(Fraction(together.mu) ** 2 * plan.draws))
         variates = self.steps * len(plan.model.parameter_names) * plan.draws
         check_delta(plan, together, variates, randomness=self.randomness)
         return privacy.LastIterate(together)
@@ -113,18 +123,6 @@ class LastIterateLangevin(Sampler):
             return path
         public |= {"strong_convexity": numbers["strong_convexity"], "smoothness": numbers["smoothness"]}
         return min(path, last_iterate_mu(**public, gradient_difference=difference))
-
-    def _check_algorithm(self, plan: Plan) -> None:
-        """A noisy-gradient plan is about these very steps and no others."""
-        if plan.requires != self.carries_out:
-            return
-        steps, step_size = plan.parameters["steps"], plan.parameters["step_size"]
-        if (self.steps, self.step_size) != (int(steps), step_size):
-            raise ExactnessRefused(
-                f"The plan is for {int(steps):,} steps of {text(step_size)}; this sampler makes {self.steps:,} of "
-                f"{text(self.step_size)}. Weight and time were calibrated together. Use the plan's numbers, or leave "
-                "the sampler out."
-            )
 
     def passes(self, plan: Plan) -> int:
         return self.steps * plan.draws
@@ -220,11 +218,6 @@ def proposition_13(gamma: float, *, dimension: int, strong_convexity: float, smo
     step_size = 2.0 * (strong_convexity / smoothness) * (gamma / smoothness) * (gamma / (d * bits))
     steps = d * (smoothness / strong_convexity * bits / (2.0 * gamma)) ** 2
     return step_size, math.ceil(steps * (1.0 + 1e-12))
-
-
-def _repeated(promise: Any, draws: int) -> Any:
-    """J independent draws: μ√J."""
-    return promise if draws == 1 else privacy.GaussianDP(root_up(Fraction(promise.mu) ** 2 * draws))
 
 
 # ── chains ───────────────────────────────────────────────────────────────────────────────────────────────────────

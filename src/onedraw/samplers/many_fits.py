@@ -92,7 +92,12 @@ def _in_gangs(plan: Plan, rows: Any, responses: Any, seeds: Sequence[int]) -> li
 
 def _gang(plan: Plan, encoded: Sequence[Any], seeds: Sequence[int]) -> list[Published]:
     problem, rows = plan.target(encoded[0]).problem, block_rows(plan.n)
-    X, y = (np.stack([_filled_up(getattr(one, name), rows) for one in encoded]) for name in ("X", "y"))
+    X, y = (
+        np.zeros((len(seeds), rows, *encoded[0].X.shape[1:])),
+        np.zeros((len(seeds), rows)),
+    )  # as a block is filled up
+    for index, one in enumerate(encoded):
+        X[index, : plan.n], y[index, : plan.n] = one.X, one.y
     gang = _Gang(plan.n, jnp.asarray(X), jnp.asarray(y / problem.response_scale))
 
     def fit(index: int) -> Published:
@@ -107,11 +112,6 @@ def _gang(plan: Plan, encoded: Sequence[Any], seeds: Sequence[int]) -> list[Publ
         fits = [threads.submit(fit, index) for index in range(len(seeds))]
         gang.go_on()
     return [one.result() for one in fits]
-
-
-def _filled_up(array: Any, rows: int) -> Any:
-    """As a block of records is (`data.sums`)."""
-    return np.concatenate([array, np.zeros((rows - len(array), *array.shape[1:]))])
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,11 @@ class _Gang:
             self._levels.append(found)
         else:
             chosen = np.isin(np.arange(self.size), members)
-            self._levels[level + 1] = jax.tree.map(partial(_mixed, chosen), found, self._levels[level + 1])
+
+            def mixed(new: Any, old: Any) -> Any:
+                return jnp.where(chosen.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+            self._levels[level + 1] = jax.tree.map(mixed, found, self._levels[level + 1])
         return dict.fromkeys(members)
 
     def _sums(self, level: int, members: Any, which: Any, statistic: Any, coarse: Any, row_bound: Any, thetas: Any) -> Integers:  # fmt: skip
@@ -220,10 +224,6 @@ class _Gang:
         place[members] = np.arange(len(members))
         spread = (None if values is None else values[place] for values in public)
         return _mapped(what, accelerated(), self._levels[level], self._weight, *spread)
-
-
-def _mixed(chosen: Any, new: Any, old: Any) -> Any:
-    return jnp.where(chosen.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
 
 @jit(0, 1)

@@ -31,7 +31,7 @@ from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps
 from onedraw.plans import Plan
-from onedraw.samplers.noise import Noise, entropy_of_noise
+from onedraw.samplers.noise import Noise, NoisySampler
 from onedraw.samplers.randomness import KEY_BYTES
 from onedraw.samplers.sampler import Sample, Sampler
 
@@ -55,7 +55,10 @@ def measure(
     ``total(statistic, *public)`` is an exact sum over the n records; ``numbers`` are ``mean_noise``, ``moments_noise`` and
     ``moment_radius``.
     """
-    mean = published_mean(total, columns, numbers["mean_noise"], noise) / n if numbers["mean_noise"] else None
+    mean = None
+    if numbers["mean_noise"]:
+        sums = total(ColumnSums(columns.layout, columns.response), MEAN_STEPS)
+        mean = noise.vector(sums, MEAN_STEPS, numbers["mean_noise"]) / n
     if not numbers["moments_noise"]:
         return mean, None
     radius = numbers["moment_radius"]
@@ -64,27 +67,18 @@ def measure(
     return mean, noise.triangle(sums, steps**2, numbers["moments_noise"])
 
 
-def published_mean(total: Sum, columns: MomentColumns, deviation: float, noise: Noise) -> Array:
-    """Σ x with its noise."""
-    return noise.vector(total(ColumnSums(columns.layout, columns.response), MEAN_STEPS), MEAN_STEPS, deviation)
-
-
 # ── moments for their own sake ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class Measure(Sampler):
+class Measure(NoisySampler):
     """The plan's own algorithm; it has no options."""
 
-    randomness: ClassVar[str] = "numpy"
     carries_out: ClassVar[str] = "moments"
     why: ClassVar[str] = "means and squares, then standardised products"
 
     def exactness(self, plan: Plan) -> privacy.AsRun:
         return privacy.AsRun(plan.guarantee.promise)
-
-    def entropy(self, plan: Plan) -> str:
-        return entropy_of_noise(plan)
 
     def run(self, target: MomentsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """What follows from the moments, and the moments."""
@@ -126,10 +120,9 @@ def _measuring(plan: Plan) -> Measuring:
 
 
 @dataclass(frozen=True)
-class MeasuredFirst(Sampler):
+class MeasuredFirst(NoisySampler):
     """``of`` is the sampler of the inner plan."""
 
-    randomness: ClassVar[str] = "numpy"
     carries_out: ClassVar[str] = "measured"
 
     of: Sampler
@@ -155,9 +148,6 @@ class MeasuredFirst(Sampler):
             return privacy.Exact("after moments with noise of real variates")
         return found
 
-    def entropy(self, plan: Plan) -> str:
-        return entropy_of_noise(plan)
-
     def passes(self, plan: Plan) -> int:
         """Two for the moments, and the inner sampler's."""
         return 2 + self.of.passes(_measuring(plan).inner(plan))
@@ -169,7 +159,12 @@ class MeasuredFirst(Sampler):
         """The draws for encoded rows, and the stages they follow from."""
         published = design(target, Noise(randomness, pure=target.problem.pure))
         law = target.within(target.problem.coordinates(published))
-        inner = self.of.run(law, self._randomness(randomness), size=size)
+        source: Any = randomness
+        if self.of.randomness == "jax":  # a key of 256 bits from the generator: as unknown to anybody as its own
+            from onedraw.samplers.chacha import chacha_key
+
+            source = chacha_key(randomness.bytes(KEY_BYTES))
+        inner = self.of.run(law, source, size=size)
         draws = inner.draws.reshape(size, -1)
         if isinstance(law, BetaTarget):  # drawn from in unconstrained coordinates
             draws = np.clip(law.model.constrain(draws), -LARGEST, LARGEST)
@@ -181,14 +176,6 @@ class MeasuredFirst(Sampler):
             inner.diagnostics,
             {name: value.tolist() for name, value in found.items() if value is not None},
         )
-
-    def _randomness(self, generator: Generator) -> Any:
-        """The generator itself, or a JAX key of 256 bits from it: as unknown to anybody as its own."""
-        if self.of.randomness == "numpy":
-            return generator
-        from onedraw.samplers.chacha import chacha_key
-
-        return chacha_key(generator.bytes(KEY_BYTES))
 
 
 def design(target: MeasuredTarget, noise: Noise) -> Published:

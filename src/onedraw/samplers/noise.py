@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -27,21 +27,12 @@ from onedraw.errors import WrongCall
 from onedraw.models.sums.noise_law import drawn, drawn_matrices, triangle_scale
 from onedraw.plans import Plan
 from onedraw.samplers.randomness import BOTH, OPERATING_SYSTEM, is_secure
+from onedraw.samplers.sampler import Sampler
 
 Array = NDArray[np.float64]
 
 LEAST_STEPS = 2.0**20
 """The smallest deviation, in lattice steps, for which the discrete law is taken for the rounded continuous one."""
-
-
-def discrete_gaussian(sums: NDArray[np.int64], deviation: float) -> NDArray[np.int64]:
-    """Whole numbers with exact discrete Gaussian noise of this deviation, in steps."""
-    if not LEAST_STEPS <= deviation < 2.0**60:
-        raise WrongCall(
-            f"Noise of {deviation:.3g} lattice steps is outside 2^20 … 2^60, where the discrete Gaussian stands for the "
-            "continuous one. Use a finer or coarser lattice."
-        )
-    return np.asarray(measurement("gaussian", len(sums), deviation).release(sums), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -83,9 +74,15 @@ class Noisy(Protocol):
     def problem(self, plan: Plan) -> Any: ...
 
 
-def entropy_of_noise(plan: Plan) -> str:
-    """Of a plan whose sums get `Noise`: pure laws are drawn from the generator, the discrete Gaussian is OpenDP's."""
-    return OPERATING_SYSTEM if cast(Noisy, plan.mechanism).problem(plan).pure else BOTH
+@dataclass(frozen=True)
+class NoisySampler(Sampler):
+    """Of plans whose sums get `Noise`."""
+
+    randomness: ClassVar[str] = "numpy"
+
+    def entropy(self, plan: Plan) -> str:
+        """Pure laws are drawn from the generator, the discrete Gaussian is OpenDP's."""
+        return OPERATING_SYSTEM if cast(Noisy, plan.mechanism).problem(plan).pure else BOTH
 
 
 class Noise:
@@ -123,9 +120,15 @@ class Noise:
         return np.asarray(np.rint(values / spacing) * spacing + 0.0)
 
     def _whole(self, sums: NDArray[np.int64], deviation: float) -> Array:
-        if self.secure:
-            return discrete_gaussian(sums, deviation).astype(np.float64)
-        return self._on_lattice(sums + deviation * self.generator.standard_normal(len(sums)))
+        """With discrete Gaussian noise of this deviation, in steps: OpenDP's exact one where the entropy is fresh."""
+        if not self.secure:
+            return self._on_lattice(sums + deviation * self.generator.standard_normal(len(sums)))
+        if not LEAST_STEPS <= deviation < 2.0**60:
+            raise WrongCall(
+                f"Noise of {deviation:.3g} lattice steps is outside 2^20 … 2^60, where the discrete Gaussian stands for the "
+                "continuous one. Use a finer or coarser lattice."
+            )
+        return np.asarray(measurement("gaussian", len(sums), deviation).release(sums), dtype=np.float64)
 
     @staticmethod
     def _on_lattice(values: Array) -> Array:

@@ -42,10 +42,6 @@ class SecureChaCha(SeededChaCha):
         super().__init__(key=int.from_bytes(operating_system_key(), "little"))
         _living.add(self)
 
-    def take_fresh_key(self) -> None:
-        """Start over under a new key; the buffered block goes too, since the counter returns to 0."""
-        self.seed(key=int.from_bytes(operating_system_key(), "little"))
-
     def __reduce__(self) -> NoReturn:
         raise errors.WrongCall(
             "A secure generator cannot be copied or pickled: the copy would repeat its stream, and two "
@@ -54,8 +50,9 @@ class SecureChaCha(SeededChaCha):
 
 
 def _take_fresh_keys_in_child() -> None:
+    """Start over under new keys; buffered blocks go too, since counters return to 0."""
     for generator in list(_living):
-        generator.take_fresh_key()
+        generator.seed(key=int.from_bytes(operating_system_key(), "little"))
 
 
 _living: weakref.WeakSet[SecureChaCha] = weakref.WeakSet()

@@ -107,11 +107,6 @@ class Geometry:
         return self.dimension + TRIES * attempt
 
     @property
-    def start_tolerance(self) -> float:
-        """How far above its minimum U may be at the start: then ‖x₀ − x*‖ ≤ START·√(d/m) on a ball."""
-        return 0.5 * START**2 * self.dimension if self.ball else START_KL
-
-    @property
     def public(self) -> dict[str, Any]:
         """The arguments of `gamma_after` for a chain of this sampler, its start included."""
         m, d = self.strong_convexity, self.dimension
@@ -174,7 +169,9 @@ class Proximal(Sampler):
         geometry = geometry_of(numbers_of_target(target))
         m, M, iterations = geometry.strong_convexity, geometry.smoothness, self._iterations(geometry)
         frame = preconditioned_frame(target) if geometry.preconditioned else plain_frame(target)
-        u, noticed = minimum(frame, target, strong_convexity=m, smoothness=M, tolerance=geometry.start_tolerance)
+        # how far above its minimum U may be at the start: then ‖x₀ − x*‖ ≤ START·√(d/m) on a ball
+        tolerance = 0.5 * START**2 * geometry.dimension if geometry.ball else START_KL
+        u, noticed = minimum(frame, target, strong_convexity=m, smoothness=M, tolerance=tolerance)
         frame, around = surroundings(frame, target, u, rotate=not geometry.preconditioned)
         settings = Settings(geometry.step, geometry.step, m, M, iterations)
         static = (target.kernel, target.radius is not None, chains_at_once(size, target.encoded.n))
@@ -333,7 +330,10 @@ def _step(
     noise, backward_key = drawn
     metric, eta = jnp.asarray(frame.metric), settings.backward
     y = point + jnp.sqrt(settings.forward / metric) * noise
-    guess = _guess(on_ball, y, around, metric, eta)
+    # where x given y is most likely, if U were its quadratic picture; inside the ball, where U's bounds hold
+    sharp = around.curvature + metric / eta
+    pull = around.curvature * around.start - around.slope + metric * y / eta
+    guess = peak_on_ball(sharp, pull, xp=jnp) if on_ball else pull / sharp
     value, slope = value_in(frame, kernel, guess, arguments), slope_in(frame, kernel, guess, arguments)
     # U's lower bound around the guess plus ‖x − y‖²/2η: −½ x·precision·x + linear·x, up to a constant.
     precision = (1.0 / eta + settings.strong_convexity) * metric
@@ -356,13 +356,6 @@ def _step(
 
     new, tries, _ = jax.lax.while_loop(lambda state: ~state[2], attempt, (point, Tries(0, 0), False))
     return new, tries
-
-
-def _guess(on_ball: bool, y: Any, around: Surroundings, metric: Any, eta: Any) -> Any:
-    """Where x given y is most likely, if U were its quadratic picture; inside the ball, where U's bounds hold."""
-    precision = around.curvature + metric / eta
-    linear = around.curvature * around.start - around.slope + metric * y / eta
-    return peak_on_ball(precision, linear, xp=jnp) if on_ball else linear / precision
 
 
 def _in_ball(key: Any, tilt: Tilt) -> Any:

@@ -246,7 +246,11 @@ def flip_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int) -
 def _sorted_runs(behind: Costs, lengths: Costs, bits: int) -> tuple[Costs, Costs, list[int], list[int]]:
     """(order, up_to, ends, counts): the runs by bucket, how many candidates there are up to each run, up to each bucket's end, and
     in each bucket."""
-    buckets = _buckets(behind, bits)
+    if not 0 <= bits <= 40:
+        raise errors.WrongCall(f"The lattice of a selection is 2^−b with b between 0 and 40, but b = {bits} was given.")
+    # j = ⌊γ/r⌋. γ ≥ 192·r is the last bucket and cut off first: the quotient of anything below fits in 64 bits for b ≤ 40.
+    near = np.minimum(behind, -((-LAST_BUCKET * STEP_NUMERATOR << bits) // STEP_DENOMINATOR))
+    buckets = np.minimum(near * STEP_DENOMINATOR // (STEP_NUMERATOR << bits), LAST_BUCKET)
     order = np.argsort(buckets, kind="stable")
     up_to = np.cumsum(lengths[order])
     last = np.searchsorted(buckets[order], np.arange(LAST_BUCKET + 1), side="right")
@@ -285,17 +289,6 @@ def _behind(costs: Costs) -> Costs:
         raise errors.WrongCall("The costs of a selection spread over 2^62 or more. Use a coarser lattice.")
     behind: Costs = costs - costs.min()
     return behind
-
-
-def _buckets(behind: Costs, bits: int) -> NDArray[np.int64]:
-    """j = ⌊γ/r⌋, at most the last bucket; without overflow, because what is far behind is cut off first."""
-    # γ ≥ 192·r is the last bucket, and the quotient of anything below fits in 64 bits for b ≤ 40.
-    if not 0 <= bits <= 40:
-        raise errors.WrongCall(f"The lattice of a selection is 2^−b with b between 0 and 40, but b = {bits} was given.")
-    last = -((-LAST_BUCKET * STEP_NUMERATOR << bits) // STEP_DENOMINATOR)
-    near = np.minimum(behind, last)
-    buckets: NDArray[np.int64] = np.minimum(near * STEP_DENOMINATOR // (STEP_NUMERATOR << bits), LAST_BUCKET)
-    return buckets
 
 
 def uniform_below(bound: int, generator: Generator) -> int:

@@ -63,19 +63,18 @@ def check_delta(plan: Plan, promise: Promise, variates: int, *, randomness: str)
         return
     least = total_variation_delta(budget.stated_epsilon, variates * LEFT_OUT[randomness])
     if budget.stated_delta < least:
-        raise ExactnessRefused(
-            f"δ = {budget.stated_delta:.3g} at ε = {budget.stated_epsilon:.3g} is less than {variates:,} variates in double "
-            f"precision can carry: their tails end where up to {least:.3g} is left. The promise would be false. Use a larger "
-            "δ or a smaller ε; or Candidates(), which is made of whole numbers and needs no δ at all."
-        )
+        raise _too_little(f"δ = {budget.stated_delta:.3g} at ε = {budget.stated_epsilon:.3g}", variates, least)
 
 
 def check_gamma(gamma: float, variates: int) -> None:
     """Refuse a total variation for one draw that a chain of so many variates cannot come within."""
     least = variates * LEFT_OUT["jax"]
     if gamma < least:
-        raise ExactnessRefused(
-            f"gamma = {gamma:.3g} is less than {variates:,} variates in double precision can come within: their tails end "
-            f"where up to {least:.3g} is left. The promise would be false. Use a budget with a larger δ or a "
-            "smaller ε; or Candidates(), which is made of whole numbers and needs no δ at all."
-        )
+        raise _too_little(f"gamma = {gamma:.3g}", variates, least)
+
+
+def _too_little(stated: str, variates: int, least: float) -> ExactnessRefused:
+    return ExactnessRefused(
+        f"{stated} is less than {variates:,} variates in double precision can carry: their tails end where up to {least:.3g} is "
+        "left. Use a budget with a larger δ or a smaller ε; or Candidates(), which is made of whole numbers and needs no δ."
+    )

@@ -17,7 +17,7 @@ import numpy as np
 
 from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
-from onedraw.models.fit.problem import symmetric
+from onedraw.models.sums.noise_law import symmetric
 from onedraw.privacy import Promise
 from onedraw.samplers.moments import measure_all
 from onedraw.samplers.noise import Noise

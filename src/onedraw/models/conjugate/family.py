@@ -157,9 +157,6 @@ class ConjugateModel(Model):
         self.check(data)
         return self._summarise(data)
 
-    def count(self, data: Any) -> int:
-        return len(data)
-
     def check(self, data: Any) -> None:
         """Refuse data whose *public* description does not fit the model; no record is looked at."""
         for column in check_column(self, data):

@@ -77,6 +77,8 @@ class FitLoss:
 
     blocks: ClassVar[int] = 1
     """Coefficient vectors in a mode; several classes have more."""
+    usual_information: ClassVar[float] = constant.CURVATURE
+    """Of a record in a usual design: what a ridge is chosen for."""
 
     @property
     def spends(self) -> str:
@@ -92,11 +94,6 @@ class FitLoss:
         if self.sides == "two-sided":
             return self.curvature_bound, 1.0, self.slope_bound
         return (1.0, 0.0, 0.0) if isinstance(self.kernel, LogisticLoss) else None
-
-    @property
-    def usual_information(self) -> float:
-        """Of a record in a usual design: what a ridge is chosen for."""
-        return constant.CURVATURE
 
     @property
     def expected_information(self) -> float:
@@ -138,7 +135,7 @@ class FitLoss:
             return self._certainty(predictor, power=2)
         if isinstance(self.kernel, CappedPoissonLoss):
             return self.kernel.variance(predictor)
-        return self.kernel.slope(predictor, response) ** 2
+        return self.squares(predictor, response)
 
     def _certainty(self, predictor: Any, power: int) -> Any:
         """pq·s^power, s = ((1 + e^{−|u|})/2)^c the even part of the slope."""
@@ -147,9 +144,8 @@ class FitLoss:
         exponent = self.kernel.exponent if isinstance(self.kernel, ExpLinearLoss) else 0.0
         return decay / (1.0 + decay) ** 2 * (0.5 * (1.0 + decay)) ** (power * exponent)
 
-    def of_record(self, of: Of, predictor: Any, response: Any) -> Any:
-        """What H or K adds up, without weight and row."""
-        return self.slope(predictor, response) ** 2 if of == "squares" else getattr(self, of)(predictor, response)
+    def squares(self, predictor: Any, response: Any) -> Any:
+        return self.kernel.slope(predictor, response) ** 2
 
     def largest(self, of: Of, *, pure: bool) -> float:
         """The largest of it, and so of a record's matrix for r = 1, by its norm or trace: ¼ for what the logistic model expects, at

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from onedraw.models.moments.measured import Layout, MomentColumns, whitening
 from onedraw.models.row_model import Encoded, EncodedRecords
 from onedraw.models.sums.exact_sums import SummedTarget
-from onedraw.models.sums.noise_law import deviation
+from onedraw.models.sums.noise_law import symmetric
 
 from . import constants as constant
 from .losses import ClassLoss, FitLoss
@@ -71,11 +71,6 @@ class Coordinates:
     stretch: float = 1.0
     centre: float = 0.0
     unit: float = 1.0
-
-    @property
-    def frame(self) -> Array:
-        """How a response is read: its centre and unit (`Measured`)."""
-        return np.array([self.centre, self.unit])
 
 
 @dataclass(frozen=True)
@@ -129,15 +124,6 @@ def coordinates(
     total = max(float(second[columns, columns]), how.floor)
     residual = max(total - float(across @ across), how.least_residual * total, how.floor**2)
     return Coordinates(mean[:columns], root, stretch, float(mean[columns]), how.unit(layout, size, residual))
-
-
-def symmetric(entries: Array, size: int) -> Array:
-    """The matrix of a lower triangle, or the matrices of many."""
-    matrix = np.zeros((*entries.shape[:-1], size, size))
-    rows, columns = np.tril_indices(size)
-    matrix[..., rows, columns] = entries
-    matrix[..., columns, rows] = entries
-    return matrix
 
 
 def positive(matrix: Array) -> Array:
@@ -267,18 +253,6 @@ class FitProblem:
             shift[-1] = where.centre * self.response_scale
         return shift
 
-    def set_aside(self, published: Published) -> Aside:
-        """Levels whose published count is within its noise of 0, in the coordinates of the mode."""
-        where = self.coordinates(published)
-        noise = deviation(self.numbers["mean_noise"], self.moment_columns.count, pure=self.pure) / self.n
-        change = self.layout.encoded_coefficients(where.mean, where.root, where.stretch)
-        return Aside.of(self.layout, published.mean, noise, change, self.loss.blocks)
-
-    @property
-    def largest_coefficient(self) -> float:
-        """Of a level, where nothing is known: of log-odds and log-rates, or the half-range of the responses."""
-        return self.response_scale if self.loss.unit == "measured" else constant.LARGEST_COEFFICIENT
-
     def penalty(self, where: Coordinates) -> tuple[Array, Array]:
         """(Q, q): the quadratic ½θᵀQθ + qᵀθ that ridge and prior add in the mode's coordinates; Q ⪰ Λ."""
         ridge = self.numbers["ridge"] * np.eye(self.size)
@@ -299,7 +273,5 @@ class FitTarget(SummedTarget):
 
     def measured(self, where: Coordinates) -> Any:
         """The records in these coordinates, for as many sums as a fit takes."""
-        bound = self.problem.numbers["row_bound"]
-        return self.records.read_as(
-            Measured(self.problem.layout), where.mean, where.root, where.stretch, bound, where.frame
-        )
+        public = (where.stretch, self.problem.numbers["row_bound"], np.array([where.centre, where.unit]))
+        return self.records.read_as(Measured(self.problem.layout), where.mean, where.root, *public)

@@ -28,10 +28,10 @@ from scipy import special
 
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.models.priors import Gaussian
-from onedraw.models.sums.noise_law import deviation, drawn_matrices, matrix_deviation, mixed_variances
+from onedraw.models.sums.noise_law import deviation, drawn_matrices, matrix_deviation, mixed_variances, symmetric
 
 from . import constants as constant
-from .problem import Aside, Coordinates, FitProblem, Published, positive, symmetric
+from .problem import Aside, Coordinates, FitProblem, Published, positive
 
 Array = NDArray[np.float64]
 
@@ -59,8 +59,9 @@ class FitResult:
         as before."""
         where = problem.coordinates(published)
         found = cls(problem, published, problem.encoded_coefficients(where), problem.encoded_shift(where))
-        held_back = found._aside.implausible(found.estimate, problem.largest_coefficient)
-        return replace(found, shift=found.shift - held_back)
+        # of a level about which nothing is known: in log-odds or log-rates, or the half-range of the responses
+        largest = problem.response_scale if problem.loss.unit == "measured" else constant.LARGEST_COEFFICIENT
+        return replace(found, shift=found.shift - found._aside.implausible(found.estimate, largest))
 
     def in_units(self, change: Array, scale: Array, shift: Array) -> FitResult:
         """The same for scale·(change @ θ) + shift."""
@@ -80,11 +81,15 @@ class FitResult:
 
     @cached_property
     def _aside(self) -> Aside:
-        return self.problem.set_aside(self.published)
+        """Levels whose published count is within its noise of 0, in the coordinates of the mode."""
+        problem, where, layout = self.problem, self._where, self.problem.layout
+        noise = deviation(problem.numbers["mean_noise"], problem.moment_columns.count, pure=problem.pure) / problem.n
+        change = layout.encoded_coefficients(where.mean, where.root, where.stretch)
+        return Aside.of(layout, self.published.mean, noise, change, problem.loss.blocks)
 
-    @cached_property
+    @property
     def _ridge(self) -> float:
-        return float(self.problem.numbers["ridge"])
+        return self.problem.numbers["ridge"]
 
     @cached_property
     def _spectrum(self) -> tuple[Array, Array]:
@@ -107,9 +112,8 @@ class FitResult:
     @cached_property
     def _noises(self) -> tuple[float, float]:
         """Standard deviations of the mode's noise and of the closing one."""
-        of = (self.problem.numbers[name] for name in ("mode_noise", "closing_noise"))
-        mode, closing = (deviation(noise, self.problem.size, pure=self.problem.pure) for noise in of)
-        return mode, closing
+        numbers, size, pure = self.problem.numbers, self.problem.size, self.problem.pure
+        return deviation(numbers["mode_noise"], size, pure=pure), deviation(numbers["closing_noise"], size, pure=pure)
 
     @cached_property
     def trusted(self) -> NDArray[np.bool_]:
@@ -218,17 +222,11 @@ class FitResult:
         return np.where(self.given, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.nan)
 
     @property
-    def sampling_errors(self) -> Array:
-        """What sampling alone would leave."""
-        return self._root_of(self._parts[0])
-
-    @property
-    def privacy_errors(self) -> Array:
-        return self._root_of(self._parts[1])
-
-    def _root_of(self, part: Array) -> Array:
-        squares = np.einsum("ij,jk,ik->i", self.change, part, self.change)
-        return np.where(self.given, np.sqrt(np.maximum(squares, 0.0)), np.nan)
+    def errors(self) -> tuple[Array, Array]:
+        """(sampling, privacy): what either alone would leave of the standard errors."""
+        squares = (np.einsum("ij,jk,ik->i", self.change, part, self.change) for part in self._parts)
+        sampling, privacy = (np.where(self.given, np.sqrt(np.maximum(one, 0.0)), np.nan) for one in squares)
+        return sampling, privacy
 
     @cached_property
     def given(self) -> NDArray[np.bool_]:
@@ -297,7 +295,7 @@ class FitResult:
         axes = self._spectrum[1].T
         directions = FitResult(self.problem, self.published, axes, np.zeros(len(axes)))
         most = directions._simulated_multiplier(level).max() * found._widening(found.change)
-        return np.asarray(most * np.hypot(found.sampling_errors, found.privacy_errors))
+        return np.asarray(most * np.hypot(*found.errors))
 
     def posterior(self, size: int, rng: np.random.Generator | None = None, *, prior: Gaussian | None = None) -> Array:
         """(size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior, or under a Gaussian
@@ -306,7 +304,13 @@ class FitResult:
         generator = np.random.default_rng() if rng is None else rng
         centre, covariance = self.estimate, self.covariance
         if prior is not None:
-            centre, covariance = _with_prior(centre, covariance, prior)
+            if not isinstance(prior, Gaussian) or prior.radius is not None:
+                raise WrongCall(
+                    "prior must be od.Gaussian(scale=…) or od.Gaussian(scales=[…], mean=…), without a radius."
+                )
+            # the product of both normal laws without inverting either: with P the prior's covariance the gain is C(C + P)⁻¹
+            gain = np.linalg.solve(covariance + np.diag(1.0 / prior.precision(len(centre))), covariance).T
+            centre, covariance = centre + gain @ (prior.location(len(centre)) - centre), covariance - gain @ covariance
         values, axes = np.linalg.eigh(covariance)
         standard = generator.standard_normal((size, len(values)))
         return np.asarray(centre + (standard * np.sqrt(np.maximum(values, 0.0))) @ axes.T)
@@ -334,7 +338,9 @@ class FitResult:
         shrunk = np.linalg.inv(information + self._ridge * np.eye(p))
         bias = back @ (shrunk @ information @ self._mode) - change @ self._mode
         answer = back @ shrunk
-        spread = (answer @ _root(self._variability)) ** 2 + tilts * answer**2 + closings * back**2
+        values, axes = np.linalg.eigh(self._variability)
+        root = (axes * np.sqrt(np.maximum(values, 0.0))) @ axes.T
+        spread = (answer @ root) ** 2 + tilts * answer**2 + closings * back**2
         return bias / errors, np.sqrt(spread.sum(axis=-1)) / errors
 
     def _repeated(self, change: Array, information: Array, variability: Array) -> tuple[Array, Array]:
@@ -356,16 +362,6 @@ def least_information(size: int, edges: float) -> float:
     return max(constant.INFORMATIVE, edges * math.sqrt(2.0 * size))
 
 
-def _with_prior(centre: Array, covariance: Array, prior: Gaussian) -> tuple[Array, Array]:
-    """The normal posterior N(centre, covariance) times an independent normal prior, without inverting either: with P the
-    prior's covariance the gain is covariance·(covariance + P)⁻¹."""
-    if not isinstance(prior, Gaussian) or prior.radius is not None:
-        raise WrongCall("prior must be od.Gaussian(scale=…) or od.Gaussian(scales=[…], mean=…), without a radius.")
-    spread = np.diag(1.0 / prior.precision(len(centre)))
-    gain = np.linalg.solve(covariance + spread, covariance).T
-    return centre + gain @ (prior.location(len(centre)) - centre), covariance - gain @ covariance
-
-
 def _covering(means: Array, deviations: Array, level: float) -> Array:
     """The m with P(|pivot| ≤ m) = level on average over normals of these means and deviations, by halving: between the
     narrowest's own, and one that is enough for each."""
@@ -377,8 +373,3 @@ def _covering(means: Array, deviations: Array, level: float) -> Array:
         enough = covered.mean(axis=0) >= level
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return np.asarray(high)
-
-
-def _root(matrix: Array) -> Array:
-    values, axes = np.linalg.eigh(matrix)
-    return np.asarray((axes * np.sqrt(np.maximum(values, 0.0))) @ axes.T)

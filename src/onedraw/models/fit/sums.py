@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +36,7 @@ from numpy.typing import NDArray
 from onedraw.models.compute import jnp
 from onedraw.models.moments.measured import INSIDE, Layout, mallows
 from onedraw.models.sums.exact_sums import Compiled
+from onedraw.models.sums.noise_law import symmetric
 
 from .losses import ClassLoss, FitLoss, Of
 
@@ -99,10 +99,7 @@ class NewtonSums(Compiled):
     def split(self, total: Any, coarse: Any, size: int) -> tuple[Any, Any]:
         """Gradient and Hessian of the sum, or of many, as floating-point numbers rounded once."""
         gradient = total[..., :size] / LIMB + total[..., size : 2 * size] / LIMB_BELOW
-        down, across = _triangle(size)
-        hessian = np.empty((*total.shape[:-1], size, size))
-        hessian[..., down, across] = hessian[..., across, down] = total[..., 2 * size :] / coarse**2
-        return gradient, hessian
+        return gradient, symmetric(total[..., 2 * size :] / coarse**2, size)
 
 
 @dataclass(frozen=True)
@@ -120,10 +117,6 @@ class Outer(Compiled):
         """The largest norm of a record's share for r = 1."""
         return self.loss.largest(self.of, pure=self.pure)
 
-    @property
-    def _of_curvature(self) -> bool:
-        return self.of in ("information", "curvature")
-
     def bound(self, steps: Any, row_bound: Any, theta: Any) -> float:
         return float(steps**2 * self.largest * row_bound**2)
 
@@ -131,8 +124,8 @@ class Outer(Compiled):
         radius = jnp.sqrt(self.largest) * row_bound
         if isinstance(self.loss, ClassLoss):
             return self._of_classes(z, a, y, weight, steps, radius, theta.reshape(self.loss.blocks, -1))
-        weights = a if self._of_curvature else a * a
-        size = jnp.sqrt(weights * self.loss.of_record(self.of, theta @ z, y))
+        weights = a if self.of in ("information", "curvature") else a * a
+        size = jnp.sqrt(weights * getattr(self.loss, self.of)(theta @ z, y))
         return _gram(_cut(z * size, radius) * weight, steps)
 
     def _of_classes(self, z: Any, a: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any) -> Any:
@@ -141,7 +134,7 @@ class Outer(Compiled):
         sum of all squares, which a cut towards zero never raises: it is kept below radius²."""
         assert isinstance(self.loss, ClassLoss)
         contrasts = (theta @ z).T
-        if not self._of_curvature:
+        if self.of not in ("information", "curvature"):
             pulls = _times((a[:, None] * self.loss.slopes(contrasts, y)).T, z)
             return _gram(_cut(pulls, radius) * weight, steps)
         factors = self.loss.factors(contrasts, y, self.of)
@@ -154,11 +147,6 @@ class Outer(Compiled):
         size = jnp.sqrt(norm * a * (z * z).sum(axis=0))
         rows = z * (jnp.sqrt(a) * jnp.minimum(1.0, room / jnp.maximum(size, 1e-300)) * weight)
         return sum(_gram(_times(factors[:, part].T, rows), steps) for part in range(parts))
-
-
-@lru_cache(maxsize=32)
-def _triangle(size: int) -> tuple[Any, Any]:
-    return np.tril_indices(size)
 
 
 def _cut(rows: Any, radius: Any) -> Any:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from onedraw.models.features import Features, declared_features
 from onedraw.models.model import Bound, count
-from onedraw.models.responses import Response
 from onedraw.models.row_model import RowModel
 from onedraw.models.sums.exact_sums import SummedTarget
 from onedraw.models.sums.noise_law import deviation, matrix_deviation
@@ -87,6 +86,8 @@ class Columns(RowModel):
 
     quantity: ClassVar[str] = "moments"
     kind, title, form = "covariance", "Means and correlations", "folded"
+    response = None
+    prior_scale = 1.0  # half of a range, in which all of them are measured
     meaning = (
         "The mean and the standard deviation of each column, its values clamped to the declared range, in the column's own "
         "units; a level of a category counts as 0 or 1."
@@ -112,15 +113,6 @@ class Columns(RowModel):
             *(f"deviation of {name}" for name in names),
             *(f"correlation of {name} and {other}" for k, name in enumerate(names) for other in names[:k]),
         )
-
-    @property
-    def prior_scale(self) -> float:
-        """Half of a range, in which all of them are measured."""
-        return 1.0
-
-    @property
-    def response(self) -> Response | None:
-        return None
 
     @property
     def _bounds(self) -> dict[str, Bound]:

@@ -54,11 +54,6 @@ class Layout:
     """Where rows were declared by a norm instead of ranges: they are divided by it, and all columns lie in one unit ball."""
 
     @property
-    def squared_spread(self) -> float:
-        """The largest squared distance of two rows v: 2² for a number and for a ball, 2 for a category."""
-        return 4.0 if self.ball is not None else 4.0 * self.numbers + 2.0 * len(self.categories)
-
-    @property
     def width(self) -> int:
         """Entries of z."""
         return self.columns + self.intercept
@@ -177,8 +172,11 @@ class MomentColumns:
 
     @property
     def spread(self) -> float:
-        """S: the largest distance of two rows, the response included; the mean's sensitivity."""
-        return math.sqrt(self.layout.squared_spread + 4.0 * self.response)
+        """S: the largest distance of two rows, the response included; the mean's sensitivity. Squared, 2² for a number and for a
+        ball, 2 for a category."""
+        layout = self.layout
+        rows = 4.0 if layout.ball is not None else 4.0 * layout.numbers + 2.0 * len(layout.categories)
+        return math.sqrt(rows + 4.0 * self.response)
 
     def centre(self, published_mean: Array | None) -> Array:
         """The point that second moments are about: the published mean cut to where means can be, or the public middle."""

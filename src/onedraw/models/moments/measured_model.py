@@ -65,8 +65,7 @@ class WeightedLoss(LinearLoss):
     def spread(self, reach: float, responses: Interval) -> float:
         raise NotImplementedError("a weighted row may be long: its loss is bounded by its slope, not by its reach")
 
-    def oscillation(self, reach: float, responses: Interval) -> float:
-        raise NotImplementedError("a weighted row may be long: its loss is bounded by its slope, not by its reach")
+    oscillation = spread
 
 
 @dataclass(frozen=True, init=True, repr=False)
@@ -74,6 +73,7 @@ class MeasuredModel(ConvexModel):
     """The loss of a fit for rows z, weighted to ``row_bound`` r; it reads no records itself."""
 
     quantity: ClassVar[str] = "coefficients of measured columns"
+    response = None
 
     loss: FitLoss
     columns: int
@@ -94,10 +94,6 @@ class MeasuredModel(ConvexModel):
     @property
     def dimension(self) -> int:
         return self.features.width
-
-    @property
-    def response(self) -> None:
-        return None
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

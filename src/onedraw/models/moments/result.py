@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from onedraw.models.fit.problem import symmetric
-from onedraw.models.sums.noise_law import matrix_deviation
+from onedraw.models.fit.problem import positive
+from onedraw.models.sums.noise_law import matrix_deviation, symmetric
 
 from . import columns as constant
 from .columns import MomentsProblem
@@ -186,11 +186,11 @@ class MomentsResult:
         privacy = (
             noise**2 / 2.0 / both
             + (r * noise / 2.0) ** 2 * np.add.outer(whole**-2, whole**-2)
-            + ((1.0 - np.abs(r)) / 2.0) ** 2
-            * np.add.outer(relative, relative)  # of the estimate and of what is allowed for
+            # of the estimate and of what is allowed for
+            + ((1.0 - np.abs(r)) / 2.0) ** 2 * np.add.outer(relative, relative)
         )
-        errors = (np.sqrt(part) for part in (sampling, privacy))
-        return tuple(_off_diagonal(np.where(self._given, part, np.nan)) for part in errors)  # type: ignore[return-value]
+        parts = [_off_diagonal(np.where(self._given, np.sqrt(part), np.nan)) for part in (sampling, privacy)]
+        return parts[0], parts[1]
 
     @property
     def allowance(self) -> Array:
@@ -224,19 +224,11 @@ class MomentsResult:
     def half_width(self, errors: tuple[Array, Array], level: float, stage: str) -> Array:
         """Of an interval: sampling is taken for normal, the noise has its own quantile."""
         sampling, privacy = errors
-        quantile = normal_quantile(level)
-        if self.problem.pure:
-            columns = self.problem.columns
-            quantile = (
-                pure_quantile(columns.powers, level) if stage == "sums" else matrix_quantile(columns.count, level)
-            )
-        return np.hypot(normal_quantile(level) * sampling, quantile * privacy)
-
-    def location_interval(self, level: float = 0.95) -> Array:
-        """(columns, 2), inside the bounds."""
-        ends = self.location[:, None] + np.outer(self.half_width(self.location_errors, level, "sums"), (-1.0, 1.0))
-        lower, upper = (self.shift + self.scale * end for end in self._bounds)
-        return np.clip(ends, lower[:, None], upper[:, None])
+        normal, columns = normal_quantile(level), self.problem.columns
+        if not self.problem.pure:
+            return np.hypot(normal * sampling, normal * privacy)
+        pure = pure_quantile(columns.powers, level) if stage == "sums" else matrix_quantile(columns.count, level)
+        return np.hypot(normal * sampling, pure * privacy)
 
     @property
     def _bounds(self) -> tuple[Array, Array]:
@@ -278,11 +270,12 @@ class MomentsResult:
         return found[0], found[1]
 
     def conf_int(self, level: float = 0.95) -> Array:
-        """(values, 2); NaN where a correlation is not given."""
-        low, high = (end[self._below] for end in self.correlation_interval(level))
-        return np.concatenate(
-            [self.location_interval(level), np.sqrt(self.variance_interval(level)), np.column_stack([low, high])]
-        )
+        """(values, 2), means inside the bounds; NaN where a correlation is not given."""
+        ends = self.location[:, None] + np.outer(self.half_width(self.location_errors, level, "sums"), (-1.0, 1.0))
+        lower, upper = (self.shift + self.scale * end for end in self._bounds)
+        means = np.clip(ends, lower[:, None], upper[:, None])
+        pairs = np.column_stack([end[self._below] for end in self.correlation_interval(level)])
+        return np.concatenate([means, np.sqrt(self.variance_interval(level)), pairs])
 
     @property
     def p_values(self) -> Array:
@@ -335,9 +328,8 @@ def pure_quantile(entries: int, level: float) -> float:
     lengths = special.gammaincinv(entries, (np.arange(4000) + 0.5) / 4000.0)
 
     def missed(bound: float) -> float:
-        return (
-            float(np.mean(special.betainc(0.5, (entries - 1) / 2.0, np.minimum((bound / lengths) ** 2, 1.0)))) - level
-        )
+        inside = special.betainc(0.5, (entries - 1) / 2.0, np.minimum((bound / lengths) ** 2, 1.0))
+        return float(np.mean(inside)) - level
 
     deviation = math.sqrt(entries + 1.0)
     return float(optimize.brentq(missed, 0.1 * deviation, 20.0 * deviation)) / deviation
@@ -367,16 +359,15 @@ def nearest_correlation(matrix: Array) -> Array:
         values, axes = np.linalg.eigh(found - correction)
         if values[0] >= 0.0 and not correction.any():
             return np.asarray(found)
-        positive = (axes * np.maximum(values, 0.0)) @ axes.T
-        correction = positive - (found - correction)
-        found = positive.copy()
+        nearest = (axes * np.maximum(values, 0.0)) @ axes.T
+        correction = nearest - (found - correction)
+        found = nearest.copy()
         np.fill_diagonal(found, 1.0)
-        if np.linalg.norm(found - positive) <= 1e-8 * len(found):
+        if np.linalg.norm(found - nearest) <= 1e-8 * len(found):
             break
-    values, axes = np.linalg.eigh(found)
-    positive = (axes * np.maximum(values, 0.0)) @ axes.T
-    size = np.sqrt(np.diag(positive))
-    scaled = positive / np.outer(size, size)
+    nearest = positive(found)
+    size = np.sqrt(np.diag(nearest))
+    scaled = nearest / np.outer(size, size)
     scaled = np.clip((scaled + scaled.T) / 2.0, -1.0, 1.0)
     np.fill_diagonal(scaled, 1.0)
     return np.asarray(scaled)

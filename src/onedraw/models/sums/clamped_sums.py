@@ -52,6 +52,26 @@ def real(values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[Any]:
     return values if weight[-1] else values[: int(weight.sum())]
 
 
+def known_codes(values: NDArray[Any], size: int, *, missing: int) -> Integers:
+    """Codes 0, …, size − 1; whatever else a record holds is ``missing``."""
+    if values.dtype.kind in "iu" and len(values) and values.min() >= 0 and values.max() < size:
+        return values.astype(np.int64, copy=False)
+    with np.errstate(invalid="ignore"):
+        known = (values >= 0) & (values < size)
+        if values.dtype.kind == "f":
+            known &= values == np.floor(values)
+    return np.where(known, values, missing).astype(np.int64)
+
+
+def places_of(values: NDArray[Any], lower: float, scale: float) -> NDArray[np.float64]:
+    """(x − lower)·scale to the nearest whole number, not yet clamped, NaN where x is: an array of its own, to be changed in place."""
+    with np.errstate(all="ignore"):  # infinities are clamped
+        places: NDArray[np.float64] = np.subtract(values, lower, dtype=np.float64)
+        places *= scale
+    np.rint(places, out=places)
+    return places
+
+
 @dataclass(frozen=True)
 class LatticeSum(Statistic):
     """Σ k, k ∈ {0, …, STEPS} the record's place in [lower, upper]; NaN counts as ``missing``."""
@@ -69,10 +89,7 @@ class LatticeSum(Statistic):
         if values.dtype.kind in "bui" and (self.lower, self.upper) == (0.0, 1.0):
             return np.array([np.count_nonzero(values > 0) * float(STEPS)])
         scale = STEPS / (self.upper - self.lower)
-        with np.errstate(all="ignore"):  # infinities are clamped
-            places = np.subtract(values, self.lower, dtype=np.float64)
-            places *= scale
-        np.rint(places, out=places)
+        places = places_of(values, self.lower, scale)
         np.clip(places, 0.0, STEPS, out=places)
         return _exact_sum(places, float(np.clip(np.rint((self.missing - self.lower) * scale), 0, STEPS)))
 
@@ -107,13 +124,7 @@ class Tally(Statistic):
         return 1.0
 
     def of_block(self, values: NDArray[Any], weight: NDArray[np.float64]) -> Integers:
-        values = real(values, weight)
-        if values.dtype.kind == "f":
-            known = (values >= 0) & (values < self.categories) & (values == np.floor(values))
-            codes = np.where(known, values, self.missing).astype(np.int64)
-        else:
-            codes = values.astype(np.int64, copy=False)
-            codes = np.where((codes >= 0) & (codes < self.categories), codes, self.missing)
+        codes = known_codes(real(values, weight), self.categories, missing=self.missing)
         return np.bincount(codes, minlength=self.categories)
 
 

@@ -36,6 +36,7 @@ from onedraw.models.moments.measured_model import WeightedLoss
 from onedraw.privacy.numbers import root_up
 
 from .exact_sums import Compiled, share_bits
+from .noise_law import symmetric
 
 # ── the lattice ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -63,12 +64,6 @@ class RowLattice:
     @property
     def slope_unit(self) -> float:
         return math.ldexp(_power(max(-self.slopes[0], self.slopes[1])), -self.slope_bits)
-
-    @property
-    def whole_slopes(self) -> tuple[float, float]:
-        """The first and last multiple inside the interval."""
-        lower, upper = (Fraction(end) / Fraction(self.slope_unit) for end in self.slopes)
-        return float(math.ceil(lower)), float(math.floor(upper))
 
     @property
     def predictor_bits(self) -> int:
@@ -148,17 +143,17 @@ class GradientSums(Compiled):
         return (rows @ slopes if slopes.ndim == 1 else slopes @ rows.T).reshape(-1)
 
     def slopes(self, rows: Any, y: Any, theta: Any) -> Any:
-        """One whole number a record, or one a class and record; what is no number counts as 0."""
-        found = jnp.rint(self._slopes(rows, y, theta) / self.lattice.slope_unit)
-        return jnp.clip(jnp.where(jnp.isnan(found), 0.0, found), *self.lattice.whole_slopes)
-
-    def _slopes(self, rows: Any, y: Any, theta: Any) -> Any:
+        """One whole number a record, or one a class and record, inside the interval; what is no number counts as 0."""
         if isinstance(self.kernel, SoftmaxLoss):
             scores = self._predictors(rows, theta.reshape(self.kernel.classes, -1))
-            return jax.nn.softmax(scores, axis=0) - (jnp.arange(self.kernel.classes)[:, None] == y)
-        if isinstance(self.kernel, WeightedLoss):
-            return self.kernel.of.slope(self._predictors(rows, theta) / y[1], y[0])
-        return self.kernel.slope(self._predictors(rows, theta), y)
+            slopes = jax.nn.softmax(scores, axis=0) - (jnp.arange(self.kernel.classes)[:, None] == y)
+        elif isinstance(self.kernel, WeightedLoss):
+            slopes = self.kernel.of.slope(self._predictors(rows, theta) / y[1], y[0])
+        else:
+            slopes = self.kernel.slope(self._predictors(rows, theta), y)
+        found = jnp.rint(slopes / self.lattice.slope_unit)
+        lower, upper = (Fraction(end) / Fraction(self.lattice.slope_unit) for end in self.lattice.slopes)
+        return jnp.clip(jnp.where(jnp.isnan(found), 0.0, found), float(math.ceil(lower)), float(math.floor(upper)))
 
     def _predictors(self, rows: Any, theta: Any) -> Any:
         """θᵀx, exact for the rounded θ: a power of two times a sum of whole numbers below 2⁵³."""
@@ -200,10 +195,7 @@ class SquareSums(Compiled):
 def squares(encoded: Any, units: tuple[float, ...]) -> NDArray[np.float64]:
     """Σ (x, y)(x, y)ᵀ of the records cut onto the lattice: exact, then rounded once."""
     total = encoded.records.read_as(SquareRows(units)).sum(SquareSums(share_bits(encoded.n)))
-    matrix = np.empty((len(units), len(units)))
-    down, across = np.tril_indices(len(units))
-    matrix[down, across] = matrix[across, down] = total
-    return matrix * np.outer(units, units)
+    return symmetric(total, len(units)) * np.outer(units, units)
 
 
 def segments(rows: Any) -> tuple[tuple[Any, ...], ...]:

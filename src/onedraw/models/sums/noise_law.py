@@ -54,10 +54,8 @@ def drawn_matrices(generator: Any, noise: float, size: int, rounds: int, *, pure
     if pure:
         width = generator.gamma(size * (size + 1) + 1, noise, (rounds, 1, 1))
         return np.asarray(width * (_of_small_trace(generator, size, rounds) - _of_small_trace(generator, size, rounds)))
-    below = np.tril_indices(size)
-    matrices = np.zeros((rounds, size, size))
-    matrices[:, below[0], below[1]] = noise * triangle_scale(size) * generator.standard_normal((rounds, len(below[0])))
-    return np.asarray(matrices + np.swapaxes(np.tril(matrices, -1), 1, 2))
+    scale = triangle_scale(size)
+    return symmetric(noise * scale * generator.standard_normal((rounds, len(scale))), size)
 
 
 def _of_small_trace(generator: Any, size: int, rounds: int) -> Array:
@@ -67,6 +65,14 @@ def _of_small_trace(generator: Any, size: int, rounds: int) -> Array:
     products = 0.5 * normal @ np.swapaxes(normal, 1, 2)
     traces = np.trace(products, axis1=1, axis2=2) + generator.standard_exponential(rounds)
     return np.asarray(products / traces[:, None, None])
+
+
+def symmetric(entries: Array, size: int) -> Array:
+    """The matrix of a lower triangle, or the matrices of many."""
+    matrix = np.zeros((*entries.shape[:-1], size, size))
+    rows, columns = np.tril_indices(size)
+    matrix[..., rows, columns] = matrix[..., columns, rows] = entries
+    return matrix
 
 
 @lru_cache(maxsize=32)

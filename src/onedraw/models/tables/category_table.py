@@ -19,9 +19,10 @@ import numpy as np
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
 from onedraw.models.model import Bound, count, number
+from onedraw.models.sums.clamped_sums import known_codes
 from onedraw.privacy import Provenance
 
-from .table import Array, Integers, Table, declared_groups, known_codes, proportional, whole
+from .table import Array, Integers, Table, declared_groups, proportional, whole
 
 SHOWN = ("counts", "shares")
 LARGEST = sys.float_info.max
@@ -51,6 +52,8 @@ class CategoryTable(Table):
     groups: tuple[tuple[str, ...], ...] = ()
     sizes: tuple[int, ...] | None = None
     between: tuple[float, float] | None = None
+
+    largest = 1
 
     def __post_init__(self) -> None:
         levels = tuple(str(level) for level in self.levels)
@@ -99,8 +102,7 @@ class CategoryTable(Table):
     def meaning(self) -> str:
         within, sizes = self.of_groups
         level = "with each level" if self.only is None else f"with the level “{self.only}”"
-        if self.between is not None:
-            level = str(self.only)
+        level = level if self.between is None else str(self.only)
         if self.show == "shares":
             return f"The share of records {level}{within}.{sizes}"
         total = " All counts together are n, the public number of records." if self.only is None else ""
@@ -159,10 +161,6 @@ class CategoryTable(Table):
     def block(self) -> int:
         return 1 if self.rest_is_known else self.kept
 
-    @property
-    def largest(self) -> int:
-        return 1
-
     def weights(self, law: str) -> tuple[int, ...]:
         return (1,) * self.block
 
@@ -214,8 +212,7 @@ class CategoryTable(Table):
             known = np.clip(noisy[:, 0], 0.0, sizes)
             return np.column_stack([sizes - known, known])
         if sizes is None:
-            flat = noisy.reshape(-1)
-            return whole(proportional(flat, float(n)), n).reshape(noisy.shape)
+            return whole(proportional(noisy.reshape(-1), float(n)), n).reshape(noisy.shape)
         return np.array([whole(proportional(row, size), int(size)) for row, size in zip(noisy, sizes, strict=True)])
 
 

@@ -72,7 +72,7 @@ class ColumnQuantiles(Model):
         lower, upper = number("lower", self.lower), number("upper", self.upper)
         if not (lower < upper and math.isfinite(upper - lower)):
             raise InvalidModel(f"The range needs lower below upper, but {lower!r} and {upper!r} were given.")
-        step = round_step((upper - lower) / LEAST_STEPS) if self.step is None else number("step", self.step)
+        step = _round_step((upper - lower) / LEAST_STEPS) if self.step is None else number("step", self.step)
         if not (step > 0.0 and 1.0 <= (upper - lower) / step <= MOST_STEPS):
             raise InvalidModel(
                 f"step must cut the range into 1 to {MOST_STEPS:,} parts, but {step!r} was given. Pass the rounding of the column, "
@@ -81,8 +81,12 @@ class ColumnQuantiles(Model):
         missing = (lower + upper) / 2 if self.missing is None else number("missing", self.missing)
         if not lower <= missing <= upper:
             raise InvalidModel(f"missing must lie in the range {lower!r} to {upper!r}, but {missing!r} was given.")
-        self._set(levels=_levels(self.levels), lower=lower, upper=upper, step=step, missing=missing,
-                   interval=_interval(self.interval))  # fmt: skip
+        level = None if self.interval is None else number("interval", self.interval)
+        if level is not None and not 0.5 <= level < 1.0:
+            raise InvalidModel(
+                f"interval is a level such as 0.95, at least 0.5 and below 1, or None; {level!r} was given."
+            )
+        self._set(levels=_levels(self.levels), lower=lower, upper=upper, step=step, missing=missing, interval=level)
 
     @property
     def meaning(self) -> str:
@@ -128,9 +132,6 @@ class ColumnQuantiles(Model):
     def check(self, data: Any) -> None:
         check_column(self, data)
 
-    def count(self, data: Any) -> int:
-        return len(data)
-
     def summarise(self, data: Any) -> PlaceCounts:
         """The records as places, each clamped and rounded by itself, to be counted."""
         self.check(data)
@@ -142,7 +143,7 @@ class ColumnQuantiles(Model):
         return PlaceCounts(n, self.steps, read)
 
 
-def round_step(most: float) -> float:
+def _round_step(most: float) -> float:
     """The largest 1, 2 or 5 times a power of ten up to ``most``: people round to such numbers, and ties lie there."""
     power = math.floor(math.log10(most))
     steps = [float(f"{digit}e{exponent}") for exponent in (power - 1, power) for digit in (1, 2, 5)]
@@ -164,15 +165,6 @@ def _levels(given: Any) -> tuple[float, ...]:
             "are single persons and cannot be released; ask for 0.01 and 0.99, say."
         )
     return tuple(levels)
-
-
-def _interval(given: Any) -> float | None:
-    if given is None:
-        return None
-    level = number("interval", given)
-    if not 0.5 <= level < 1.0:
-        raise InvalidModel(f"interval is a level such as 0.95, at least 0.5 and below 1, or None; {given!r} was given.")
-    return level
 
 
 # ── counts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -332,9 +324,8 @@ class PlaceCounts:
             nodes = ((nodes[:, np.newaxis] << bits) + np.arange(1 << bits)).reshape(-1)[counts > 0]
             counts, shift = counts[counts > 0], shift - bits
         ends = np.searchsorted(nodes, (cells + 1) << self._shift)
-        for cell, places, found in zip(
-            cells.tolist(), np.split(nodes, ends[:-1]), np.split(counts, ends[:-1]), strict=True
-        ):
+        parts = zip(np.split(nodes, ends[:-1]), np.split(counts, ends[:-1]), strict=True)
+        for cell, (places, found) in zip(cells.tolist(), parts, strict=True):
             self._known[cell] = places, self._cells[cell] + np.cumsum(found)
 
     def _parts(self, nodes: Integers, shift: int, bits: int) -> Integers:

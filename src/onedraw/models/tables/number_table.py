@@ -27,9 +27,10 @@ import numpy as np
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
 from onedraw.models.model import Bound, number, shown
+from onedraw.models.sums.clamped_sums import places_of
 from onedraw.privacy import Provenance
 
-from .table import Array, Integers, Table, declared_groups, proportional, whole
+from .table import Array, Integers, Table, declared_groups, declared_range, proportional, whole
 
 STEPS = 1 << 30
 """Lattice steps from one end of the range to the other (private groups), or from its middle to an end."""
@@ -57,10 +58,11 @@ class NumberTable(Table):
     groups: tuple[tuple[str, ...], ...] = ()
     sizes: tuple[int, ...] | None = None
 
+    kinds, form, largest = ("number", "count", "binary"), "groups", 6 * STEPS
+    interval_method = "with spreads that were released within the same spend"
+
     def __post_init__(self) -> None:
-        lower, upper = number("lower", self.lower), number("upper", self.upper)
-        if not 1e-290 < upper - lower < 1e290:
-            raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] was given.")
+        lower, upper = declared_range(self.lower, self.upper)
         missing = lower + (upper - lower) / 2 if self.missing is None else number("missing", self.missing)
         if not lower <= missing <= upper:
             raise InvalidModel(
@@ -70,10 +72,6 @@ class NumberTable(Table):
             raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} was given.")
         self._set(lower=lower, upper=upper, missing=missing,
                    **declared_groups(self.by, self.groups, self.sizes))  # fmt: skip
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return ("number", "count", "binary")
 
     @property
     def quantity(self) -> str:  # type: ignore[override]  # of one class here, not of all its values
@@ -86,9 +84,6 @@ class NumberTable(Table):
         if not self.moves_between_cells:
             return tuple(f"{group}: {self.show}" for group in self.group_names)
         return tuple(f"{group}: {what}" for what in (self.show, "records") for group in self.group_names)
-
-    form = "groups"
-    interval_method = "with spreads that were released within the same spend"
 
     @property
     def title(self) -> str:
@@ -144,10 +139,6 @@ class NumberTable(Table):
     def block(self) -> int:
         return 3 if self.moves_between_cells else 2
 
-    @property
-    def largest(self) -> int:
-        return 6 * STEPS
-
     def weights(self, law: str) -> tuple[int, ...]:
         if self.moves_between_cells:
             return (1, 1, 1)
@@ -184,10 +175,7 @@ class NumberTable(Table):
         """0, …, STEPS (as floats): the place of each record in the range, itself alone deciding."""
         assert self.missing is not None
         scale = STEPS / self.width
-        with np.errstate(all="ignore"):  # infinities are clamped
-            place = np.subtract(values, self.lower, dtype=np.float64)  # an array of its own, changed in place
-            place *= scale
-        np.rint(place, out=place)
+        place = places_of(values, self.lower, scale)
         lost = np.isnan(place)
         if lost.any():
             place[lost] = np.rint((self.missing - self.lower) * scale)

@@ -1,6 +1,5 @@
 """Held-out records as sums: how a fitted model does (tables of class by score, or squared errors), and which of several does best.
 
-
 A record is what the model said of it and what it was; both are brought into public cells or ranges before anything is added up.
 
 **Classes** (`ClassifierScores`). With two classes a record adds 1 to one cell: its class, and the bin its score falls into. From
@@ -32,24 +31,31 @@ from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
 from onedraw.models.model import Bound, Model, number, shown
+from onedraw.models.sums.clamped_sums import known_codes
 from onedraw.privacy import Provenance
 
-from .table import Array, Integers, Table, TableSums, Totals, known_codes, proportional, whole
+from .table import Array, Integers, Table, TableSums, Totals, declared_range, proportional, whole
 
 STEPS = 1 << 30
 MOST_CLASSES = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """Held-out records as a table of scores reads them: what each was, and what the model said. As private as they are.
-
-    ``read`` is asked after the charge, for (n, 2) numbers or for records rewritten as such (`onedraw.data.sums`); ``size`` is the
-    public n.
-    """
+class HeldOut:
+    """Records that were kept from a fit, as private as all others: ``size`` is the public n, ``read`` is asked once, after the charge."""
 
     size: int
     read: Callable[[], Any]
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(<{len(self)} private records>)"
+
+
+class Judged(HeldOut):
+    """What each of them was, and what the model said: (n, 2) numbers or records rewritten as such (`onedraw.data.sums`)."""
 
     def sum(self, statistic: Any) -> Integers:
         """Σ over the records, in whole numbers."""
@@ -58,12 +64,6 @@ class Judged:
             pairs = np.asarray(found, dtype=np.float64).reshape(self.size, 2)
             found = Blocks.holding(self.size, blocked([(pairs,)], block_rows(self.size)))
         return np.asarray(found.sum(statistic))
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __repr__(self) -> str:
-        return f"Judged(<{len(self)} private records>)"
 
 
 class _Scores(Table):
@@ -101,6 +101,7 @@ class ClassifierScores(_Scores):
     quantity: ClassVar[str] = "records by class and score"
     title = "Evaluation of a classifier"
     meaning = "How a fitted model does on held-out records: they were counted by class and score, and noise was added to the counts."
+    largest, prior_scale = 1, 2.0**20  # there is no prior: counts are whole
 
     classes: tuple[str, ...]
     edges: tuple[float, ...] = ()
@@ -131,21 +132,12 @@ class ClassifierScores(_Scores):
         return tuple(f"{true}, score {one}" for true in self.classes for one in bins)
 
     @property
-    def prior_scale(self) -> float:
-        """There is no prior: counts are whole."""
-        return 2.0**20
-
-    @property
     def _bounds(self) -> dict[str, Bound]:
         return {"l1": Bound(2.0, Provenance.PROVED, "a replaced record leaves one cell for another")}
 
     @property
     def block(self) -> int:
         return len(self.classes) * self.columns
-
-    @property
-    def largest(self) -> int:
-        return 1
 
     def weights(self, law: str) -> tuple[int, ...]:
         return (1,) * self.block
@@ -157,9 +149,8 @@ class ClassifierScores(_Scores):
         """Columns: the class's code, and the score or the predicted class's code."""
         true = known_codes(values[:, 0], len(self.classes), missing=0)
         if self.edges:
-            said = np.searchsorted(
-                np.array(self.edges), np.where(np.isnan(values[:, 1]), 0.0, values[:, 1]), side="right"
-            )
+            scores = np.where(np.isnan(values[:, 1]), 0.0, values[:, 1])
+            said = np.searchsorted(np.array(self.edges), scores, side="right")
         else:
             said = known_codes(values[:, 1], len(self.classes), missing=0)
         sums[0] += np.bincount(true * self.columns + said, minlength=self.block)
@@ -188,15 +179,15 @@ class RegressorScores(_Scores):
 
     quantity: ClassVar[str] = "error of predictions"
     title = "Evaluation of a regressor"
+    parameter_names = ("root mean squared error", "R²", "mean of the responses", "variance of the responses")
+    block, largest = 3, 5 * STEPS
 
     lower: float
     upper: float
     largest_error: float | None = None
 
     def __post_init__(self) -> None:
-        lower, upper = number("lower", self.lower), number("upper", self.upper)
-        if not 1e-290 < upper - lower < 1e290:
-            raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] was given.")
+        lower, upper = declared_range(self.lower, self.upper)
         error = upper - lower if self.largest_error is None else number("largest_error", self.largest_error)
         if not 0.0 < error <= upper - lower:
             raise InvalidModel(f"largest_error lies between 0 and the width of the range, but {error!r} was given.")
@@ -206,10 +197,6 @@ class RegressorScores(_Scores):
     def meaning(self) -> str:
         between = f"{shown(self.lower)} and {shown(self.upper)}"
         return f"How far predictions are off on held-out records; responses were declared to lie between {between}."
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return ("root mean squared error", "R²", "mean of the responses", "variance of the responses")
 
     @property
     def width(self) -> float:
@@ -227,14 +214,6 @@ class RegressorScores(_Scores):
             ),
             "l1": Bound(self.reach("laplace") / STEPS, Provenance.PROVED, "one replaced record, in lattice ranges"),
         }
-
-    @property
-    def block(self) -> int:
-        return 3
-
-    @property
-    def largest(self) -> int:
-        return 5 * STEPS
 
     def weights(self, law: str) -> tuple[int, ...]:
         return (2, 3, 5) if law == "laplace" else (2, 3, 4)
@@ -281,19 +260,8 @@ LOSS_STEPS = 2**20
 MOST_CANDIDATES = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """Held-out records as losses of every candidate; ``read`` is asked once, after the charge, for (n, candidates) numbers, or for
-    the sum of every candidate's in whole steps, n known to be their number."""
-
-    size: int
-    read: Callable[[], NDArray[Any]]
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __repr__(self) -> str:
-        return f"Losses(<{len(self)} private records>)"
+class Losses(HeldOut):
+    """Losses of every candidate: (n, candidates) numbers, or the sum of every candidate's in whole steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,6 +286,8 @@ class ModelChoice(Model):
     """
 
     quantity: ClassVar[str] = "choice among settings"
+    parameter_names = ("place of the chosen setting",)
+    prior_scale = 2.0**20  # there is no prior: a place is a whole number
 
     names: tuple[str, ...]
 
@@ -330,15 +300,6 @@ class ModelChoice(Model):
         self._set(names=names)
 
     @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return ("place of the chosen setting",)
-
-    @property
-    def prior_scale(self) -> float:
-        """There is no prior: a place is a whole number."""
-        return 2.0**20
-
-    @property
     def _bounds(self) -> dict[str, Bound]:
         return {"loss": Bound(1.0, Provenance.ENFORCED, "a record's loss is cut to [0, 1]")}
 
@@ -348,9 +309,6 @@ class ModelChoice(Model):
                 f"ModelChoice is about the losses of held-out records, but a {type(data).__name__} was given. Use onedraw.choose(models, X, "
                 "y, epsilon=…)."
             )
-
-    def count(self, data: Any) -> int:
-        return len(data)
 
     def summarise(self, data: Any) -> LossSums:
         self.check(data)

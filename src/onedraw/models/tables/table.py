@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from onedraw.data.sums import Blocks, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch, batches, check_shape, is_records
-from onedraw.models.model import Model, count
-from onedraw.models.sums.clamped_sums import real
+from onedraw.models.model import Model, count, number
+from onedraw.models.sums.clamped_sums import known_codes, real
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -223,9 +223,6 @@ class Table(Model):
     def _check_column(self, column: Any) -> None:
         """Further public checks of a column of the right kind."""
 
-    def count(self, data: Any) -> int:
-        return len(data)
-
     def summarise(self, data: Any) -> Totals:
         """n and the exact sums; no record can make it fail."""
         self.check(data)
@@ -269,15 +266,12 @@ class TableSums(Statistic):
         return sums.reshape(-1)
 
 
-def known_codes(values: Batch, size: int, *, missing: int) -> Integers:
-    """Codes 0, …, size − 1; whatever else a record holds is ``missing``."""
-    if values.dtype.kind in "iu" and len(values) and values.min() >= 0 and values.max() < size:
-        return values.astype(np.int64, copy=False)
-    with np.errstate(invalid="ignore"):
-        known = (values >= 0) & (values < size)
-        if values.dtype.kind == "f":
-            known &= values == np.floor(values)
-    return np.where(known, values, missing).astype(np.int64)
+def declared_range(lower: Any, upper: Any) -> tuple[float, float]:
+    """Ends between which numbers have a place that double precision can tell."""
+    lower, upper = number("lower", lower), number("upper", upper)
+    if not 1e-290 < upper - lower < 1e290:
+        raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] was given.")
+    return lower, upper
 
 
 def declared_groups(by: Any, groups: Any, sizes: Any) -> dict[str, Any]:
@@ -295,10 +289,8 @@ def declared_groups(by: Any, groups: Any, sizes: Any) -> dict[str, Any]:
     cells = math.prod(len(one) for one in levels)
     if cells > MOST_CELLS:
         raise InvalidModel(f"A table has at most {MOST_CELLS:,} groups, but {cells:,} were given. Group by less.")
-    if sizes is None:
-        return {"by": names, "groups": levels, "sizes": None}
-    counted = tuple(count("a size", size) for size in sizes)
-    if not names or len(counted) != cells:
+    counted = None if sizes is None else tuple(count("a size", size) for size in sizes)
+    if counted is not None and (not names or len(counted) != cells):
         raise InvalidModel(
             f"sizes has the public number of records of each of the {cells} group(s), but {len(counted)} were given."
         )
