@@ -8,6 +8,7 @@ by cell, bytes need not be UTF-8, integers need not fit a float.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.ipc
 
 from onedraw.data.cells import BLANKS, EXACT_INTEGERS, NUMBER, number_of
 from onedraw.data.columns import Cells, Chunk, Numbers, Wanted, missing_cells
@@ -153,8 +155,7 @@ class ArrowFile(ArrowTable):
     def check_whole(self, names: Sequence[str]) -> None:
         if self.n * len(names) <= FIRST_CHECKED:
             with self._columns(names, 2**16) as batches:
-                for _ in batches:
-                    pass  # its pages could be decoded: that is all that was asked
+                deque(batches, 0)  # its pages could be decoded: that is all that was asked
 
     def _part(self, groups: Sequence[int] | None, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
         with self._columns(wanted, rows, groups) as batches:
@@ -216,10 +217,8 @@ class IpcTable(ArrowFile):
             super().__init__(schema, n, path.name)
 
     def _open(self, source: Any, fields: list[int]) -> Any:
-        from pyarrow import ipc
-
-        options = ipc.IpcReadOptions(included_fields=fields)
-        return (ipc.open_stream if self._stream else ipc.open_file)(source, options=options)
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        return (pa.ipc.open_stream if self._stream else pa.ipc.open_file)(source, options=options)
 
     def _each(self, reader: Any) -> Iterator[Any]:
         if self._stream:
@@ -234,14 +233,14 @@ class IpcTable(ArrowFile):
     def _columns(self, names: Collection[str], rows: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
         fields = [place for place, name in enumerate(self.names) if name in names]
         with _readable(self._path), pa.memory_map(str(self._path)) as source:
-            yield map(_checked, self._each(self._open(source, fields)))
+            yield self._checked(self._open(source, fields))
 
-
-def _checked(batch: Any) -> Any:
-    """The batch, before anybody follows what it points to."""
-    for column in batch.columns:
-        _check_structure(column)
-    return batch
+    def _checked(self, reader: Any) -> Iterator[Any]:
+        """Its batches, each looked at before anybody follows what it points to."""
+        for batch in self._each(reader):
+            for column in batch.columns:
+                _check_structure(column)
+            yield batch
 
 
 def _check_structure(array: Any) -> None:
@@ -255,10 +254,8 @@ def _check_structure(array: Any) -> None:
         _check_structure(array.dictionary)
         numbered = pa.array(range(len(array.dictionary)), pa.int64())
         pa.DictionaryArray.from_arrays(array.indices, numbered, safe=False).validate(full=True)
-    elif array.type in _AS_BYTES:
-        array.view(_AS_BYTES[array.type]).validate(full=True)
-    elif array.type in _AS_BYTES.values():
-        array.validate(full=True)
+    elif array.type in _TEXT:
+        array.view(_AS_BYTES.get(array.type, array.type)).validate(full=True)
 
 
 _AS_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
@@ -267,17 +264,18 @@ _AS_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.
 class MemoryTable(ArrowTable):
     """A pyarrow Table or RecordBatch; of a RecordBatchReader, read once, the declared columns are kept."""
 
-    def __init__(self, table: Any, keep: Sequence[str]) -> None:
-        what, kept = f"the pyarrow {type(table).__name__}", frozenset(keep)
+    def __init__(self, table: Any, keep: Collection[str]) -> None:
+        what = f"the pyarrow {type(table).__name__}"
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         elif isinstance(table, pa.RecordBatchReader):
-            names = [name for name in table.schema.names if name in kept]
-            if len(set(table.schema.names)) == len(table.schema.names):
-                batches = [batch.select(names) for batch in table]
-                table = pa.Table.from_batches(batches, pa.schema([table.schema.field(name) for name in names]))
-            else:
+            every, keep = table.schema.names, frozenset(keep)
+            if len(set(every)) < len(every):  # a repeated name is refused where it is declared
                 table = table.read_all()
+            else:
+                fields = [table.schema.field(name) for name in every if name in keep]
+                batches = [batch.select([field.name for field in fields]) for batch in table]
+                table = pa.Table.from_batches(batches, pa.schema(fields))
         self._table = table
         super().__init__(table.schema, table.num_rows, what)
 
@@ -315,14 +313,12 @@ def split_lines(lines: bytes, rows: int, columns: int, wanted: Sequence[int]) ->
     """The wanted columns of `rows` plain lines with `columns` cells each; None if Arrow disagrees."""
     from pyarrow import csv
 
-    names = [str(place) for place in wanted]
+    names = list(map(str, wanted))
     try:
         table = csv.read_csv(
             pa.BufferReader(lines),
             read_options=csv.ReadOptions(
-                column_names=[str(place) for place in range(columns)],
-                block_size=len(lines) + 1,
-                use_threads=False,
+                column_names=list(map(str, range(columns))), block_size=len(lines) + 1, use_threads=False
             ),
             parse_options=csv.ParseOptions(
                 quote_char=False, escape_char=False, newlines_in_values=False, ignore_empty_lines=False
@@ -336,14 +332,11 @@ def split_lines(lines: bytes, rows: int, columns: int, wanted: Sequence[int]) ->
     return [table.column(name).combine_chunks() for name in names] if table.num_rows == rows else None
 
 
-def weave(plain: Any, odd: Sequence[bytes | None], is_odd: npt.NDArray[np.bool_]) -> Any:
-    """One column again from its plain cells and its odd cells, each in their order."""
+def weave(plain: Any | None, odd: Sequence[bytes | None], is_odd: npt.NDArray[np.bool_]) -> Any:
+    """One column again from its plain cells, if there are any, and its odd cells, each in their order."""
+    if plain is None:
+        return pa.array(odd, pa.binary())
     order = np.empty(len(is_odd), dtype=np.int64)
     order[~is_odd] = np.arange(len(is_odd) - len(odd))
     order[is_odd] = np.arange(len(is_odd) - len(odd), len(is_odd))
     return pa.concat_arrays([plain, pa.array(odd, pa.binary())]).take(pa.array(order))
-
-
-def column_of(cells: Sequence[bytes | None]) -> Any:
-    """A column made of odd cells only."""
-    return pa.array(cells, pa.binary())

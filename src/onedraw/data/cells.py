@@ -92,21 +92,16 @@ def _plain(cell: Any) -> str | float | complex | None:
     return None
 
 
-def _nothing(_cell: Any) -> None:
-    return None
-
-
-def _complex(cell: Any) -> complex:
-    return complex(*(float(part.__get__(cell)) for part in (np.generic.real, np.generic.imag)))
-
-
 _NUMERIC: tuple[tuple[Any, Any], ...] = (
     (float, float.__float__),
     (int, int.__float__),
-    (np.timedelta64, _nothing),  # NumPy counts it among the integers
+    (np.timedelta64, lambda _: None),  # NumPy counts it among the integers
     ((np.integer, np.floating, np.bool_), np.generic.__float__),
     (complex, complex.__complex__),
-    (np.complexfloating, _complex),
+    (
+        np.complexfloating,
+        lambda cell: complex(*(float(part.__get__(cell)) for part in (np.generic.real, np.generic.imag))),
+    ),
     (Decimal, Decimal.__float__),
     (Fraction, Fraction.__float__),
 )

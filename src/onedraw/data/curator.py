@@ -73,9 +73,8 @@ def check_terminal(stream: TextIO | None = None) -> TextIO:
     stream = sys.stderr if stream is None else stream
     if not stream.isatty():
         raise WrongCall(
-            "A curator's check shows what the private columns look like, so it is written to a terminal only, and standard "
-            "error is none here (a notebook, a log or a pipe would keep it). Nothing was read or charged. Run it in a "
-            "terminal, or leave the check out."
+            "A curator's check shows what the private columns look like, so it is written to a terminal only, and standard error "
+            "is none here. Nothing was read or charged. Run it in a terminal, or leave the check out."
         )
     return stream
 
@@ -86,10 +85,8 @@ def look(columns: Mapping[str, tuple[Declared, Iterable[Chunk]]], *, stream: Tex
     lines = [["column", *KINDS], *([name, *_shares(declared, chunks)] for name, (declared, chunks) in columns.items())]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = "\n".join("  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-    terminal.write(
-        "onedraw: shares of cells that are not as declared, for the curator's eyes. No promise covers what you do about "
-        f"them.\n{table}\n"
-    )
+    head = "onedraw: shares of cells that are not as declared, for the curator's eyes. No promise covers what you do about them."
+    terminal.write(f"{head}\n{table}\n")
     if sys.stdin is not None and sys.stdin.isatty():
         terminal.write("Nothing is charged yet. Enter: go on and release. Ctrl-C: stop. ")
         terminal.flush()
@@ -99,15 +96,12 @@ def look(columns: Mapping[str, tuple[Declared, Iterable[Chunk]]], *, stream: Tex
 
 def columns_of(records: Records) -> dict[str, tuple[Declared, Iterable[Chunk]]]:
     """The declared columns of records under a schema, read one at a time."""
-    return {
-        name: (Declared.by_schema(column), _chunks(records, name)) for name, column in records.schema.columns.items()
-    }
 
+    def chunks(name: str) -> Iterator[Chunk]:
+        for part in records._table.parts({name: Wanted.LABELS}, ROWS):
+            yield from (batch[name] for batch in part())
 
-def _chunks(records: Records, name: str) -> Iterator[Chunk]:
-    for part in records._table.parts({name: Wanted.LABELS}, ROWS):
-        for batch in part():
-            yield batch[name]
+    return {name: (Declared.by_schema(column), chunks(name)) for name, column in records.schema.columns.items()}
 
 
 def _shares(declared: Declared, chunks: Iterable[Chunk]) -> list[str]:

@@ -23,9 +23,9 @@ import re
 import sqlite3
 import threading
 import weakref
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def opened(source: DatabaseTable) -> Table:
     if "://" in source.place:
         scheme = source.place.partition("://")[0]
         raise FileMismatch(
-            f"Tables are read from PostgreSQL (postgresql://…) and from SQLite files, not from {scheme}://. {_INSTEAD}."
+            f"Tables are read from PostgreSQL (postgresql://…) and SQLite files, not from {scheme}://. {_INSTEAD}."
         )
     return SQLiteTable(Path(source.place), names, source.name)
 
@@ -144,17 +144,14 @@ class PostgreSQLTable(ArrowTable):
             self._run("SET LOCAL client_encoding TO 'SQL_ASCII'")  # bytes as they are stored, unchecked
             self._run(f"SET LOCAL lock_timeout TO '{WAIT_SECONDS}s'")
             self._rows(_SETTLE.format(", ".join(f"('{name}', '{value}')" for name, value in _SETTINGS.items())))
-            self._check_kind(self._rows(_CATALOGUE.format(table=self._literal))[0])
+            literal = "E'" + self._table.replace("\\", "\\\\").replace("'", "''") + "'"
+            self._check_kind(self._rows(_CATALOGUE.format(table=literal))[0])
             self._rows(f"SELECT true FROM {self._table} LIMIT 0")  # locks its shape: to change or drop it, others wait
-            for row in self._rows(_COLUMNS.format(table=self._literal)):
+            for row in self._rows(_COLUMNS.format(table=literal)):
                 name, kind = (row[key].decode("utf-8", errors="replace") for key in ("name", "type"))
                 self._declared[name] = {**row, "type": kind}
             (counted,) = self._rows(f"SELECT count(*) AS n FROM {self._table}")
         super().__init__(pa.schema([(name, pa.null()) for name in self._declared]), counted["n"], self.what)
-
-    @property
-    def _literal(self) -> str:
-        return "E'" + self._table.replace("\\", "\\\\").replace("'", "''") + "'"
 
     def _check_kind(self, found: Mapping[str, Any]) -> None:
         if found["kind"] not in _TABLES or found["elsewhere"]:
@@ -170,8 +167,7 @@ class PostgreSQLTable(ArrowTable):
             )
         if found["encoding"] not in ("UTF8", "SQL_ASCII"):
             raise FileMismatch(
-                f"The database keeps text in {found['encoding']}; expected UTF8, since no record may fail to be converted. "
-                f"{_INSTEAD}."
+                f"The database keeps text in {found['encoding']}; expected UTF8, since no record may fail to be converted. {_INSTEAD}."
             )
 
     def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
@@ -182,15 +178,14 @@ class PostgreSQLTable(ArrowTable):
     def check_whole(self, names: Sequence[str]) -> None:
         if self.n * len(names) <= FIRST_CHECKED:
             with self._columns(dict.fromkeys(names, Wanted.LABELS)) as batches:
-                for _ in batches:
-                    pass  # server and driver could hand it over: that is all that was asked
+                deque(batches, 0)  # server and driver could hand it over: that is all that was asked
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
-        return [partial(self._part, dict(wanted), rows)]
+        def part() -> Iterator[Batch]:
+            with self._columns(wanted) as batches:
+                yield from self._batches(batches, wanted, rows)
 
-    def _part(self, wanted: dict[str, Wanted], rows: int) -> Iterator[Batch]:
-        with self._columns(wanted) as batches:
-            yield from self._batches(batches, wanted, rows)
+        return [part]
 
     @contextmanager
     def _columns(self, wanted: Mapping[str, Wanted]) -> Iterator[Iterator[Any]]:
@@ -228,7 +223,7 @@ class PostgreSQLTable(ArrowTable):
             yield
         except (Error, pa.ArrowException, OSError) as error:
             state = str(getattr(error, "sqlstate", None) or "")
-            raise FileMismatch(_refused(self.what, state, reading)) from None
+            raise FileMismatch(_refused(self.what, state, reading=reading)) from None
 
 
 def _connected(url: str) -> Any:
@@ -260,13 +255,11 @@ def _cell(declared: Mapping[str, Any], name: str) -> str | None:
     return f"CASE WHEN octet_length({column}) <= {LONGEST_CELL} THEN {column} END" if base == "bytea" else None
 
 
-def _refused(what: str, state: str, reading: bool) -> str:
+def _refused(what: str, state: str, *, reading: bool) -> str:
     """Why a table could not be opened or read to its end, by the server's code; its words stay where they are."""
     if reading:
-        return (
-            f"{what} could not be read to its end: the server stopped, hung up or cancelled the reading"
-            f"{f' (its code is {state})' if state else ''}. Try again when it answers."
-        )
+        code = f" (its code is {state})" if state else ""
+        return f"{what} could not be read to its end: the server stopped or cancelled the reading{code}. Try again when it answers."
     match state:
         case "42P01" | "3F000":
             return (
@@ -281,8 +274,6 @@ def _refused(what: str, state: str, reading: bool) -> str:
 
 
 # SQLite
-
-_MAGIC = b"SQLite format 3\0"
 
 
 class SQLiteTable(Table):
@@ -338,16 +329,13 @@ class SQLiteTable(Table):
 
     def check_whole(self, names: Sequence[str]) -> None:
         if self.n * len(names) <= FIRST_CHECKED:
-            for _ in self._rows(names, 2**12):
-                pass
+            deque(self._rows(names, 2**12), 0)
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
         def part() -> Iterator[Batch]:
             for batch in self._rows(list(wanted), rows):
-                yield {
-                    name: _chunk(column, wanted[name])
-                    for name, column in zip(wanted, zip(*batch, strict=True), strict=True)
-                }
+                columns = zip(*batch, strict=True)
+                yield {name: _chunk(column, wanted[name]) for name, column in zip(wanted, columns, strict=True)}
 
         return [part]
 
@@ -393,7 +381,7 @@ def _check_format(path: Path) -> None:
             raise FileMismatch(
                 f"{path.name} is a DuckDB file, which is not read. {_INSTEAD}: COPY … TO 'table.parquet'."
             )
-        if start and start != _MAGIC:
+        if start and start != b"SQLite format 3\0":
             raise FileMismatch(
                 f"{path.name} is no SQLite file. Leave out the table's name, or name the file that has it."
             )

@@ -24,7 +24,6 @@ import gzip
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -55,7 +54,12 @@ class DelimitedText(Table):
         self._path, self.what = path, path.name
         with self._open() as stream:
             self._read_header(stream)
-            self.n = self._count(stream)
+            stream.seek(self._first)
+            lines, last = 0, self._end
+            while piece := stream.read(BLOCK):
+                lines += piece.count(self._end)
+                last = piece[-1:]
+        self.n = lines + (last != self._end)
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
@@ -86,24 +90,14 @@ class DelimitedText(Table):
                 f"{'a line of more than a mebibyte' if header else 'nothing'}. Add the header line."
             )
         try:
-            names = split_line(header)
-            if names is None:
-                raise ValueError
-            self.names = tuple(name.decode("utf-8").strip() for name in names)
-        except ValueError:  # UnicodeDecodeError is one
+            self.names = tuple(name.decode("utf-8").strip() for name in split_line(header) or ())
+        except UnicodeDecodeError:
+            self.names = ()
+        if not self.names:
             raise FileMismatch(
-                f"The header of {self._path.name} cannot be read: expected UTF-8 text, names separated by "
-                "commas, every quote closed. Save the file as UTF-8 (not UTF-16 or Latin-1) and correct its "
-                "first line."
+                f"The header of {self._path.name} cannot be read: expected UTF-8 text, names separated by commas, every quote "
+                "closed. Save the file as UTF-8 (not UTF-16 or Latin-1) and correct its first line."
             ) from None
-
-    def _count(self, stream: IO[bytes]) -> int:
-        stream.seek(self._first)
-        lines, last = 0, self._end
-        while piece := stream.read(BLOCK):
-            lines += piece.count(self._end)
-            last = piece[-1:]
-        return lines + (last != self._end)
 
     # The records
 
@@ -111,16 +105,15 @@ class DelimitedText(Table):
         return file_version(self._path)
 
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
-        return [partial(self._part, dict(wanted))]
+        def part() -> Iterator[Batch]:
+            from onedraw.data.arrow_tables import chunk_of
 
-    def _part(self, wanted: dict[str, Wanted]) -> Iterator[Batch]:
-        from onedraw.data.arrow_tables import chunk_of
+            places = [self.names.index(name) for name in wanted]
+            for block in self._blocks():
+                columns = columns_of(block, self._end, len(self.names), places)
+                yield {name: chunk_of(column, wanted[name]) for name, column in zip(wanted, columns, strict=True)}
 
-        place = {name: index for index, name in enumerate(self.names)}
-        places = [place[name] for name in wanted]
-        for block in self._blocks():
-            columns = columns_of(block, self._end, len(self.names), places)
-            yield {name: chunk_of(column, kind) for (name, kind), column in zip(wanted.items(), columns, strict=True)}
+        return [part]
 
     def _blocks(self) -> Iterator[bytes]:
         """Whole lines, each with its line end; a line too long to hold is handed over as a blank one."""
@@ -128,12 +121,9 @@ class DelimitedText(Table):
         with self._open() as stream:
             stream.seek(self._first)
             while piece := stream.read(BLOCK):
-                cut = piece.rfind(self._end) + 1
-                if cut:
+                if cut := piece.rfind(self._end) + 1:
                     block = held + piece[:cut]
-                    if too_long:
-                        block = block[block.index(self._end) :]
-                    yield block
+                    yield block[block.index(self._end) :] if too_long else block
                     held, too_long = b"", False
                 held += piece[cut:] if not too_long else b""
                 if len(held) > LONGEST_LINE:
@@ -144,7 +134,7 @@ class DelimitedText(Table):
 
 def columns_of(block: bytes, end: bytes, columns: int, wanted: Sequence[int]) -> list[Any]:
     """The wanted columns of a block of whole lines, as Arrow arrays of bytes."""
-    from onedraw.data.arrow_tables import column_of, split_lines, weave
+    from onedraw.data.arrow_tables import split_lines, weave
 
     characters = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(characters == end[0])
@@ -162,9 +152,8 @@ def columns_of(block: bytes, end: bytes, columns: int, wanted: Sequence[int]) ->
     starts = np.append(0, ends[:-1] + 1)
     records = [split_line(block[starts[line] : ends[line]], columns) for line in np.flatnonzero(odd)]
     cells = [[record[place] if record is not None else None for record in records] for place in wanted]
-    if arrays is None:
-        return [column_of(column) for column in cells]
-    return [weave(array, column, odd) for array, column in zip(arrays, cells, strict=True)]
+    plains = arrays or [None] * len(cells)
+    return [weave(array, column, odd) for array, column in zip(plains, cells, strict=True)]
 
 
 def odd_lines(block: bytes, characters: Characters, ends: Places, columns: int) -> tuple[Mask, Places]:

@@ -30,7 +30,6 @@ from onedraw.data.columns import Chunk, Numbers, Wanted
 from onedraw.data.declarations import LARGEST_CAP, Binary, Category, Column, Count, Number
 from onedraw.data.records import open_table
 from onedraw.data.schema import Schema
-from onedraw.data.tables import in_order
 from onedraw.errors import InvalidSchema
 from onedraw.plain_text import acting
 
@@ -65,17 +64,13 @@ def infer(public_source: Any, *, max_levels: int = 50, name: str | None = None) 
     }
     left_out |= {column: UNSHOWABLE for column in table.names if acting(str(column))}
     seen = {column: _Seen(max_levels) for column in table.names if column and column not in left_out}
-    wanted = dict.fromkeys(seen, Wanted.LABELS)
-    for batch in in_order(table.parts(wanted, _ROWS) if wanted else [], ahead=False):
-        for column, chunk in batch.items():
-            seen[column].add(chunk)
-    columns: dict[str, Column] = {}
-    for column, summary in seen.items():
-        declared = summary.column()
-        if isinstance(declared, str):
-            left_out[column] = declared
-        else:
-            columns[column] = declared
+    for part in table.parts(dict.fromkeys(seen, Wanted.LABELS), _ROWS) if seen else []:
+        for batch in part():
+            for column, chunk in batch.items():
+                seen[column].add(chunk)
+    declared = {column: summary.column() for column, summary in seen.items()}
+    left_out |= {column: reason for column, reason in declared.items() if isinstance(reason, str)}
+    columns = {column: found for column, found in declared.items() if not isinstance(found, str)}
     if not columns:
         raise InvalidSchema(
             f"No column of {table.what} could be described: expected at least one with two different values. "
@@ -117,7 +112,10 @@ class _Seen:
             self.labels[label] += times
             self.many = len(self.labels) > self.max_levels
         number = number_of(cell)
-        if math.isnan(number) or _is_truth(cell):
+        text = text_of(cell) if isinstance(cell, (str, bytes)) else None
+        if math.isnan(number) or (
+            text is not None and text.lower() in ("true", "false")
+        ):  # compared as 1 and 0, but words
             self.words = True
             self.spelt.setdefault(label, {"0": "false", "1": "true"}.get(label, label))
             return
@@ -137,16 +135,13 @@ class _Seen:
         labels = Counter({self.spelt.get(label, label): times for label, times in self.labels.items()})
         usual = labels.most_common(1)[0][0]
         if len(labels) == 2:
-            levels = tuple(sorted(labels, key=_zero_first(labels)))
+            levels = _zero_first(labels)
             plain = tuple(level.lower() for level in levels) == BINARY_WORDS
             return Binary(levels=None if plain else levels, missing=usual)
         if self.words:
             if self.many:
                 return f"it holds text with more than {self.max_levels} different values"
             return Category(levels=tuple(sorted(labels)), missing=usual)
-        return self._numeric()
-
-    def _numeric(self) -> Column | str:
         mean = min(max(self.total / self.count, self.smallest), self.largest)
         if self.whole and self.smallest >= 0 and self.largest <= LARGEST_CAP:
             return Count(cap=int(self.largest), missing=round(mean))
@@ -156,14 +151,8 @@ class _Seen:
         return Number(lower=self.smallest, upper=self.largest, missing=missing)
 
 
-def _is_truth(cell: Any) -> bool:
-    """Whether a cell is the word true or false, which is written so though compared as 1 or 0."""
-    text = text_of(cell) if isinstance(cell, (str, bytes)) else None
-    return text is not None and text.lower() in ("true", "false")
-
-
-def _zero_first(labels: Counter[str]) -> Any:
-    """Order two labels: no before yes, false before true, numbers by size, texts by alphabet."""
+def _zero_first(labels: Counter[str]) -> tuple[str, ...]:
+    """Two labels in order: no before yes, false before true, numbers by size, texts by alphabet."""
     lowered = {label.lower() for label in labels}
     zeros = {zero for zero, one in _NO_YES.items() if {zero, one} == lowered}
 
@@ -171,4 +160,4 @@ def _zero_first(labels: Counter[str]) -> Any:
         number = number_of(label)
         return label.lower() not in zeros, number if math.isfinite(number) else math.inf, label
 
-    return key
+    return tuple(sorted(labels, key=key))

@@ -94,15 +94,12 @@ def _bits_of_cell(cell: Any, secret: Secrets, *, exact: bool) -> int | None:
         number = number_of(cell)
         whole = int(cell) if exact and isinstance(cell, (int, np.integer)) else None
     if whole is not None and abs(whole) >= EXACT_INTEGERS:
-        return _bits_of_long_integer(whole, secret)
+        if not -(2**63) <= whole < 2**64:
+            return _digest(b"%d" % whole, secret)
+        return whole % 2**64 ^ (
+            secret.negative if whole < 0 else secret.large
+        )  # its bits, behind a secret mask for each sign
     return int.from_bytes(struct.pack("<d", number + 0.0), "little") if math.isfinite(number) else None
-
-
-def _bits_of_long_integer(whole: int, secret: Secrets) -> int:
-    """What fits 64 bits keeps them, behind a secret mask for each sign; of more digits a digest is taken."""
-    if not -(2**63) <= whole < 2**64:
-        return _digest(b"%d" % whole, secret)
-    return whole % 2**64 ^ (secret.negative if whole < 0 else secret.large)
 
 
 def _digest(name: bytes, secret: Secrets) -> int:
@@ -132,30 +129,22 @@ class PersonLimit:
         order = np.argsort(inverse, kind="stable")
         rank = np.empty(len(named), dtype=np.int64)
         rank[order] = np.arange(len(named)) - np.repeat(np.cumsum(counts) - counts, counts)
-        marked[named] = self._seen(different)[inverse] + rank >= self.max_records
+        seen = np.zeros(len(different), dtype=np.int64)
+        for run, held in self._runs:
+            place = np.minimum(np.searchsorted(run, different), len(run) - 1)
+            seen += np.where(run[place] == different, held[place], 0)
+        marked[named] = seen[inverse] + rank >= self.max_records
         self._add(different, counts)
         return marked
-
-    def _seen(self, different: Keys) -> npt.NDArray[np.int64]:
-        seen = np.zeros(len(different), dtype=np.int64)
-        for keys, counts in self._runs:
-            place = np.minimum(np.searchsorted(keys, different), len(keys) - 1)
-            seen += np.where(keys[place] == different, counts[place], 0)
-        return seen
 
     def _add(self, different: Keys, counts: npt.NDArray[Any]) -> None:
         if not len(different):
             return
         self._runs.append((different, np.minimum(counts, self._ceiling).astype(np.int32)))
         while len(self._runs) > 1 and len(self._runs[-1][0]) * 2 > len(self._runs[-2][0]):
-            self._runs[-2:] = [self._merged(self._runs[-2], self._runs[-1])]
-
-    def _merged(
-        self, old: tuple[Keys, npt.NDArray[np.int32]], new: tuple[Keys, npt.NDArray[np.int32]]
-    ) -> tuple[Keys, npt.NDArray[np.int32]]:
-        keys, counts = np.concatenate([old[0], new[0]]), np.concatenate([old[1], new[1]])
-        order = np.argsort(keys, kind="stable")
-        keys, counts = keys[order], counts[order]
-        first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-        total = np.add.reduceat(counts, first, dtype=np.int64)
-        return keys[first], np.minimum(total, self._ceiling).astype(np.int32)
+            keys, held = map(np.concatenate, zip(*self._runs[-2:], strict=True))
+            order = np.argsort(keys, kind="stable")
+            keys, held = keys[order], held[order]
+            first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+            total = np.add.reduceat(held, first, dtype=np.int64)
+            self._runs[-2:] = [(keys[first], np.minimum(total, self._ceiling).astype(np.int32))]

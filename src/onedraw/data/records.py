@@ -136,11 +136,11 @@ class Records(ReadWithSchema):
     def _on_scale(self, batch: Batch) -> Batch:
         if self.measure is None or self.target not in batch:
             return batch
-        response = (np.asarray(batch[self.target], dtype=np.float64) - self.measure.centre) / self.measure.unit
-        return {name: response if name == self.target else values for name, values in batch.items()}
+        response = np.asarray(batch[self.target], dtype=np.float64)
+        return {**batch, self.target: (response - self.measure.centre) / self.measure.unit}
 
     def _batches(self, encoders: dict[str, Encoder]) -> Iterator[Batch]:
-        rows = min(self._batch_rows, max(1024, _VALUES_IN_BATCH // max(1, len(encoders))))
+        rows = min(self._batch_rows, max(1024, _VALUES_IN_BATCH // len(encoders)))
         wanted = {name: encoder.wanted for name, encoder in encoders.items()}
         person = self.schema.person
         if person is not None:
@@ -172,7 +172,7 @@ class Records(ReadWithSchema):
             yield batch
         check_rows(read, self.n, self._table.what)
         if self._table.version() != self._version:
-            raise changed(self._table.what, "it was written to after its records were counted")
+            raise changed(self._table.what)
 
 
 def read(
@@ -197,15 +197,8 @@ def read(
     needed = [*schema.columns, *([schema.person] if schema.person else [])]
     opened = open_table(source, keep=needed)
     _check_columns(opened, needed, schema)
-    records = Records(
-        schema,
-        target,
-        opened.n,
-        opened,
-        batch_rows,
-        memory=MEMORY if memory is None else bytes_in(memory),
-        _version=opened.version(),
-    )
+    room = MEMORY if memory is None else bytes_in(memory)
+    records = Records(schema, target, opened.n, opened, batch_rows, memory=room, _version=opened.version())
     engaged: Records = opened.engaged(records)
     return engaged
 
@@ -245,10 +238,8 @@ def open_table(source: Any, *, keep: Sequence[str] = ()) -> Table:
         from onedraw.data.spark_tables import at_address
 
         return at_address(source.removeprefix("spark:"))
-    if isinstance(source, str) and "://" in source:
-        raise _which_table(shown_place(source))
     if isinstance(source, (str, os.PathLike)):
-        return _open_file(Path(source))
+        return _open_file(source)
     if isinstance(source, Mapping):
         from onedraw.data.data_frames import Columns
 
@@ -268,8 +259,14 @@ def open_table(source: Any, *, keep: Sequence[str] = ()) -> Table:
     return Frame(source)
 
 
-def _open_file(path: Path) -> Table:
+def _open_file(place: str | os.PathLike[str]) -> Table:
+    path, remote = Path(place), isinstance(place, str) and "://" in place
     suffix = path.suffix.lower()
+    if remote or (path.is_file() and suffix in _DATABASES):
+        raise FileMismatch(
+            f"{shown_place(str(place)) if remote else path.name} is a database and may hold many tables. Name one: --table NAME on "
+            "the command line, table='NAME' in Python."
+        )
     if not path.is_file():
         raise FileMismatch(f"{path.name}: expected a file, found none there. Check the path.")
     if suffix == ".csv" or path.name.lower().endswith(".csv.gz"):
@@ -280,30 +277,19 @@ def _open_file(path: Path) -> Table:
         from onedraw.data.arrow_tables import IpcTable, ParquetTable
 
         return ParquetTable(path) if suffix in _PARQUET else IpcTable(path)
-    if suffix in _DATABASES:
-        raise _which_table(path.name)
     raise FileMismatch(
         f"{path.name}: expected a name ending in {_FORMATS}, got {suffix or 'no ending'!r}; the format is "
         "not guessed from the contents. Rename or convert the file."
     )
 
 
-def _which_table(place: str) -> FileMismatch:
-    return FileMismatch(
-        f"{place} is a database and may hold many tables. Name one: --table NAME on the command line, table='NAME' in Python."
-    )
-
-
 def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:
     times = Counter(table.names)
-    absent = [name for name in needed if not times[name]]
-    if absent:
+    if absent := [name for name in needed if not times[name]]:
         raise FileMismatch(_lacking(table, absent, len(needed), schema))
-    repeated = [name for name in needed if times[name] > 1]
-    if repeated:
+    if repeated := [name for name in needed if times[name] > 1]:
         raise FileMismatch(
-            f"{table.what} has {_quoted(repeated)} more than once, so it is not clear which is meant. "
-            "Rename the others."
+            f"{table.what} has {_quoted(repeated)} more than once, so it is not clear which is meant. Rename the others."
         )
     for name, kind in table.unsuitable(needed).items():
         declared = "an identifier" if name == schema.person else f"kind {schema.columns[name].kind}"
@@ -316,8 +302,12 @@ def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:
 def _lacking(table: Table, absent: Sequence[str], needed: int, schema: Schema) -> str:
     """Which declared names are absent. The source's own are not quoted: without a header they are a record's cells."""
     role = " (the person column)" if schema.person in absent else ""
-    folded = {_folded(name) for name in table.names}
-    spelt = [name for name in absent if _folded(name) in folded]
+
+    def folded(name: Any) -> str:
+        return "".join(str(name).split()).casefold()
+
+    there = set(map(folded, table.names))
+    spelt = [name for name in absent if folded(name) in there]
     nearly = f"; {_quoted(spelt)} would be there but for case or blanks" if spelt else ""
     remedy = (
         "Correct the names in the schema or in the file (separated by commas, case matters)"
@@ -328,10 +318,6 @@ def _lacking(table: Table, absent: Sequence[str], needed: int, schema: Schema) -
         f"{table.what} lacks {_quoted(absent)}{role}, declared in the schema: of its {len(table.names)} columns "
         f"{needed - len(absent)} have a declared name{nearly}. {remedy}."
     )
-
-
-def _folded(name: Any) -> str:
-    return "".join(str(name).split()).casefold()
 
 
 def _quoted(names: Sequence[Any], limit: int = 12) -> str:

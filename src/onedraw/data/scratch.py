@@ -29,7 +29,10 @@ def scratch() -> Path:
     place = Path(os.environ.get(SCRATCH) or tempfile.gettempdir())
     try:
         remove_orphans(place)
-        folder, owner = _owned_folder(place)
+        made = Path(tempfile.mkdtemp(prefix=_BEING_MADE, dir=place))  # mode 0700
+        owner = os.open(made / "owner", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)  # before it has the name by which others look for it
+        folder = made.rename(made.with_name(made.name.replace(_BEING_MADE, _PREFIX, 1)))
     except OSError as error:
         raise CannotWrite(
             f"No private folder could be made in {place}: {error.strerror}. Encoded records are kept there while the program "
@@ -53,14 +56,6 @@ def remove_orphans(place: Path) -> None:
             pass
         finally:
             os.close(owner)
-
-
-def _owned_folder(place: Path) -> tuple[Path, int]:
-    """Locked before it has the name by which others look for it."""
-    made = Path(tempfile.mkdtemp(prefix=_BEING_MADE, dir=place))  # mode 0700
-    owner = os.open(made / "owner", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return made.rename(made.with_name(made.name.replace(_BEING_MADE, _PREFIX, 1))), owner
 
 
 def _remove(folder: Path, owner: int, process: int) -> None:
