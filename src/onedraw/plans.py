@@ -18,14 +18,7 @@ from typing import Any, ClassVar, Protocol
 
 from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused, WrongCall
 from onedraw.models import ConjugateModel, Model
-from onedraw.privacy import (
-    Assumption,
-    Guarantee,
-    Neighbours,
-    Promise,
-    Provenance,
-    Unit,
-)
+from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance, Unit
 from onedraw.privacy.numbers import positive_integer, probability, text
 from onedraw.privacy.stored import Stored
 
@@ -82,11 +75,7 @@ class Request:
         for name, most in (("draws", MOST_DRAWS), ("records_per_person", MOST_RECORDS)):
             object.__setattr__(self, name, _at_most(name, positive_integer(name, getattr(self, name)), most))
         object.__setattr__(self, "gamma", probability("gamma", self.gamma))
-        if self.gamma:
-            self._check_reserve()
-
-    def _check_reserve(self) -> None:
-        if not self.budget.total_variation():
+        if self.gamma and not self.budget.total_variation():
             raise InvalidBudget(
                 f"A reserve of gamma = {text(self.gamma)} is kept back from δ, but the budget, "
                 f"{self.budget}, has none. Use ApproxDP(epsilon, delta), or gamma=0 and an exact sampler."
@@ -110,16 +99,12 @@ class Request:
 
 
 def fixed_in_advance(request: Request, what: str) -> tuple[Assumption, ...]:
-    """What every promise takes for granted and the caller answers for: what was public before the records, and the unit."""
-    unseen, declared = "fixed without looking at the records", Provenance.DECLARED
-    return (
-        Assumption(f"{what} and n were {unseen}; n is public", declared),
-        *(
-            Assumption(f"{fn} and everything it refers to were {unseen}", declared)
-            for fn in request.model.own_functions
-        ),
-        Assumption(f"the unit of protection is {request.unit.sentence}", declared),
-    )
+    """What every promise takes for granted and the caller answers for: what was public before, and the unit."""
+    unseen = "fixed without looking at the records"
+    own = [f"{fn} and everything it refers to were {unseen}" for fn in request.model.own_functions]
+    unit = f"the unit of protection is {request.unit.sentence}"
+    claims = (f"{what} and n were {unseen}; n is public", *own, unit)
+    return tuple(Assumption(claim, Provenance.DECLARED) for claim in claims)
 
 
 class Target(Protocol):
@@ -218,7 +203,7 @@ class Plan:
         cls, mechanism: Mechanism, request: Request, numbers: Mapping[str, float], promise: Promise, theorem: str,
         assumptions: tuple[Assumption, ...],
     ) -> Plan:  # fmt: skip
-        """From numbers by name and what they promise: to every record that may be replaced by another, n being public."""
+        """From numbers by name and what they promise, of records that may be replaced by others, n being public."""
         guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, assumptions)
         return cls(mechanism, request, tuple(numbers.items()), guarantee)
 
@@ -342,8 +327,8 @@ def calibrate(
     if not isinstance(given, Mechanism):
         name = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
         raise WrongCall(
-            f"calibrate needs a mechanism such as Diffused(), brackets included, not {name}. The mechanism is the theorem "
-            "that makes the draw private."
+            f"calibrate needs a mechanism such as Diffused(), brackets included, not {name}. The mechanism is the "
+            "theorem that makes the draw private."
         )
     reserve = mechanism.default_gamma(model, budget) if gamma is None else gamma
     return mechanism.calibrate(Request(model, budget, n, draws, reserve, records_per_person))

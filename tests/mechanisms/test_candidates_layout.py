@@ -58,7 +58,7 @@ def test_the_plan_depends_on_no_record_and_is_always_the_same():
 
 
 def test_the_expected_error_is_that_of_a_draw():
-    found = geometry(3, scale=1e6).expected_error(2000, 0.7)
+    found = np.linalg.norm(geometry(3, scale=1e6).expected_errors(2000, 0.7))
     assert found == pytest.approx(math.sqrt(3 * (1 + 1 / 0.7) / (CURVATURE * 2000)), rel=1e-6)
 
 

@@ -1,7 +1,7 @@
 """Plain noise on whole numbers: discrete Laplace or discrete Gaussian, on the exact sums of a table.
 
-One replaced record moves the weighted sums by at most Δ₁ in L1 and Δ₂ in L2 (`models.tables`), a person's k records by k
-times as much. Theorems and where the numbers come from: added_noise.md.
+One replaced record moves the weighted sums by at most Δ₁ in L1 and Δ₂ in L2 (`models.tables`), a person's k records
+by k times as much. Theorems and where the numbers come from: added_noise.md.
 
 | law | promise | where |
 | --- | --- | --- |
@@ -68,34 +68,30 @@ class AddedNoise(Mechanism):
         return f"discrete {str(self.law).capitalize()} noise on exact sums"
 
     def calibrate(self, request: Request) -> Plan:
-        check_request(request)
-        found, refused = [], None
+        table, found, refused = _checked(request), [], []
         for law in LAWS if self.law is None else (self.law,):
             try:
-                found.append(AddedNoise(law).plan(request, _scale(request, law)))
+                found.append(AddedNoise(law).plan(request, _scale(request, table, law)))
             except PromiseRefused as error:
-                refused = refused or error
+                refused.append(error)
         if not found:
-            assert refused is not None
-            raise refused
+            raise refused[0]
         return min(found, key=expected_noise)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
-        check_request(request)
+        table = _checked(request)
         scale, refinement = parameters.get("scale", math.nan), parameters.get("refinement", math.nan)
         if self.law is None or not (scale > 0 and 1 <= refinement <= 2**40 and math.frexp(refinement)[0] == 0.5):
+            raise PromiseRefused("Added noise has a law, a scale above 0 and a refinement that is a power of two.")
+        if scale > LARGEST_SCALE or LARGEST_SUM / refinement < request.n * table.largest:
             raise PromiseRefused(
-                "Added noise is stated by its law, a scale above 0 and a refinement that is a power of two."
+                f"The sums of n = {request.n:,} records, or their noise, do not fit into 64-bit whole numbers here. "
+                "Use a larger budget, or fewer records."
             )
-        if scale > LARGEST_SCALE or LARGEST_SUM / refinement < request.n * table_of(request).largest:
-            raise PromiseRefused(
-                f"The sums of n = {request.n:,} records, or their noise, do not fit into 64-bit whole numbers here. Use a "
-                "larger budget, or fewer records."
-            )
-        sensitivity, promise = promise_of_noise(request, self.law, scale, refinement)
+        sensitivity, promise = _promise(request, table, self.law, scale, refinement)
         numbers = {"scale": scale, "refinement": refinement, "sensitivity": sensitivity}
         numbers[{PureDP: "epsilon", ZCDP: "rho", GaussianDP: "mu"}[type(promise)]] = promise.number
-        return Plan.of(self, request, numbers, promise, THEOREMS[self.law], _assumptions(request))
+        return Plan.of(self, request, numbers, promise, THEOREMS[self.law], _assumptions(request, table))
 
     def target(self, plan: Plan, summary: Totals) -> NoiseTarget:
         table, numbers = plan.model, plan.parameters
@@ -109,9 +105,7 @@ class AddedNoise(Mechanism):
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
         if not all(float(value).is_integer() for value in stages["noisy sums"]):
-            raise PromiseRefused(
-                "Noisy sums are whole numbers: what lies between them could tell the sum from its noise."
-            )
+            raise PromiseRefused("Noisy sums are whole numbers: what lies between could tell the sum from its noise.")
         return plan.model.estimate(noisy_sums(plan, stages), plan.n)
 
 
@@ -140,9 +134,9 @@ def expected_noise(plan: Plan) -> float:
 # ── from a budget to a scale ───────────────────────────────────────────────────────────────────────────────
 
 
-def _scale(request: Request, law: str) -> dict[str, float]:
+def _scale(request: Request, table: Table, law: str) -> dict[str, float]:
     """The least noise that keeps the budget, and how much finer than the sums' steps it is drawn."""
-    k, reach, budget = request.records_per_person, table_of(request).reach(law), request.exact_budget
+    k, reach, budget = request.records_per_person, table.reach(law), request.exact_budget
     if law == "laplace":
         return {"scale": fraction_up(Fraction(k * reach) / Fraction(_largest(PureDP, budget))), "refinement": 1.0}
     square = Fraction(k**2 * reach)
@@ -158,9 +152,9 @@ def _scale(request: Request, law: str) -> dict[str, float]:
     return {"scale": scale * refinement, "refinement": refinement}
 
 
-def promise_of_noise(request: Request, law: str, scale: float, refinement: float) -> tuple[float, Promise]:
+def _promise(request: Request, table: Table, law: str, scale: float, refinement: float) -> tuple[float, Promise]:
     """(sensitivity in refined steps, what noise of this scale promises): exact arithmetic, rounded up."""
-    k, reach, finer = request.records_per_person, table_of(request).reach(law), Fraction(refinement)
+    k, reach, finer = request.records_per_person, table.reach(law), Fraction(refinement)
     if law == "laplace":
         distance = k * reach * finer
         return float(distance), PureDP(fraction_up(distance / Fraction(scale)))
@@ -170,7 +164,7 @@ def promise_of_noise(request: Request, law: str, scale: float, refinement: float
     mu = Fraction(root_up(square / Fraction(scale) ** 2))
     if scale < FINE:
         raise PromiseRefused(
-            f"A discrete Gaussian of {scale:.3g} steps is not fine enough to stand for a continuous one. Use a larger refinement."
+            f"A discrete Gaussian of {scale:.3g} steps is not fine enough to stand for a continuous one. Refine it more."
         )
     return root_up(square), GaussianDP(booked(mu, TABLE_MARGIN))
 
@@ -189,26 +183,24 @@ def _largest(kind: Callable[[float], Promise], budget: Promise) -> float:
 # ── conditions ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def table_of(request: Request) -> Table:
-    if not isinstance(request.model, Table):
+def _checked(request: Request) -> Table:
+    table = request.model
+    if not isinstance(table, Table):
         raise UnsupportedBudget(
-            f"Added noise is for tables of sums, and {type(request.model).__name__} is a model with a posterior. Use "
+            f"Added noise is for tables of sums, and {type(table).__name__} is a model with a posterior. Use "
             "CategoryTable or NumberTable of onedraw.models, or Direct, Diffused or Concentrated."
         )
-    return request.model
-
-
-def check_request(request: Request) -> None:
-    table = table_of(request)
     if request.draws != 1:
         raise UnsupportedBudget(
-            f"{request.draws} draws of added noise would share one budget and be as many times noisier: their mean is no "
-            "better than one. Use draws=1."
+            f"{request.draws} draws of added noise would share one budget and be as many times noisier: their mean is "
+            "no better than one. Use draws=1."
         )
     if table.sizes is not None and sum(table.sizes) != request.n:
         raise InvalidModel(
-            f"sizes declares {sum(table.sizes):,} records in all groups together, but n = {request.n:,}. Declare both alike."
+            f"sizes declares {sum(table.sizes):,} records in all groups together, but n = {request.n:,}. Declare both "
+            "alike."
         )
+    return table
 
 
 THEOREMS = {
@@ -216,29 +208,19 @@ THEOREMS = {
     "gaussian": "Canonne, Kamath, Steinke (NeurIPS 2020): the discrete Gaussian",
 }
 
+RECORDS = "every record becomes whole numbers in the declared range, and they are summed exactly"
+NOISE = "noise is drawn by OpenDP, exactly, on the operating system's entropy"
+PRIVATE_GROUPS = (
+    "who belongs to which group is private: a replaced record may leave one cell and enter another, and the noise "
+    "covers both; the numbers of records in the groups are released, not assumed"
+)
+PUBLIC_GROUPS = "who belongs to which group, and how many, is public: each group is a data set of its own"
 
-def _assumptions(request: Request) -> tuple[Assumption, ...]:
-    table = table_of(request)
-    found = [
-        *fixed_in_advance(request, "range, levels and groups"),
-        Assumption(
-            "every record becomes whole numbers in the declared range, and they are summed exactly", Provenance.ENFORCED
-        ),
-        Assumption("noise is drawn by OpenDP, exactly, on the operating system's entropy", Provenance.ENFORCED),
-    ]
+
+def _assumptions(request: Request, table: Table) -> tuple[Assumption, ...]:
+    found = [Assumption(claim, Provenance.ENFORCED) for claim in (RECORDS, NOISE)]
     if table.moves_between_cells:
-        found.append(
-            Assumption(
-                "who belongs to which group is private: a replaced record may leave one cell and enter another, and the noise "
-                "covers both; the numbers of records in the groups are released, not assumed",
-                Provenance.PROVED,
-            )
-        )
+        found.append(Assumption(PRIVATE_GROUPS, Provenance.PROVED))
     elif table.sizes is not None:
-        found.append(
-            Assumption(
-                "who belongs to which group, and how many, is public: each group is a data set of its own",
-                Provenance.DECLARED,
-            )
-        )
-    return tuple(found)
+        found.append(Assumption(PUBLIC_GROUPS, Provenance.DECLARED))
+    return (*fixed_in_advance(request, "range, levels and groups"), *found)

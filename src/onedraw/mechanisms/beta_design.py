@@ -24,15 +24,7 @@ from scipy import optimize, special
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models.design import Design, public_scores
 from onedraw.models.features import Features
-from onedraw.models.likelihood import (
-    Bernoulli,
-    Categorical,
-    Gamma,
-    GaussianNoise,
-    NegativeBinomial,
-    Poisson,
-    StudentT,
-)
+from onedraw.models.likelihood import Bernoulli, Categorical, Gamma, GaussianNoise, NegativeBinomial, Poisson, StudentT
 from onedraw.models.likelihood.predictors import Linear
 
 Array = NDArray[np.float64]

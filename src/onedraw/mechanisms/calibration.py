@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
+from onedraw.plans import Request
 from onedraw.privacy import ZCDP, Promise, numbers
 from onedraw.privacy.numbers import text
 
@@ -30,13 +32,27 @@ def largest(keeps: Callable[[float], bool]) -> float | None:
     return found if found is None or found == 1.0 else found * (1.0 - MARGIN)
 
 
-def check_selects(budget: Promise) -> None:
-    """Refuse what selections cannot keep: they promise ranges, whose ε and whose Rényi curves add up."""
+def check_selects(request: Request) -> None:
+    """Refuse what selections cannot keep: they promise ranges, whose ε and whose Rényi curves add up, and are exact."""
+    budget = request.budget
     if not (budget.is_pure or ZCDP(1e-290).implies(budget)):
         raise UnsupportedBudget(
-            f"Selections keep PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, and nothing they promise is proven to imply "
-            f"{budget}. Use PureDP(epsilon), ZCDP(rho) or ApproxDP(epsilon, delta)."
+            "Selections keep PureDP, BoundedRange, ZCDP, RenyiDP or ApproxDP, and nothing they promise is proven to "
+            f"imply {budget}. Use PureDP(epsilon), ZCDP(rho) or ApproxDP(epsilon, delta)."
         )
+    if request.gamma:
+        raise UnsupportedBudget("Selections are exact and need no reserve; leave out gamma.")
+
+
+def whole_number(parameters: Mapping[str, float], name: str, least: int, most: int) -> int:
+    """A plan's number of this name, refused unless it is whole and in its range."""
+    value = parameters.get(name, math.nan)
+    if not (least <= value <= most and value == int(value)):
+        raise PromiseRefused(
+            f"The plan's {name} is not a whole number from {least} to {most:,}: it is not stated, or the budget is too "
+            "small or too large for this mechanism's lattice."
+        )
+    return int(value)
 
 
 def largest_range(keeps: Callable[[float], bool], budget: Promise, what: str, least: float = SMALLEST) -> float:
@@ -51,7 +67,7 @@ def largest_range(keeps: Callable[[float], bool], budget: Promise, what: str, le
 
 
 def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> float | None:
-    """The largest μ or ε that keeps a budget, to nine digits or as many as are asked for; None if not even a tiny one does."""
+    """The largest μ or ε that keeps a budget, to nine digits or as many as asked; None if not even a tiny one does."""
     if not keeps(1e-6):
         return None
     found, _ = numbers.narrowed(keeps, true=1e-6, false=100.0, precision=digits, middle=numbers.geometric)

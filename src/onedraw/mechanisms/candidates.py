@@ -17,30 +17,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.models import NormalInverseGamma
 from onedraw.models.candidates import LARGEST_WIDTH
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import (
-    Assumption,
-    BoundedRangeCurve,
-    Promise,
-    Provenance,
-    PureDP,
-    RenyiDP,
-    compose,
-)
+from onedraw.privacy import Assumption, BoundedRangeCurve, Promise, Provenance, PureDP, RenyiDP, compose
 from onedraw.privacy.curves import add_curves
 from onedraw.privacy.numbers import fraction_down, fraction_up, text
 
 from . import calibration
 from .beta_divergence import BetaDivergence
-from .candidates_layout import CandidateTarget, Geometry, Layout, lay_out, shares
+from .candidates_layout import MOST_ROUNDS, CandidateTarget, Geometry, Layout, lay_out, shares
 from .candidates_loss import Scoring, candidate_prior, scoring
 from .gibbs import Gibbs
 
@@ -62,9 +54,9 @@ AT_THE_FLOOR = 0.05
 """1 − floor/σ² in the reference design, at most: there log σ² is no smooth function of its coordinate."""
 
 THEOREM = (
-    "the exponential mechanism on public candidates (McSherry and Talwar, FOCS 2007): each round selects exactly, by whole "
-    "numbers of which one record moves each by at most W; adaptive rounds add up, as a pure ε or as the Rényi curves of "
-    "bounded ranges, which hold for every layout of candidates"
+    "the exponential mechanism on public candidates (McSherry and Talwar, FOCS 2007): each round selects exactly, by "
+    "whole numbers of which one record moves each by at most W; adaptive rounds add up, as a pure ε or as the Rényi "
+    "curves of bounded ranges, which hold for every layout of candidates"
 )
 
 
@@ -74,9 +66,9 @@ class Candidates(Mechanism):
 
     ``of`` says which loss selects: `BetaDivergence`, or ``Gibbs(rule="bounded")`` for a convex margin loss on a ball.
     ``count`` (candidates in a round) and ``rounds`` are planned where None. ``publish="mean"`` releases the weighted
-    mean of the picks; ``"corrected"`` undoes the pull of the prior that several rounds repeat, which is better for large
-    effects and worse for those the design expects; ``"picks"`` releases all of them, one draw for each round (calibrate
-    with ``draws`` = rounds). All three cost the same.
+    mean of the picks; ``"corrected"`` undoes the pull of the prior that several rounds repeat, which is better for
+    large effects and worse for those the design expects; ``"picks"`` releases all of them, one draw for each round
+    (calibrate with ``draws`` = rounds). All three cost the same.
     """
 
     title: ClassVar[str] = "selection from public candidates"
@@ -93,12 +85,12 @@ class Candidates(Mechanism):
         of = self.of
         if not isinstance(of, BetaDivergence) and not (isinstance(of, Gibbs) and of.rule == "bounded"):
             raise WrongCall(
-                "Candidates selects by a bounded loss: of=BetaDivergence(), or of=Gibbs(rule='bounded') for a convex loss "
-                f"on a ball; not by {type(of).__name__}."
+                "Candidates selects by a bounded loss: of=BetaDivergence(), or of=Gibbs(rule='bounded') for a convex "
+                f"loss on a ball; not by {type(of).__name__}."
             )
         if not of.proven:
             raise WrongCall("Candidates keeps its promise exactly; a calibration as published, not proven, cannot.")
-        for name, most in (("count", MOST_CANDIDATES), ("rounds", 40)):
+        for name, most in (("count", MOST_CANDIDATES), ("rounds", MOST_ROUNDS)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value <= most):
                 raise WrongCall(
@@ -122,15 +114,15 @@ class Candidates(Mechanism):
             fixed = request.draws if fixed is None else fixed
             if fixed != request.draws:
                 raise WrongCall(
-                    f"publish='picks' releases one draw for each round, so draws must be the number of rounds, {fixed}, "
-                    f"not {request.draws}."
+                    f"publish='picks' releases one draw for each round, so draws must be the number of rounds, "
+                    f"{fixed}, not {request.draws}."
                 )
         loss, layout = self._laid_out(request, fixed)
         widths, bits = _widths(loss, layout, request.budget)
         return self._plan(request, loss, layout, widths, bits, _derived(request, loss))
 
     def _laid_out(self, request: Request, fixed: int | None) -> tuple[Scoring, Layout]:
-        """Loss and rounds. Under a budget with a δ or ρ more rounds allow a larger weight, which may need more rounds."""
+        """Loss and rounds. Under a budget with a δ or ρ more rounds allow a larger weight, which may need more."""
         rounds = fixed or 1
         while True:
             loss = scoring(self.of, request, self._range(request, rounds))
@@ -182,14 +174,9 @@ class Candidates(Mechanism):
 
     def _range(self, request: Request, rounds: int) -> Fraction:
         """2wΔ of all rounds together, for one record and one repetition."""
-        if request.gamma:
-            raise UnsupportedBudget("Candidates selects exactly and needs no reserve; leave out gamma.")
-        return largest_range(
-            request.budget,
-            rounds,
-            records_per_person=request.records_per_person,
-            repetitions=self._repetitions(request),
-        )
+        calibration.check_selects(request)
+        people, repetitions = request.records_per_person, self._repetitions(request)
+        return largest_range(request.budget, rounds, records_per_person=people, repetitions=repetitions)
 
     def _plan(
         self, request: Request, loss: Scoring, layout: Layout, widths: tuple[int, ...], bits: int,
@@ -208,29 +195,25 @@ class Candidates(Mechanism):
             **{f"epsilon_{number}": fraction_up(part) for number, part in enumerate(spent, 1)},
             **derived,
         }
-        enforced = Provenance.ENFORCED
-        found = (
-            *fixed_in_advance(request, "prior, loss, weight"),
-            Assumption(
-                f"a record's cost under a candidate is a whole number between 0 and the round's width, on the lattice 2^-{bits}: "
-                "it is cut there, so the promise does not rest on the loss or on its floating-point value",
-                enforced,
-            ),
-            Assumption("candidates depend on public numbers and on earlier picks only", enforced),
+        cut = (
+            "a record's cost under a candidate is a whole number between 0 and the round's width, on the lattice "
+            f"2^-{bits}: it is cut there, so the promise does not rest on the loss or on its floating-point value"
         )
+        claims = (cut, "candidates depend on public numbers and on earlier picks only")
+        enforced = [Assumption(claim, Provenance.ENFORCED) for claim in claims]
+        found = (*fixed_in_advance(request, "prior, loss, weight"), *enforced)
         return Plan.of(self, request, numbers, promise, THEOREM, found)
 
 
 def _geometry(model: Any, loss: Scoring) -> Geometry:
     """Prior and design, in the model's unconstrained coordinates."""
     prior = candidate_prior(model)
-    scales = prior.scales
-    width = loss.predictor_deviation(scales) / prior.noise(loss.residual)
-    return Geometry(prior.location, scales, loss.information, loss.variability, width)
+    width = loss.predictor_deviation(prior.scales) / prior.noise(loss.residual)
+    return Geometry(prior.location, prior.scales, loss.information, loss.variability, width)
 
 
 def _derived(request: Request, loss: Scoring) -> dict[str, float]:
-    """What the design says of the plan: the error to expect of the coefficients and of log σ², and the least curvature."""
+    """What the design says of the plan: the error to expect of coefficients and of log σ², and the least curvature."""
     model, geometry = request.model, _geometry(request.model, loss)
     errors = geometry.expected_errors(request.n, loss.weight)
     found = {"scaled_curvature": float(geometry.curvatures[0])}
@@ -254,23 +237,17 @@ def _widths(loss: Scoring, layout: Layout, budget: Promise) -> tuple[tuple[int, 
         widths[-1] = min(LARGEST_WIDTH, widths[-1] + left)
     if min(widths) < LEAST_WIDTH:
         raise PromiseRefused(
-            f"The lightest of {layout.rounds} round(s) may spend a weighted loss of {text(float(min(parts)))} on a record, less "
-            f"than {LEAST_WIDTH} steps of the lattice 2^-{bits}, the finest on which the heaviest one fits: rounding would "
-            "drown the records. Use a larger budget, fewer draws or a narrower prior, which needs fewer rounds."
+            f"The lightest of {layout.rounds} round(s) may spend {text(float(min(parts)))} on a record, less than "
+            f"{LEAST_WIDTH} steps of the lattice 2^-{bits}, the finest on which the heaviest fits: rounding would drown "
+            "the records. Use a larger budget, fewer draws or a narrower prior, which needs fewer rounds."
         )
     return tuple(widths), bits
 
 
 def _stated(parameters: Mapping[str, float]) -> tuple[Layout, tuple[int, ...], int]:
     """Layout, widths and lattice of a stored plan; whole numbers in their ranges, or refused."""
-
-    def whole(name: str, least: int, most: int) -> int:
-        value = parameters.get(name, math.nan)
-        if not (least <= value <= most and value == int(value)):
-            raise PromiseRefused(f"The plan's {name} is not a whole number between {least} and {most:,}.")
-        return int(value)
-
-    layout = Layout(whole("rounds", 1, 40), whole("candidates", 1, MOST_CANDIDATES))
+    whole = partial(calibration.whole_number, parameters)
+    layout = Layout(whole("rounds", 1, MOST_ROUNDS), whole("candidates", 1, MOST_CANDIDATES))
     widths = tuple(whole(f"width_{number}", 1, LARGEST_WIDTH) for number in range(1, layout.rounds + 1))
     return layout, widths, whole("bits", 0, FINEST)
 
@@ -289,10 +266,10 @@ def promise_of_rounds(
     | BoundedRange(ε) | PureDP(Σ ε_j), Σ ε_j ≤ ε/2: a log-ratio between −ε/2 and ε/2 has the range ε |
     | ZCDP, RenyiDP, ApproxDP | RenyiDP of each curve, composed; for one round that implies ZCDP(ε²/8) |
 
-    Candidates are public, so what is bounded for every layout is bounded on average: log-ratios and Rényi divergences. The
-    *range* is not: where the interval of log-ratios lies depends on the candidates, and over all of them it may be twice as
-    long. Later rounds see earlier picks; pure ε and Rényi curves add up under adaptive choice, with all ε_j fixed beforehand.
-    A person with k records moves every cost k times as far; independent repetitions add up like rounds.
+    Candidates are public, so what is bounded for every layout is bounded on average: log-ratios and Rényi divergences.
+    The *range* is not: where the interval of log-ratios lies depends on the candidates, and over all of them it may be
+    twice as long. Later rounds see earlier picks; pure ε and Rényi curves add up under adaptive choice, with all ε_j
+    fixed beforehand. A person with k records moves every cost k times as far; repetitions add up like rounds.
     """
     if budget.is_pure:
         return PureDP(fraction_up(sum(ranges, Fraction(0)) * records_per_person * repetitions))
@@ -307,7 +284,6 @@ def _curves(ranges: Sequence[Fraction], records_per_person: int) -> list[Bounded
 @lru_cache(maxsize=256)
 def largest_range(budget: Promise, rounds: int, *, records_per_person: int = 1, repetitions: int = 1) -> Fraction:
     """Σ ε_j of all rounds, for one record and one repetition: the largest with which the budget is kept."""
-    calibration.check_selects(budget)
     if budget.is_pure:
         return Fraction(budget.allows(PureDP)) / (records_per_person * repetitions)
     parts = shares(rounds)

@@ -16,8 +16,8 @@ first pick is hardly more informed than the prior. What is known to fail is refu
 costs accuracy, never privacy.
 
 Once the records are there a `CandidateTarget` lays out the rounds: `propose` by public numbers and earlier picks, while
-`costs` alone looks at the records. A pick has probability ∝ exp(−(costs + public costs)·2^−b), where the public costs are
-log q − log π on the same lattice.
+`costs` alone looks at the records. A pick has probability ∝ exp(−(costs + public costs)·2^−b), where the public costs
+are log q − log π on the same lattice.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ from .candidates_loss import CHAINS, CandidatePrior, log_normal
 Array = NDArray[np.float64]
 
 ENOUGH, PLENTY, LEAST_COVER = 4.0, 16.0, 1.0
-"""Candidates of full weight in the only round: as many as are planned, as are planned where they cost nothing to speak of, and
-the least that is accepted."""
+"""Candidates of full weight in the only round: as planned, as planned where they cost next to nothing, and the least."""
 
 LEAST_LATER_COVER = 0.5
 """The least in the last and heaviest of several rounds: a pick that is off is averaged with the others."""
 
 FEWEST, NOT_TOO_MANY, MOST_ALONE = 1024, 2**15, 2**20
-"""Candidates in the only round: the least, as many as cost nothing to speak of, and the most."""
+"""Candidates in the only round: the least, as many as cost next to nothing, and the most."""
 
 FEWEST_EACH, MOST_EACH = 256, 80_000
 """The same for each of several rounds: the least and the most."""
@@ -127,14 +126,10 @@ class Geometry:
         return math.expm1(float(np.log(self.pick_precision(count_weight)).mean()))
 
     def expected_errors(self, count: int, weight: float) -> Array:
-        """√E(θ̃ − θ₀)² of each coordinate of a draw, apart from the prior's pull: the diagonal of A⁻¹ + n·w²·A⁻¹KA⁻¹."""
+        """√E(θ̃ − θ₀)² of each coordinate of a draw, without the prior's pull: the diagonal of A⁻¹ + n·w²·A⁻¹KA⁻¹."""
         posterior = np.linalg.inv(count * weight * self.information + np.diag(self.scales**-2.0))
         sampling = count * weight**2 * posterior @ self.variability @ posterior
         return np.sqrt(np.diag(posterior + sampling))
-
-    def expected_error(self, count: int, weight: float) -> float:
-        """√E‖θ̃ − θ₀‖² of a draw of this weight."""
-        return float(np.linalg.norm(self.expected_errors(count, weight)))
 
 
 @dataclass(frozen=True)
@@ -169,29 +164,31 @@ def lay_out(
     count_weight = n * weight
     alone = geometry.log_volume(count_weight, 0.0)
     if rounds is None:
-        rounds = 1 if _covered_alone(alone, n, candidates) else _rounds_needed(geometry, count_weight)
+        most = min(MOST_ALONE, MOST_PAIRS / n) if candidates is None else candidates
+        rounds = 1 if _needed(alone, ENOUGH) <= most else _rounds_needed(geometry, count_weight)
     if rounds == 1:
         return _one_round(alone, n, candidates)
-    _check_prior(geometry)
+    if geometry.predictor_deviation > WIDEST_PREDICTOR * (1.0 + 1e-9):
+        factor = WIDEST_PREDICTOR / geometry.predictor_deviation
+        raise PromiseRefused(
+            f"Under this prior the linear predictor has standard deviation {geometry.predictor_deviation:.3g} in the "
+            f"reference design (for a real response: times that of its noise), and rounds fail beyond "
+            f"{WIDEST_PREDICTOR:g}: a small first one picks a parameter far off and the others follow it. Multiply the "
+            f"prior's scale by {factor:.3g} or less (a predictor of 2 already makes odds of 7 to 1), or use one round "
+            "with enough candidates, in fewer dimensions."
+        )
     first = geometry.informed(count_weight * float(shares(rounds)[0]))
     if first > FIRST_ROUND * (1.0 + 1e-9):
         raise PromiseRefused(
-            f"With {rounds} rounds the records weigh {first:.3g} times as much as the prior in the first pick, more than "
-            f"{FIRST_ROUND:g} times: it would go astray among candidates as wide as the prior, and the later rounds would follow it. Use "
-            f"rounds={_rounds_needed(geometry, count_weight)} or more, one round with enough candidates, or leave rounds "
-            "out."
+            f"With {rounds} rounds the records weigh {first:.3g} times as much as the prior in the first pick, more "
+            f"than {FIRST_ROUND:g} times: it would go astray, and the later rounds would follow it. Use rounds="
+            f"{_rounds_needed(geometry, count_weight)} or more, one round with enough candidates, or leave rounds out."
         )
     return _several_rounds(geometry, rounds, n=n, count_weight=count_weight, candidates=candidates)
 
 
 def _needed(log_volume: float, cover: float) -> float:
     return cover * math.exp(min(log_volume, 600.0))
-
-
-def _covered_alone(log_volume: float, n: int, candidates: int | None) -> bool:
-    if candidates is not None:
-        return candidates >= _needed(log_volume, ENOUGH)
-    return _needed(log_volume, ENOUGH) <= min(MOST_ALONE, MOST_PAIRS / n)
 
 
 def _one_round(log_volume: float, n: int, candidates: int | None) -> Layout:
@@ -201,9 +198,9 @@ def _one_round(log_volume: float, n: int, candidates: int | None) -> Layout:
     count = max(FEWEST, planned) if candidates is None else candidates
     if count < needed:
         raise PromiseRefused(
-            f"One round needs about {needed:.3g} candidates to have a single one where the posterior is, and {count:,} are "
-            "planned: the pick would be the least bad of a few, not a draw. Leave rounds out, use a narrower prior or "
-            "fewer parameters, or pass a larger count."
+            f"One round needs about {needed:.3g} candidates to have a single one where the posterior is, and "
+            f"{count:,} are planned: the pick would be the least bad of a few, not a draw. Leave rounds out, use a "
+            "narrower prior or fewer parameters, or pass a larger count."
         )
     return Layout(1, count)
 
@@ -218,17 +215,6 @@ def _rounds_needed(geometry: Geometry, count_weight: float) -> int:
     )
 
 
-def _check_prior(geometry: Geometry) -> None:
-    if geometry.predictor_deviation > WIDEST_PREDICTOR * (1.0 + 1e-9):
-        factor = WIDEST_PREDICTOR / geometry.predictor_deviation
-        raise PromiseRefused(
-            f"Under this prior the linear predictor has standard deviation {geometry.predictor_deviation:.3g} in the "
-            f"reference design (for a real response: times that of its noise), and rounds of candidates fail beyond {WIDEST_PREDICTOR:g}: a small first round picks a "
-            f"parameter far off and the others follow it. Multiply the prior's scale by {factor:.3g} or less (a predictor "
-            "of 2 already makes odds of 7 to 1), or use one round with enough candidates, in fewer dimensions."
-        )
-
-
 def _several_rounds(geometry: Geometry, rounds: int, *, n: int, count_weight: float, candidates: int | None) -> Layout:
     volumes, before = [], 0.0
     for share in shares(rounds):
@@ -240,8 +226,8 @@ def _several_rounds(geometry: Geometry, rounds: int, *, n: int, count_weight: fl
     needed = _needed(volumes[-1], LEAST_LATER_COVER)
     if count < needed:
         raise PromiseRefused(
-            f"In {geometry.dimension} dimensions the last round needs at least {needed:.3g} candidates, and {count:,} are "
-            "planned: no round would find where the posterior is. Use fewer parameters, fewer records, or a larger "
+            f"In {geometry.dimension} dimensions the last round needs at least {needed:.3g} candidates, and {count:,} "
+            "are planned: no round would find where the posterior is. Use fewer parameters, fewer records, or a larger "
             f"count. Beyond about 30 dimensions use NoisyGradient(). Or {CHAINS}"
         )
     return Layout(rounds, count)
@@ -264,7 +250,8 @@ class CandidateTarget:
     published: str = "mean"
 
     def __repr__(self) -> str:
-        return f"CandidateTarget(n={self.encoded.n}, rounds={self.rounds}, candidates={self.candidates}, records=<private>)"
+        size = f"n={self.encoded.n}, rounds={self.rounds}, candidates={self.candidates}"
+        return f"CandidateTarget({size}, records=<private>)"
 
     @property
     def rounds(self) -> int:
@@ -280,7 +267,7 @@ class CandidateTarget:
         return float(self.encoded.n * np.ldexp(float(width), -self.bits) / (high - low))
 
     def propose(self, number: int, picks: list[Array], generator: Generator) -> tuple[Array, NDArray[np.int64]]:
-        """The candidates of a round, one row each, and log q − log π of each on the lattice. Public, given the picks."""
+        """The candidates of a round, one row each, and log q − log π of each on the lattice. Public, given picks."""
         geometry = self.geometry
         before = sum(self.widths[:number])
         variances = geometry.variances(self.count_weight(self.widths[number]), self.count_weight(before))

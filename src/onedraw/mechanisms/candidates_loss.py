@@ -1,8 +1,8 @@
 """Which loss the candidates of a `Candidates` plan are selected by, and which prior they are laid out by.
 
 For `BetaDivergence`: the β-loss of any likelihood of a linear predictor, its variance known or a parameter, with β
-chosen as for a single draw. For ``Gibbs(rule="bounded")``: a convex margin loss on the prior's ball. Either has a public
-interval, and the reference design says how informative it is.
+chosen as for a single draw. For ``Gibbs(rule="bounded")``: a convex margin loss on the prior's ball. Either has a
+public interval, and the reference design says how informative it is.
 
 Candidates are laid out in a model's unconstrained coordinates. A `Gaussian` prior is its own description. Where the
 variance is a parameter (`NormalInverseGamma`; η the last coordinate, σ² = floor + e^η) the description is normal about
@@ -55,7 +55,7 @@ LOWEST = 7.0
 _BEHIND = special.ndtr(-1.0), 0.5, special.ndtr(1.0)
 
 CALIBRATED = Fraction(1, 10**9)
-"""A weight this close to the largest one spends the whole budget: only its last digits were rounded. This is for budgets that
+"""A weight this close to the largest one spends the whole budget: only its last digits were rounded. Of budgets that
 are sums of ε; for others the largest range is searched for, and its last digits may differ between machines."""
 
 
@@ -87,8 +87,8 @@ def scoring(of: Any, request: Request, largest: Fraction, *, stated: Mapping[str
     model: Any = request.model
     if not isinstance(model, RowModel) or not isinstance(model.prior, Gaussian | NormalInverseGamma):
         raise UnsupportedBudget(
-            f"Candidates are laid out by a prior on the coefficients of a linear predictor, and {type(model).__name__} has "
-            f"other parameters. What is left is to {CHAINS}"
+            f"Candidates are laid out by a prior on the coefficients of a linear predictor, and {type(model).__name__} "
+            f"has other parameters. What is left is to {CHAINS}"
         )
     if isinstance(of, BetaDivergence):
         return _beta(of, request, largest, stated)
@@ -100,14 +100,14 @@ def _beta(of: BetaDivergence, request: Request, largest: Fraction, stated: Mappi
     likelihood: Any = model.likelihood if isinstance(model, WithLikelihood) else None
     if likelihood is None:
         raise UnsupportedBudget(
-            f"{type(model).__name__} has no likelihood, so it has no β-divergence loss to select by. Use Logistic, Softmax or "
-            "a regression with a likelihood, or Candidates(of=Gibbs('bounded')) for a convex margin loss on a ball."
+            f"{type(model).__name__} has no likelihood, so it has no β-divergence loss to select by. Use Logistic, "
+            "Softmax or a regression with one, or Candidates(of=Gibbs('bounded')) for a convex margin loss on a ball."
         )
     if not isinstance(model.predictor_function, Linear):
         raise UnsupportedBudget(
-            f"Candidates score a likelihood of a linear predictor, which {type(model).__name__} does not have: a network has "
-            "too many weights, and too many equally good ones, for any number of candidates to cover. Use Logistic, "
-            f"Softmax, GaussianRegression or another linear model. Or {CHAINS}"
+            f"Candidates score a likelihood of a linear predictor, which {type(model).__name__} does not have: a "
+            "network has too many weights, and too many equally good ones, for any number of candidates to cover. Use "
+            f"Logistic, Softmax, GaussianRegression or another linear model. Or {CHAINS}"
         )
     one = replace(request, draws=1, gamma=0.0, records_per_person=1)
     if stated is None:
@@ -123,17 +123,16 @@ def _beta(of: BetaDivergence, request: Request, largest: Fraction, stated: Mappi
     moments = ReferenceDesign(model, of.effect or EFFECT, of.noise).moments(beta)
     if moments is None:
         raise UnsupportedBudget(
-            f"How informative a record of {type(model).__name__} is under the reference design is not known, so no rounds "
-            f"can be planned for it. What is left is to {CHAINS}"
+            f"How informative a record of {type(model).__name__} is under the reference design is not known, so no "
+            f"rounds can be planned for it. What is left is to {CHAINS}"
         )
     information, variability = (_across(likelihood, part, model) for part in moments)
     if likelihood.samples_variance:
         information, variability = _with_variance(model, beta, of.noise, information, variability)
-    located = isinstance(likelihood, GaussianNoise | StudentT)
-    residual = likelihood.scale(of.noise) if located else 1.0
-    exact = largest if request.budget.is_pure else None
-    found = _scoring(loss, weight, exact, {"weight": weight, "beta": beta}, information, variability, model.features)
-    return replace(found, residual=residual)
+    residual = likelihood.scale(of.noise) if isinstance(likelihood, GaussianNoise | StudentT) else 1.0
+    half_range, sensitivity = _half_range(loss, weight, request, largest)
+    numbers = {"weight": weight, "beta": beta, "sensitivity": sensitivity}
+    return Scoring(loss, weight, half_range, numbers, information, variability, model.features, residual)
 
 
 def _margin(of: Any, request: Request, largest: Fraction, stated: Mapping[str, float] | None) -> Scoring:
@@ -141,8 +140,8 @@ def _margin(of: Any, request: Request, largest: Fraction, stated: Mapping[str, f
     kernel = model.kernel if isinstance(model, ConvexModel) else None
     if not isinstance(kernel, MarginLoss) or model.radius is None:
         raise UnsupportedBudget(
-            "Of the convex losses Candidates select by those of a margin (Logistic, Hinge, HuberisedHinge) on a ball. Pass "
-            "prior=Gaussian(scale=…, radius=…), or use BetaDivergence(), which needs no ball."
+            "Of the convex losses Candidates select by those of a margin (Logistic, Hinge, HuberisedHinge) on a ball. "
+            "Pass prior=Gaussian(scale=…, radius=…), or use BetaDivergence(), which needs no ball."
         )
     loss = MarginOnBall(kernel, model.predictor_bound)
     low, high = loss.interval
@@ -150,8 +149,8 @@ def _margin(of: Any, request: Request, largest: Fraction, stated: Mapping[str, f
         allowed = largest / (2 * (Fraction(high) - Fraction(low)))
         if of.weight is not None and Fraction(of.weight) > allowed:
             raise PromiseRefused(
-                f"The weight {of.weight!r} spends more than the budget on this loss; at most {float(allowed):.6g} is possible. "
-                "Leave it out to have it calibrated."
+                f"The weight {of.weight!r} spends more than the budget on this loss; at most {float(allowed):.6g} is "
+                "possible. Leave it out to have it calibrated."
             )
         weight = fraction_down(allowed) if of.weight is None else of.weight
     else:
@@ -160,23 +159,19 @@ def _margin(of: Any, request: Request, largest: Fraction, stated: Mapping[str, f
             raise PromiseRefused("The weight stated is not the one the mechanism was made with.")
     information = Design(model.features).second_moments(lambda shares: mean_curvature(kernel, EFFECT**2 * shares))
     assert information is not None
+    half_range, sensitivity = _half_range(loss, weight, request, largest)
+    numbers = {"weight": weight, "sensitivity": sensitivity}
     # K = H for the logistic loss; for the others of the same order, and used for the expected error alone.
-    exact = largest if request.budget.is_pure else None
-    return _scoring(loss, weight, exact, {"weight": weight}, information, information, model.features)
+    return Scoring(loss, weight, half_range, numbers, information, information, model.features)
 
 
-def _scoring(
-    loss: CandidateLoss, weight: float, largest: Fraction | None, numbers: dict[str, float], information: Array,
-    variability: Array, features: Features,
-) -> Scoring:  # fmt: skip
-    low, high = loss.interval
-    spread = Fraction(high) - Fraction(low)
-    half_range = Fraction(weight) * spread
-    if largest is not None and half_range > largest / 2 * (1 - CALIBRATED):
-        half_range = largest / 2
-    return Scoring(
-        loss, weight, half_range, {**numbers, "sensitivity": fraction_up(spread)}, information, variability, features
-    )
+def _half_range(loss: CandidateLoss, weight: float, request: Request, largest: Fraction) -> tuple[Fraction, float]:
+    """(wΔ, Δ rounded up)."""
+    low, high = map(Fraction, loss.interval)
+    found = Fraction(weight) * (high - low)
+    if request.budget.is_pure and found > largest / 2 * (1 - CALIBRATED):
+        found = largest / 2
+    return found, fraction_up(high - low)
 
 
 def _across(likelihood: Any, part: Array, model: Any) -> Array:
@@ -192,13 +187,13 @@ def _across(likelihood: Any, part: Array, model: Any) -> Array:
 def _with_variance(
     model: Any, beta: float, noise: float | None, information: Array, variability: Array
 ) -> tuple[Array, Array]:
-    """H and K with the variance's coordinate η as the last: those of log σ² times (dlog σ²/dη)², and nothing between."""
+    """H and K with the variance's coordinate η last: those of log σ² times (dlog σ²/dη)², and nothing between."""
     likelihood = model.likelihood
     found = variance_information(likelihood, beta, noise)
     if found is None:
         raise UnsupportedBudget(
-            f"How informative a record of {type(model).__name__} is about its variance is not known, so no rounds can be "
-            f"planned. What is left is to {CHAINS}"
+            f"How informative a record of {type(model).__name__} is about its variance is not known, so no rounds can "
+            f"be planned. What is left is to {CHAINS}"
         )
     slope = 1.0 - likelihood.floor / likelihood.scale(noise) ** 2
     last = np.diag([0.0] * len(information) + [slope**2])

@@ -1,9 +1,10 @@
 """A private choice among declared settings: the exponential mechanism on held-out losses, exactly.
 
-Candidate k is chosen with probability ∝ exp(−η·L_k), L_k the sum of its losses in [0, 1] over the held-out records; under a pure budget by
-permute and flip, which is never worse. Replacing a record moves every L_k by at most 1, so the log-ratio has range 2η
-(McSherry and Talwar, FOCS 2007; McKenna and Sheldon, NeurIPS 2020, with the proof in exponential_quantiles.md): one charge, however
-many candidates. The expected loss is within 2·ln(K)/ε records' worth of the best candidate's.
+Candidate k is chosen with probability ∝ exp(−η·L_k), L_k the sum of its losses in [0, 1] over the held-out records;
+under a pure budget by permute and flip, which is never worse. Replacing a record moves every L_k by at most 1, so the
+log-ratio has range 2η (McSherry and Talwar, FOCS 2007; McKenna and Sheldon, NeurIPS 2020, with the proof in
+exponential_quantiles.md): one charge, however many candidates. The expected loss is within 2·ln(K)/ε records' worth of
+the best candidate's.
 
 The candidates must not depend on these records: fits that were released from *other* records, or public models.
 """
@@ -18,22 +19,24 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
+from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.models.tables.scores import LOSS_STEPS, LossSums, ModelChoice
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, BoundedRange, Provenance, PureDP
 from onedraw.privacy.numbers import fraction_up
 
-from .calibration import RANGE_MARGIN, check_selects, largest_range
+from .calibration import RANGE_MARGIN, check_selects, largest_range, whole_number
 
 BITS = 40
 LARGEST_COST = 2**61
 LARGEST_WIDTH = 2**40
 
 THEOREM = (
-    "the exponential mechanism on held-out losses (McSherry and Talwar, FOCS 2007), for a pure ε by permute and flip (McKenna and "
-    "Sheldon, NeurIPS 2020): replacing a record moves every candidate's loss by at most 1"
+    "the exponential mechanism on held-out losses (McSherry and Talwar, FOCS 2007), for a pure ε by permute and flip "
+    "(McKenna and Sheldon, NeurIPS 2020): replacing a record moves every candidate's loss by at most 1"
 )
+
+LOSSES = "a record's loss under each candidate is cut to [0, 1] and rounded to a lattice by itself"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,26 +69,26 @@ class ExponentialChoice(Mechanism):
         if isinstance(budget, PureDP | BoundedRange | ApproxDP):
             most = float(budget.stated_epsilon)
         else:
-            found = largest_range(
-                lambda value: BoundedRange(value).implies(budget), budget, "the choice", least=2.0**-40
-            )
-            most = found * (1.0 - RANGE_MARGIN)
-        epsilon = most / request.records_per_person
-        width = int(Fraction(epsilon) / 2 * 2**BITS / LOSS_STEPS)
+            most = largest_range(lambda one: BoundedRange(one).implies(budget), budget, "the choice", least=2.0**-40)
+            most *= 1.0 - RANGE_MARGIN
+        width = int(Fraction(most / request.records_per_person) / 2 * 2**BITS / LOSS_STEPS)
         return self.plan(request, {"width": float(width)} | ({"flip": 1.0} if flip else {}))
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         _check(request)
-        width, flip = parameters.get("width", 0.0), parameters.get("flip")
-        if not (1 <= width <= LARGEST_WIDTH and width == int(width)) or flip not in (None, 1.0):
-            raise PromiseRefused(
-                "A choice is stated by a whole width; the budget is too small or too large for its lattice."
-            )
-        spent = 2 * Fraction(int(width) * LOSS_STEPS, 2**BITS)
+        width, flip = whole_number(parameters, "width", 1, LARGEST_WIDTH), parameters.get("flip")
+        if flip not in (None, 1.0):
+            raise PromiseRefused("The plan's flip is stated as 1 or not at all.")
+        spent = 2 * Fraction(width * LOSS_STEPS, 2**BITS)
         person = fraction_up(spent * request.records_per_person)
-        numbers = {"width": width, **({} if flip is None else {"flip": 1.0}), "epsilon": fraction_up(spent)}
+        numbers = {"width": float(width), **({} if flip is None else {"flip": 1.0}), "epsilon": fraction_up(spent)}
         promise = BoundedRange(person) if flip is None else PureDP(person)
-        return Plan.of(self, request, numbers, promise, THEOREM, _assumptions(request))
+        found = (
+            *fixed_in_advance(request, "settings, loss, their names"),
+            Assumption(LOSSES, Provenance.ENFORCED),
+            Assumption("the choice is exact, on whole numbers", Provenance.ENFORCED),
+        )
+        return Plan.of(self, request, numbers, promise, THEOREM, found)
 
     def target(self, plan: Plan, summary: LossSums) -> ChoiceTarget:
         width = int(plan.parameters["width"])
@@ -96,20 +99,10 @@ class ExponentialChoice(Mechanism):
 def _check(request: Request) -> None:
     if not isinstance(request.model, ModelChoice):
         raise InvalidModel(f"ExponentialChoice is for models.ModelChoice, not for a {type(request.model).__name__}.")
-    check_selects(request.budget)
-    if request.gamma:
-        raise UnsupportedBudget("A choice is exact and needs no reserve; leave out gamma.")
+    check_selects(request)
     if request.draws != 1:
         raise PromiseRefused("A choice is made once. Use draws=1.")
     if request.n * LOSS_STEPS >= 2**62:
         raise PromiseRefused(
             f"Losses of {request.n:,} records do not fit into 64-bit whole numbers. Use fewer held-out records."
         )
-
-
-def _assumptions(request: Request) -> tuple[Assumption, ...]:
-    return (
-        *fixed_in_advance(request, "settings, loss, their names"),
-        Assumption("a record's loss under each candidate is cut to [0, 1] and rounded to a lattice by itself", Provenance.ENFORCED),
-        Assumption("the choice is exact, on whole numbers", Provenance.ENFORCED),
-    )  # fmt: skip

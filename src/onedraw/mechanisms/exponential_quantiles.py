@@ -1,10 +1,10 @@
 """Quantiles by the exponential mechanism on whole numbers (A. Smith, STOC 2011; McSherry and Talwar, FOCS 2007).
 
-A place v of the lattice is selected with probability ∝ exp(−η·d(v)), d(v) the distance of the wanted rank from the ranks
-that v has among the records, [#{x < v}, #{x ≤ v}]: 0 for every place that is a quantile of that level, ties or not.
-Replacing a record moves d by at most 1, so the log-ratio has range 2η. Several quantiles share log-many levels of
-halving; the width of every interval is one more selection, from a public ladder (quantile_selection.py). Statement and proof:
-exponential_quantiles.md.
+A place v of the lattice is selected with probability ∝ exp(−η·d(v)), d(v) the distance of the wanted rank from the
+ranks that v has among the records, [#{x < v}, #{x ≤ v}]: 0 for every place that is a quantile of that level, ties or
+not. Replacing a record moves d by at most 1, so the log-ratio has range 2η. Several quantiles share log-many levels of
+halving; the width of every interval is one more selection, from a public ladder (quantile_selection.py). Statement and
+proof: exponential_quantiles.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
+from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.models import ColumnQuantiles
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import (
@@ -35,7 +35,7 @@ from onedraw.privacy import (
 from onedraw.privacy.curves import add_curves
 from onedraw.privacy.numbers import fraction_up
 
-from .calibration import RANGE_MARGIN, check_selects, largest_range
+from .calibration import RANGE_MARGIN, check_selects, largest_range, whole_number
 from .quantile_selection import (
     BITS,
     NO_END,
@@ -60,14 +60,15 @@ SHARE_OF_INTERVALS = 1.0 / 14.0
 """Of the budget: the error of a quantile's rank grows by 8 % to pay for its interval."""
 
 THEOREM = (
-    "the exponential mechanism on ranks (McSherry and Talwar, FOCS 2007; Smith, STOC 2011), for a pure ε by permute and flip "
-    "(McKenna and Sheldon, NeurIPS 2020): replacing a record moves every rank distance by at most 1; levels of halving (Kaplan, Schnapp and Stemmer, ICML 2022) and interval widths add up"
+    "the exponential mechanism on ranks (McSherry and Talwar, FOCS 2007; Smith, STOC 2011), for a pure ε by permute and "
+    "flip (McKenna and Sheldon, NeurIPS 2020): replacing a record moves every rank distance by at most 1; levels of "
+    "halving (Kaplan, Schnapp and Stemmer, ICML 2022) and interval widths add up"
 )
 
 
 @dataclass(frozen=True)
 class QuantileNumbers:
-    """What runs: for each level of the tree, and for the intervals' widths, how many lattice steps a unit of rank costs."""
+    """What runs: for each level of the tree, and for interval widths, how many lattice steps a unit of rank costs."""
 
     widths: tuple[int, ...]
     flip: bool
@@ -78,33 +79,22 @@ class QuantileNumbers:
     def to_dict(self) -> dict[str, float]:
         named = {f"width_{depth}": width for depth, width in enumerate(self.widths, 1)}
         if self.width_ends:
-            named |= {
-                "width_ends": self.width_ends,
-                **dict(zip(_end_names(len(self.ends) // 2), self.ends, strict=True)),
-            }
+            named |= {"width_ends": self.width_ends} | dict(
+                zip(_end_names(len(self.ends) // 2), self.ends, strict=True)
+            )
         return {name: float(value) for name, value in named.items()} | ({"flip": 1.0} if self.flip else {})
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, float], model: ColumnQuantiles, n: int) -> QuantileNumbers:
         """Whole numbers within their ranges, or refused."""
-
-        def whole(name: str, least: int = 1, most: int = LARGEST_WIDTH) -> int:
-            value = stored.get(name, math.nan)
-            if not (least <= value <= most and value == int(value)):
-                raise PromiseRefused(
-                    f"The plan's {name} is not a whole number from {least} to {most:,}: it is not stated, or the budget is too "
-                    "small or too large for this mechanism's lattice."
-                )
-            return int(value)
-
         if stored.get("flip", 1.0) != 1.0:
             raise PromiseRefused("The plan's flip is stated as 1 or not at all.")
         levels = range(1, depth_of(quantile_tree(model.levels)) + 1)
-        widths, flip = tuple(whole(f"width_{depth}") for depth in levels), "flip" in stored
+        widths = tuple(whole_number(stored, f"width_{depth}", 1, LARGEST_WIDTH) for depth in levels)
         if "width_ends" not in stored:
-            return cls(widths, flip)
-        ends = (whole(name, NO_END, n) for name in _end_names(len(model.levels)))
-        return cls(widths, flip, whole("width_ends"), tuple(ends))
+            return cls(widths, "flip" in stored)
+        ends = tuple(whole_number(stored, name, NO_END, n) for name in _end_names(len(model.levels)))
+        return cls(widths, "flip" in stored, whole_number(stored, "width_ends", 1, LARGEST_WIDTH), ends)
 
     @classmethod
     def of(cls, plan: Plan) -> QuantileNumbers:
@@ -142,8 +132,7 @@ class ExponentialQuantiles(Mechanism):
     def calibrate(self, request: Request) -> Plan:
         model = _checked(request)
         levels, flip = depth_of(quantile_tree(model.levels)), _flips(request, model)
-        widths = _widths(request, levels, 0, flip=flip)
-        numbers = QuantileNumbers(tuple(widths), flip)
+        numbers = QuantileNumbers(tuple(_widths(request, levels, 0, flip=flip)), flip)
         if model.interval is not None:
             *shared, end = _widths(request, levels, len(model.levels), flip=flip)
             ranks = end_ranks(model, request.n, _weight(end), flip=flip)
@@ -162,11 +151,12 @@ class ExponentialQuantiles(Mechanism):
         spent = {f"epsilon_{depth}": fraction_up(2 * _weight(width)) for depth, width in enumerate(numbers.widths, 1)}
         if numbers.width_ends:
             spent["epsilon_end"] = fraction_up(2 * _weight(numbers.width_ends))
+        enforced = Provenance.ENFORCED
         found = (
             *fixed_in_advance(request, "levels, bounds, step"),
-            Assumption("every record is clamped to the range and rounded to the lattice by itself", Provenance.ENFORCED),
-            Assumption("selections are exact, on whole numbers; ties are spread in a fixed order", Provenance.ENFORCED),
-        )  # fmt: skip
+            Assumption("every record is clamped to the range and rounded to the lattice by itself", enforced),
+            Assumption("selections are exact, on whole numbers; ties are spread in a fixed order", enforced),
+        )
         return Plan.of(self, request, numbers.to_dict() | spent, promise, THEOREM, found)
 
     def target(self, plan: Plan, summary: Any) -> QuantileTarget:
@@ -186,7 +176,7 @@ class ExponentialQuantiles(Mechanism):
         return np.array(stages["quantiles"], dtype=np.float64)
 
     def rank_errors(self, plan: Plan) -> list[float]:
-        """Of each quantile, the expected error of its rank as a share of the records, where they lie evenly about it."""
+        """Of each quantile, the expected error of its rank as a share of the records, if they lie evenly about it."""
         levels, weights = plan.model.levels, [float(_weight(width)) for width in QuantileNumbers.of(plan).widths]
         variances = rank_variances(quantile_tree(levels), tuple(weights), len(levels))
         return [math.sqrt(variance) / plan.n for variance in variances]
@@ -256,19 +246,15 @@ def _flips(request: Request, model: ColumnQuantiles) -> bool:
 def _checked(request: Request) -> ColumnQuantiles:
     if not isinstance(request.model, ColumnQuantiles):
         raise InvalidModel(
-            f"ExponentialQuantiles selects quantiles of one column, but a {type(request.model).__name__} was given. Use "
-            "models.ColumnQuantiles(levels, lower, upper)."
+            f"ExponentialQuantiles selects quantiles of one column, but a {type(request.model).__name__} was given. "
+            "Use models.ColumnQuantiles(levels, lower, upper)."
         )
-    check_selects(request.budget)
-    if request.gamma:
-        raise UnsupportedBudget("Quantiles are selected exactly and need no reserve; leave out gamma.")
+    check_selects(request)
     if request.draws != 1:
-        raise PromiseRefused(
-            "Quantiles are released once: further draws of the same ranks would only share the budget. Use draws=1."
-        )
+        raise PromiseRefused("Quantiles are released once: further draws would only share the budget. Use draws=1.")
     if (request.model.steps + 1) * request.n >= 2**61:
         raise PromiseRefused(
-            f"{request.n:,} records on {request.model.steps:,} lattice steps are more than whole numbers of 64 bits hold. "
-            "Declare a coarser step."
+            f"{request.n:,} records on {request.model.steps:,} lattice steps are more than whole numbers of 64 bits "
+            "hold. Declare a coarser step."
         )
     return request.model
