@@ -252,8 +252,9 @@ def normal_information(deviation: float, beta: float) -> tuple[float, float]:
 def normal_variance_information(deviation: float, beta: float) -> tuple[float, float]:
     """Of log σ²: H = ¼A(β)(2πσ²)^{−(β−1)/2}, K = ¼A(2β−1)(2πσ²)^{−(β−1)} − m².
 
-    m = ½(1−β)β^{−3/2}(2πσ²)^{−(β−1)/2} is the mean score under f^β. The score is ½(z² − 1), and f^β is a normal density of variance σ²/β but for its mass (2πσ²)^{−(β−1)/2}β^{−½}, under
-    which z² has the mean 1/β and the mean square 3/β²: A(β) = β^{−½}(3/β² − 2/β + 1). At β = 1 both are Fisher's ½.
+    m = ½(1−β)β^{−3/2}(2πσ²)^{−(β−1)/2} is the mean score under f^β. The score is ½(z² − 1), and f^β is a normal density
+    of variance σ²/β but for its mass (2πσ²)^{−(β−1)/2}β^{−½}, under which z² has the mean 1/β and the mean square 3/β²:
+    A(β) = β^{−½}(3/β² − 2/β + 1). At β = 1 both are Fisher's ½.
     """
     size = (2.0 * math.pi * deviation**2) ** (-(beta - 1.0) / 2.0)
 

@@ -7,8 +7,8 @@ posterior sampling* (NeurIPS 2023). A bounded density bounds the loss, so that n
 parameters need bounds. With Δ(β) = sup |ℓ_β(x, θ) − ℓ_β(x', θ)| one exact draw is BoundedRange(2wΔ(β)), whatever β and
 w: at a given ε every pair (β, ε/(2Δ(β))) is equally private, but not equally useful. The paper fixes w = 1 and lets ε
 choose β (literature.py); here w carries ε and β is free to be the best one under a public reference design
-(beta_design.py). Statement, preconditions and departures: beta_divergence.md. The promise is about an exact draw; what a chain's draw is worth is worked out at
-the release, from its exactness.
+(beta_design.py). Statement, preconditions and departures: beta_divergence.md. The promise is about an exact draw; what
+a chain's draw is worth is worked out at the release, from its exactness.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from onedraw.privacy.numbers import fraction_down, fraction_up, positive, text
 from . import literature
 from .beta_design import ReferenceDesign, Sensitivity
 from .calibration import MARGIN, SMALLEST, largest_number
-from .noisy_gradient import LARGEST_EFFECT
+from .noisy_gradient import check_effect
 
 RULES = ("optimal", "jewson")
 
@@ -41,8 +41,8 @@ THEOREM = (
     "a weight, and with the sensitivity proved for losses whose integral depends on the covariates (errata 4)"
 )
 NOT_PROVEN = (
-    "Theorem 1, Jewson et al. (NeurIPS 2023), calibrated as in its published code, with the prior's variance in place of "
-    "the floor of the residual variance; NOT PROVEN (errata 3)"
+    "Theorem 1, Jewson et al. (NeurIPS 2023), calibrated as in its published code, with the prior's variance in place "
+    "of the floor of the residual variance; NOT PROVEN (errata 3)"
 )
 
 RANGE_PRECISION = 2.0**-20
@@ -78,29 +78,20 @@ class BetaDivergence(Mechanism):
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
-            raise WrongCall(
-                f"The rules of BetaDivergence are {', '.join(map(repr, RULES))}, but {self.rule!r} was given."
-            )
+            raise WrongCall(f"The rules of BetaDivergence are {', '.join(map(repr, RULES))}, not {self.rule!r}.")
         if self.as_published not in (True, False) or (self.as_published and self.rule != "jewson"):
-            raise WrongCall(
-                "as_published=True asks for the calibration of the paper's own code and belongs to rule='jewson' alone."
-            )
+            raise WrongCall("as_published=True is the calibration of the paper's own code, of rule='jewson' alone.")
         if self.rule == "jewson" and not self.beta is self.weight is None:
             raise WrongCall(
-                "rule='jewson' is w = 1 with the β that ε then asks for, so beta= and weight= leave it nothing to choose. "
-                "Leave them out, or leave out the rule."
+                "rule='jewson' is w = 1 with the β that ε then asks for, so beta= and weight= leave it nothing to "
+                "choose. Leave them out, or leave out the rule."
             )
         for name in ("beta", "weight", "effect", "noise"):
             if getattr(self, name) is not None:
                 self._set(**{name: positive(name, getattr(self, name))})
         if self.beta is not None:
             check_beta(self.beta)
-        if self.effect is not None and self.effect > LARGEST_EFFECT:
-            raise WrongCall(
-                f"effect is the standard deviation of the linear predictor and at most {LARGEST_EFFECT:g}, but "
-                f"{self.effect:.6g} was given: with nearly every response certain there is nothing to plan with. Declare 1 to "
-                "3, which covers most studies, or pass beta=… yourself."
-            )
+        check_effect(self.effect, "beta=…")
 
     @property
     def proven(self) -> bool:
@@ -148,14 +139,12 @@ class BetaDivergence(Mechanism):
         return BetaTarget(plan.model, summary, plan.parameters["weight"], plan.parameters["beta"])
 
     def _beta(self, request: Request, largest: float) -> float:
-        people = request.records_per_person
+        model, people = request.model, request.records_per_person
         if self.beta is not None:
             return self.beta
         if self.rule == "jewson":
-            return literature.jewson_beta(self._believed(request.model), largest, records_per_person=people)
-        return self._design(request.model).optimal_beta(
-            sensitivity_of(request.model), largest / people, weight=self.weight
-        )
+            return literature.jewson_beta(self._believed(model), largest, records_per_person=people)
+        return self._design(model).optimal_beta(sensitivity_of(model), largest / people, weight=self.weight)
 
     def _believed(self, model: Any) -> Sensitivity:
         """Δ as this rule computes it: as published, with the prior's variance in place of the floor."""
@@ -178,23 +167,16 @@ class BetaDivergence(Mechanism):
         if curvature is not None:
             numbers["curvature"] = _agreed(stated, "curvature", curvature, 1e-6)
             numbers["effect"] = self.effect or EFFECT
-        promise = _promise(request, weight, believed)
-        found = self._assumptions(request, bound, numbers)
-        theorem = THEOREM if self.proven else NOT_PROVEN
-        return Plan.of(self, request, numbers, promise, theorem, found)
-
-    def _assumptions(self, request: Request, bound: Bound, numbers: Mapping[str, float]) -> tuple[Assumption, ...]:
-        found = [
-            *fixed_in_advance(request, "prior, β, weight"),
-            Assumption(f"sensitivity {text(numbers['sensitivity'])} of the loss: {bound.why}", bound.provenance),
-        ]
-        if not self.proven:
-            claim = (
-                "the residual variance never falls below the prior's variance, though its floor is lower: the range of "
-                f"one draw is {numbers['true_range']:.6g}, not {numbers['range']:.6g}"
-            )
-            found.insert(0, Assumption(claim, Provenance.ASSUMED))
-        return tuple(found)
+        loss = Assumption(f"sensitivity {text(true)} of the loss: {bound.why}", bound.provenance)
+        found, promise = (*fixed_in_advance(request, "prior, β, weight"), loss), _promise(request, weight, believed)
+        if self.proven:
+            return Plan.of(self, request, numbers, promise, THEOREM, found)
+        claim = (
+            "the residual variance never falls below the prior's variance, though its floor is lower: the range of one "
+            f"draw is {numbers['true_range']:.6g}, not {numbers['range']:.6g}"
+        )
+        assumed = Assumption(claim, Provenance.ASSUMED)
+        return Plan.of(self, request, numbers, promise, NOT_PROVEN, (assumed, *found))
 
 
 # ── the range of a draw ──────────────────────────────────────────────────────────────────────────────────────
@@ -212,8 +194,8 @@ def weight_within(largest_range: float, sensitivity: float, *, records_per_perso
     weight = fraction_down(exact)
     if not weight >= SMALLEST:
         raise PromiseRefused(
-            f"A bounded range of {text(largest_range)} leaves the weight w = {weight:.3g}, below 2^−60: in floating-point "
-            "arithmetic the records would not matter, and the draw would be one from the prior. Use a larger budget."
+            f"A bounded range of {text(largest_range)} leaves the weight w = {weight:.3g}, below 2^−60: the records "
+            "would not matter, and the draw would be one from the prior. Use a larger budget."
         )
     return weight
 
@@ -244,11 +226,8 @@ def largest_range(budget: Promise, draws: int) -> float:
         return high * (1.0 - MARGIN)
     found = numbers.largest(
         lambda one_draw: promise_of_draws(one_draw, draws, budget).implies(budget),
-        start=high / draws,
-        most=high,
-        precision=RANGE_PRECISION,
-        factor=float(draws),
-    )
+        start=high / draws, most=high, precision=RANGE_PRECISION, factor=float(draws),
+    )  # fmt: skip
     assert found is not None  # J draws of a J-th of the range keep at least what one draw does
     return found * (1.0 - RANGE_PRECISION)
 
@@ -257,7 +236,7 @@ def largest_range(budget: Promise, draws: int) -> float:
 
 
 def sensitivity_bound(model: Any, beta: float) -> tuple[float, Bound]:
-    """Δ(β) of the model's loss, and where it comes from; refused where it is not known, or no positive finite number."""
+    """Δ(β) of the model's loss, and where it comes from; refused where it is not known, or not positive and finite."""
     bound: Bound = _likelihood(model).sensitivity(beta)
     value: Any = bound.value
     if not 0.0 < value < math.inf:
@@ -277,9 +256,9 @@ def sensitivity_of(model: Any) -> Sensitivity:
 def _likelihood(model: Any) -> Any:
     if not isinstance(model, WithLikelihood):
         raise UnsupportedBudget(
-            f"{type(model).__name__} has no likelihood with a known bound on its density, so its β-divergence loss has no "
-            "known sensitivity. Use Logistic, Softmax, GaussianRegression(variance_floor=…), PoissonRegression or another "
-            "model with a likelihood, or Gibbs() for a convex loss."
+            f"{type(model).__name__} has no likelihood with a known bound on its density, so its β-divergence loss has "
+            "no known sensitivity. Use Logistic, Softmax, GaussianRegression(variance_floor=…), PoissonRegression or "
+            "another model with a likelihood, or Gibbs() for a convex loss."
         )
     return model.likelihood
 

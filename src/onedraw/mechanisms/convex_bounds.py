@@ -1,10 +1,11 @@
-"""What is publicly known of a convex model, and what that makes of its Gibbs posterior ∝ exp(−w Σ ℓ(θ, x_i)) π(θ)^{1/m}.
+"""What is publicly known of a convex model, and so of its Gibbs posterior ∝ exp(−w Σ ℓ(θ, x_i)) π(θ)^{1/m}.
 
-The mechanisms for convex losses and their samplers rest on the same few bounds; here they are read off the model once, with
-their provenance, and rounded outward where n and the weight enter. Every ℓ(·, x) is convex and m_ℓ-strongly convex (m_ℓ ≥ 0),
-−log π is m_π-strongly convex, m = n·w·m_ℓ + m_π, and ℓ(·, x) − ℓ(·, x') is G-Lipschitz, G ≤ 2L. One exact draw is then
-GaussianDP(μ), μ(w) = wG/√m (arXiv:2203.00263). The mean of Gaussian records belongs here too: ‖x − θ‖²/(2v) is 1/v-strongly
-convex, and two records differ by a linear function of slope at most 2B/v (Minami et al., supplement B, Theorem 15).
+The mechanisms for convex losses and their samplers rest on the same few bounds; here they are read off the model once,
+with their provenance, and rounded outward where n and the weight enter. Every ℓ(·, x) is convex and m_ℓ-strongly convex
+(m_ℓ ≥ 0), −log π is m_π-strongly convex, m = n·w·m_ℓ + m_π, and ℓ(·, x) − ℓ(·, x') is G-Lipschitz, G ≤ 2L. One exact
+draw is then GaussianDP(μ), μ(w) = wG/√m (arXiv:2203.00263). The mean of Gaussian records belongs here too: ‖x − θ‖²/(2v)
+is 1/v-strongly convex, and two records differ by a linear function of slope at most 2B/v (Minami et al., supplement B,
+Theorem 15).
 
 Promises are rounded up, weights down: μ is computed in rational arithmetic and rounded once. Proofs: gibbs.md.
 """
@@ -20,14 +21,14 @@ from typing import Any
 import numpy as np
 
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
-from onedraw.models import GaussianMean, Model
+from onedraw.models import GaussianMean
 from onedraw.models.conjugate.distributions import BallGaussian
 from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.convex.number_losses import SquaredLoss
 from onedraw.models.sums.gradient_sums import square_units
 from onedraw.plans import Plan, Request, fixed_in_advance
-from onedraw.privacy import Assumption, GaussianDP, Promise
+from onedraw.privacy import ZCDP, ApproxDP, Assumption, GaussianDP, Promise, RenyiDP
 from onedraw.privacy.numbers import fraction_down, fraction_up, positive, root_up, text
 
 from .calibration import largest_number
@@ -35,8 +36,8 @@ from .calibration import largest_number
 SHARE = 0.01
 """Of δ, kept back for a sampler that is not exact."""
 
-_NAMED = ("lipschitz", "gradient_difference", "smoothness", "strong_convexity")
 _ON_A_BALL = ("predictor_bound", "sensitivity", "range", "curvature_ratio")
+_NAMED = ("lipschitz", "gradient_difference", "smoothness", "strong_convexity", *_ON_A_BALL)
 
 
 @dataclass(frozen=True)
@@ -133,28 +134,23 @@ class ConvexBounds:
     range: float | None = None
     curvature_ratio: float | None = None
 
-    def curvature(self, request: Request, *, prior_factor: float = 1.0) -> Curvature:
+    def curvature(self, request: Request) -> Curvature:
         """What the Lipschitz rules need, for a person's records in all draws together."""
         return Curvature(
-            self.gradient_difference,
-            fraction_down(Fraction(self.prior_strong_convexity) / Fraction(prior_factor)),
-            strong_convexity=self.strong_convexity,
-            n=request.n,
-            records_per_person=request.records_per_person,
-            draws=request.draws,
-        )
+            self.gradient_difference, self.prior_strong_convexity, self.strong_convexity,
+            request.n, request.records_per_person, request.draws,
+        )  # fmt: skip
 
     def numbers(self, weight: float, n: int, *, prior_factor: float = 1.0) -> dict[str, float]:
         """The plan's public numbers: what rests on the whole potential, then what rests on one record."""
         records, prior = n * Fraction(weight), Fraction(prior_factor)
         strong = fraction_down(Fraction(self.prior_strong_convexity) / prior)
         smooth = fraction_up(Fraction(self.prior_smoothness) / prior)
+        whole = None if self.smoothness is None else fraction_up(records * Fraction(self.smoothness) + Fraction(smooth))
         found: dict[str, float | None] = {
             "weight": weight,
             "strong_convexity": fraction_down(records * Fraction(self.strong_convexity) + Fraction(strong)),
-            "smoothness": None
-            if self.smoothness is None
-            else fraction_up(records * Fraction(self.smoothness) + Fraction(smooth)),
+            "smoothness": whole,
             "prior_strong_convexity": strong,
             "prior_smoothness": smooth,
             "lipschitz": self.lipschitz,
@@ -171,10 +167,11 @@ def bounds_of(model: Any) -> ConvexBounds:
         return _gaussian_mean(model)
     if not isinstance(model, ConvexModel):
         raise UnsupportedBudget(
-            f"{type(model).__name__} has no convex loss with a Gaussian prior on its parameter. Gibbs and NoisyGradient "
-            "are for the convex models of onedraw.models, such as Logistic; for this model use Diffused()."
+            f"{type(model).__name__} has no convex loss with a Gaussian prior on its parameter. Gibbs and "
+            "NoisyGradient are for convex models, such as Logistic; for this model use Diffused()."
         )
-    known = {name: _number(model, name) for name in (*_NAMED, *_ON_A_BALL)}
+    declared = {name: bound.value for name, bound in model.bounds.items() if not isinstance(bound.value, tuple)}
+    known = {name: value if math.isfinite(value := declared.get(name, math.inf)) else None for name in _NAMED}
     lipschitz, difference = known["lipschitz"], known["gradient_difference"]
     if difference is None and lipschitz is not None:
         difference = 2.0 * lipschitz
@@ -194,12 +191,6 @@ def bounds_of(model: Any) -> ConvexBounds:
         smoothness=known["smoothness"],
         **{name: known[name] for name in _ON_A_BALL},
     )
-
-
-def _number(model: Model, name: str) -> float | None:
-    bound = model.bounds.get(name)
-    value = math.inf if bound is None or isinstance(bound.value, tuple) else bound.value
-    return value if math.isfinite(value) else None
 
 
 def _gaussian_mean(model: GaussianMean) -> ConvexBounds:
@@ -228,10 +219,9 @@ def reserve(model: Any, budget: Promise, share: float) -> float:
 
 def assumptions(request: Request) -> tuple[Assumption, ...]:
     """What every rule for convex losses needs, and who answers for it."""
-    found = [*fixed_in_advance(request, "prior, bounds")]
+    found = list(fixed_in_advance(request, "prior, bounds"))
     for name, bound in request.model.bounds.items():
-        values = bound.value if isinstance(bound.value, tuple) else (bound.value,)
-        shown = ", ".join(map(text, values))
+        shown = ", ".join(map(text, bound.value if isinstance(bound.value, tuple) else (bound.value,)))
         found.append(Assumption(f"{name.replace('_', ' ')} {shown}: {bound.why}", bound.provenance))
     return tuple(found)
 
@@ -247,6 +237,15 @@ class Rule:
     promise: Callable[[Request, float, ConvexBounds], Promise]
     of_a_mean: str = ""
     """The theorem for the Gaussian mean, where it is another one."""
+
+
+GDP = Rule(
+    "GaussianDP(wG/√m) of strongly log-concave posteriors whose potentials differ by a G-Lipschitz function "
+    "(arXiv:2203.00263)",
+    (ApproxDP, GaussianDP, ZCDP, RenyiDP),
+    lambda request, bounds: gdp_weight(request.exact_budget, bounds.curvature(request)),
+    lambda request, weight, bounds: gdp_promise(weight, bounds.curvature(request)),
+)
 
 
 # ── the law, once the records are there ──────────────────────────────────────────────────────────────────────
@@ -272,13 +271,6 @@ def gibbs_target(
 ) -> GibbsTarget:
     """The same law as a potential, with the plan's public constants of it."""
     model, numbers = plan.model, plan.parameters
-    return kind(
-        model,
-        summary,
-        weight,
-        model.prior.precision(model.dimension) / prior_factor,
-        model.prior.location(model.dimension),
-        numbers.get("radius"),
-        numbers["strong_convexity"],
-        numbers.get("smoothness", math.inf),
-    )
+    precision, location = model.prior.precision(model.dimension) / prior_factor, model.prior.location(model.dimension)
+    constants = numbers.get("radius"), numbers["strong_convexity"], numbers.get("smoothness", math.inf)
+    return kind(model, summary, weight, precision, location, *constants)

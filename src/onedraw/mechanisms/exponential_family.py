@@ -53,7 +53,7 @@ class Scaling:
 
 
 def posterior_promise(model: Any, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP | GaussianDP:
-    """The promise, for one record, of ``draws`` draws together: a Rényi curve, or GaussianDP for a mean or a convex loss.
+    """The promise, for one record, of ``draws`` draws together: a Rényi curve, or GaussianDP (a mean, a convex loss).
 
     Of convex losses μ = rG/√(n·r·m_ℓ + m_π/m): its Rényi curve is the line 2r²L²/(…) of Lemma 1, with G for 2L.
     """
@@ -173,7 +173,8 @@ class _ExponentialFamily(Mechanism):
             if not (common or isinstance(budget, ZCDP | GaussianDP)):
                 raise UnsupportedBudget(
                     f"{self.title} of {type(request.model).__name__} cannot keep {budget}: the log-ratio of two such "
-                    "posteriors is unbounded. Use GaussianDP, ZCDP, RenyiDP.at(order, epsilon) or ApproxDP(epsilon, delta) with δ > 0."
+                    "posteriors is unbounded. Use GaussianDP, ZCDP, RenyiDP.at(order, epsilon) or ApproxDP(epsilon, "
+                    "delta) with δ > 0."
                 )
             return
         if not common:
@@ -210,8 +211,8 @@ class Direct(_ExponentialFamily):
         if isinstance(request.model, ConjugateModel) and request.model.plain_draw_is_useless:
             name = "–".join(re.findall("[A-Z][a-z]+", type(request.model).__name__))
             raise PromiseRefused(
-                f"Direct sampling of a {name} posterior is refused: its divergence between neighbours grows in proportion to n "
-                f"(here n = {request.n:,}), so it promises nothing of use. Use Diffused() or Concentrated()."
+                f"Direct sampling of a {name} posterior is refused: its divergence between neighbours grows in "
+                f"proportion to n (here {request.n:,}), so it promises nothing of use. Use Diffused() or Concentrated()."
             )
         super()._check(request)
         order, record = _order_of(request.budget), self.promise(request.model, n=request.n)
@@ -233,8 +234,8 @@ class Direct(_ExponentialFamily):
             delta = request.budget.stated_delta
             known = f"its ε at δ = {text(delta)} is {promise.epsilon(delta):.6g}"
         return PromiseRefused(
-            f"Direct sampling adds nothing to a plain posterior draw, which is not private enough for {request.budget}: for one "
-            f"record {known}. Use Diffused() or Concentrated(), or a larger budget."
+            f"Direct sampling adds nothing to a plain posterior draw, which is not private enough for {request.budget}: "
+            f"for one record {known}. Use Diffused() or Concentrated(), or a larger budget."
         )
 
 
@@ -266,18 +267,15 @@ def _order_of(budget: Promise) -> float | None:
     return None
 
 
-def _one_record_delta(request: Request) -> float:
-    """The δ of an (ε, δ) budget that is left for one record, the reserve γ taken off."""
-    needed = ungroup(request.exact_budget, request.records_per_person)
-    return needed.stated_delta if isinstance(needed, ApproxDP) else math.nan
-
-
 def _best_order(request: Request, scaling: Scaling) -> float | None:
     """The order at which the budget is met: its own, or that of the smallest ε; None if none is used."""
     if (order := _order_of(request.budget)) is not None:
         return order
     promise = posterior_promise(request.model, scaling, n=request.n, draws=request.draws)
-    return promise.best_order(_one_record_delta(request)) if isinstance(promise, RenyiDP) else None
+    if not isinstance(promise, RenyiDP):
+        return None
+    needed = ungroup(request.exact_budget, request.records_per_person)  # what is left for one record
+    return promise.best_order(needed.stated_delta if isinstance(needed, ApproxDP) else math.nan)
 
 
 def _is_witness(request: Request, scaling: Scaling, order: float | None) -> bool:
@@ -295,13 +293,11 @@ def _is_witness(request: Request, scaling: Scaling, order: float | None) -> bool
 
 def _assumptions(request: Request) -> tuple[Assumption, ...]:
     """What the theorem needs, and who answers for it."""
-    model: Any = request.model
-    declared = Provenance.DECLARED
-    found = [
+    public: int = request.model.public_records  # type: ignore[attr-defined]  # of a conjugate model
+    in_prior = Assumption(f"the {public:,} records in the prior are public", Provenance.DECLARED)
+    return (
         *fixed_in_advance(request, "prior, bounds"),
         Assumption("every record lies in the model's range: it is clamped, then summed exactly", Provenance.ENFORCED),
         Assumption("the worst neighbours are extreme points of that range", Provenance.PROVED),
-    ]
-    if model.public_records:
-        found.append(Assumption(f"the {model.public_records:,} records in the prior are public", declared))
-    return tuple(found)
+        *([in_prior] if public else []),
+    )

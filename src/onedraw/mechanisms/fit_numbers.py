@@ -25,8 +25,8 @@ SLOPES = 2.0**-45
 
 @dataclass(frozen=True)
 class FitNumbers(MomentsStage):
-    """What runs. Without ``mean_noise`` the public middle is the centre, without ``moments_noise`` the columns are taken as
-    declared, without ``information_noise`` there are no intervals."""
+    """What runs. Without ``mean_noise`` the public middle is the centre, without ``moments_noise`` the columns are taken
+    as declared, without ``information_noise`` there are no intervals."""
 
     row_bound: float = 0.0
     ridge: float = 0.0
@@ -115,10 +115,8 @@ def numbers_for(setting: Setting, total: float, kappa: float, *, measured: bool)
         spending.matrix_noise(share, setting.k * square * row**2) if share else 0.0
         for square, share in zip(setting.squares, (information, variability), strict=True)
     ]
-    numbers = FitNumbers(
-        stage.mean_noise, stage.moments_noise, stage.moment_radius, row, ridge, mode_noise, tolerance, closing_noise, *noises
-    )  # fmt: skip
-    return numbers, edge
+    moments_of = stage.mean_noise, stage.moments_noise, stage.moment_radius
+    return FitNumbers(*moments_of, row, ridge, mode_noise, tolerance, closing_noise, *noises), edge
 
 
 def _stage_one(setting: Setting, spending: Spending, share: float) -> tuple[MomentsStage, float]:
@@ -129,8 +127,8 @@ def _stage_one(setting: Setting, spending: Spending, share: float) -> tuple[Mome
 
 
 def row_bound(setting: Setting, mode_mu: float, *, measured: bool) -> float:
-    """r: how long a row in measured coordinates may be before its weight falls. Of a pure promise ``mode_mu`` is ε, whose noise is
-    that of a μ smaller by √(p + 1)."""
+    """r: how long a row in measured coordinates may be before its weight falls. Of a pure promise ``mode_mu`` is ε,
+    whose noise is that of a μ smaller by √(p + 1)."""
     d, one = setting.layout.columns, float(setting.layout.intercept)
     if not measured:
         spread = 1.0 if setting.layout.ball is not None else constant.UNMEASURED_SPREAD * d
@@ -141,7 +139,7 @@ def row_bound(setting: Setting, mode_mu: float, *, measured: bool) -> float:
 
 
 def _roomy_row(setting: Setting, row: float, mode_mu: float) -> float:
-    """r, larger where a fit of numbers without standard errors has accuracy to spare for rows that are shortened less."""
+    """r, larger where a fit of numbers without standard errors has accuracy to spare for rows shortened less."""
     if setting.intervals or not setting.predicts_means:
         return row
     noise = 4.0 * row**2 * (setting.width + 1.0 if setting.pure else 1.0) / (setting.n * mode_mu**2)  # σ = 2r/μ
@@ -150,17 +148,19 @@ def _roomy_row(setting: Setting, row: float, mode_mu: float) -> float:
 
 
 def _spare_noise(setting: Setting, threshold: float) -> float:
-    """The variance of noise a record at which a fit at this threshold adds SPARE_ERROR to a prediction: p·t²(K + noise)/(nH²)."""
+    """The variance of noise a record at which a fit at this threshold adds SPARE_ERROR, p·t²(K + noise)/(nH²)."""
     t, H, K = next(each for each in constant.THRESHOLDS if each[0] == threshold)
     return max(constant.SPARE_ERROR * setting.n * H**2 / (setting.width * t**2) - K, 0.0)
 
 
-def closing(setting: Setting, *, ridge: float, deviation: float, row: float, mu: float, most: float) -> tuple[float, float]:  # fmt: skip
+def closing(
+    setting: Setting, *, ridge: float, deviation: float, row: float, mu: float, most: float
+) -> tuple[float, float]:
     """(tolerance t, closing noise): the gradient the fit must reach, and the noise that hides what is left of it.
 
     θ̂ is within t/Λ of the mode, so two data sets' θ̂ differ by at most 2t/Λ given the mode. t is large enough to be
-    certified in double precision: rounding of n gradients stays below a quarter of it. Where that decides, up to ``most``
-    is spent instead of ``mu`` so that the noise stays what is wanted.
+    certified in double precision: rounding of n gradients stays below a quarter of it. Where that decides, up to
+    ``most`` is spent instead of ``mu`` so that the noise stays what is wanted.
     """
     wanted = _wanted_closing(setting, ridge, deviation)
     scale = wanted / math.sqrt(setting.width + 1.0) if setting.pure else wanted
@@ -176,8 +176,8 @@ def _wanted_closing(setting: Setting, ridge: float, deviation: float) -> float:
 
 
 def predicted_error(setting: Setting, numbers: FitNumbers) -> float:
-    """The squared error that noise and ridge add to a record's predictor, for the design they are chosen for. The closing noise counts
-    as far as it is larger than wanted: a stronger ridge makes it smaller."""
+    """The squared error that noise and ridge add to a record's predictor, for the design they are chosen for. The
+    closing noise counts as far as it is larger than wanted: a stronger ridge makes it smaller."""
     measured, ridge = numbers.moments_noise > 0.0, numbers.ridge
     mode, closing = (
         deviation(noise, setting.width, pure=setting.pure) for noise in (numbers.mode_noise, numbers.closing_noise)
@@ -208,8 +208,8 @@ def measuring(setting: Setting, numbers: FitNumbers) -> Measuring:
 def _thresholds(setting: Setting, numbers: FitNumbers) -> tuple[float, float]:
     """(t, what is added to it) of log-cosh in residual deviations.
 
-    t is that of the smallest variance t²(K + σ²/n)/H² for normal residuals, among those that leave ample information, where it
-    is measured. A fit without standard errors that has accuracy to spare adds to it, to be nearer to least squares.
+    t is that of the smallest variance t²(K + σ²/n)/H² for normal residuals, among those that leave ample information,
+    where it is measured. A fit without standard errors with accuracy to spare adds to it, to be nearer to least squares.
     """
     if not setting.predicts_means:
         return constant.THRESHOLD, 0.0

@@ -25,6 +25,7 @@ from onedraw.privacy.numbers import down, fraction_down, fraction_up, positive, 
 from . import literature
 from .calibration import MARGIN, largest_number
 from .convex_bounds import (
+    GDP,
     SHARE,
     ConvexBounds,
     Curvature,
@@ -32,7 +33,6 @@ from .convex_bounds import (
     assumptions,
     bounds_of,
     gdp_promise,
-    gdp_weight,
     gibbs_law,
     has_closed_form,
     reserve,
@@ -92,24 +92,14 @@ def _range(request: Request, bounds: ConvexBounds) -> float:
 
 
 def _bounded_weight(request: Request, bounds: ConvexBounds) -> float:
-    budget = request.exact_budget
-    if isinstance(budget, PureDP | BoundedRange | ApproxDP):
-        epsilon = budget.stated_epsilon
-    else:
-        epsilon = largest_number(BoundedRange, budget)
-    return bounded_weight(
-        epsilon, _range(request, bounds), records_per_person=request.records_per_person, draws=request.draws
-    )
+    budget, people = request.exact_budget, request.records_per_person
+    stated = budget.stated_epsilon if isinstance(budget, PureDP | BoundedRange | ApproxDP) else None
+    epsilon = largest_number(BoundedRange, budget) if stated is None else stated
+    return bounded_weight(epsilon, _range(request, bounds), records_per_person=people, draws=request.draws)
 
 
 RULES: dict[str, Rule] = {
-    "gdp": Rule(
-        "GaussianDP(wG/√m) of strongly log-concave posteriors whose potentials differ by a G-Lipschitz function "
-        "(arXiv:2203.00263)",
-        (ApproxDP, GaussianDP, ZCDP, RenyiDP),
-        lambda request, bounds: gdp_weight(request.exact_budget, bounds.curvature(request)),
-        lambda request, weight, bounds: gdp_promise(weight, bounds.curvature(request)),
-    ),
+    "gdp": GDP,
     "rdp": Rule(
         "Lemma 1 of A.7.1, Geumlek et al. (NIPS 2017): ZCDP(2w²L²/m), with G for 2L",
         (ApproxDP, ZCDP, RenyiDP),
@@ -117,7 +107,8 @@ RULES: dict[str, Rule] = {
         lambda request, weight, bounds: rdp_promise(weight, bounds.curvature(request)),
     ),
     "bounded": Rule(
-        "the exponential mechanism with a bounded loss, Theorems 3 and 4 of Minami et al. (NIPS 2016), as a bounded range",
+        "the exponential mechanism with a bounded loss, Theorems 3 and 4 of Minami et al. (NIPS 2016), as a bounded "
+        "range",
         (Promise,),
         _bounded_weight,
         lambda request, weight, bounds: bounded_promise(
@@ -158,8 +149,8 @@ class Gibbs(Mechanism):
             raise WrongCall(f"The rules of Gibbs are {', '.join(map(repr, RULES))}, but {self.rule!r} was given.")
         if self.as_published not in (True, False) or (self.as_published and self.rule != "corollary8"):
             raise WrongCall(
-                "as_published=True asks for Corollary 8 outside its valid range and belongs to rule='corollary8' alone; "
-                "every other rule is proven as it stands."
+                "as_published=True asks for Corollary 8 outside its valid range and belongs to rule='corollary8' "
+                "alone; every other rule is proven as it stands."
             )
         if self.weight is not None:
             self._set(weight=positive("the weight", self.weight))
@@ -196,19 +187,13 @@ class Gibbs(Mechanism):
         return self._plan(request, weight, bounds)
 
     def promise(
-        self,
-        model: Any,
-        weight: float,
-        *,
-        n: int,
-        draws: int = 1,
-        records_per_person: int = 1,
+        self, model: Any, weight: float, *, n: int, draws: int = 1, records_per_person: int = 1,
         budget: Promise | None = None,
-    ) -> Promise:
-        """What ``draws`` exact draws of this weight promise. Theorem 7 and Corollary 8 are asked at ``budget``'s (ε, δ)."""
-        asked = GaussianDP(1.0) if budget is None else budget
+    ) -> Promise:  # fmt: skip
+        """What ``draws`` exact draws of this weight promise; Theorem 7 and Corollary 8 at ``budget``'s (ε, δ)."""
         if budget is None and self.rule in ("theorem7", "corollary8"):
             raise WrongCall(f"{self.rule} gives a δ for each ε: pass budget=ApproxDP(epsilon, delta) to say where.")
+        asked = GaussianDP(1.0) if budget is None else budget
         request = Request(model, asked, n=n, draws=draws, records_per_person=records_per_person)
         return self._rule.promise(request, positive("the weight", weight), self._bounds(request))
 

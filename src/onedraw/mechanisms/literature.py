@@ -1,4 +1,4 @@
-"""Rules as the literature has them, for whoever compares or reproduces: the defaults of `Gibbs` and `BetaDivergence` allow more.
+"""Rules as the literature has them, to compare or reproduce: the defaults of `Gibbs` and `BetaDivergence` allow more.
 
 | rule | what it says | source |
 | --- | --- | --- |
@@ -7,7 +7,7 @@
 | ``theorem10`` | GaussianDP(μ) on a ball: no unknown constant | the same, Theorem 10, sharpened |
 | ``jewson`` | w = 1 and the smallest β with 2Δ(β) ≤ ε (errata 3) | Jewson, Ghalebikesabi, Holmes (NeurIPS 2023) |
 
-Pure functions of public numbers; promises are rounded up, weights down. Proofs and departures: gibbs.md, beta_divergence.md.
+Functions of public numbers; promises are rounded up, weights down. Proofs, departures: gibbs.md, beta_divergence.md.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from scipy import optimize
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models.likelihood import LARGEST_BETA, GaussianNoise
 from onedraw.plans import Request
-from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, RenyiDP, numbers
+from onedraw.privacy import ApproxDP, numbers
 from onedraw.privacy.conversions import gaussian_delta
 from onedraw.privacy.numbers import SLACK, TINY, down, fraction_up, positive, probability, root_up, text, up
 
-from .convex_bounds import ConvexBounds, Curvature, Rule, gdp_promise, gdp_weight, weight_at
+from .convex_bounds import GDP, ConvexBounds, Curvature, Rule, weight_at
 
 # ── Theorem 7 (and 15) ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def theorem7_weight(epsilon: float, delta: float, curvature: Curvature) -> float:
     """The largest weight whose tail bound at ε is δ: 2L²w²/m ≤ (√(k+ε) − √k)², k = log 1/δ."""
-    weight = weight_at(theorem7_mu(epsilon, delta), curvature)
+    k = -math.log(_small(delta))  # √2·(√(k+ε) − √k), rounded down, is written without its cancellation
+    mu = down(math.sqrt(2.0) * positive("ε", epsilon) / (math.sqrt(k + epsilon) + math.sqrt(k)))
+    weight = weight_at(mu, curvature)
     while theorem7_delta(weight, epsilon, curvature) > delta:
         weight = down(weight)
     return weight
@@ -49,12 +51,6 @@ def theorem7_promise(weight: float, epsilon: float, curvature: Curvature) -> App
             f"{float(curvature.mu_squared(weight) / 2):.6g}. Use a smaller weight, a larger ε, or the rule gdp."
         )
     return ApproxDP(epsilon, delta)
-
-
-def theorem7_mu(epsilon: float, delta: float) -> float:
-    """√2·(√(k+ε) − √k), rounded down, written without its cancellation."""
-    k = -math.log(_small(delta))
-    return down(math.sqrt(2.0) * positive("ε", epsilon) / (math.sqrt(k + epsilon) + math.sqrt(k)))
 
 
 def theorem7_delta(weight: float, epsilon: float, curvature: Curvature) -> float:
@@ -72,12 +68,12 @@ def theorem7_delta(weight: float, epsilon: float, curvature: Curvature) -> float
 
 def corollary8_weight(epsilon: float, delta: float, curvature: Curvature) -> float:
     """w = (ε/2L)√(m_π/(1 + 2 log 1/δ)), as printed: the loss's own strong convexity is not used."""
-    return weight_at(corollary8_mu(epsilon, delta), _prior_only(curvature))
+    return weight_at(corollary8_mu(epsilon, delta), replace(curvature, strong_convexity=0.0))
 
 
 def corollary8_promise(weight: float, delta: float, curvature: Curvature) -> ApproxDP:
     """(2Lw√((1 + 2 log 1/δ)/m_π), δ) as printed; whether it is true is `corollary8_holds`."""
-    mu = root_up(_prior_only(curvature).mu_squared(weight))
+    mu = root_up(replace(curvature, strong_convexity=0.0).mu_squared(weight))
     return ApproxDP(up(mu * math.sqrt(1.0 - 2.0 * math.log(_small(delta)))), delta)
 
 
@@ -94,26 +90,16 @@ def corollary8_holds(epsilon: float, delta: float) -> bool:
     return gaussian_delta(corollary8_mu(epsilon, delta), epsilon) <= delta
 
 
-def _prior_only(curvature: Curvature) -> Curvature:
-    return Curvature(
-        curvature.gradient_difference,
-        curvature.prior_strong_convexity,
-        records_per_person=curvature.records_per_person,
-        draws=curvature.draws,
-    )
-
-
 def corollary8_true_at(request: Request, weight: float, bounds: ConvexBounds) -> bool:
     """The (ε, δ) the corollary claims of this very weight, put to the exact Gaussian profile."""
-    delta = _pair(request)[1]
-    return corollary8_holds(corollary8_promise(weight, delta, _as_printed(request, bounds)).stated_epsilon, delta)
+    return corollary8_holds(_printed(request, weight, bounds).stated_epsilon, _pair(request)[1])
 
 
 def _corollary8(request: Request, weight: float, bounds: ConvexBounds) -> ApproxDP:
     """As printed, and refused where that is not true."""
-    promise, (epsilon, delta) = _corollary8_as_published(request, weight, bounds), _pair(request)
+    epsilon, delta = _pair(request)
     if not corollary8_true_at(request, weight, bounds):
-        printed = corollary8_promise(weight, delta, _as_printed(request, bounds)).stated_epsilon
+        printed = _printed(request, weight, bounds).stated_epsilon
         true_delta = gaussian_delta(corollary8_mu(printed, delta), printed)
         raise PromiseRefused(
             f"Corollary 8 claims (ε = {epsilon:.6g}, δ = {delta:.3g}) for weight {weight:.6g}, and that is false: a "
@@ -121,12 +107,16 @@ def _corollary8(request: Request, weight: float, bounds: ConvexBounds) -> Approx
             "Theorem 7 beyond ε ≈ 1 and fails from ε ≈ 9 on (errata 16). Use rule='gdp', which allows the largest "
             "weight that is true, or as_published=True to release the paper's figure marked as not proven."
         )
-    return promise
+    return _corollary8_as_published(request, weight, bounds)
 
 
 def _corollary8_as_published(request: Request, weight: float, bounds: ConvexBounds) -> ApproxDP:
-    printed = corollary8_promise(weight, _pair(request)[1], _as_printed(request, bounds))
+    printed = _printed(request, weight, bounds)
     return ApproxDP(*_pair(request)) if printed.implies(request.exact_budget) else printed
+
+
+def _printed(request: Request, weight: float, bounds: ConvexBounds) -> ApproxDP:
+    return corollary8_promise(weight, _pair(request)[1], _as_printed(request, bounds))
 
 
 def _as_printed(request: Request, bounds: ConvexBounds) -> Curvature:
@@ -174,11 +164,8 @@ RULES: dict[str, Rule] = {
         of_a_mean="Theorem 15, Minami et al. (NIPS 2016), supplement B",
     ),
     "corollary8": _COROLLARY8,
-    "theorem10": Rule(
-        "Theorem 10, Minami et al. (NIPS 2016), sharpened: GaussianDP(wG/√m) on a ball (arXiv:2203.00263)",
-        (ApproxDP, GaussianDP, ZCDP, RenyiDP),
-        lambda request, bounds: gdp_weight(request.exact_budget, bounds.curvature(request)),
-        lambda request, weight, bounds: gdp_promise(weight, bounds.curvature(request)),
+    "theorem10": replace(
+        GDP, theorem="Theorem 10, Minami et al. (NIPS 2016), sharpened: GaussianDP(wG/√m) on a ball (arXiv:2203.00263)"
     ),
 }
 
@@ -202,8 +189,8 @@ def jewson_beta(sensitivity: Callable[[float], float], largest_range: float, *, 
         low, high = high, 2.0 * high
         if high >= LARGEST_BETA:
             raise PromiseRefused(
-                f"With w = 1 a range of {text(largest_range)} needs a β above {LARGEST_BETA:g}, where the loss no longer "
-                "sees the records. Use rule='optimal', which lowers the weight instead, or a larger budget."
+                f"With w = 1 a range of {text(largest_range)} needs a β above {LARGEST_BETA:g}, where the loss no "
+                "longer sees the records. Use rule='optimal', which lowers the weight, or a larger budget."
             )
     return 1.0 + _first_kept(reached, low, high, largest_range)
 

@@ -2,12 +2,12 @@
 
 Three stages, each adaptive on what was published before, with noise on exact sums:
 
-    sums      Σ (x, b·x²), b = φ^{5/2}/2: squares cost nothing beside the means        moves by at most S, the box's diagonal
-    moments   Σ z̄z̄ᵀ, z the columns standardised by what was published, shortened to R      √2·R² (Frobenius), R² (trace)
-    fourth    Σ z̄²z̄²ᵀ, squares shortened to U: for the errors of the others               √2·U², U²
+    sums      Σ (x, b·x²), b = φ^{5/2}/2: squares cost nothing beside the means      moves by S at most, the box's diagonal
+    moments   Σ z̄z̄ᵀ, z the columns standardised by what was published, shortened to R    √2·R² (Frobenius), R² (trace)
+    fourth    Σ z̄²z̄²ᵀ, squares shortened to U: for the errors of the others             √2·U², U²
 
-Together GaussianDP(√Σ ratio²) or PureDP(Σ ratio). Proofs: moments.md; why these numbers: `models.moments.constants`; what
-follows from them: `models.moments.result`.
+Together GaussianDP(√Σ ratio²) or PureDP(Σ ratio). Proofs: moments.md; why these numbers: `models.moments.constants`;
+what follows from them: `models.moments.result`.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class MomentsNumbers(Numbers):
 class Moments(Mechanism):
     """Means, standard deviations and the correlation matrix of declared columns for one spend.
 
-    ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1. ``pure`` spends a
-    budget (ε, δ) as pure ε; None where none of its noises is larger.
+    ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1. ``pure`` spends
+    a budget (ε, δ) as pure ε; None where none of its noises is larger.
     """
 
     title: ClassVar[str] = "private moments"
@@ -96,8 +96,8 @@ class Moments(Mechanism):
         found = {pure: total for pure in ways(request, self.pure) if (total := _total(request, pure)) is not None}
         if not found:
             raise PromiseRefused(
-                f"No noise keeps {request.budget} with n = {request.n:,} and {request.records_per_person} record(s) per "
-                "person. Use a larger budget."
+                f"No noise keeps {request.budget} with n = {request.n:,} and {request.records_per_person} record(s) "
+                "per person. Use a larger budget."
             )
         spending = [Spending(total, pure) for pure, total in found.items()]
         best = spending[0] if len(spending) == 1 or no_larger(columns, *spending) else spending[1]
@@ -150,11 +150,12 @@ class Moments(Mechanism):
 
     def _plan(self, request: Request, columns: MomentColumns, numbers: MomentsNumbers, pure: bool) -> Plan:
         check_lattice([] if pure else numbers.stages(columns, pure=False), request.n, request.budget)
-        theorem = (
-            "noise of density ∝ e^{−‖v‖/s} on exact sums of bounded rows, of the law of matrices on their products (moments.md)"
-            if pure
-            else "Gaussian noise on exact sums of bounded rows (moments.md)"
-        )
+        theorem = "Gaussian noise on exact sums of bounded rows (moments.md)"
+        if pure:
+            theorem = (
+                "noise of density ∝ e^{−‖v‖/s} on exact sums of bounded rows, of the law of matrices on their products "
+                "(moments.md)"
+            )
         found = (
             *fixed_in_advance(request, "the columns, their bounds"),
             Assumption("rows are clamped to their bounds and shortened to R and U", Provenance.ENFORCED),
@@ -204,13 +205,8 @@ def no_larger(columns: MomentColumns, pure: Spending, gaussian: Spending) -> boo
 
     def noises(spending: Spending) -> list[float]:
         sums, *matrices = shares_of(columns, pure=spending.pure)
-        return [
-            spending.deviation(spending.noise(sums, 1.0), columns.powers),
-            *(
-                spending.matrix_deviation(spending.matrix_noise(share, 1.0), columns.count)
-                for share in matrices
-                if share
-            ),
-        ]
+        found = [spending.matrix_noise(share, 1.0) for share in matrices if share]
+        first = spending.deviation(spending.noise(sums, 1.0), columns.powers)
+        return [first, *(spending.matrix_deviation(noise, columns.count) for noise in found)]
 
     return all(one <= other for one, other in zip(noises(pure), noises(gaussian), strict=True))

@@ -4,8 +4,8 @@
 
 One record moves a step's drift by at most hwG and the noise has standard deviation √(2h), so each step is
 GaussianDP(wG√(h/2)) and the whole path GaussianDP(wG√(τ/2)): whatever T, convex or not. Sums over records are whole
-numbers on a public lattice, and G counts their rounding. Of a caller's own convex smooth loss, which is not rounded, the
-last iterate alone has the smaller bound of arXiv:2403.00278. What is drawn is not a draw from a posterior, and its
+numbers on a public lattice, and G counts their rounding. Of a caller's own convex smooth loss, which is not rounded,
+the last iterate alone has the smaller bound of arXiv:2403.00278. What is drawn is not a draw from a posterior, and its
 certificate says so. In exchange the error that privacy adds falls like 1/n, that of an exact draw like 1/√n. Statement,
 calibration and limits: noisy_gradient.md.
 """
@@ -31,7 +31,7 @@ from onedraw.privacy import Assumption, GaussianDP, Provenance
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_difference
 from onedraw.privacy.numbers import positive, root_up
 
-from .calibration import largest
+from .calibration import largest, whole_number
 from .convex_bounds import ConvexBounds, assumptions, bounds_of, gdp_mu, gibbs_target
 from .gibbs import pure_offer
 
@@ -57,7 +57,17 @@ LATTICE = (
 )
 
 LARGEST_EFFECT = 100.0
-"""A predictor of this standard deviation leaves no doubt about nearly any response, and so no curvature to plan with."""
+"""A predictor of this standard deviation leaves no doubt about nearly any response, so no curvature to plan with."""
+
+
+def check_effect(effect: float | None, instead: str) -> None:
+    """Refuse a declared standard deviation of the predictor that nothing can be planned with."""
+    if effect is not None and effect > LARGEST_EFFECT:
+        raise WrongCall(
+            f"effect is the standard deviation of the linear predictor and at most {LARGEST_EFFECT:g}, but {effect:.6g} "
+            "was given: with nearly every response certain there is no curvature to plan with. Declare 1 to 3, which "
+            f"covers most studies, or pass {instead} yourself."
+        )
 
 
 @dataclass(frozen=True)
@@ -79,26 +89,18 @@ class _Path:
     @property
     def by_composition(self) -> float:
         """GaussianDP of everything the path shows, for one record and one draw."""
-        return path_mu(
-            weight=self.weight,
-            gradient_difference=rounded_difference(self.gradient_difference, self.rounding),
-            step_size=self.step_size,
-            steps=self.steps,
-        )
+        reach = rounded_difference(self.gradient_difference, self.rounding)
+        return path_mu(weight=self.weight, gradient_difference=reach, step_size=self.step_size, steps=self.steps)
 
     @property
     def by_last_iterate(self) -> float:
-        """GaussianDP of the last iterate alone; +∞ where its step size is outside (0, 2/M), or gradients are rounded."""
+        """GaussianDP of the last iterate alone; +∞ if its step size is outside (0, 2/M), or gradients are rounded."""
         if self.rounding or not self.step_size * self.smoothness < 2.0:
             return math.inf
         return last_iterate_mu(
-            weight=self.weight,
-            gradient_difference=self.gradient_difference,
-            strong_convexity=self.strong_convexity,
-            smoothness=self.smoothness,
-            step_size=self.step_size,
-            steps=self.steps,
-        )
+            weight=self.weight, gradient_difference=self.gradient_difference, strong_convexity=self.strong_convexity,
+            smoothness=self.smoothness, step_size=self.step_size, steps=self.steps,
+        )  # fmt: skip
 
     @property
     def mu(self) -> float:
@@ -109,10 +111,10 @@ class _Path:
 class NoisyGradient(Mechanism):
     """A finite-time Langevin draw for a convex, smooth model; ``time`` and ``weight`` are planned where None.
 
-    ``relaxations`` is how many relaxation times of the slowest direction the path lasts (None: 3, fewer with few records, more
-    where the weight has reached its largest useful value). ``effect`` declares the standard deviation of the linear predictor that the
-    plan expects, ``noise`` that of a response about it (None: 1 each). They must not be computed from the records. Wrong
-    ones cost accuracy, never privacy.
+    ``relaxations`` is how many relaxation times of the slowest direction the path lasts (None: 3, fewer with few
+    records, more where the weight has reached its largest useful value). ``effect`` declares the standard deviation of
+    the linear predictor that the plan expects, ``noise`` that of a response about it (None: 1 each). They must not be
+    computed from the records. Wrong ones cost accuracy, never privacy.
     """
 
     title: ClassVar[str] = "noisy-gradient draw"
@@ -131,17 +133,11 @@ class NoisyGradient(Mechanism):
         for name in ("time", "weight", "effect", "noise", "relaxations"):
             if getattr(self, name) is not None:
                 self._set(**{name: positive(f"the {name}", getattr(self, name))})
-        if self.effect is not None and self.effect > LARGEST_EFFECT:
-            raise WrongCall(
-                f"effect is the standard deviation of the linear predictor and at most {LARGEST_EFFECT:g}, but "
-                f"{self.effect:.6g} was given: with nearly every response certain there is no curvature to plan with. Declare "
-                "1 to 3, which covers most studies, or pass weight=… and time=… yourself."
-            )
-
+        check_effect(self.effect, "weight=… and time=…")
         if self.relaxations is not None and not (self.time is None and self.relaxations <= MOST_RELAXATIONS):
             raise WrongCall(
-                f"relaxations is at most {MOST_RELAXATIONS:g}, after which nothing of the start is left, and says how long the "
-                "path lasts, as time does: pass one of the two."
+                f"relaxations is at most {MOST_RELAXATIONS:g}, after which nothing of the start is left, and says how "
+                "long the path lasts, as time does: pass one of the two."
             )
 
     def heading(self, plan: Plan) -> str:
@@ -154,15 +150,11 @@ class NoisyGradient(Mechanism):
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         bounds = self._checked(request)
-        weight, step_size, steps = (parameters.get(name, math.nan) for name in ("weight", "step_size", "steps"))
-        if not (
-            0 < weight < math.inf and 0 < step_size < math.inf and 1 <= steps <= MOST_STEPS and steps == int(steps)
-        ):
-            raise PromiseRefused(
-                f"A {self.title} needs a positive weight and step size and a whole number of steps between 1 and "
-                f"{MOST_STEPS:,}; those stated are not."
-            )
-        path = _path(request.model, bounds, request.n, weight, step_size, int(steps))
+        weight, step_size = (parameters.get(name, math.nan) for name in ("weight", "step_size"))
+        steps = whole_number(parameters, "steps", 1, MOST_STEPS)
+        if not (0 < weight < math.inf and 0 < step_size < math.inf):
+            raise PromiseRefused(f"A {self.title} needs a positive weight and step size; those stated are not.")
+        path = _path(request.model, bounds, request.n, weight, step_size, steps)
         if self.weight not in (None, weight) or not math.isclose(self.time or path.time, path.time, rel_tol=1e-9):
             raise PromiseRefused("The weight and time stated are not those the mechanism was made with.")
         curvature, known = parameters.get("curvature"), self._curvature(request)
@@ -199,7 +191,7 @@ class NoisyGradient(Mechanism):
             return _path_of(request.model, bounds, request.n, weight, time)
 
         def keeps(weight: float, time: float) -> bool:
-            return self._keeps(request, path(weight, time))
+            return self._person(request, path(weight, time)) <= gdp_mu(request.exact_budget)
 
         def relaxed(weight: float, relaxations: float) -> float:
             """τ with this many relaxation times of the slowest direction."""
@@ -207,9 +199,8 @@ class NoisyGradient(Mechanism):
             return relaxations / (rate or bounds.prior_strong_convexity)
 
         def longest(weight: float) -> _Path:
-            return path(
-                weight, self._most(request, lambda time: keeps(weight, time), relaxed(weight, MOST_RELAXATIONS))
-            )
+            most = relaxed(weight, MOST_RELAXATIONS)
+            return path(weight, self._most(request, lambda time: keeps(weight, time), most))
 
         if self.weight is not None:
             return longest(self.weight) if self.time is None else path(self.weight, self.time)
@@ -224,8 +215,7 @@ class NoisyGradient(Mechanism):
         return path(weight, relaxed(weight, lasting)) if weight < most else longest(weight)
 
     def _relaxations(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> float:
-        """c with the smallest predicted squared error: with few records a short path, which keeps more of its start and has
-        less noise.
+        """c with the smallest predicted squared error: with few records a short path, with more of its start, less noise.
 
         A path of c relaxation times has the weight 2μ²nλ/(cG²) (noisy_gradient.md), so each of p directions the noise
         c(1 − e^{−2c})·G²/(2n²λ²μ²); and e^{−c} of the coefficients' norm is missing.
@@ -241,12 +231,13 @@ class NoisyGradient(Mechanism):
         return float(times[np.argmin(noise * times * (1.0 - left) + length**2 * left)])
 
     def _most(self, request: Request, keeps: Callable[[float], bool], most: float) -> float:
-        """The largest number up to ``most`` that keeps the budget; a little less where a step more or fewer moved its last digits."""
+        """The largest number up to ``most`` that keeps the budget; a little less where a step more moved its last digits."""
         share = largest(lambda share: keeps(share * most))
         if share is None:
             raise PromiseRefused(
-                f"No noisy-gradient path, however short or light, keeps {request.budget} with {request.draws} draw(s) and "
-                f"{request.records_per_person} record(s) per person. Use a larger budget, fewer draws or tighter bounds."
+                f"No noisy-gradient path, however short or light, keeps {request.budget} with {request.draws} draw(s) "
+                f"and {request.records_per_person} record(s) per person. Use a larger budget, fewer draws or tighter "
+                "bounds."
             )
         for _ in range(64):
             if keeps(share * most):
@@ -260,16 +251,10 @@ class NoisyGradient(Mechanism):
         """μ for a person's records in all draws together: k·√J times that of one record in one draw."""
         return root_up((Fraction(path.mu) * request.records_per_person) ** 2 * request.draws)
 
-    def _keeps(self, request: Request, path: _Path) -> bool:
-        return self._person(request, path) <= gdp_mu(request.exact_budget)
-
     def _checked(self, request: Request) -> ConvexBounds:
         budget = request.budget
         if isinstance(request.model, GaussianMean):
-            raise UnsupportedBudget(
-                "The posterior of a Gaussian mean is drawn exactly and nothing is gained by a path. Use Gibbs() or "
-                "Diffused()."
-            )
+            raise UnsupportedBudget("The posterior of a Gaussian mean is drawn exactly. Use Gibbs() or Diffused().")
         bounds = bounds_of(request.model)
         if bounds.smoothness is None:
             raise UnsupportedBudget(
@@ -283,12 +268,8 @@ class NoisyGradient(Mechanism):
         return bounds
 
     def _plan(self, request: Request, bounds: ConvexBounds, path: _Path, curvature: float | None) -> Plan:
-        numbers = bounds.numbers(path.weight, request.n) | {
-            "time": path.time,
-            "step_size": path.step_size,
-            "steps": float(path.steps),
-            "mu": path.mu,
-        }
+        taken = {"time": path.time, "step_size": path.step_size, "steps": float(path.steps), "mu": path.mu}
+        numbers = bounds.numbers(path.weight, request.n) | taken
         if path.rounding:
             numbers["rounding"] = path.rounding
         if curvature is not None:
@@ -299,14 +280,13 @@ class NoisyGradient(Mechanism):
             if last
             else "composition of Gaussian steps: GaussianDP(wG√(τ/2)) for the whole path (arXiv:1905.02383)"
         )
-        found = (
-            *assumptions(request),
-            Assumption("start, steps and step size are public; every step uses all records", Provenance.ENFORCED),
-            *([Assumption(LATTICE, Provenance.ENFORCED)] if path.rounding else []),
-            *([Assumption("only the last iterate is published", Provenance.ENFORCED)] if last else []),
-        )
-        promise = GaussianDP(self._person(request, path))
-        return Plan.of(self, request, numbers, promise, theorem, found)
+        enforced = [
+            "start, steps and step size are public; every step uses all records",
+            *([LATTICE] if path.rounding else []),
+            *(["only the last iterate is published"] if last else []),
+        ]
+        found = (*assumptions(request), *(Assumption(claim, Provenance.ENFORCED) for claim in enforced))
+        return Plan.of(self, request, numbers, GaussianDP(self._person(request, path)), theorem, found)
 
 
 def _path_of(model: Any, bounds: ConvexBounds, n: int, weight: float, time: float) -> _Path:

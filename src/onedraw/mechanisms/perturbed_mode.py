@@ -1,10 +1,11 @@
-"""The perturbed mode: the minimum of a weighted convex loss with one random linear term, in privately measured coordinates.
+"""The perturbed mode: the minimum of a weighted convex loss with one random linear term, in measured coordinates.
 
     θ* = argmin Σ a(z_i)·φ(z_iᵀθ, y_i) + (Λ/2)‖θ‖² + bᵀθ,        b ~ N(0, σ²I), or of density ∝ e^{−η‖b‖}
 
 One budget, up to three stages: the mean and second moments of the columns, the mode, and the information at it, each
 adaptive on what was published before. What is published is an estimate with its covariance, not a posterior draw.
-Theorem, proof and what runs: perturbed_mode.md in `privacy`; which numbers: `fit_numbers`; why those: `models.fit.constants`.
+Theorem, proof and what runs: perturbed_mode.md in `privacy`; which numbers: `fit_numbers`; why those:
+`models.fit.constants`.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from .fit_numbers import FitNumbers, Setting, measuring, numbers_for, predicted_
 from .stages import Categories, Stage, apart, booked, check_lattice, checked_categories, ways
 
 MANY = 2**25
-"""Records beyond which a ridge of next to no cost in κ is looked at too: it makes what rounding leaves of a gradient matter less."""
+"""Records beyond which a ridge of next to no cost in κ is looked at too: rounding of gradients then matters less."""
 
 
 @dataclass(frozen=True)
 class PerturbedMode(Mechanism):
     """A fit with standard errors for one spend.
 
-    ``intervals``: None measures the information where public numbers say that it will stand out of its noise, True always,
-    False never. ``robust`` measures the curvature itself instead of the model's expected one. ``measured``: None measures
-    the columns' moments where public numbers say that they will stand out, False takes the columns as declared.
-    ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1. ``pure`` spends a
-    budget (ε, δ) as pure ε; None where its predicted error is no larger. ``prior`` adds the model's Gaussian prior.
+    ``intervals``: None measures the information where public numbers say that it will stand out of its noise, True
+    always, False never. ``robust`` measures the curvature itself instead of the model's expected one. ``measured``: None
+    measures the columns' moments where public numbers say that they will stand out, False takes the columns as declared.
+    ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1. ``pure`` spends
+    a budget (ε, δ) as pure ε; None where its predicted error is no larger. ``prior`` adds the model's Gaussian prior.
     """
 
     title: ClassVar[str] = "perturbed mode"
@@ -66,9 +67,8 @@ class PerturbedMode(Mechanism):
         self._set(categories=tuple((int(start), int(stop)) for start, stop in self.categories))
 
     def heading(self, plan: Plan) -> str:
-        return "noise in the equations it solves" + (
-            ", with standard errors" if plan.parameters["information_noise"] else ""
-        )
+        errors = ", with standard errors" if plan.parameters["information_noise"] else ""
+        return f"noise in the equations it solves{errors}"
 
     # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
 
@@ -96,18 +96,18 @@ class PerturbedMode(Mechanism):
         loss = model.fit_loss if isinstance(model, ConvexModel) else None
         if loss is None:
             raise UnsupportedBudget(
-                f"{type(model).__name__} has no loss that a perturbed mode can minimise: it must be convex, smooth and of "
-                "bounded slope. Use Logistic, LogCoshRegression, Quantile, HuberisedHinge or CountRegression."
+                f"{type(model).__name__} has no loss that a perturbed mode can minimise: it must be convex, smooth and "
+                "of bounded slope. Use Logistic, LogCoshRegression, Quantile, HuberisedHinge or CountRegression."
             )
         if isinstance(budget, GaussianDP | ZCDP) or not isinstance(budget, PureDP | ApproxDP | RenyiDP):
             raise UnsupportedBudget(
-                f"A perturbed mode cannot keep {budget}: its loss is the largest of several Gaussian ones, which no single "
-                "Gaussian bounds. Use a budget in ε and δ, or NoisyGradient(), which keeps this kind."
+                f"A perturbed mode cannot keep {budget}: its loss is the largest of several Gaussian ones, which no "
+                "single Gaussian bounds. Use a budget in ε and δ, or NoisyGradient(), which keeps this kind."
             )
         if request.draws != 1:
             raise UnsupportedBudget(
-                "A perturbed mode is published once: its normal posterior gives as many draws as anybody wants, for nothing. "
-                "Leave out draws, and call release.posterior(size)."
+                "A perturbed mode is published once: its normal posterior gives as many draws as anybody wants, for "
+                "nothing. Leave out draws, and call release.posterior(size)."
             )
         layout = layout_of(model, self.categories)
         records, intervals = request.records_per_person, self.intervals is not False
@@ -147,22 +147,14 @@ class PerturbedMode(Mechanism):
             else "perturbed mode: the privacy loss is at most the largest of its corners' (perturbed_mode.md)"
         )
         named = {**numbers.to_dict(), "pure": float(pure), "kappa": max(corner.shift for corner in corners.terms)}
-        promise = _promise(numbers, ratios, corners, pure)
-        return Plan.of(self, request, named, promise, theorem, self._assumptions(request, numbers))
-
-    def _assumptions(self, request: Request, numbers: FitNumbers) -> tuple[Assumption, ...]:
-        enforced = Provenance.ENFORCED
-        found = [
-            Assumption(f"rows enter with weight min(1, r²/‖z‖²), r = {numbers.row_bound:.6g}", enforced),
-            Assumption(
-                f"the gradient at what is published has norm at most {numbers.tolerance:.3g}, checked on exact sums",
-                enforced,
-            ),
-            Assumption(exact_sums.in_words(request.n), enforced),
+        claims = [
+            f"rows enter with weight min(1, r²/‖z‖²), r = {numbers.row_bound:.6g}",
+            f"the gradient at what is published has norm at most {numbers.tolerance:.3g}, checked on exact sums",
+            exact_sums.in_words(request.n),
+            *(["columns of one category are at least 0 and of norm at most 1"] if self.categories else []),
         ]
-        if self.categories:
-            found.append(Assumption("columns of one category are at least 0 and of norm at most 1", enforced))
-        return tuple(found)
+        enforced = tuple(Assumption(claim, Provenance.ENFORCED) for claim in claims)
+        return Plan.of(self, request, named, _promise(numbers, ratios, corners, pure), theorem, enforced)
 
     # ── what runs, and what follows from it ────────────────────────────────────────────────────────────────
 
@@ -197,13 +189,12 @@ class PerturbedMode(Mechanism):
         return self.result(plan, stages).estimate
 
     def missing_records(self, plan: Plan) -> float:
-        """How many times more records, or about how many times more ε, a plan without standard errors would need to have them; at
-        most 1 where they were left out because nobody wanted them."""
+        """How many times more records, or about how many times more ε, a plan without standard errors would need to
+        have them; at most 1 where they were left out because nobody wanted them."""
         asked = replace(self, intervals=True).calibrate(plan.request).parameters
         setting = self.setting(plan.request, pure=bool(asked["pure"]))
-        return setting.shortage(
-            noise_law.matrix_deviation(asked["information_noise"], setting.width, pure=setting.pure)
-        )
+        noise = noise_law.matrix_deviation(asked["information_noise"], setting.width, pure=setting.pure)
+        return setting.shortage(noise)
 
 
 @dataclass(frozen=True)
@@ -217,8 +208,8 @@ class Option:
     edge: float
 
     def rank(self, all_measured: bool) -> tuple[bool, bool, float]:
-        """A pure promise is no gift if it costs the intervals, the mean of the columns, or accuracy: the predicted error is that in
-        measured coordinates, which are off themselves by the edge beside the variance of a usual column."""
+        """A pure promise is no gift if it costs the intervals, the mean of the columns, or accuracy: the predicted error
+        is that in measured coordinates, which are off themselves by the edge beside a usual column's variance."""
         coordinates = 1.0 + self.edge / constant.LEAST_SPREAD if all_measured else 1.0
         return not self.comfortable, not self.numbers.mean_noise, self.error * coordinates**2
 
@@ -229,11 +220,10 @@ def _with_ridge(request: Request, setting: Setting, measured: bool) -> tuple[flo
     One minimum between 0.9 of ε and a hundredth of it, or less where records are very many.
     """
     budget = request.exact_budget
-    match budget:  # κ is a share of ε: the stated one; of a Rényi budget its ε at its own order
-        case ApproxDP(stated_epsilon=epsilon):
-            pass
-        case _:
-            epsilon = budget.epsilon(0.0 if isinstance(budget, PureDP) else 1e-6)
+    if isinstance(budget, ApproxDP):  # κ is a share of ε: the stated one; of a Rényi budget its ε at its own order
+        epsilon = budget.stated_epsilon
+    else:
+        epsilon = budget.epsilon(0.0 if isinstance(budget, PureDP) else 1e-6)
     if setting.pure:
         budget = PureDP(epsilon)
 
@@ -242,7 +232,9 @@ def _with_ridge(request: Request, setting: Setting, measured: bool) -> tuple[flo
 
         def keeps(total: float) -> bool:
             numbers, _ = numbers_for(setting, total, share * epsilon, measured=measured)
-            return _probably_keeps(promise_of_numbers(setting, numbers), budget)
+            ratios = stage_ratios(setting, numbers)
+            promise = _promise(numbers, ratios, chosen_corners(setting, numbers, ratios), setting.pure)
+            return _probably_keeps(promise, budget)
 
         total = largest_total(keeps, digits=digits)
         if total is None:
@@ -276,28 +268,21 @@ def layout_of(model: Any, categories: Categories) -> Layout:
 # ── what a fit with these numbers promises ───────────────────────────────────────────────────────────────────────
 
 
-def promise_of_numbers(setting: Setting, numbers: FitNumbers) -> Promise:
-    """The theorem, applied to what will run."""
-    ratios = stage_ratios(setting, numbers)
-    return _promise(numbers, ratios, chosen_corners(setting, numbers, ratios), setting.pure)
-
-
 def _promise(numbers: FitNumbers, ratios: list[float], corners: Corners, pure: bool) -> Promise:
+    """The theorem, applied to what will run."""
     mode = up(numbers.row_bound / numbers.mode_noise)
     if pure:
         return PureDP(sum_up([corners.pure_promise(mode).epsilon(0.0), *ratios]))
     added = sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))
+    terms = corners.promise(mode).terms
     return CornerDP(
-        tuple(
-            Corner(count, fraction_up(Fraction(square) + added), shift)
-            for count, square, shift in corners.promise(mode).terms
-        )
+        tuple(Corner(count, fraction_up(Fraction(square) + added), shift) for count, square, shift in terms)
     )
 
 
 def chosen_corners(setting: Setting, numbers: FitNumbers, ratios: list[float]) -> Corners:
-    """The corners of the mode's privacy loss that a promise rests on, for a person's records: of a loss that bends only where it
-    is not steep those relieved of κ (Theorem 4), unless a pure promise is stronger without."""
+    """The corners of the mode's privacy loss that a promise rests on, for a person's records: of a loss that bends only
+    where it is not steep those relieved of κ (Theorem 4), unless a pure promise is stronger without."""
     plain = setting.loss.corners(numbers.row_bound, numbers.ridge, setting.k)
     relieved = _relieved_corners(setting, numbers, ratios)
     if relieved is None or not setting.pure:
@@ -307,8 +292,9 @@ def chosen_corners(setting: Setting, numbers: FitNumbers, ratios: list[float]) -
 
 
 def _relieved_corners(setting: Setting, numbers: FitNumbers, ratios: list[float]) -> Corners | None:
-    """Those of Theorem 4. c may be chosen: the more the short corners pay, the less is left for all of them (κ₀). It is what makes
-    the short ones as unlikely as the farthest: half of ε₂, or what lies between the two at FAR_OUT deviations; at most what leaves nothing."""
+    """Those of Theorem 4. c may be chosen: the more the short corners pay, the less is left for all of them (κ₀). It is
+    what makes the short ones as unlikely as the farthest: half of ε₂, or what lies between the two at FAR_OUT
+    deviations; at most what leaves nothing."""
     loss, row = setting.loss, numbers.row_bound
     if loss.relief is None or setting.k > 1:
         return None
@@ -332,8 +318,8 @@ def stages_after(setting: Setting, numbers: FitNumbers) -> list[Stage]:
 
 
 def stage_ratios(setting: Setting, numbers: FitNumbers) -> list[float]:
-    """Sensitivity over noise of every stage but the mode, for a person's records, rounded up; those whose noise is drawn on
-    whole numbers are booked as such. The closing noise is a real vector's."""
+    """Sensitivity over noise of every stage but the mode, for a person's records, rounded up; those whose noise is drawn
+    on whole numbers are booked as such. The closing noise is a real vector's."""
     pure = setting.pure
     after = [up(setting.k * stage.ratio) for stage in stages_after(setting, numbers)]
     closing_ratio = up(2.0 * numbers.tolerance / numbers.ridge / numbers.closing_noise)
@@ -342,11 +328,12 @@ def stage_ratios(setting: Setting, numbers: FitNumbers) -> list[float]:
 
 
 def _probably_keeps(promise: Promise, budget: Promise) -> bool:
-    """The budget's test without outward rounding, for a search whose result is tested properly: quick and nearly right."""
+    """The budget's test without outward rounding, for a search whose result is tested properly: quick, nearly right."""
     if not isinstance(budget, ApproxDP) or not isinstance(promise, CornerDP):
         return promise.implies(budget)
     total = 0.0
     for count, square, shift in promise.terms:
         epsilon, mu = budget.stated_epsilon - shift, math.sqrt(square)
-        total += count * float(special.ndtr(mu / 2.0 - epsilon / mu) - math.exp(epsilon) * special.ndtr(-mu / 2.0 - epsilon / mu))  # fmt: skip
+        far = math.exp(epsilon) * special.ndtr(-mu / 2.0 - epsilon / mu)
+        total += count * float(special.ndtr(mu / 2.0 - epsilon / mu) - far)
     return total <= budget.stated_delta * (1.0 - 1e-7)

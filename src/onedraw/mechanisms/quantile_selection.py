@@ -1,14 +1,16 @@
 """What an `ExponentialQuantiles` plan selects, and when. Statements and proofs: exponential_quantiles.md.
 
-**The tree**: the root selects one quantile from all records; what lies below the cut goes left, the rest right, and each side
-is asked for its own quantiles in the same way (H. Kaplan, S. Schnapp, U. Stemmer, ICML 2022).
+**The tree**: the root selects one quantile from all records; what lies below the cut goes left, the rest right, and each
+side is asked for its own quantiles in the same way (H. Kaplan, S. Schnapp, U. Stemmer, ICML 2022).
 
-**Runs**: places of the lattice between two neighbouring records have the same ranks, so they form one run of so many places
-with one cost, and a selection is a choice among at most 2n + 1 runs, however fine the lattice. Where records are cut in two,
-ties are cut too, on a lattice of 2^b ≥ n slots for each place (`models.tables.column_quantiles`). Records are counted, never sorted or held.
+**Runs**: places of the lattice between two neighbouring records have the same ranks, so they form one run of so many
+places with one cost, and a selection is a choice among at most 2n + 1 runs, however fine the lattice. Where records are
+cut in two, ties are cut too, on a lattice of 2^b ≥ n slots for each place (`models.tables.column_quantiles`). Records
+are counted, never sorted or held.
 
-**Widths**: the released place is public when its interval is asked for, so all that is left to learn is a width, and a factor
-of √2 is near enough: a ladder from the whole range down has about fifty rungs where the lattice has ten million places.
+**Widths**: the released place is public when its interval is asked for, so all that is left to learn is a width, and a
+factor of √2 is near enough: a ladder from the whole range down has about fifty rungs where the lattice has ten million
+places.
 """
 
 from __future__ import annotations
@@ -86,8 +88,8 @@ def depth_of(root: Node) -> int:
 
 
 def rank_variances(root: Node, weights: tuple[float, ...], count: int) -> list[float]:
-    """Of each quantile, the variance of its rank, in records², where records are spread evenly about it: 2/η² of its own,
-    and a quarter of what each cut around it has."""
+    """Of each quantile, the variance of its rank, in records², where records are spread evenly about it: 2/η² of its
+    own, and a quarter of what each cut around it has."""
     found = [0.0] * count
 
     def visit(node: Node, low: float, high: float) -> None:
@@ -152,9 +154,8 @@ def _miss(n: int, level: float, weight: float, low: int, high: int, flip: bool) 
     counts = np.arange(max(0, math.floor(n * level - spread)), min(n, math.ceil(n * level + spread)) + 1)
     chosen = special.gammaln(n + 1.0) - special.gammaln(counts + 1.0) - special.gammaln(n - counts + 1.0)
     masses = np.exp(chosen + special.xlogy(counts, level) + special.xlog1py(n - counts, -level))
-    room = np.minimum(
-        n - high - counts if high != NO_END else np.inf, counts - low if low != NO_END else np.inf
-    )  # t of the theorem
+    above, below = n - high - counts if high != NO_END else np.inf, counts - low if low != NO_END else np.inf
+    room = np.minimum(above, below)  # t of the theorem
     missed = np.where(room <= 0, 1.0, NARROWER * (0.5 if flip else 1.0) * np.exp(-weight * np.maximum(room, 0.0)))
     return float(masses @ missed) + max(0.0, 1.0 - float(masses.sum()))
 
@@ -174,8 +175,8 @@ BITS = 40
 """Costs are whole numbers on the lattice 2^−BITS."""
 
 LARGEST_COST = 2**48
-"""Costs are cut here, e^−256 of what is best: cutting moves two of them apart by no more than before. All that is further behind has
-one cost and is one run on either side, so a selection looks at the records near the wanted rank alone."""
+"""Costs are cut here, e^−256 of what is best: cutting moves two of them apart by no more than before. All that is
+further behind is one run on either side, so a selection looks at the records near the wanted rank alone."""
 
 
 class Runs(NamedTuple):
@@ -198,7 +199,7 @@ class QuantileTarget:
     ends: tuple[int, ...] = ()
     bits: int = BITS
     flip: bool = False
-    """Whether values and widths are selected by permute and flip; cuts, whose lattice is too fine for it to help, never are."""
+    """Whether values and widths are selected by permute and flip; cuts, on a lattice too fine for it, never are."""
 
     def __repr__(self) -> str:
         return f"QuantileTarget(n={self.places.n}, levels={len(self.widths)}, records=<private>)"
@@ -276,7 +277,7 @@ def _near(size: int, wanted: int, width: int) -> slice:
 
 
 def _by_rank(atoms: Integers, below: Integers, up_to: Integers, low: int, high: int, wanted: int, width: int) -> Runs:
-    """Places low … high, by the distance of ``wanted``/UNITS from [#{x < v}, #{x ≤ v}]; ``atoms`` are those with records."""
+    """Places low … high, by the distance of ``wanted``/UNITS from [#{x < v}, #{x ≤ v}]; ``atoms`` have records."""
     before = below[:1] if len(atoms) else np.zeros(1, dtype=np.int64)
     # gap before the first atom, atom, gap, atom, …, gap after the last
     first = np.concatenate([[low], np.column_stack([atoms, atoms + 1]).reshape(-1)]).astype(np.int64)

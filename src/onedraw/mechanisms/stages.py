@@ -1,13 +1,14 @@
 """Stages of noise on exact sums: how much each gets, what they promise together, and what whole numbers cost.
 
     mean        Σ x over the box, Euclidean sensitivity S, the largest distance of two rows
-    moments     Σ x̄x̄ᵀ about the published mean, rows shortened to R: Frobenius sensitivity √2·R²; R² for the pure law of matrices
+    moments     Σ x̄x̄ᵀ about the published mean, rows shortened to R: Frobenius sensitivity √2·R²; R² for the pure law
 
-*Proof of the second.* ‖uuᵀ − vvᵀ‖² = ‖u‖⁴ + ‖v‖⁴ − 2⟨u, v⟩² ≤ 2R⁴, whatever the centre, which was published before. ∎ The
-pure law: moments.md. A person's k records move each sum by at most k times as much. Stages have noise of their own and each is
-adaptive on those before it only, so together they are GaussianDP(√Σ ratio²) or PureDP(Σ ratio), ratio = k·sensitivity/noise
-(Dong, Roth, Su, arXiv:1905.02383, Corollary 2; the sum for pure ε). They compose with whatever follows in the same way.
-Gaussian noise is drawn on whole numbers: each ratio has a margin, where noise is many lattice steps wide (discrete_noise.md).
+*Proof of the second.* ‖uuᵀ − vvᵀ‖² = ‖u‖⁴ + ‖v‖⁴ − 2⟨u, v⟩² ≤ 2R⁴, whatever the centre, which was published before. ∎
+The pure law (of matrices): moments.md. A person's k records move each sum by at most k times as much. Stages have noise
+of their own and each is adaptive on those before it only, so together they are GaussianDP(√Σ ratio²) or PureDP(Σ ratio),
+ratio = k·sensitivity/noise (Dong, Roth, Su, arXiv:1905.02383, Corollary 2; the sum for pure ε). They compose with
+whatever follows in the same way. Gaussian noise is drawn on whole numbers: each ratio has a margin, where noise is many
+lattice steps wide (discrete_noise.md).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MARGIN, LARGEST_KAPPA = Fraction(1, 2**40), 2.0**-42
 """Added to a stage's ratio, if the discrete law is within e^{±κ} of the continuous one: 2.6κ is needed."""
 
 FINE, TABLE_MARGIN = 2.0**21, Fraction(1, 2**30)
-"""The lattice steps in a deviation of a table's noise, at least, and the margin for the six numbers that a record moves."""
+"""The lattice steps in a deviation of a table's noise, at least, and the margin for the six numbers a record moves."""
 
 UNLIKE = 58.0
 """κ = 58q/σ² for q numbers with noise of σ lattice steps."""
@@ -116,18 +117,19 @@ def booked(ratio: float | Fraction, margin: Fraction = MARGIN) -> float:
 
 
 def check_lattice(stages: Iterable[Stage], n: int, budget: object) -> None:
-    """Refuse, before anything is spent, noise that is too narrow for the lattice of n records, or too wide for whole numbers."""
+    """Refuse, before anything is spent, noise too narrow for the lattice of n records, or too wide for whole numbers."""
     if n >= MOST_RECORDS:
         raise PromiseRefused(
-            f"Sums of {n:,} records could exceed 64-bit whole numbers. Use fewer than {MOST_RECORDS:,} of them: a public part."
+            f"Sums of {n:,} records could exceed 64-bit whole numbers. Use a public part of fewer than {MOST_RECORDS:,}."
         )
     for stage in stages:
         deviation, (least, most) = stage.noise / stage.unit, stage.bits(n)
         narrow = not UNLIKE * stage.entries <= LARGEST_KAPPA * (deviation * LEAST_PART * 2.0**least) ** 2
         if narrow or not deviation * 2.0**most < MOST_STEPS:
+            size, fewer = ("small", ", or fewer columns or records") if narrow else ("large", "")
             raise PromiseRefused(
-                f"{budget} asks for noise that whole numbers of 64 bits cannot carry exactly for {n:,} records: it is too "
-                f"{'small' if narrow else 'large'}. Use a budget nearer to ε = 1{', or fewer columns or records' if narrow else ''}."
+                f"{budget} asks for noise that whole numbers of 64 bits cannot carry exactly for {n:,} records: it is "
+                f"too {size}. Use a budget nearer to ε = 1{fewer}."
             )
 
 
@@ -155,8 +157,8 @@ class Spending:
 
 
 def apart(largest: float, *, pure: bool) -> float:
-    """How far two positive matrices of at most this norm are apart, as their noise sees it: in Frobenius's norm, or for the pure law in the
-    larger of the traces of what one has more and of what it has less (moments.md)."""
+    """How far two positive matrices of at most this norm are apart, as their noise sees it: in Frobenius's norm, or for
+    the pure law in the larger of the traces of what one has more and of what it has less (moments.md)."""
     return largest if pure else ROOT_TWO * largest
 
 
@@ -187,23 +189,19 @@ class MomentsStage(Numbers):
         return matrix_deviation(self.moments_noise, columns.count, pure=pure) * math.sqrt(columns.count) / n
 
 
-def squared_radius(columns: MomentColumns, spread: float) -> float:
-    """R² at this share for each number column."""
-    if columns.layout.ball is not None:
-        return 1.0 + spread * columns.response
-    return spread * columns.numbers + constant.CATEGORY_SPREAD * len(columns.layout.categories)
-
-
 def stage_before(columns: MomentColumns, spending: Spending, *, n: int, records: int, share: float) -> MomentsStage:
-    """The stage that gives another one its coordinates, for this share of the total: R grows where the noise is small, and
-    the public middle is the centre where the mean would be noise."""
+    """The stage that gives another one its coordinates, for this share of the total: R grows where the noise is small,
+    and the public middle is the centre where the mean would be noise."""
     mean_share = constant.MEAN_SHARE * share if columns.layout.intercept else 0.0
     mean_noise = spending.noise(mean_share, records * columns.spread) if mean_share else 0.0
     if not spending.deviation(mean_noise, columns.count) / n <= constant.LARGEST_MEAN_NOISE:
         mean_share = mean_noise = 0.0
 
     def at(spread: float) -> MomentsStage:
-        square = squared_radius(columns, spread)
+        """With the R² of this share for each number column."""
+        square = spread * columns.numbers + constant.CATEGORY_SPREAD * len(columns.layout.categories)
+        if columns.layout.ball is not None:
+            square = 1.0 + spread * columns.response
         noise = spending.matrix_noise(share - mean_share, records * square)
         return MomentsStage(mean_noise, noise, math.sqrt(square))
 
