@@ -1,12 +1,12 @@
 """The columns' moments first, then a posterior mechanism in the coordinates they give: one budget, two stages.
 
-    mean and second moments of the columns, with noise  →  z = (W(v − m), 1)  →  the inner mechanism on rows z, its prior
-    and all its numbers fixed beforehand  →  coefficients of the columns as declared
+    mean and second moments of the columns, with noise  →  z = (W(v − m), 1)  →  the inner mechanism on rows z, its
+    prior and all its numbers fixed beforehand  →  coefficients of the columns as declared
 
 Real columns neither fill their ranges nor are uncorrelated, and a posterior mechanism pays for the longest row there
-could be, or lays out its candidates for rows that never come; in measured coordinates rows are about as long as expected
-in every direction. The inner promise holds for every value of the published moments, so the two compose adaptively. What
-differs between inner mechanisms (both constants hold for every value of the published moments):
+could be, or lays out its candidates for rows that never come; in measured coordinates rows are about as long as
+expected in every direction. The inner promise holds for every value of the published moments, so the two compose
+adaptively. What differs between inner mechanisms (both constants hold for every value of the published moments):
 
 | inner mechanism | a record's loss | rows | the moments' noise | together |
 | --- | --- | --- | --- | --- |
@@ -60,7 +60,7 @@ PREDICTOR_DEVIATION = 2.0
 
 @dataclass(frozen=True)
 class DesignNumbers(MomentsStage):
-    """What runs before the inner mechanism. Noises are 0 where the columns are taken as declared, r where rows are not weighted."""
+    """What runs before the inner mechanism. Noises are 0 where columns are as declared, r where rows are not weighted."""
 
     row_bound: float = 0.0
     prior_deviation: float = 0.0
@@ -75,10 +75,10 @@ class Measured(Mechanism):
     """``of`` in privately measured coordinates: NoisyGradient, Gibbs, Candidates or BetaDivergence.
 
     ``share`` of the budget (of μ², or of ε) measures the columns; None: the usual one where public numbers say that the
-    moments will stand out of their noise, and none otherwise. 0 takes the columns as declared, and weights their rows all
-    the same. ``categories`` are the (start, stop) of 0/1 columns that code one category. The prior is on the coefficients
-    of measured columns, N(0, ``prior_scale``²) each (None: 2/r; of a likelihood the number its model has): what the model
-    says of declared columns is not used.
+    moments will stand out of their noise, and none otherwise. 0 takes the columns as declared, and weights their rows
+    all the same. ``categories`` are the (start, stop) of 0/1 columns that code one category. The prior is on the
+    coefficients of measured columns, N(0, ``prior_scale``²) each (None: 2/r; of a likelihood the number its model has):
+    what the model says of declared columns is not used.
     """
 
     title: ClassVar[str] = "in measured coordinates"
@@ -95,8 +95,8 @@ class Measured(Mechanism):
         kind_of(self.of)
         if self.share is not None and not (isinstance(self.share, float | int) and 0.0 <= self.share < 1.0):
             raise WrongCall(
-                f"share is the part of the budget that measures the columns, from 0 up to less than 1, but {self.share!r} "
-                "was given. Leave it out for the usual one."
+                "share is the part of the budget that measures the columns, from 0 up to less than 1, but "
+                f"{self.share!r} was given. Leave it out for the usual one."
             )
         if self.prior_scale is not None:
             self._set(prior_scale=positive("the prior's scale", self.prior_scale))
@@ -138,8 +138,8 @@ class Measured(Mechanism):
         row = kind.row_bound(model, columns, request.n, total, share)
         if not (share or row):
             raise PromiseRefused(
-                f"With n = {request.n:,} and {request.budget} the columns' moments would drown in their noise, so there is "
-                "nothing to measure. Leave out Measured: the mechanism in declared coordinates has the whole budget."
+                f"With n = {request.n:,} and {request.budget} the columns' moments would drown in their noise, so there "
+                "is nothing to measure. Leave out Measured: the mechanism in declared coordinates has the whole budget."
             )
         prior = self.prior_scale or kind.prior_deviation(model, row)
         return DesignNumbers(stage.mean_noise, stage.moments_noise, stage.moment_radius, row, prior)
@@ -247,14 +247,12 @@ def kind_of(of: Any) -> Weighted | Unweighted:
         return Unweighted(of)
     if isinstance(of, Candidates) and isinstance(of.of, BetaDivergence) and of.publish != "picks":
         return Unweighted(of)
-    instead: dict[Any, str] = {
-        Gibbs: "Gibbs() with rule gdp",
-        Candidates: "Candidates() of a β-divergence, one estimate",
-    }
+    gibbs, candidates = "Gibbs() with rule gdp", "Candidates() of a β-divergence, one estimate"
+    instead = gibbs if isinstance(of, Gibbs) else candidates if isinstance(of, Candidates) else "NoisyGradient()"
     raise WrongCall(
-        "Measured(of=…) takes NoisyGradient(), Gibbs(), Candidates() or BetaDivergence(), the last two by the β-divergence, "
-        f"but {type(of).__name__} is another mechanism, has other settings, or publishes all its picks. Use "
-        f"{instead.get(type(of), 'NoisyGradient()')}, or leave out Measured: then it keeps the columns' declared coordinates."
+        "Measured(of=…) takes NoisyGradient(), Gibbs(), Candidates() or BetaDivergence(), the last two by the "
+        f"β-divergence, but {type(of).__name__} is another mechanism, has other settings, or publishes all its picks. "
+        f"Use {instead}, or leave out Measured: then it keeps the columns' declared coordinates."
     )
 
 
@@ -271,8 +269,9 @@ class Weighted:
         loss = model.measured_loss if isinstance(model, ConvexModel) else None
         if not isinstance(loss, FitLoss):
             raise UnsupportedBudget(
-                f"{type(model).__name__} has no loss of one predictor, convex, smooth and of bounded slope, that could be put "
-                "into measured coordinates. Use Logistic, LogCoshRegression, HuberRegression, Quantile, HuberisedHinge or CountRegression."
+                f"{type(model).__name__} has no loss of one predictor, convex, smooth and of bounded slope, that could "
+                "be put into measured coordinates. Use Logistic, LogCoshRegression, HuberRegression, Quantile, "
+                "HuberisedHinge or CountRegression."
             )
         return MomentColumns(layout_of(model, categories), loss.unit == "measured")
 
@@ -309,7 +308,7 @@ class Weighted:
         return GaussianDP(math.sqrt(left) * (1.0 - MARGIN))
 
     def within(self, request: Request, model: Any, left: Promise) -> Request:
-        """The whole's budget, which a part of it keeps as well: its δ must carry the draw's variates, its γ a chain's distance."""
+        """The whole's budget, which a part of it keeps as well: its δ must carry the variates, its γ a chain's distance."""
         return replace(request, model=model)
 
     def together(self, ratios: Sequence[float], inner: Promise) -> Promise:
@@ -330,13 +329,13 @@ class Unweighted:
         known = isinstance(model, WithLikelihood) and isinstance(model.likelihood, Bernoulli | GaussianNoise)
         if not (known and isinstance(model.predictor_function, Linear) and model.row_blocks == 1):
             raise UnsupportedBudget(
-                f"{type(model).__name__} has no likelihood of one predictor that could be put into measured coordinates. Use "
-                "Logistic, BinaryRegression or GaussianRegression(variance_floor=…), with bounds on their features."
+                f"{type(model).__name__} has no likelihood of one predictor that could be put into measured coordinates. "
+                "Use Logistic, BinaryRegression or GaussianRegression(variance_floor=…), with bounds on their features."
             )
         if not model.features.bounded:
             raise UnsupportedBudget(
-                "Columns without bounds cannot be measured privately: one record could move their moments by any amount. "
-                "Pass bounds=(lo, hi) and scaled=True to the model, or leave out Measured, which such a model does not need."
+                "Columns without bounds cannot be measured privately: one record could move their moments by any "
+                "amount. Pass bounds=(lo, hi) and scaled=True, or leave out Measured, which such a model does not need."
             )
         return MomentColumns(layout_of(model, categories))
 
@@ -358,8 +357,8 @@ class Unweighted:
         """The number the model has for declared columns, which are no longer than measured ones."""
         if getattr(model.prior, "scale", None) is None:
             raise UnsupportedBudget(
-                "The prior has a scale for each declared column, which means nothing for measured ones. Pass Measured(…, "
-                "prior_scale=…)."
+                "The prior has a scale for each declared column, which means nothing for measured ones. Pass "
+                "Measured(…, prior_scale=…)."
             )
         return float(model.prior.scale)
 
@@ -367,9 +366,11 @@ class Unweighted:
         rows: dict[str, Any] = {"features": columns.layout.columns, "intercept": columns.layout.intercept}
         if isinstance(model.likelihood, Bernoulli):
             return BinaryRegression(**rows, prior=Gaussian(scale=deviation))
-        known = model.variance
-        prior: Any = Gaussian(scale=deviation) if known is not None else replace(model.prior, scale=deviation)
-        return GaussianRegression(**rows, variance_floor=None if known is not None else model.variance_floor, variance=known, prior=prior)  # fmt: skip
+        if model.variance is not None:
+            return GaussianRegression(**rows, variance=model.variance, prior=Gaussian(scale=deviation))
+        return GaussianRegression(
+            **rows, variance_floor=model.variance_floor, prior=replace(model.prior, scale=deviation)
+        )
 
     def left(self, budget: Promise, ratios: Sequence[float]) -> Promise:
         left = Fraction(self.total(budget)) - sum((Fraction(ratio) for ratio in ratios), Fraction(0))
@@ -389,5 +390,5 @@ class Unweighted:
 
 def _nothing_left(budget: Promise) -> PromiseRefused:
     return PromiseRefused(
-        f"Measuring the columns leaves nothing of {budget} for the draw. Calibrate with a smaller share, or leave it out."
+        f"Measuring the columns leaves nothing of {budget} for the draw. Use a smaller share, or none."
     )

@@ -86,8 +86,9 @@ class Logistic(TwoClasses, WithLikelihood):
 
     @property
     def fit_loss(self) -> FitLoss:
-        lower, upper = self.kernel.slopes(math.inf, self.responses)
-        return FitLoss(self.kernel, "one-sided", max(-lower, upper), self.kernel.curvatures(math.inf, self.responses)[1], "labels")  # fmt: skip
+        kernel, everywhere = self.kernel, (math.inf, self.responses)
+        lower, upper = kernel.slopes(*everywhere)
+        return FitLoss(kernel, "one-sided", max(-lower, upper), kernel.curvatures(*everywhere)[1], "labels")
 
     @property
     def likelihood(self) -> Bernoulli:

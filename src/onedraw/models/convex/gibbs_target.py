@@ -4,8 +4,8 @@ Density ∝ exp(−U(θ)) on R^d or on the ball ‖θ‖ ≤ R, with U(θ) = w �
 encoded records and is as private as they are; the four numbers a sampler's exactness may rest on (weight, radius,
 strong convexity, smoothness) are public and come from the plan.
 
-`potential`, `gradient` and `hessian` are compiled for the loss alone (its kernel): data, weight and prior are arguments, so one
-compilation serves all of them.
+`potential`, `gradient` and `hessian` are compiled for the loss alone (its kernel): data, weight and prior are
+arguments, so one compilation serves all of them.
 """
 
 from __future__ import annotations

@@ -338,8 +338,8 @@ class CappedPoissonLoss(LinearLoss):
         return xp.exp(count * xp.log(rate) - rate - math.lgamma(count + 1)) if count >= 0 else 0.0
 
     def variance(self, predictor: Any) -> Any:
-        """Var min(N, Y) = λ²P_{Y−3} + λP_{Y−2} + Y²(1 − P_{Y−1}) − m_Y² of a Poisson N: the slope's, given the row. At most φ'', because
-        Var min(N, Y) ≤ Cov(N, min(N, Y)) = λP_{Y−1}, N − min(N, Y) and min(N, Y) growing together."""
+        """Var min(N, Y) = λ²P_{Y−3} + λP_{Y−2} + Y²(1 − P_{Y−1}) − m_Y² of a Poisson N: the slope's, given the row. At
+        most φ'', because Var min(N, Y) ≤ Cov(N, min(N, Y)) = λP_{Y−1}, N − min(N, Y) and min(N, Y) growing together."""
         xp, rate = array_module(predictor), self._rate(predictor)
         below = self._below(rate)
         once = below - self._chance(rate, self.largest - 1)

@@ -118,8 +118,8 @@ class ConvexLoss(ConvexModel, DeclaredModel):
             )
         if self.strong_convexity > 0.0 and self.lipschitz is not None and self.radius is None:
             raise InvalidModel(
-                "A strongly convex loss has no Lipschitz constant on all of R^d: its gradient grows without bound. Give the "
-                "prior a radius, declare gradient_difference instead of lipschitz, or strong_convexity=0."
+                "A strongly convex loss has no Lipschitz constant on all of R^d: its gradient grows without bound. Give "
+                "the prior a radius, declare gradient_difference instead of lipschitz, or strong_convexity=0."
             )
 
     @property
@@ -183,10 +183,10 @@ class ConvexLoss(ConvexModel, DeclaredModel):
 
     def _values(self) -> dict[str, Any]:
         """The function itself is not stored: it is the user's own, known by name."""
-        own = {
-            name: value for name, value in super()._values().items() if name not in ("fn", "parameters", "responses")
-        }
         known = {"fn": {"own function": self.name}, "dimension": self.parameters, "response": self.responses}
+        own = super()._values()
+        for name in ("fn", "parameters", "responses"):
+            del own[name]
         return {**known, **own, "probes": ()}
 
 
@@ -195,8 +195,8 @@ class ConvexLoss(ConvexModel, DeclaredModel):
 
 @dataclass(frozen=True)
 class Probe:
-    """A public place to look, and what the loss is there: parameter and record, value and gradient; and at another parameter
-    with the same record."""
+    """A public place to look, and what the loss is there: parameter and record, value and gradient; and at another
+    parameter with the same record."""
 
     theta: Array
     x: Array
@@ -211,15 +211,15 @@ class Probe:
         return f"theta = {_shown(self.theta)}, x = {_shown(self.x)}, y = {self.y:.6g}"
 
     def check(self, model: ConvexLoss) -> None:
-        """Refuse a loss that breaks its declarations here. Convexity: ∇ is monotone and the loss lies above its tangent.
-        Smoothness: ∇ moves by at most M‖move‖."""
+        """Refuse a loss that breaks its declarations here. Convexity: ∇ is monotone and the loss lies above its
+        tangent. Smoothness: ∇ moves by at most M‖move‖."""
         name, steep = model.name, float(np.linalg.norm(self.gradient))
         if not (np.isfinite(self.value) and np.all(np.isfinite(self.gradient))):
             raise InvalidModel(f"{name} or its gradient is not finite at the public probe point {self}.")
         if model.lipschitz is not None and steep > model.lipschitz * (1.0 + TOLERANCE):
             raise InvalidModel(
-                f"{name} is declared {text(model.lipschitz)}-Lipschitz, but its gradient has norm {steep:.6g} at the public probe "
-                f"point {self}. A promise made with the declared constant would be false. Correct lipschitz, or the bounds."
+                f"{name} is declared {text(model.lipschitz)}-Lipschitz, but its gradient has norm {steep:.6g} at the "
+                f"public probe point {self}. A promise made with it would be false. Correct lipschitz, or the bounds."
             )
         move, change, rise = self.other - self.theta, self.other_gradient - self.gradient, self.other_value - self.value
         length, size = float(np.linalg.norm(move)), float(np.linalg.norm(change))
@@ -229,18 +229,20 @@ class Probe:
             what = "convex" if model.strong_convexity == 0.0 else f"{text(model.strong_convexity)}-strongly convex"
             raise InvalidModel(
                 f"{name} is not {what}: its gradient turns back between the public probe point {self} and theta = "
-                f"{_shown(self.other)}. Every rule for convex losses would be void. Use another loss, or a smaller strong_convexity."
+                f"{_shown(self.other)}. Every rule for convex losses would be void. Use another loss, or a smaller "
+                "strong_convexity."
             )
         if model.smoothness is not None and size > (model.smoothness * length) * (1.0 + TOLERANCE) + slack:
             raise InvalidModel(
-                f"{name} is declared {text(model.smoothness)}-smooth, but its gradient moves by {size:.6g} over a distance of "
-                f"{length:.6g} between the public probe point {self} and theta = {_shown(self.other)}. Correct smoothness."
+                f"{name} is declared {text(model.smoothness)}-smooth, but its gradient moves by {size:.6g} over a "
+                f"distance of {length:.6g} between the public probe point {self} and theta = {_shown(self.other)}. "
+                "Correct smoothness."
             )
 
 
 def probe(model: ConvexLoss, given: Iterable[Any] = ()) -> None:
-    """Refuse a loss that breaks its declarations at a public point, always the same ones: fixed pseudo-random numbers, the prior's
-    scale at several sizes, rows at the corners or on the sphere of the declared features, responses at their ends."""
+    """Refuse a loss that breaks its declarations at a public point, always the same ones: fixed pseudo-random numbers,
+    the prior's scale at several sizes, rows at the corners or on the sphere of the features, responses at their ends."""
     generator, features = np.random.default_rng(20160), model.features
     dimension, location = model.dimension, model.prior.location(model.dimension)
     scales = np.repeat([1e-3, 0.1, 1.0, 10.0], 16)[:, None] * model.prior.precision(dimension) ** -0.5
