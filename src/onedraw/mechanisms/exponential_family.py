@@ -212,7 +212,8 @@ class Direct(_ExponentialFamily):
             name = "–".join(re.findall("[A-Z][a-z]+", type(request.model).__name__))
             raise PromiseRefused(
                 f"Direct sampling of a {name} posterior is refused: its divergence between neighbours grows in "
-                f"proportion to n (here {request.n:,}), so it promises nothing of use. Use Diffused() or Concentrated()."
+                f"proportion to n (here n = {request.n:,}), so it promises nothing of use. Use Diffused() or "
+                "Concentrated()."
             )
         super()._check(request)
         order, record = _order_of(request.budget), self.promise(request.model, n=request.n)
