@@ -5,7 +5,7 @@ which theorem makes it private, on which assumptions, and what was spent.
 
     import onedraw as od
     plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1, 1e-6), n=5000)
-    release = od.release(plan, records, ledger=od.Ledger.open("books.db"), dataset="patients-2026")
+    release = od.release(plan, records, ledger=od.Ledger.open("ledger.db"), dataset="patients-2026")
 
 Rooms are loaded when first touched, so importing this package is cheap.
 """

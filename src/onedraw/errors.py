@@ -1,6 +1,6 @@
 """Everything that can go wrong, as one tree.
 
-A message says what was expected, what came, why it matters and what to do. No message ever contains a value
+A message says what was expected, what was given, why it matters and what to do. No message ever contains a value
 read from a record: an error is a release too; nor one that acts on a terminal or a log. Exit codes are the command line's (2 wrong call, 3 refused
 promise, 4 spent budget, 5 paid for but not finished).
 
@@ -21,7 +21,7 @@ promise, 4 spent budget, 5 paid for but not finished).
     │   ├── ExactnessRefused         the sampler is not exact enough for the plan
     │   ├── SecondOpinion            another accountant puts the true figure above ours
     │   └── CertificateRejected      a certificate whose numbers do not imply its promise
-    ├── BudgetSpent               4  the books have no room for this release
+    ├── BudgetSpent               4  the ledger has no room for this release
     └── Unfinished                5  paid for, but not where it was to be written; the message says how to get it
 """
 

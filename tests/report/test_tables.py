@@ -1,5 +1,7 @@
 """The report of plain-noise releases: titles, bars, intervals and what they are about."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import onedraw as od
 from onedraw.mechanisms import Moments, calibrate
 from onedraw.models import CategoryTable, Columns
 from onedraw.report import report_html
+from onedraw.report.pictures import Row, share_plot
 from onedraw.report.tables import correlation_words, correlations, cross_of
 from tests.report.cases import Page
 
@@ -147,3 +150,12 @@ def test_it_predicts_nothing_and_says_so(release) -> None:
         release.predict(np.zeros((2, 3)))
     with pytest.raises(od.errors.WrongCall, match="not a fit"):
         _ = release.fit
+
+
+def test_bars_of_counts_are_as_long_as_the_counts():
+    rows = [Row(str(count), float(count)) for count in (10, 100, 400)]
+    lengths = [
+        float(re.search(r'<rect class="share"[^>]* width="([\d.]+)%"', picture)[1])
+        for picture in share_plot(rows, percent=False).pictures
+    ]
+    assert lengths == pytest.approx([2.4, 24.0, 96.0])

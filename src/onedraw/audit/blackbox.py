@@ -94,7 +94,7 @@ def many_draws(mechanism: Callable[..., Any], dataset: Any, size: int, generator
     if at_once:
         points = as_points(mechanism(dataset, generator, size=size))
         if len(points) != size:
-            raise WrongCall(f"{size} draws were asked of the mechanism at once, but {len(points)} came")
+            raise WrongCall(f"{size} draws were asked of the mechanism at once, but {len(points)} were given")
         return points
     return as_points(np.array([np.ravel(mechanism(dataset, generator)) for _ in range(size)], dtype=float))
 

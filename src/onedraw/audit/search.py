@@ -138,10 +138,10 @@ def differing_record(dataset: Any, neighbour: Any, *, n: int | None = None) -> i
     if first.shape != second.shape:
         raise WrongCall(
             "two neighbouring data sets have the same number of records of the same size (replace-one, n is public), but "
-            f"{len(first)} records of {first.shape[1]} and {len(second)} of {second.shape[1]} numbers came"
+            f"{len(first)} records of {first.shape[1]} and {len(second)} of {second.shape[1]} numbers were given"
         )
     if n is not None and len(first) != n:
-        raise WrongCall(f"the data sets were to have n = {n} records, but {len(first)} came")
+        raise WrongCall(f"the data sets were to have n = {n} records, but {len(first)} were given")
     unequal = (first != second) & ~((first != first) & (second != second))  # NaN equals NaN here
     places = np.flatnonzero(unequal.any(axis=1))
     if len(places) > 1:

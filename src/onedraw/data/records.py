@@ -208,7 +208,7 @@ def bytes_in(memory: Any) -> int:
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?b|)\s*", str(memory), flags=re.IGNORECASE | re.ASCII)
     if isinstance(memory, bool) or found is None:
         raise WrongCall(
-            f"memory says how much of the records may be held, and {memory!r} came. Give bytes, or a text such as '500 MB' or "
+            f"memory says how much of the records may be held, and {memory!r} was given. Give bytes, or a text such as '500 MB' or "
             "'2 GB'; 0 holds nothing between passes."
         )
     return int(float(found[1]) * (_UNITS.get(found[2].lower(), 1)))

@@ -187,7 +187,7 @@ def opened(ledger: Any) -> Ledger | None:
     if isinstance(ledger, str | os.PathLike):
         return Ledger.open(ledger)
     raise WrongCall(
-        f"ledger must be a path, a URL or a Ledger, got a {type(ledger).__name__}. Open one with Ledger.open('books.db')."
+        f"ledger must be a path, a URL or a Ledger, got a {type(ledger).__name__}. Open one with Ledger.open('ledger.db')."
     )
 
 

@@ -2,7 +2,7 @@
 
 What the model says of a record and what the record was are counted in public cells (`models.scores`), noise is added to the
 counts, and accuracy, ROC curve, calibration, R² follow from them (`release.intervals.evaluations`). One spend, one certificate, one entry in
-the books, however many figures.
+the ledger, however many figures.
 """
 
 from __future__ import annotations

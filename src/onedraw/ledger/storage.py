@@ -7,7 +7,7 @@ What the rest of the room relies on:
 * **On disk before it counts.** When ``writing`` returns, the event survives ``kill -9`` and a loss of power.
   SQLite runs with a rollback journal and ``synchronous=EXTRA`` (in this mode FULL does not yet sync the
   directory the journal is deleted from). Not WAL: there the newest events live in a second file, and a plain
-  copy of ``books.db`` would silently be a history with spends missing. Any visitor may have switched a file to
+  copy of ``ledger.db`` would silently be a history with spends missing. Any visitor may have switched a file to
   WAL, so every connection switches it back, and where that fails the ledger is refused. PostgreSQL runs with
   ``synchronous_commit`` on.
 * **Append only.** Triggers refuse UPDATE, DELETE, TRUNCATE and any INSERT that does not follow the last
@@ -350,7 +350,7 @@ def storage_at(place: str | os.PathLike[str]) -> Storage:
 def _absolute(path: str) -> str:
     if path in ("", ":memory:"):
         raise LedgerError(
-            "A ledger needs a file: kept in memory its spends are forgotten. Give a path such as books.db."
+            "A ledger needs a file: kept in memory its spends are forgotten. Give a path such as ledger.db."
         )
     return os.path.abspath(path)
 

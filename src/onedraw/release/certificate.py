@@ -113,7 +113,7 @@ class DataStatement(_Part):
 
 
 class LedgerEntry(_Part):
-    """Where the spend stands in the books: the hash of the chain when it was reserved."""
+    """Where the spend stands in the ledger: the hash of the chain when it was reserved."""
 
     dataset: str
     entry: str

@@ -1,4 +1,4 @@
-"""One charge, one draw: what stands in the books before the draw, and what may be done about it after a crash.
+"""One charge, one draw: what stands in the ledger before the draw, and what may be done about it after a crash.
 
 An entry of the ledger goes through reserved (the spend stands), then settled (with the digest of what left). Everything
 that leaves does so after its settlement, which happens once; so an entry that is not settled has let nothing out, and the
@@ -65,7 +65,7 @@ class Payment:
         return Reservation(event.entry, event.dataset, event.hash, event.sequence)
 
     def booked(self) -> Event | None:
-        """The reservation under this entry, if it stands in the books."""
+        """The reservation under this entry, if it stands in the ledger."""
         assert self.ledger is not None
         events = self.ledger.events()
         return next((event for event in events if event.entry == self.entry and event.kind == Kind.RESERVED), None)
@@ -190,7 +190,7 @@ def _kept(claim: Claim, payment: Payment, how: str) -> Iterator[list[str]]:
 
 
 def _perhaps_charged(payment: Payment) -> bool:
-    """Whether the entry stands in the books, or nobody knows: a connection can break while a spend is written."""
+    """Whether the entry stands in the ledger, or nobody knows: a connection can break while a spend is written."""
     if payment.ledger is None or payment.resumed:
         return False
     try:

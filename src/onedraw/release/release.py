@@ -158,7 +158,7 @@ def payment_for(
 
 
 def check_account(ledger: Ledger, name: str, plan: Plan, *, part: str | None) -> None:
-    """The books and the plan must speak of the same person, and of the same part of the dataset."""
+    """The ledger and the plan must speak of the same person, and of the same part of the dataset."""
     account = ledger.account(name)
     size = (account.sizes or {}).get(part) if part is not None else None
     if size is not None and size != plan.n:

@@ -5,7 +5,7 @@ number), lets the theorem speak again, and compares every derived field with wha
 the stated promise is not implied by the numbers is refused. Whoever edits *all* numbers consistently writes another
 consistent certificate: alone, the answer is therefore "consistent", never "authentic". With the ledger that was
 charged, the digest stored at settlement catches those edits too, and what was reserved must be what is stated: whoever may
-write into the books could settle a small spend with a large release's digest.
+write into the ledger could settle a small spend with a large release's digest.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def check_schema(certificate: Certificate, plan: Plan) -> None:
 
 
 def check_ledger(certificate: Certificate, plan: Plan, ledger: Ledger) -> None:
-    """The books hold this digest, under a reservation of exactly what is stated."""
+    """The ledger holds this digest, under a reservation of exactly what is stated."""
     entry = certificate.ledger
     if entry is None:
         raise reject("it says it is not recorded in any ledger, so no ledger can confirm it")

@@ -99,7 +99,7 @@ class AuditFinding:
         except (AttributeError, TypeError) as error:
             raise WrongCall(
                 "audit= takes a finding with epsilon_lower_bound, delta and confidence, but a "
-                f"{type(found).__name__} came. Pass onedraw.report.AuditFinding(...)."
+                f"{type(found).__name__} was given. Pass onedraw.report.AuditFinding(...)."
             ) from error
 
     def __str__(self) -> str:

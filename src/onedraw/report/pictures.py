@@ -142,9 +142,9 @@ def interval_plot(rows: Sequence[Row], *, alike: bool = False) -> Plot:
 def share_plot(rows: Sequence[Row], *, percent: bool = True) -> Plot:
     """Bars from 0, for shares of a whole, or for counts."""
     top = max((row.ends[1] for row in rows), default=1.0)
-    scale = Scale(
-        0.0, next((step for step in (0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 0.8) if top <= step), 1.0)
-    )
+    whole = 1.0 if percent else 10.0 ** math.ceil(math.log10(max(top, 1.0)))  # counts end at a round number
+    steps = (0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 0.8)
+    scale = Scale(0.0, whole * next((step for step in steps if top <= step * whole), 1.0))
     pictures = []
     for row in rows:
         start, end = scale.at(0.0), scale.at(row.value)

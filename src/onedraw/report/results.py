@@ -14,7 +14,7 @@ from onedraw.models import ConjugateModel, Model
 from onedraw.models.row_model import RowModel
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
-from onedraw.release.estimates import readable_draws, values_of
+from onedraw.release.estimates import Joint, readable_draws, values_of
 from onedraw.release.intervals.evaluations import is_evaluation
 from onedraw.release.intervals.quantiles import inter_quartile_range
 
@@ -87,16 +87,18 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
         "parts": any(row["sampling"] for row in words),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
         "spread": inter_quartile_range(certificate, plan) if form == "quantiles" else None,
-        "joint": [] if table is None else [
-            {
-                "name": f"{test.label}: {test.term}" if test.label else test.term,
-                "statistic": "" if math.isnan(test.statistic) else brief(test.statistic),
-                "degrees": str(test.degrees),
-                "p": "–" if math.isnan(test.p_value) else p_words(test.p_value),
-            }
-            for test in table.joint
-        ],
-    }  # fmt: skip
+        "joint": [] if table is None else [joint_words(test) for test in table.joint],
+    }
+
+
+def joint_words(test: Joint) -> dict[str, str]:
+    """A category as a whole, where a fit can test it."""
+    return {
+        "name": f"{test.label}: {test.term}" if test.label else test.term,
+        "statistic": "" if math.isnan(test.statistic) else brief(test.statistic),
+        "degrees": str(test.degrees),
+        "p": "–" if math.isnan(test.p_value) else p_words(test.p_value),
+    }
 
 
 def rows_of(certificate: Certificate, plan: Plan, table: Estimates | None) -> list[Row]:

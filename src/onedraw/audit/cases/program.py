@@ -1,7 +1,7 @@
 """The program's own draws, and attacks on them: plan, summary, target and sampler as a release runs them.
 
-`release` draws once and charges the books each time. Here the same steps run with a seeded generator and many draws at a
-go, without books and certificate: an attack needs thousands of draws of synthetic records, and none of them is private.
+`release` draws once and charges the ledger each time. Here the same steps run with a seeded generator and many draws at a
+go, without ledger and certificate: an attack needs thousands of draws of synthetic records, and none of them is private.
 """
 
 from __future__ import annotations

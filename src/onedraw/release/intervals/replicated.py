@@ -222,7 +222,7 @@ def _drowned(more: float, n: int) -> str:
 
 def _check_level(level: Any) -> float:
     if not isinstance(level, float) or not 0.5 <= level < 1.0:
-        raise WrongCall(f"level must be a number from 0.5 to below 1, such as 0.95, but {level!r} came.")
+        raise WrongCall(f"level must be a number from 0.5 to below 1, such as 0.95, but {level!r} was given.")
     return level
 
 
