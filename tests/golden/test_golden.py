@@ -39,7 +39,8 @@ def test_every_mechanism_and_every_question_of_the_command_line_is_kept():
     documents = [json.loads(case.path.read_text()) for case in CASES]
     mechanisms = [document["certificate"]["plan"]["mechanism"] for document in documents if "certificate" in document]
     inner = [one.get(part) or {} for one in mechanisms for part in ("of", "within", "inner")]
-    assert {one.get("name") for one in [*mechanisms, *inner]} >= set(Mechanism.members())
+    ours = {tag for tag, kind in Mechanism.members().items() if kind.__module__.startswith("onedraw.")}
+    assert {one.get("name") for one in [*mechanisms, *inner]} >= ours
     asked = {document["command"].partition("--model ")[2].partition(" ")[0] for document in documents}
     assert asked >= {*QUESTIONS, *KINDS, "covariance"}
     assert len(HELD_OUT) == 3

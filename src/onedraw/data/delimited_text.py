@@ -108,7 +108,10 @@ class DelimitedText(Table):
         def part() -> Iterator[Batch]:
             from onedraw.data.arrow_tables import chunk_of
 
-            places = [self.names.index(name) for name in wanted]
+            first = {
+                name: place for place, name in reversed(list(enumerate(self.names)))
+            }  # tens of thousands of columns
+            places = [first[name] for name in wanted]
             for block in self._blocks():
                 columns = columns_of(block, self._end, len(self.names), places)
                 yield {name: chunk_of(column, wanted[name]) for name, column in zip(wanted, columns, strict=True)}
