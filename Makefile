@@ -83,6 +83,9 @@ test test-all: setup style postgresql chromium java
 quick: style
 	$(call beside_types,$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not postgresql" @tests/quick.txt)
 
+golden: setup
+	$(BIN)/python -m tests.golden.golden_cases
+
 wheel-test: setup
 	$(BIN)/python tools/wheel_test.py
 

@@ -1,7 +1,7 @@
 """What is kept of every release that the command line can make: its certificate, the plan in it, and its report, from fixed seeds.
 
-    make golden                                # write all files under tests/golden/kept anew
-    python tests/golden/golden_cases.py mean …   # only those whose names begin so, or `quick` ones
+    make golden                                   # write all files under tests/golden/kept anew
+    python -m tests.golden.golden_cases mean …    # only those whose names begin so, or `quick` ones
 
 A change that is meant to leave behaviour alone leaves these files alone. One that is not writes them anew and says so in its
 commit; `git diff tests/golden/kept` is then what it changed, number by number.
@@ -27,6 +27,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from tests.cli.cases import FEATURES, TARGETS
+
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "kept"
 
@@ -47,18 +49,6 @@ TOLERANCE = 1e-6
 
 SIMULATED = {"scores": 0.02}
 """Fields with numbers that are simulated after the release: NumPy's stream of variates is another one in another version."""
-
-FEATURES = """\
-  age: {kind: number, lower: 0, upper: 100, missing: 50}
-  ward: {kind: category, levels: [a, b, c], missing: a}
-  smoker: {kind: binary, levels: [no, yes], missing: no}
-"""
-TARGETS = {
-    "ill": "{kind: binary, levels: [no, yes], missing: no}",
-    "grade": "{kind: category, levels: [low, mid, high], missing: low}",
-    "visits": "{kind: count, cap: 12, missing: 0}",
-    "cost": "{kind: number, lower: 0, upper: 20000, missing: 5000}",
-}
 
 
 @dataclass(frozen=True)

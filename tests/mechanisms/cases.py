@@ -7,6 +7,33 @@ import itertools
 import math
 
 import numpy as np
+from hypothesis import strategies as st
+
+import onedraw as od
+from onedraw import models
+from onedraw.mechanisms.convex_bounds import Curvature
+
+constants = st.builds(
+    Curvature,
+    st.floats(1e-3, 1e3),
+    st.floats(1e-3, 1e3),
+    strong_convexity=st.one_of(st.just(0.0), st.floats(1e-6, 10.0)),
+    n=st.integers(1, 10**7),
+    records_per_person=st.integers(1, 5),
+    draws=st.integers(1, 9),
+)
+"""Bounds of a convex model, as calibration sees them."""
+
+ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
+FITTED = {
+    "exp-linear": models.Logistic(**ROWS, loss="exp-linear"),
+    "logistic": models.Logistic(**ROWS),
+    "hinge": models.HuberisedHinge(**ROWS, width=0.5),
+    "log-cosh": models.LogCoshRegression(**ROWS, response_bound=2.0),
+    "quantile": models.Quantile(**ROWS, level=0.2, response_bound=2.0),
+    "counts": models.CountRegression(**ROWS, largest=5),
+}
+"""A model of each loss that fits and measured coordinates know."""
 
 
 class Pair:

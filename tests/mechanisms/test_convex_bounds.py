@@ -16,7 +16,7 @@ from onedraw.mechanisms import convex_bounds, gibbs, literature
 from onedraw.mechanisms.convex_bounds import Curvature
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, RenyiDP
 from onedraw.privacy.conversions import gaussian_delta, gaussian_mu
-from tests.mechanisms.cases import gibbs_pair, hinge, huber, linear, logistic, squares
+from tests.mechanisms.cases import constants, gibbs_pair, hinge, huber, linear, logistic, squares
 
 UNIT = Curvature(2.0, 1.0)
 
@@ -41,15 +41,6 @@ BUDGETS = [
     ZCDP(0.1),
     RenyiDP.at(4.0, 0.2),
 ]
-constants = st.builds(
-    Curvature,
-    st.floats(1e-3, 1e3),
-    st.floats(1e-3, 1e3),
-    strong_convexity=st.one_of(st.just(0.0), st.floats(1e-6, 10.0)),
-    n=st.integers(1, 10**7),
-    records_per_person=st.integers(1, 5),
-    draws=st.integers(1, 9),
-)
 
 
 @settings(max_examples=80, deadline=None)

@@ -14,7 +14,7 @@ from onedraw.mechanisms import beta_divergence, convex_bounds, literature
 from onedraw.mechanisms.convex_bounds import Curvature
 from onedraw.models.likelihood import Bernoulli, GaussianNoise
 from onedraw.privacy import ApproxDP
-from tests.mechanisms.cases import gibbs_pair, hinge, linear
+from tests.mechanisms.cases import constants, gibbs_pair, hinge, linear
 
 UNIT = Curvature(2.0, 1.0)
 
@@ -128,17 +128,6 @@ def test_the_gdp_rule_never_allows_less_than_theorem_7_or_a_valid_corollary_8():
         else:
             assert ours < literature.corollary8_weight(epsilon, delta, curvature)
     assert 5000 < valid < 10_000, "both sides of the corollary's range were visited"
-
-
-constants = st.builds(
-    Curvature,
-    st.floats(1e-3, 1e3),
-    st.floats(1e-3, 1e3),
-    strong_convexity=st.one_of(st.just(0.0), st.floats(1e-6, 10.0)),
-    n=st.integers(1, 10**7),
-    records_per_person=st.integers(1, 5),
-    draws=st.integers(1, 9),
-)
 
 
 @settings(max_examples=80, deadline=None)

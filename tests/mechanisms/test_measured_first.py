@@ -16,16 +16,10 @@ from onedraw.mechanisms import Measured, NoisyGradient, plan_from_dict
 from onedraw.models.fit.problem import Coordinates, Published
 from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 from onedraw.report.tables import correlations
+from tests.mechanisms.cases import FITTED, ROWS
 
 BUDGET = ApproxDP(1.0, 1e-5)
-ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
-MODELS = {
-    "exp-linear": models.Logistic(**ROWS, loss="exp-linear"),
-    "logistic": models.Logistic(**ROWS),
-    "hinge": models.HuberisedHinge(**ROWS, width=0.5),
-    "log-cosh": models.LogCoshRegression(**ROWS, response_bound=2.0),
-    "quantile": models.Quantile(**ROWS, level=0.2, response_bound=2.0),
-    "counts": models.CountRegression(**ROWS, largest=5),
+MODELS = FITTED | {
     "huber": models.HuberRegression(**ROWS, threshold=0.7),
     "rows of a norm": models.Logistic(3, data_norm=2.0, prior=od.Gaussian(scale=1.0)),
     "without an intercept": models.Logistic(**ROWS, intercept=False, loss="exp-linear"),

@@ -18,7 +18,7 @@ one person changes at most k encoded records.
 | changes between the count and the reading            | `FileMismatch`                                |
 | has a damaged page (Parquet, Arrow)                  | `FileMismatch` from the pass that meets it;   |
 |                                                      | of a short file from `check_whole`, which the |
-|                                                      | door calls before the charge                  |
+|                                                      | release calls before the charge               |
 | is a view, or is hidden by row-level security         | `FileMismatch`: n would depend on the records |
 | has ragged, undecodable, undeclared, NaN, … records  | fine, they are read as declared in `missing`  |
 """

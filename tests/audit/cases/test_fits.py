@@ -24,17 +24,9 @@ from onedraw.privacy.corners import CornerDP
 from onedraw.samplers import fit as fitting
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
+from tests.mechanisms.cases import FITTED, ROWS
 
-ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
-MODELS = {
-    "exp-linear": models.Logistic(**ROWS, loss="exp-linear"),
-    "logistic": models.Logistic(**ROWS),
-    "hinge": models.HuberisedHinge(**ROWS, width=0.5),
-    "log-cosh": models.LogCoshRegression(**ROWS, response_bound=2.0),
-    "quantile": models.Quantile(**ROWS, level=0.2, response_bound=2.0),
-    "counts": models.CountRegression(**ROWS, largest=5),
-    "several classes": models.Softmax(**ROWS, classes=("a", "b", "c")),
-}
+MODELS = FITTED | {"several classes": models.Softmax(**ROWS, classes=("a", "b", "c"))}
 BUDGET = od.ApproxDP(1.0, 1e-5)
 
 

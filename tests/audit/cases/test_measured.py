@@ -13,15 +13,10 @@ from onedraw.mechanisms import Measured
 from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.models.row_model import Encoded
 from onedraw.samplers import moments as measured_first
+from tests.mechanisms.cases import FITTED, ROWS
 
-ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
-MODELS = {
-    "exp-linear": models.Logistic(**ROWS, loss="exp-linear"),
-    "hinge": models.HuberisedHinge(**ROWS, width=0.5),
-    "log-cosh": models.LogCoshRegression(**ROWS, response_bound=2.0),
-    "quantile": models.Quantile(**ROWS, level=0.2, response_bound=2.0),
-    "counts": models.CountRegression(**ROWS, largest=5),
-    "huber": models.HuberRegression(**ROWS, threshold=0.7),
+MODELS = {name: model for name, model in FITTED.items() if name != "logistic"} | {
+    "huber": models.HuberRegression(**ROWS, threshold=0.7)
 }
 BUDGETS = (od.ApproxDP(1.0, 1e-5), od.ZCDP(0.05), od.GaussianDP(0.5))
 
