@@ -29,6 +29,7 @@ _ROOMS = (
     "planning",
     "audit",
     "estimators",
+    "baselines",
     "report",
     "errors",
 )

@@ -13,8 +13,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused, WrongCall
 from onedraw.models import ConjugateModel, Model
@@ -142,6 +143,16 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
     """The least exactness a sampler must have; the release decides what less would cost."""
     whole_sums: ClassVar[bool] = False
     """Whether records enter by sums of whole numbers alone, whatever the model."""
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """The inverse of ``to_dict``. What no file of `mechanisms` defines is looked for under the entry points
+        "onedraw.mechanisms" of the installed packages: `onedraw.baselines`, and those of other people."""
+        name = stored.get("name") if isinstance(stored, Mapping) else None
+        if isinstance(name, str) and name not in cls.members():
+            for found in entry_points(group="onedraw.mechanisms", name=name):
+                found.load()
+        return super().from_dict(stored)
 
     @abc.abstractmethod
     def calibrate(self, request: Request) -> Plan:

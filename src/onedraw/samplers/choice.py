@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from itertools import chain
 
 from onedraw import samplers
 from onedraw.errors import ExactnessRefused, WrongCall, check_extra
@@ -98,8 +99,13 @@ def _unproven(plan: Plan, accepted: tuple[str, ...]) -> tuple[Sampler, str]:
 
 
 def own_sampler(plan: Plan) -> type[Sampler] | None:
-    """The one sampler that carries out a plan which is an algorithm; None for a law that is drawn from in one way or another."""
-    found = (getattr(samplers, name) for name in samplers.SAMPLERS if plan.requires != "exact")
+    """The one sampler that carries out a plan which is an algorithm; None for a law that is drawn from in one way or another.
+
+    A mechanism from elsewhere brings its sampler along, so that the loaded ones are asked first.
+    """
+    if plan.requires == "exact":
+        return None
+    found = chain(Sampler.members().values(), (getattr(samplers, name) for name in samplers.SAMPLERS))
     return next((sampler for sampler in found if sampler.carries_out == plan.requires), None)
 
 
