@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import audit, choose, demo, evaluate, ledger, plan, predict, release, schema
+from . import audit, choose, demo, evaluate, ledger, plan, predict, release, reproduce, schema
 
 application = typer.Typer(
     name="onedraw",
@@ -23,6 +23,7 @@ application.command("choose")(choose.choose)
 application.command("verify")(release.verify)
 application.command("audit")(audit.audit)
 application.add_typer(ledger.group, name="ledger")
+application.command("reproduce")(reproduce.reproduce)
 
 
 def show_version(wanted: bool) -> None:
