@@ -4,19 +4,28 @@ A line end can forge a line of somebody's output, an escape sequence can hide th
 turn a figure round (CVE-2021-42574). Such characters are refused where a text is declared (names, levels, notes, labels, a
 certificate's words) and escaped where one is shown. Joiners and no-break spaces stay: languages are written with them.
 A spreadsheet does more than show: it computes what begins with =, +, - or @ (OWASP, "CSV injection").
+
+A PostgreSQL URL may hold a password before the host (``user:secret@``) or among its parameters (``?password=…``).
+`shown_place` is the one function that hides them; messages, reprs and the command line print what it returns. Where an
+unescaped / ? # or @ leaves open which piece is the password, nothing behind the scheme is printed.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
+from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit, urlunsplit
 
 _CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # controls (ESC, line ends, C1), lone surrogates, line and paragraph separators
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _COMPUTED = tuple("=+-@＝＋－＠")  # full-width signs too
+HIDDEN = "***"
+_SECRET = re.compile(r"pass(?!file)|pwd|secret|token", re.IGNORECASE)  # passfile names a file
 
 
 def acting(text: str) -> str:
@@ -76,3 +85,54 @@ def shown_as_html(
     top = "".join(f"<th>{escape(name)}</th>" for name in head)
     table = f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table>" if lines else ""
     return f"<p>{escape(sentence)}</p>{table}" + (f"<p><small>{escape(more)}</small></p>" if more else "")
+
+
+# ── places ──
+
+
+def shown_place(place: str | os.PathLike[str]) -> str:
+    """The place as it may be printed: paths as they are, URLs with ``***`` for every password."""
+    text = os.fspath(place)
+    if "://" not in text:
+        return text
+    parts = _parts(text)
+    if parts is None:
+        return f"{text.partition('://')[0]}://{HIDDEN}"
+    login, at, host = parts.netloc.rpartition("@")
+    user, colon, _ = login.partition(":")
+    authority = f"{user}{colon}{HIDDEN if colon else ''}{at}{host}"
+    pairs = (parameter.partition("=") for parameter in parts.query.split("&"))
+    query = "&".join(
+        f"{name}{equals}{HIDDEN if equals and _is_secret(name) else value}" for name, equals, value in pairs
+    )
+    return urlunsplit(parts._replace(netloc=authority, query=query))
+
+
+def without_passwords(text: str, place: str) -> str:
+    """Somebody else's words about a place, the driver's for instance, with the place's passwords taken out."""
+    parts = _parts(place)
+    if parts is None:
+        return "the reason is not printed, because it may quote the URL; write / ? # @ : in a password as %2F %3F %23 %40 %3A"
+    pairs = (parameter.partition("=") for parameter in parts.query.split("&"))
+    secrets = [
+        parts.netloc.rpartition("@")[0].partition(":")[2],
+        *(value for name, _, value in pairs if _is_secret(name)),
+    ]
+    spellings = {spelling for secret in secrets for spelling in (secret, unquote(secret), unquote_plus(secret))}
+    for spelling in sorted(filter(None, spellings), key=len, reverse=True):
+        text = text.replace(spelling, HIDDEN)
+    return text
+
+
+def _parts(place: str) -> SplitResult | None:
+    """The URL taken apart; None where it is not sure which piece is the password."""
+    try:
+        parts = urlsplit(place)
+    except ValueError:
+        return None
+    rest = parts.path + parts.query + parts.fragment
+    return None if "@" in rest or "#" in place or parts.netloc.count("@") > 1 else parts
+
+
+def _is_secret(parameter: str) -> bool:
+    return _SECRET.search(unquote_plus(parameter)) is not None

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onedraw.places import shown_place
-from onedraw.plain_text import known
+from onedraw.plain_text import known, shown_place
 
 from .options import AsJson, Delta, Epsilon
 from .show import answer, number, show_json, show_lines, show_table

@@ -20,7 +20,7 @@ import typer
 
 from onedraw.defaults import DELTA
 from onedraw.errors import WrongCall
-from onedraw.places import shown_place
+from onedraw.plain_text import shown_place
 from onedraw.planning.options import MODELS, Options, RegressionOptions
 
 from .show import show_lines, show_remark, waiting

@@ -36,7 +36,7 @@ from onedraw.data.arrow_tables import FIRST_CHECKED, ArrowTable, chunk_of
 from onedraw.data.columns import Chunk, Numbers, Wanted, cells
 from onedraw.data.tables import Batch, DatabaseTable, Part, Table
 from onedraw.errors import FileMismatch, check_extra
-from onedraw.places import shown_place, without_passwords
+from onedraw.plain_text import shown_place, without_passwords
 
 LONGEST_CELL = 2**18
 """Bytes of a text or binary cell; 1600 columns, PostgreSQL's most, stay below its gigabyte for a row."""

@@ -43,7 +43,7 @@ from onedraw.data.schema import Schema
 from onedraw.data.sums import Block, Engine, Integers, Local, Summed, blocked, changed, check_rows
 from onedraw.data.tables import DatabaseTable, Part, Table, in_order
 from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
-from onedraw.places import shown_place
+from onedraw.plain_text import shown_place
 
 BATCH_ROWS = 131072
 _VALUES_IN_BATCH = 2**18  # of a wide table fewer rows are taken at a time

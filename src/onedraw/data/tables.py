@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 from onedraw.data.columns import Chunk, Wanted
-from onedraw.places import shown_place
+from onedraw.plain_text import shown_place
 
 Batch = dict[str, Chunk]
 Part = Callable[[], Iterator[Batch]]

@@ -28,7 +28,7 @@ from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import Moments, Plan
-from onedraw.places import shown_place
+from onedraw.plain_text import shown_place
 from onedraw.planning import Choices
 from onedraw.privacy import Assumption, Guarantee, Promise, Provenance, epsilon_delta
 from onedraw.release import Certificate, Release, release

@@ -28,10 +28,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from onedraw.errors import CannotWrite, LedgerError, OnedrawError, check_extra
-from onedraw.places import shown_place, without_passwords
+from onedraw.plain_text import shown_place, without_passwords
 
-from . import schema
-from .events import Event, Row
+from .events import INSERT, NAMES, POSTGRESQL, SELECT, SQLITE, Event, Row
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -54,7 +53,7 @@ class Writer:
     def append(self, event: Event) -> None:
         from sqlalchemy import text
 
-        self.connection.execute(text(schema.INSERT), dict(zip(schema.NAMES, event.row(), strict=True)))
+        self.connection.execute(text(INSERT), dict(zip(NAMES, event.row(), strict=True)))
 
 
 class Storage(ABC):
@@ -167,7 +166,7 @@ class SQLiteStorage(Storage):
 
     path: str
     read_only: bool = False
-    _schema = schema.SQLITE
+    _schema = SQLITE
 
     @property
     def name(self) -> str:
@@ -272,7 +271,7 @@ class PostgreSQLStorage(Storage):
     """Books in the table ``onedraw_events`` of a PostgreSQL database."""
 
     url: str
-    _schema = schema.POSTGRESQL
+    _schema = POSTGRESQL
 
     @property
     def name(self) -> str:
@@ -358,4 +357,4 @@ def _absolute(path: str) -> str:
 def _select(connection: Connection, start: int, count: int = ALL) -> list[Row]:
     from sqlalchemy import text
 
-    return [tuple(row) for row in connection.execute(text(schema.SELECT), {"start": start, "count": count})]
+    return [tuple(row) for row in connection.execute(text(SELECT), {"start": start, "count": count})]

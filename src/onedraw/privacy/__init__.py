@@ -1,16 +1,15 @@
 """What is a promise; when is one at least as strong as another; how do promises convert and compose.
 
 ``promises`` the six values · ``corners`` sums of shifted Gaussian profiles, and ``perturbed_mode`` what they
-promise · ``composition`` several together · ``curves`` and ``posterior_curves`` Rényi
-curves · ``conversions`` the table of mathematics.md §1, one function each · ``groups`` from a record to a
-person · ``pld`` the other
-accountant, and its second opinion · ``guarantee`` what stands on a certificate · ``numbers`` rounded,
+promise · ``composition`` several together, and from a record to a person · ``curves`` and ``posterior_curves`` Rényi
+curves · ``conversions`` the table of mathematics.md §1, one function each · ``pld`` the other
+accountant, and its second opinion · ``promise`` what stands on a certificate · ``numbers`` rounded,
 kept in range, searched for · ``tradeoff`` what a promise leaves the best attacker.
 
 Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
 """
 
-from onedraw.privacy.composition import Composed, compose
+from onedraw.privacy.composition import Composed, compose, group, ungroup
 from onedraw.privacy.corners import Corner, CornerCurve, CornerDP
 from onedraw.privacy.curves import (
     AtOrderCurve,
@@ -22,8 +21,13 @@ from onedraw.privacy.curves import (
     SumCurve,
     add_curves,
 )
-from onedraw.privacy.groups import group, ungroup
-from onedraw.privacy.guarantee import (
+from onedraw.privacy.pld import certify, pld_optimistic_epsilon
+from onedraw.privacy.posterior_curves import (
+    DirichletPosterior,
+    GammaExponentialPosterior,
+    GammaPoissonPosterior,
+)
+from onedraw.privacy.promise import (
     AsRun,
     Assumed,
     Assumption,
@@ -33,26 +37,20 @@ from onedraw.privacy.guarantee import (
     Guarantee,
     LastIterate,
     Neighbours,
+    Promise,
     Provenance,
     Unit,
     WithinTV,
-    with_total_variation,
-)
-from onedraw.privacy.pld import certify, pld_optimistic_epsilon
-from onedraw.privacy.posterior_curves import (
-    DirichletPosterior,
-    GammaExponentialPosterior,
-    GammaPoissonPosterior,
-)
+)  # fmt: skip
 from onedraw.privacy.promises import (
     ZCDP,
     ApproxDP,
     BoundedRange,
     GaussianDP,
-    Promise,
     PureDP,
     RenyiDP,
     epsilon_delta,
+    with_total_variation,
 )
 from onedraw.privacy.stored import Stored
 from onedraw.privacy.tradeoff import Attacker

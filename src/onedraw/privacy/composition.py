@@ -14,6 +14,8 @@ too the list is not fixed, and this is not its accountant: see ``filters``. A pa
 outside an event of probability δ, no worse than PureDP(ε): that is what its dominating pair says
 (arXiv:1311.0776).
 
+``group`` and ``ungroup`` go from one record to one person: what a promise for one record is worth for k of them (§0).
+
 γ is an entry of its own: the exact promises are composed to (ε, δ) first, then (ε, δ + (1+e^ε) Σγ) once.
 """
 
@@ -23,19 +25,31 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from onedraw.errors import InvalidBudget
+from onedraw.errors import InvalidBudget, PromiseRefused
 from onedraw.privacy import conversions, pld
 from onedraw.privacy.corners import composed_corners
 from onedraw.privacy.curves import add_curves
-from onedraw.privacy.numbers import down, positive_integer, probability, sum_up, text, up, weighted_sum_up
+from onedraw.privacy.numbers import (
+    down,
+    fraction_down,
+    fraction_up,
+    narrowed,
+    positive_integer,
+    probability,
+    sum_up,
+    text,
+    up,
+    weighted_sum_up,
+)  # fmt: skip
 from onedraw.privacy.pld import GaussianPair, Pair, dominating_pair
-from onedraw.privacy.promises import GaussianDP, Promise, PureDP, RenyiDP
+from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP
 from onedraw.privacy.stored import check_names
 
 
@@ -303,3 +317,58 @@ def _smallest(delta_at: Callable[[float], float], *, up_to: float) -> float:
         best = min(best, values[index])
         low, high = float(grid[max(index - 1, 0)]), float(grid[min(index + 1, len(grid) - 1)])
     return best
+
+
+# ── from one record to one person ──
+
+_POWER = {PureDP: 1, BoundedRange: 1, GaussianDP: 1, ZCDP: 2}
+"""By which power of k the one number of a promise grows."""
+
+_REFUSED = (
+    "{promise} says nothing about {size} records at once: group privacy of a Rényi curve or a composition "
+    "does not follow from its numbers. Declare one record per person, or use a PureDP, GaussianDP, ZCDP or "
+    "(ε, δ) budget."
+)
+
+
+def group(promise: Promise, records: int) -> Promise:
+    """The promise for data sets that differ in at most ``records`` records, rounded up.
+
+    Pure and BoundedRange kε; Gaussian kμ; ZCDP k²ρ; (ε, δ) becomes (kε, δ(e^{kε} − 1)/(e^ε − 1)); a
+    composition part by part. Refused for RenyiDP: no bound at the same order follows from a curve.
+    """
+    size = positive_integer("records", records)
+    if size == 1:
+        return promise
+    match promise:
+        case PureDP() | BoundedRange() | GaussianDP() | ZCDP():
+            return type(promise)(fraction_up(Fraction(promise.number) * size ** _POWER[type(promise)]))
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
+            grouped = conversions.group_approx_delta(epsilon, delta, size)
+            if not grouped < 1.0:
+                raise PromiseRefused(
+                    f"{promise} for one record leaves no promise for {size}: δ grows to {grouped:.3g}. "
+                    "Use a smaller δ, a smaller ε, or fewer records per person."
+                )
+            return ApproxDP(fraction_up(Fraction(epsilon) * size), grouped)
+        case Composed(parts=parts, gamma=gamma):
+            return Composed(tuple(group(part, size) for part in parts), gamma)
+    raise PromiseRefused(_REFUSED.format(promise=promise, size=size))
+
+
+def ungroup(budget: Promise, records: int) -> Promise:
+    """The largest promise for one record whose ``group(…, records)`` implies the budget, rounded down."""
+    size = positive_integer("records", records)
+    if size == 1:
+        return budget
+    match budget:
+        case PureDP() | BoundedRange() | GaussianDP() | ZCDP():
+            return type(budget)(fraction_down(Fraction(budget.number) / size ** _POWER[type(budget)]))
+        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
+            single = fraction_down(Fraction(epsilon) / size)
+
+            def keeps(one: float) -> bool:
+                return conversions.group_approx_delta(single, one, size) <= delta
+
+            return ApproxDP(single, delta if keeps(delta) else narrowed(keeps, true=0.0, false=delta)[0])
+    raise PromiseRefused(_REFUSED.format(promise=budget, size=size))

@@ -1,9 +1,15 @@
-"""What a promise is, and what every promise answers; the values themselves are in ``promises`` (mathematics.md §1).
+"""What a promise is, what every promise answers, and what stands with it on a certificate; the values themselves are in
+``promises`` (mathematics.md §1).
 
 Always rounded against ourselves: ``epsilon(delta)``, ``delta(epsilon)`` and ``implies(other)``. To answer the last one each
 promise says what it is worth in each of the other currencies (``pure_epsilon``, ``range_epsilon``, ``gaussian_mu``,
 ``zcdp_rho``, ``renyi``), +∞ or None where nothing is proven. A promise that is asked for, a *budget*, also says what it
 allows: ``is_pure``, ``allows(kind)``, ``total_variation(share)``. Neighbours are replace-one with n public, for all of them.
+
+**On a certificate.** A `Guarantee` is a promise with its neighbours, unit, theorem, and assumptions with their provenance.
+An `Exactness` is what a sampler says before it runs, and what a release pays for it (architecture.md). Strongest first:
+``Exact``, ``LastIterate`` (the law actually sampled carries its own promise), ``WithinTV(γ)`` (proven total variation
+distance), ``Estimated`` (evidence), ``Assumed`` (a named assumption).
 """
 
 from __future__ import annotations
@@ -11,13 +17,15 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
-from onedraw.privacy.numbers import epsilon_argument, largest, probability
+from onedraw.privacy.numbers import epsilon_argument, largest, positive_integer, probability, text
 from onedraw.privacy.stored import Stored
 
 if TYPE_CHECKING:
@@ -140,3 +148,165 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
 def _largest_allowed(kind: Callable[[float], Promise], promise: Promise) -> float:
     found = largest(lambda one: kind(one).implies(promise), least=2.0**-498, most=2.0**39, precision=2.0**-40)
     return found or 0.0
+
+
+# ── on a certificate ──
+
+
+class Neighbours(StrEnum):
+    """Which data sets must be hard to tell apart. Add/remove-one is another promise and never mixed in."""
+
+    REPLACE_ONE = "replace-one, n public"
+
+
+class Provenance(StrEnum):
+    """How far a statement can be relied on."""
+
+    PROVED = "proved"
+    ENFORCED = "enforced"
+    DECLARED = "declared"
+    ASSUMED = "assumed"
+    INFERRED = "inferred"
+
+
+@dataclass(frozen=True)
+class Unit(Stored, noun="unit", refuses=InvalidBudget):
+    """Who is protected: a person, who contributes at most ``records_per_person`` records."""
+
+    records_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        count = positive_integer("records_per_person", self.records_per_person)
+        self._set(records_per_person=count)
+
+    @property
+    def sentence(self) -> str:
+        if self.records_per_person == 1:
+            return "one person, who contributes one record"
+        return f"one person, who contributes at most {self.records_per_person} records"
+
+
+@dataclass(frozen=True)
+class Assumption(Stored, noun="assumption", refuses=InvalidBudget):
+    """A statement the theorem needs, and who answers for it."""
+
+    statement: str
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        self._set(statement=_words("an assumption's statement", self.statement))
+        self._set(provenance=_member(Provenance, self.provenance))
+
+    def __str__(self) -> str:
+        return f"{self.statement} ({self.provenance})"
+
+
+@dataclass(frozen=True)
+class Guarantee(Stored, noun="guarantee", refuses=InvalidBudget):
+    """What is promised, between whom, about whom, by which theorem, on which assumptions."""
+
+    promise: Promise
+    neighbours: Neighbours
+    unit: Unit
+    theorem: str
+    assumptions: tuple[Assumption, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.promise, Promise) or not isinstance(self.unit, Unit):
+            raise InvalidBudget("a guarantee is made of a promise and a unit; see onedraw.privacy")
+        self._set(neighbours=_member(Neighbours, self.neighbours))
+        self._set(theorem=_words("the theorem of a guarantee", self.theorem))
+        self._set(assumptions=tuple(self.assumptions))
+        if not all(isinstance(assumption, Assumption) for assumption in self.assumptions):
+            raise InvalidBudget("every assumption of a guarantee is an Assumption(statement, provenance)")
+
+    def __str__(self) -> str:
+        return f"{self.promise}; neighbours: {self.neighbours}; unit: {self.unit.sentence}; by {self.theorem}"
+
+
+class Exactness(Stored, key="kind", noun="exactness", refuses=InvalidBudget):
+    """The relation between the law a theorem is about and the law a sampler draws from."""
+
+    words: ClassVar[str]
+    """For a certificate, with the fields in braces."""
+
+    @property
+    def sentence(self) -> str:
+        """The words for a certificate."""
+        values = self._values().items()
+        return self.words.format(**{name: text(value) if name == "gamma" else value for name, value in values})
+
+
+@dataclass(frozen=True)
+class Exact(Exactness, tag="exact"):
+    """A draw from the very law the theorem is about; ``numeric`` names the number model it is exact in."""
+
+    numeric: str = ""
+
+    @property
+    def sentence(self) -> str:
+        return f"exact draw ({self.numeric})" if self.numeric else "exact draw"
+
+
+@dataclass(frozen=True)
+class WithinTV(Exactness, tag="within-tv"):
+    """The law drawn from is proven to be within total variation ``gamma``, for every data set."""
+
+    words = "proven to be within total variation {gamma} of an exact draw"
+    gamma: float
+
+    def __post_init__(self) -> None:
+        self._set(gamma=probability("γ", self.gamma))
+
+
+@dataclass(frozen=True)
+class LastIterate(Exactness, tag="last-iterate"):
+    """The last iterate of a noisy algorithm: its own law is proven to keep ``promise``."""
+
+    words = "last iterate, itself proven to keep {promise}"
+    promise: Promise
+
+
+@dataclass(frozen=True)
+class AsRun(Exactness, tag="as-run"):
+    """The theorem is about the program itself, its rounding and early stopping included: what ran keeps ``promise``."""
+
+    words = "the program that ran is itself proven to keep {promise}"
+    promise: Promise
+
+
+@dataclass(frozen=True)
+class Estimated(Exactness, tag="estimated"):
+    """Estimated to be within total variation ``gamma`` for every data set: evidence, not proof.
+
+    Never pure: even where the estimate is right, a promise pays for γ as it does for `WithinTV`.
+    """
+
+    words = "estimated, not proven, to be within total variation {gamma} of an exact draw ({evidence})"
+    gamma: float
+    evidence: str
+
+    def __post_init__(self) -> None:
+        self._set(gamma=probability("γ", self.gamma))
+
+
+@dataclass(frozen=True)
+class Assumed(Exactness, tag="assumed"):
+    """Taken to be exact on the strength of a statement the caller accepted in so many words."""
+
+    words = "assumed, not proven: {statement}"
+    statement: str
+
+
+def _words(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidBudget(f"{name} must be a sentence that a reader can check, not {value!r}")
+    return value
+
+
+def _member(values: type[Any], value: Any) -> Any:
+    try:
+        return values(value)
+    except ValueError:
+        known = ", ".join(repr(member.value) for member in values)
+        raise InvalidBudget(f"{values.__name__} is one of {known}, not {value!r}") from None

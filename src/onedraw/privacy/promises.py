@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from onedraw.errors import InvalidBudget
+from onedraw.errors import InvalidBudget, PromiseRefused
 from onedraw.privacy import conversions
 from onedraw.privacy.curves import AtOrderCurve, BoundedRangeCurve, Curve, LinearCurve, PureCurve, curve_at_most
-from onedraw.privacy.numbers import down, positive, probability, real, text, up
+from onedraw.privacy.numbers import down, positive, probability, real, sum_up, text, up
 from onedraw.privacy.promise import Promise as Promise
 from onedraw.privacy.stored import stored_as
 
@@ -327,3 +327,26 @@ class ApproxDP(Promise):
 def epsilon_delta(epsilon: float, delta: float = 0.0) -> Promise:
     """The budget most people ask for: (ε, δ), or pure ε where there is no δ."""
     return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+
+
+def with_total_variation(promise: Promise, gamma: float, epsilon: float | None = None) -> ApproxDP:
+    """The (ε, δ) kept by a law within total variation γ of one that keeps ``promise``, for every data set.
+
+    ``epsilon`` says at which ε; it may be left out for PureDP, BoundedRange and ApproxDP, which have their
+    own.
+    """
+    gamma = probability("γ", gamma)
+    if epsilon is None:
+        epsilon = promise.stated_epsilon if isinstance(promise, ApproxDP) else promise.pure_epsilon
+        if epsilon == math.inf:
+            raise InvalidBudget(
+                f"{promise} holds at every ε with its own δ, and what γ costs depends on ε: pass epsilon=…"
+            )
+    epsilon = positive("ε", epsilon)
+    delta = sum_up([promise.delta(epsilon), conversions.total_variation_delta(epsilon, gamma)])
+    if not delta < 1.0:
+        raise PromiseRefused(
+            f"a draw within total variation {text(gamma)} promises nothing at ε = {text(epsilon)}: δ would "
+            f"be {delta:.3g}. Run the sampler longer, so that γ is smaller."
+        )
+    return ApproxDP(epsilon, delta)

@@ -15,7 +15,7 @@ rounding, within total variation N·t of what the theorem is about, and a promis
 
     (1 + e^ε)·N·t ≤ δ,          a sampler within γ        N·t ≤ γ,
 
-like any other law that is not quite the one promised (`privacy.guarantee`). The factor e^ε is real: a normal variate
+like any other law that is not quite the one promised (`privacy.promise`). The factor e^ε is real: a normal variate
 that ends at z shows a record that moves it by μ with the probability of a tail beyond z − μ. Rounding itself is the
 certificate's assumption that variates are real numbers. A promise that needs no stated δ rests on that assumption alone; what is
 made of whole numbers (`selection`) needs neither.
