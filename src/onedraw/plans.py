@@ -133,6 +133,28 @@ class Potential(Target, Protocol):
         """What follows θ in the compiled functions, as JAX arrays."""
 
 
+class Posterior(Protocol):
+    """A whole law of the released quantity that follows from published numbers alone: any number of draws, for nothing."""
+
+    @property
+    def mean(self) -> Any:
+        """(parameters,), in the model's own coordinates, like all that follows."""
+
+    @property
+    def errors(self) -> tuple[Any, Any]:
+        """(sampling, privacy): its standard deviation without the noise, and what the noise adds."""
+
+    @property
+    def too_narrow(self) -> str:
+        """Why its intervals are not to be relied on, in words; empty where they are."""
+
+    def draw(self, size: int, generator: Any) -> Any:
+        """(size, parameters)."""
+
+    def interval(self, level: float, change: Any = None) -> Any:
+        """(parameters, 2): quantiles; of ``change @ parameters`` where that is given."""
+
+
 class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejected):
     """A theorem that makes a draw private. A frozen value; its fields are its options."""
 
@@ -182,6 +204,10 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
         """Of a release in stages: the estimate that follows from what was published, for encoded rows."""
         raise NotImplementedError(f"{self.title} does not publish in stages")
+
+    def posterior(self, plan: Plan, stages: Mapping[str, Any]) -> Posterior | None:
+        """Of a release in stages: the posterior that follows from what was published; None where a mechanism gives none."""
+        return None
 
     def heading(self, plan: Plan) -> str:
         """What a certificate calls the draw; the plan's numbers may be part of it."""

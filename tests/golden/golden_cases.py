@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.cases import FEATURES, TARGETS
+from tests.golden.baseline_cases import BASELINES
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "kept"
@@ -171,7 +172,10 @@ PLANS = [
     Case("plan-poisson", "plan --schema visits.yaml --target visits --model poisson --epsilon 2 --rows 400"),
 ]
 
-CASES = [*EVERYDAY, *REGRESSIONS, *HELD_OUT, *PLANS]
+OTHERS = [Case(f"baseline-{name}", f"baseline {name}", quick=True) for name in BASELINES]
+"""In Python (`baseline_cases`), not by the command line."""
+
+CASES = [*EVERYDAY, *REGRESSIONS, *HELD_OUT, *PLANS, *OTHERS]
 
 
 # ── how a case is made ───────────────────────────────────────────────────────────────────────────────────────────
@@ -191,6 +195,8 @@ def write_clinic(folder: Path) -> None:
 def made(case: Case) -> dict[str, Any]:
     """In the current folder, which is a clinic: what is to be kept of a case."""
     words = [word.replace("_", " ") if word.count("_") else word for word in case.words.split()]
+    if words[0] == "baseline":
+        return made_in_python(case.name, BASELINES[words[1]]())
     page, out, books = Path(f"{case.name}.html"), Path(f"{case.name}.json"), f"{case.name}.db"
     command(["ledger", "init", books, "--dataset", "clinic", "--epsilon", "50", "--delta", "1e-4"])
     planning, choosing = words[0] == "plan", words[0] == "choose"
@@ -208,6 +214,13 @@ def made(case: Case) -> dict[str, Any]:
     if not choosing:
         kept["report"] = lines_of(page.read_text())
     return kept
+
+
+def made_in_python(name: str, release: Any) -> dict[str, Any]:
+    """The same of a release that no command makes."""
+    page = lines_of(release.report(f"{name}.html").read_text())
+    certificate = json.loads(release.certificate.to_json())
+    return {"command": name, "certificate": certificate, "shown": release.summary().to_dicts(), "report": page}
 
 
 def command(words: list[str]) -> str:

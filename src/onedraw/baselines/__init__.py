@@ -13,7 +13,9 @@ from __future__ import annotations
 from onedraw.on_demand import names_on_demand
 
 # name → the file it lives in
-_NAMES: dict[str, str] = {}
+_NAMES: dict[str, str] = {
+    "SufficientStatistics": "sufficient_statistics",
+}
 
 __all__ = sorted(_NAMES)
 

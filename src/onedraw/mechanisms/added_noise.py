@@ -12,11 +12,12 @@ by k times as much. Theorems and where the numbers come from: added_noise.md.
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -49,14 +50,31 @@ class NoiseTarget:
         return f"NoiseTarget(law={self.law!r}, scale={self.scale!r}, sums=<private>)"
 
 
-@dataclass(frozen=True)
-class AddedNoise(Mechanism):
-    """Noise on exact sums; ``law`` is "laplace", "gaussian", or None for the one whose error is smaller."""
+class Moving(Protocol):
+    """How far one replaced record moves a vector of whole sums."""
 
-    title: ClassVar[str] = "Added noise"
+    @property
+    def largest(self) -> int:
+        """The largest size of one record's entry."""
+
+    @property
+    def most_moved(self) -> int:
+        """How many entries one replaced record can move."""
+
+    def reach(self, law: str) -> int:
+        """The distance: in L1 for Laplace noise, the square of L2 for Gaussian noise; rounded up."""
+
+
+@dataclass(frozen=True)
+class NoiseOnSums(Mechanism):
+    """What mechanisms share that publish exact sums with noise: law, scale and promise. One stage is published, the noisy
+    sums; whatever else is said follows from them. ``law`` is "laplace", "gaussian", or None for the one whose error is smaller."""
+
     noun: ClassVar[str] = "estimate"
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "added-noise"
+    fixed: ClassVar[str] = "the model, its bounds and prior"
+    """What had to be declared before a record was read."""
 
     law: str | None = None
 
@@ -64,34 +82,67 @@ class AddedNoise(Mechanism):
         if self.law is not None and self.law not in LAWS:
             raise InvalidModel(f"law is one of {', '.join(LAWS)}, or None for the better one, not {self.law!r}.")
 
-    def heading(self, plan: Plan) -> str:
-        return f"discrete {str(self.law).capitalize()} noise on exact sums"
+    @abc.abstractmethod
+    def sums(self, request: Request) -> Moving:
+        """The sums that a request is about; what has none is refused."""
+
+    def besides(self, request: Request) -> tuple[Assumption, ...]:
+        """What the promise rests on besides exact sums, OpenDP's noise and what was declared."""
+        return ()
+
+    def expected_noise(self, plan: Plan) -> float:
+        """Of which the better law has less."""
+        return noise_deviation(plan)
 
     def calibrate(self, request: Request) -> Plan:
-        table, found, refused = _checked(request), [], []
+        sums, found, refused = self.sums(request), [], []
         for law in LAWS if self.law is None else (self.law,):
             try:
-                found.append(AddedNoise(law).plan(request, _scale(request, table, law)))
+                found.append(replace(self, law=law).plan(request, least_noise(request, sums, law)))
             except PromiseRefused as error:
                 refused.append(error)
         if not found:
             raise refused[0]
-        return min(found, key=expected_noise)
+        return min(found, key=self.expected_noise)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
-        table = _checked(request)
+        sums = self.sums(request)
         scale, refinement = parameters.get("scale", math.nan), parameters.get("refinement", math.nan)
         if self.law is None or not (scale > 0 and 1 <= refinement <= 2**40 and math.frexp(refinement)[0] == 0.5):
             raise PromiseRefused("Added noise has a law, a scale above 0 and a refinement that is a power of two.")
-        if scale > LARGEST_SCALE or LARGEST_SUM / refinement < request.n * table.largest:
+        if scale > LARGEST_SCALE or LARGEST_SUM / refinement < request.n * sums.largest:
             raise PromiseRefused(
                 f"The sums of n = {request.n:,} records, or their noise, do not fit into 64-bit whole numbers here. "
                 "Use a larger budget, or fewer records."
             )
-        sensitivity, promise = _promise(request, table, self.law, scale, refinement)
+        sensitivity, promise = _promise(request, sums, self.law, scale, refinement)
         numbers = {"scale": scale, "refinement": refinement, "sensitivity": sensitivity}
         numbers[{PureDP: "epsilon", ZCDP: "rho", GaussianDP: "mu"}[type(promise)]] = promise.number
-        return Plan.of(self, request, numbers, promise, THEOREMS[self.law], _assumptions(request, table))
+        enforced = (Assumption(claim, Provenance.ENFORCED) for claim in (RECORDS, NOISE))
+        assumptions = (*fixed_in_advance(request, self.fixed), *enforced, *self.besides(request))
+        return Plan.of(self, request, numbers, promise, THEOREMS[self.law], assumptions)
+
+
+@dataclass(frozen=True)
+class AddedNoise(NoiseOnSums):
+    """Noise on the sums of a table."""
+
+    title: ClassVar[str] = "Added noise"
+    fixed: ClassVar[str] = "range, levels and groups"
+
+    def heading(self, plan: Plan) -> str:
+        return f"discrete {str(self.law).capitalize()} noise on exact sums"
+
+    def sums(self, request: Request) -> Table:
+        return _checked(request)
+
+    def besides(self, request: Request) -> tuple[Assumption, ...]:
+        if request.model.moves_between_cells:  # type: ignore[attr-defined]  # a table
+            return (Assumption(PRIVATE_GROUPS, Provenance.PROVED),)
+        return (Assumption(PUBLIC_GROUPS, Provenance.DECLARED),) if request.model.sizes is not None else ()  # type: ignore[attr-defined]
+
+    def expected_noise(self, plan: Plan) -> float:
+        return expected_noise(plan)
 
     def target(self, plan: Plan, summary: Totals) -> NoiseTarget:
         table, numbers = plan.model, plan.parameters
@@ -104,15 +155,21 @@ class AddedNoise(Mechanism):
         return {"noisy sums": plan.model.cells * plan.model.block}
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
-        if not all(float(value).is_integer() for value in stages["noisy sums"]):
-            raise PromiseRefused("Noisy sums are whole numbers: what lies between could tell the sum from its noise.")
         return plan.model.estimate(noisy_sums(plan, stages), plan.n)
+
+
+def whole_numbers(stages: Mapping[str, Any]) -> Any:
+    """What was published; refused where it is not whole."""
+    published = np.array(stages["noisy sums"], dtype=np.float64)
+    if not all(float(value).is_integer() for value in published):
+        raise PromiseRefused("Noisy sums are whole numbers: what lies between could tell the sum from its noise.")
+    return published
 
 
 def noisy_sums(plan: Plan, stages: Mapping[str, Any]) -> Any:
     """(groups, block): what was published, the weights divided out."""
     table, law = plan.model, plan.mechanism.law  # type: ignore[attr-defined]  # of an AddedNoise plan
-    published = np.array(stages["noisy sums"], dtype=np.float64).reshape(table.cells, table.block)
+    published = whole_numbers(stages).reshape(table.cells, table.block)
     return published / np.array(table.weights(law), dtype=np.float64)
 
 
@@ -134,9 +191,9 @@ def expected_noise(plan: Plan) -> float:
 # ── from a budget to a scale ───────────────────────────────────────────────────────────────────────────────
 
 
-def _scale(request: Request, table: Table, law: str) -> dict[str, float]:
+def least_noise(request: Request, sums: Moving, law: str) -> dict[str, float]:
     """The least noise that keeps the budget, and how much finer than the sums' steps it is drawn."""
-    k, reach, budget = request.records_per_person, table.reach(law), request.exact_budget
+    k, reach, budget = request.records_per_person, sums.reach(law), request.exact_budget
     if law == "laplace":
         return {"scale": fraction_up(Fraction(k * reach) / Fraction(_largest(PureDP, budget))), "refinement": 1.0}
     square = Fraction(k**2 * reach)
@@ -148,13 +205,13 @@ def _scale(request: Request, table: Table, law: str) -> dict[str, float]:
             f"Gaussian noise is not calibrated for a budget as small as {budget}. Use Laplace noise."
         )
     scale = root_up(square / mu**2)
-    refinement = 2.0 ** max(0, math.ceil(math.log2(FINE / scale)))
+    refinement = 2.0 ** max(0, math.ceil(math.log2(_fine(sums) / scale)))
     return {"scale": scale * refinement, "refinement": refinement}
 
 
-def _promise(request: Request, table: Table, law: str, scale: float, refinement: float) -> tuple[float, Promise]:
+def _promise(request: Request, sums: Moving, law: str, scale: float, refinement: float) -> tuple[float, Promise]:
     """(sensitivity in refined steps, what noise of this scale promises): exact arithmetic, rounded up."""
-    k, reach, finer = request.records_per_person, table.reach(law), Fraction(refinement)
+    k, reach, finer = request.records_per_person, sums.reach(law), Fraction(refinement)
     if law == "laplace":
         distance = k * reach * finer
         return float(distance), PureDP(fraction_up(distance / Fraction(scale)))
@@ -162,11 +219,17 @@ def _promise(request: Request, table: Table, law: str, scale: float, refinement:
     if isinstance(request.exact_budget, ZCDP):
         return root_up(square), ZCDP(up(fraction_up(square / (2 * Fraction(scale) ** 2))))
     mu = Fraction(root_up(square / Fraction(scale) ** 2))
-    if scale < FINE:
+    if scale < _fine(sums):
         raise PromiseRefused(
             f"A discrete Gaussian of {scale:.3g} steps is not fine enough to stand for a continuous one. Refine it more."
         )
     return root_up(square), GaussianDP(booked(mu, TABLE_MARGIN))
+
+
+def _fine(sums: Moving) -> float:
+    """The lattice steps in a deviation, at least: κ = 58q/σ² for the q entries that a record moves, as much as for the six of a
+    table."""
+    return FINE * math.sqrt(max(1.0, sums.most_moved / 6.0))
 
 
 def _largest(kind: Callable[[float], Promise], budget: Promise) -> float:
@@ -215,12 +278,3 @@ PRIVATE_GROUPS = (
     "covers both; the numbers of records in the groups are released, not assumed"
 )
 PUBLIC_GROUPS = "who belongs to which group, and how many, is public: each group is a data set of its own"
-
-
-def _assumptions(request: Request, table: Table) -> tuple[Assumption, ...]:
-    found = [Assumption(claim, Provenance.ENFORCED) for claim in (RECORDS, NOISE)]
-    if table.moves_between_cells:
-        found.append(Assumption(PRIVATE_GROUPS, Provenance.PROVED))
-    elif table.sizes is not None:
-        found.append(Assumption(PUBLIC_GROUPS, Provenance.DECLARED))
-    return (*fixed_in_advance(request, "range, levels and groups"), *found)

@@ -25,7 +25,7 @@ from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
-from onedraw.plans import Plan
+from onedraw.plans import Plan, Posterior
 
 from .certificate import Certificate
 from .intervals import Interval
@@ -240,9 +240,28 @@ def interval_of(
         return Interval(np.array(certificate.draw.values[0]), *table_interval(plan, stages, level, noise=noise))
     change, scale, shift = column_units(certificate, plan.model)
     rows = change if isinstance(plan.model, RowModel) else None
+    if (found := posterior_of(certificate, plan)) is not None:
+        return _of_posterior(found, level, rows).in_units(scale, shift)
     return interval(certificate.draw.values, plan, level, functional=rows, effect=effect, noise=noise).in_units(
         scale, shift
     )
+
+
+def _of_posterior(posterior: Posterior, level: float, change: Array | None) -> Interval:
+    """Credible intervals, where the posterior knows of the noise."""
+    if posterior.too_narrow:
+        raise PromiseRefused(posterior.too_narrow)
+    low, high = posterior.interval(level, change).T
+    centre, errors = posterior.mean, posterior.errors
+    if change is not None:
+        centre, errors = change @ centre, tuple(np.sqrt(change**2 @ part**2) for part in errors)
+    return Interval(centre, low, high, *errors)
+
+
+def posterior_of(certificate: Certificate, plan: Plan) -> Posterior | None:
+    """The posterior that a release in stages published, in the model's own coordinates; None where it published none."""
+    stages = certificate.draw.stages
+    return None if stages is None else plan.mechanism.posterior(plan, stages)
 
 
 def _of_fit(fit: FitResult, level: float) -> Interval:
@@ -263,10 +282,11 @@ def column_units(certificate: Certificate, model: Model) -> tuple[Array, Array, 
     return model.column_units() if measure is None else model.column_units(measure.centre, measure.unit)
 
 
-def readable_draws(certificate: Certificate, model: Model) -> Array:
-    """All draws, one row each, in the units of the columns."""
+def readable_draws(certificate: Certificate, model: Model, draws: Array | None = None) -> Array:
+    """All draws, or these, one row each, in the units of the columns."""
     change, scale, shift = column_units(certificate, model)
-    return scale * (np.array(certificate.draw.values, dtype=np.float64) @ change.T) + shift
+    values = np.array(certificate.draw.values, dtype=np.float64) if draws is None else draws
+    return scale * (values @ change.T) + shift
 
 
 def values_of(certificate: Certificate, plan: Plan) -> Array:

@@ -27,7 +27,18 @@ from onedraw.plain_text import shown_as_html
 from onedraw.plans import Plan
 
 from .certificate import Certificate, read_certificate, rebuild_plan
-from .estimates import Estimates, Joint, estimates_of, fit_of, interval_of, joint_tests, moments_of, values_of
+from .estimates import (
+    Estimates,
+    Joint,
+    estimates_of,
+    fit_of,
+    interval_of,
+    joint_tests,
+    moments_of,
+    posterior_of,
+    readable_draws,
+    values_of,
+)
 from .files import check_writable, exists_already, write_whole
 from .predictions import Predictions, Predictor
 
@@ -142,12 +153,16 @@ class Release:
     def posterior(
         self, size: int, *, prior: Gaussian | None = None, random_state: int | None = None
     ) -> NDArray[np.float64]:
-        """(size, parameters): draws from the normal posterior a fit published, in the units of the columns. They cost
-        nothing and may be as many as anybody wants: whoever holds the file can make them.
+        """(size, parameters): draws from the posterior that was published, in the units of the columns: a fit's normal one, or
+        that of noisy sums. They cost nothing and may be as many as anybody wants: whoever holds the file can make them.
 
-        The prior is flat (but for one that the fit was made with), or a ``prior`` chosen now, in the units of the columns.
+        A fit's prior is flat (but for one that it was made with), or a ``prior`` chosen now, in the units of the columns.
         """
-        return self.fit.posterior(size, np.random.default_rng(random_state), prior=prior)
+        generator = np.random.default_rng(random_state)
+        found = posterior_of(self.certificate, self.plan)
+        if found is None or prior is not None:
+            return self.fit.posterior(size, generator, prior=prior)
+        return readable_draws(self.certificate, self.plan.model, found.draw(size, generator))
 
     def to_arviz(self, size: int = 4000, *, prior: Gaussian | None = None, random_state: int | None = None) -> Any:
         """The `posterior` as ArviZ has it, one variable for each coefficient; needs ArviZ to be installed."""

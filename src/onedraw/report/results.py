@@ -240,7 +240,7 @@ def expected_error_words(plan: Plan) -> str | None:
     from onedraw.planning import expected_error
 
     model = plan.model
-    if not isinstance(model, ConjugateModel) or not model.error_is_telling:
+    if not isinstance(model, ConjugateModel) or not model.error_is_telling or not plan.closed_form:
         return None
     expected = expected_error(plan)
     scale = float(model.column_units()[1][0])

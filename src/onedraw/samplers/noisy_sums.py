@@ -58,7 +58,7 @@ class NoisySums(Sampler):
         return OPENDP
 
     def seconds_each(self, plan: Plan) -> float:
-        return float(6e-5 + 2e-6 * plan.model.cells * plan.model.block)
+        return 6e-5 + 2e-6 * sum(plan.stage_sizes.values())
 
     def run(self, target: Any, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` estimates, and the noisy sums the first follows from."""

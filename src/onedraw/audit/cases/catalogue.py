@@ -17,7 +17,7 @@ from onedraw.mechanisms import Plan
 from onedraw.models import FAMILIES, ConjugateModel, ConvexModel
 from onedraw.privacy import Promise
 
-from . import conjugate, convex, divergence, finite, fits, gradient, measured, moments, noise, quantiles
+from . import baselines, conjugate, convex, divergence, finite, fits, gradient, measured, moments, noise, quantiles
 from .case import Case, no_formula, pure
 from .program import RandomisedResponse
 
@@ -61,16 +61,20 @@ CASES: Mapping[type, Callable[[Plan], Case]] = {
 
 YARDSTICK = "randomised-response"
 
+LITERATURE = "baselines"
+"""The word for the cases of `baselines`."""
+
 
 def cases(model: str, budget: Promise, *, mechanism: str | None = None) -> list[Any]:
     """The cases of a model under a budget; ``mechanism`` keeps those whose name begins with it."""
     if model == YARDSTICK:
         return [RandomisedResponse(pure(budget).stated_epsilon)]
-    if model not in BUILDERS:
-        raise WrongCall(f"The audit knows no model {model!r}. Choose one of: {', '.join([*BUILDERS, YARDSTICK])}.")
+    if model != LITERATURE and model not in BUILDERS:
+        known = ", ".join([*BUILDERS, YARDSTICK, LITERATURE])
+        raise WrongCall(f"The audit knows no model {model!r}. Choose one of: {known}.")
     found: list[Any] = []
     refused: PromiseRefused | None = None
-    for builder in BUILDERS[model]:
+    for builder in baselines.BUILDERS if model == LITERATURE else BUILDERS[model]:
         try:
             found += builder(budget)
         except PromiseRefused as error:
@@ -85,13 +89,13 @@ def cases(model: str, budget: Promise, *, mechanism: str | None = None) -> list[
 
 
 def every_case(budget: Promise) -> list[Any]:
-    """All of them, the yardstick first."""
+    """All of our own mechanisms, the yardstick first."""
     return [case for model in (YARDSTICK, *BUILDERS) for case in cases(model, budget)]
 
 
 def case_for(plan: Plan) -> Case:
     """The case of a plan, on the worst pair that is known for it; `WrongCall` where there is none."""
-    for kind, build in CASES.items():
+    for kind, build in (*baselines.CASES.items(), *CASES.items()):
         if isinstance(plan.mechanism, kind) or isinstance(plan.model, kind):
             return build(plan if kind is mechanisms.Candidates else one_draw(plan))
     raise no_formula(f"the mechanisms of its list, not {type(plan.mechanism).__name__} of", plan.model)

@@ -102,6 +102,11 @@ class Table(Model):
     def largest(self) -> int:
         """The largest size of one record's weighted entry."""
 
+    @property
+    def most_moved(self) -> int:
+        """Entries that one replaced record can move: two blocks of at most three numbers."""
+        return 6
+
     # ── what is published ──────────────────────────────────────────────────────────────────────────────────
 
     @abc.abstractmethod

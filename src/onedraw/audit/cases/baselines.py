@@ -1,0 +1,22 @@
+"""The literature's other methods under attack: the list. They are no part of `every_case`, which is about our own mechanisms, and are
+asked for by the word "baselines".
+
+A new one is a line in `BUILDERS`, the functions that make cases from a budget, and one in `CASES`, by which any plan of it, that
+of a release file for example, is attacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from onedraw.baselines.sufficient_statistics import SufficientStatistics
+from onedraw.plans import Plan
+from onedraw.privacy import Promise
+
+from . import family_sums
+from .case import Case
+
+BUILDERS: tuple[Callable[[Promise], list[Case]], ...] = (partial(family_sums.family_sums_cases, SufficientStatistics),)
+
+CASES: Mapping[type, Callable[[Plan], Case]] = {SufficientStatistics: family_sums.family_sums_case}
