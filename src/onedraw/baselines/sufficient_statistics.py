@@ -18,6 +18,7 @@ too rarely. `NoiseAware` publishes the same sums and says what they are worth.
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from onedraw.models.conjugate.distributions import Beta, Dirichlet, Gamma, Law, 
 from onedraw.models.conjugate.family import Summary
 from onedraw.models.sums.clamped_sums import RADIUS_STEPS, STEPS
 from onedraw.models.tables.table import proportional
-from onedraw.plans import Plan, Request
+from onedraw.plans import Plan, Posterior, Request
 from onedraw.privacy.numbers import root_up
 
 Array = NDArray[np.float64]
@@ -118,6 +119,12 @@ class FamilyNoise(NoiseOnSums):
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         return {"noisy sums": sums_of(plan.model).entries}
 
+    @abc.abstractmethod
+    def posterior(self, plan: Plan, stages: Mapping[str, Any]) -> Posterior: ...
+
+    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array:
+        return np.asarray(self.posterior(plan, stages).mean)
+
 
 def check_one_draw(title: str, request: Request) -> None:
     if request.draws != 1:
@@ -145,9 +152,6 @@ class SufficientStatistics(FamilyNoise):
 
     def heading(self, plan: Plan) -> str:
         return f"a posterior from sums with discrete {str(self.law).capitalize()} noise, taken for the true ones"
-
-    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array:
-        return self.posterior(plan, stages).mean
 
     def posterior(self, plan: Plan, stages: Mapping[str, Any]) -> NaivePosterior:
         return NaivePosterior.of(plan, whole_numbers(stages))
