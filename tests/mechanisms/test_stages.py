@@ -19,7 +19,7 @@ from onedraw.models.moments.columns import SQUARE
 from onedraw.models.moments.measured import Layout, SecondMoments
 from onedraw.models.sums.exact_sums import gram_bits, gram_steps
 from onedraw.samplers import Fit
-from onedraw.samplers.moments import MEAN_STEPS
+from onedraw.samplers.fit import MEAN_STEPS
 
 ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian(scale=1.0)}
 LOGISTIC = models.Logistic(**ROWS, loss="exp-linear")

@@ -49,8 +49,15 @@ def double_precision() -> Any:
     config: Any = jax.config
     config.update("jax_enable_x64", True)
     config.update("jax_default_matmul_precision", "highest")
-    folder = _cache_folder()
-    if config.jax_compilation_cache_dir is None and folder is not None:
+    declared = os.environ.get("ONEDRAW_CACHE")
+    try:
+        folder = Path(declared) if declared else Path.home() / ".cache" / "onedraw" / "jax"
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            writable = True
+    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
+        writable = False
+    if config.jax_compilation_cache_dir is None and writable:
         config.update("jax_compilation_cache_dir", str(folder))
         config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -80,18 +87,6 @@ def jit(*static: int) -> Callable[[Compiled], Compiled]:
         return wraps(function)(lambda *arguments: compiled()(*arguments))  # type: ignore[return-value]
 
     return decorated
-
-
-def _cache_folder() -> Path | None:
-    """The folder for compiled programs, or None where it cannot be made and written."""
-    declared = os.environ.get("ONEDRAW_CACHE")
-    try:
-        folder = Path(declared) if declared else Path.home() / ".cache" / "onedraw" / "jax"
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
-        return None
 
 
 def _keep_freed_memory() -> None:

@@ -160,19 +160,17 @@ class Features:
 
     def enforce(self, rows: Matrix) -> Matrix:
         """Encoded rows: inside the declared bounds whatever came in, with the column of ones."""
-        bounded = self._clamped(rows) if self.data_norm is None else self._on_ball(rows)
-        if not self.intercept:
-            return bounded
-        return np.concatenate([bounded, np.ones((len(bounded), 1))], axis=1)
-
-    def _clamped(self, rows: Matrix) -> Matrix:
-        lower, upper = (np.array(end) for end in self.ends)
-        substitute = self._scale[0] if self.scaled and self.intercept else np.clip(0.0, lower, upper)
-        lost = np.isnan(rows)
-        clamped: Matrix = np.where(lost, substitute, rows) if lost.any() else np.array(rows, dtype=np.float64)
-        np.clip(clamped, lower, upper, out=clamped)
-        clamped += 0.0
-        return self._on_scale(clamped) if self.scaled else clamped
+        if self.data_norm is not None:
+            bounded = self._on_ball(rows)
+        else:
+            lower, upper = (np.array(end) for end in self.ends)
+            substitute = self._scale[0] if self.scaled and self.intercept else np.clip(0.0, lower, upper)
+            lost = np.isnan(rows)
+            bounded = np.where(lost, substitute, rows) if lost.any() else np.array(rows, dtype=np.float64)
+            np.clip(bounded, lower, upper, out=bounded)
+            bounded += 0.0
+            bounded = self._on_scale(bounded) if self.scaled else bounded
+        return np.concatenate([bounded, np.ones((len(bounded), 1))], axis=1) if self.intercept else bounded
 
     def _on_ball(self, rows: Matrix) -> Matrix:
         """Scaled onto the ball if outside it. The margin exceeds the rounding of the norm, so that the row as

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.data.columns import ReadWithSchema
 from onedraw.data.sums import Reading
 from onedraw.errors import InvalidModel
 
-from .batches import is_records
 from .features import Features, check_rows, check_schema, declared_features, read_rows, schema_rows
 from .model import Array, Model, check_fields
 from .responses import Response, check_values
@@ -173,20 +173,20 @@ class RowModel(Model):
 
     def encode(self, data: Any) -> Encoded | EncodedRecords:
         """`summarise` without the check of the data's public shape."""
-        if is_records(data):
-            columns = tuple(self._columns(data))
-            return EncodedRecords(data, Rows(self.features, self.response, data.schema, data.target, columns))
+        if isinstance(data, ReadWithSchema):
+            names: Any = tuple(data.schema.columns) if self.features.count else (data.target,)
+            return EncodedRecords(data, Rows(self.features, self.response, data.schema, data.target, names))
         X, y = self._from_arrays(data)
         for array in (X, y):
             array.setflags(write=False)
         return Encoded(len(X), X, y)
 
     def count(self, data: Any) -> int:
-        return data.n if is_records(data) else len(self._parts(data)[0])
+        return data.n if isinstance(data, ReadWithSchema) else len(self._parts(data)[0])
 
     def check(self, data: Any) -> None:
         """Refuse data whose *public* description does not fit the model; no record is looked at."""
-        if is_records(data):
+        if isinstance(data, ReadWithSchema):
             self.check_schema(data.schema, data.target)
             return
         X, y = self._parts(data)
@@ -227,9 +227,6 @@ class RowModel(Model):
         rows, responses = self._parts(data)
         X = np.concatenate([np.zeros((0, self.features.width)), *read_rows(rows, self.features)])
         return X, np.zeros(len(X)) if self.response is None else self.response.from_values(responses)
-
-    def _columns(self, data: Any) -> Any:
-        return data.columns
 
     def _values(self) -> dict[str, Any]:
         own = {name: value for name, value in super()._values().items() if name not in ("features", "prior")}

@@ -23,6 +23,7 @@ key, using one key twice repeats the numbers: split first.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from functools import partial
 
@@ -33,7 +34,7 @@ from jax import lax
 from jax.extend.random import define_prng_impl
 
 from onedraw import errors
-from onedraw.samplers.randomness import KEY_BYTES, operating_system_key, seed_digest
+from onedraw.samplers.randomness import KEY_BYTES, seed_digest
 
 Words = tuple[jax.Array, ...]
 
@@ -48,7 +49,7 @@ _BITS, _SPLIT, _FOLD_IN, _SEED = (np.uint32(purpose) for purpose in range(4))
 
 def secure_key() -> jax.Array:
     """A key of 32 bytes from the operating system. It is a value: copied to another process, it repeats."""
-    return chacha_key(operating_system_key())
+    return chacha_key(os.urandom(KEY_BYTES))
 
 
 def seeded_key(seed: int) -> jax.Array:

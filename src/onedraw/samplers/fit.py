@@ -7,7 +7,7 @@ Statement and proof: mathematics-3 §2, "What runs".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
@@ -21,10 +21,9 @@ from onedraw.models.fit.losses import measured_of
 from onedraw.models.fit.problem import Coordinates, FitProblem, FitTarget, Published
 from onedraw.models.fit.result import FitResult
 from onedraw.models.fit.sums import NewtonSums, Objective, Outer, minimum
-from onedraw.models.moments.measured import SecondMoments
-from onedraw.models.sums.exact_sums import gram_steps
+from onedraw.models.moments.measured import ColumnSums, MomentColumns, SecondMoments
+from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps
 from onedraw.plans import Plan
-from onedraw.samplers.moments import measure
 from onedraw.samplers.noise import Noise, Noisy, NoisySampler
 from onedraw.samplers.sampler import Sample
 
@@ -32,6 +31,8 @@ Array = NDArray[np.float64]
 
 MOST_PASSES = 100
 """Of Newton's method, before the gradient method takes over."""
+
+MEAN_STEPS = 2.0**MEAN_BITS
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,16 @@ class Fit(NoisySampler):
     why: ClassVar[str] = "moments, perturbed mode and information"
 
     def exactness(self, plan: Plan) -> privacy.AsRun:
-        check_sums(cast(Noisy, plan.mechanism).problem(plan))
+        """Of what runs; more records than the sums have room for are refused, before anything is spent."""
+        problem: FitProblem = cast(Noisy, plan.mechanism).problem(plan)
+        n, loss, numbers = problem.n, problem.loss, problem.numbers
+        row_bound, radius = numbers["row_bound"], numbers["moment_radius"]
+        if numbers["moments_noise"]:
+            check_room(n, SecondMoments(problem.layout, True), gram_steps(radius**2, n), None, radius)
+        check_room(n, NewtonSums(loss), gram_steps(loss.curvature_bound * row_bound**2, n), row_bound, None)
+        for of in measured_of(robust=problem.robust):
+            statistic = Outer(loss, of, problem.pure)
+            check_room(n, statistic, gram_steps(statistic.largest * row_bound**2, n), row_bound, None)
         return privacy.AsRun(plan.guarantee.promise)
 
     def run(self, target: FitTarget, randomness: Generator, *, size: int = 1) -> Sample:
@@ -53,16 +63,25 @@ class Fit(NoisySampler):
         return Sample(estimate[np.newaxis], {"passes": stages.passes}, published.to_dict())
 
 
-def check_sums(problem: FitProblem) -> None:
-    """Refuse, before anything is spent, more records than the sums have room for."""
-    n, loss = problem.n, problem.loss
-    row_bound, radius = problem.numbers["row_bound"], problem.numbers["moment_radius"]
-    if problem.numbers["moments_noise"]:
-        check_room(n, SecondMoments(problem.layout, True), gram_steps(radius**2, n), None, radius)
-    check_room(n, NewtonSums(loss), gram_steps(loss.curvature_bound * row_bound**2, n), row_bound, None)
-    for of in measured_of(robust=problem.robust):
-        statistic = Outer(loss, of, problem.pure)
-        check_room(n, statistic, gram_steps(statistic.largest * row_bound**2, n), row_bound, None)
+def measure(
+    total: Callable[..., NDArray[np.int64]], n: int, columns: MomentColumns, numbers: Mapping[str, float], noise: Noise
+) -> tuple[Array | None, Array | None]:
+    """Stage one, of a fit or before another sampler's draw: (mean, Σ x̄x̄ᵀ about it as a lower triangle) with their noise; None for
+    what the plan leaves out.
+
+    ``total(statistic, *public)`` is an exact sum over the n records; ``numbers`` are ``mean_noise``, ``moments_noise`` and
+    ``moment_radius``.
+    """
+    mean = None
+    if numbers["mean_noise"]:
+        sums = total(ColumnSums(columns.layout, columns.response), MEAN_STEPS)
+        mean = noise.vector(sums, MEAN_STEPS, numbers["mean_noise"]) / n
+    if not numbers["moments_noise"]:
+        return mean, None
+    radius = numbers["moment_radius"]
+    steps = gram_steps(radius**2, n)
+    sums = total(SecondMoments(columns.layout, columns.response), steps, columns.centre(mean), radius)
+    return mean, noise.triangle(sums, steps**2, numbers["moments_noise"])
 
 
 @dataclass
@@ -81,10 +100,10 @@ class Stages:
 
     def run(self) -> Published:
         numbers = self.problem.numbers
-        mean, moments = measure(self._sum, self.problem.n, self.problem.moment_columns, numbers, self.noise)
+        mean, moments = measure(self.target.sum, self.problem.n, self.problem.moment_columns, numbers, self.noise)
         where = self.problem.coordinates(Published(np.zeros(0), mean, moments))
         records = self.target.measured(where)  # in measured coordinates: what stages two and three add up
-        self.passes += 1
+        self.passes += 1 + (mean is not None) + (moments is not None)
         tilt = self.noise.real(self.problem.size, numbers["mode_noise"])
         found, passes = self.minimum(records, self.problem.loss, self._objective(where, tilt))
         self.passes += passes
@@ -98,10 +117,6 @@ class Stages:
             return Published(mode, mean, moments, information)
         variability = self._outer(of_variability, records, mode, numbers["variability_noise"])
         return Published(mode, mean, moments, information, variability)
-
-    def _sum(self, statistic: Any, *public: Any) -> Any:
-        self.passes += 1
-        return self.target.sum(statistic, *public)
 
     def _objective(self, where: Coordinates, tilt: Array) -> Objective:
         """Of stage two. Half the tolerance is certified: the other half covers the rounding of the sums, which the plan's numbers leave room

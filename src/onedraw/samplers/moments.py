@@ -1,10 +1,8 @@
 """Measuring the moments of the records' columns: for their own sake, or before a fit or another sampler's draw.
 
-`measure` publishes the mean, then the second moments about what was published of it; `Measure` means and squares, then products
-of standardised columns. The records are read through one exact sum each; the noises and the radius are the plan's, and a
-noise of 0 leaves its part out. Nothing here knows what the numbers promise (`mechanisms.stages`, `mechanisms.moments`).
-
-    mean, moments = measure(target.sum, n, columns, numbers, noise)
+`fit.measure` publishes the mean, then the second moments about what was published of it; `Measure` means and squares, then
+products of standardised columns. The records are read through one exact sum each; the noises and the radius are the plan's, and
+a noise of 0 leaves its part out. Nothing here knows what the numbers promise (`mechanisms.stages`, `mechanisms.moments`).
 
 `MeasuredFirst` carries out `Measured`: the columns' moments, the records in the coordinates that follow, then the inner plan's
 own sampler on them. Everything published before the draw is public to it; what one record becomes depends on that record and on
@@ -14,7 +12,7 @@ published numbers alone. The draw is published in measured coordinates, on a pub
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
@@ -26,11 +24,12 @@ from onedraw import privacy
 from onedraw.models.fit.problem import Published
 from onedraw.models.likelihood.beta_target import BetaTarget
 from onedraw.models.moments.columns import SQUARE, MomentsProblem, MomentsTarget
-from onedraw.models.moments.measured import ColumnSums, MomentColumns, PowerSums, SecondMoments, StandardMoments
+from onedraw.models.moments.measured import PowerSums, StandardMoments
 from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.models.moments.result import MomentsResult
-from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps
+from onedraw.models.sums.exact_sums import gram_steps
 from onedraw.plans import Plan
+from onedraw.samplers.fit import measure
 from onedraw.samplers.noise import Noise, NoisySampler
 from onedraw.samplers.randomness import KEY_BYTES
 from onedraw.samplers.sampler import Sample, Sampler
@@ -38,33 +37,11 @@ from onedraw.samplers.sampler import Sample, Sampler
 Array = NDArray[np.float64]
 Sum = Callable[..., NDArray[np.int64]]
 
-MEAN_STEPS = 2.0**MEAN_BITS
-
 LARGEST = 1e200
 """Draws are cut here before they are rounded: no prior gives such a number a chance."""
 
 LATTICE_BITS = 20
 """The draw is rounded to about a millionth of its prior's deviation, as every draw that leaves is."""
-
-
-def measure(
-    total: Sum, n: int, columns: MomentColumns, numbers: Mapping[str, float], noise: Noise
-) -> tuple[Array | None, Array | None]:
-    """(mean, Σ x̄x̄ᵀ as a lower triangle) with their noise; None for what the plan leaves out.
-
-    ``total(statistic, *public)`` is an exact sum over the n records; ``numbers`` are ``mean_noise``, ``moments_noise`` and
-    ``moment_radius``.
-    """
-    mean = None
-    if numbers["mean_noise"]:
-        sums = total(ColumnSums(columns.layout, columns.response), MEAN_STEPS)
-        mean = noise.vector(sums, MEAN_STEPS, numbers["mean_noise"]) / n
-    if not numbers["moments_noise"]:
-        return mean, None
-    radius = numbers["moment_radius"]
-    steps = gram_steps(radius**2, n)
-    sums = total(SecondMoments(columns.layout, columns.response), steps, columns.centre(mean), radius)
-    return mean, noise.triangle(sums, steps**2, numbers["moments_noise"])
 
 
 # ── moments for their own sake ───────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from typing import NoReturn
 from randomgen import ChaCha
 
 from onedraw import errors
-from onedraw.samplers.randomness import operating_system_key
+from onedraw.samplers.randomness import KEY_BYTES
 
 ROUNDS = 20
 
@@ -39,7 +39,7 @@ class SecureChaCha(SeededChaCha):
     secure = True
 
     def __init__(self) -> None:
-        super().__init__(key=int.from_bytes(operating_system_key(), "little"))
+        super().__init__(key=int.from_bytes(os.urandom(KEY_BYTES), "little"))
         _living.add(self)
 
     def __reduce__(self) -> NoReturn:
@@ -52,7 +52,7 @@ class SecureChaCha(SeededChaCha):
 def _take_fresh_keys_in_child() -> None:
     """Start over under new keys; buffered blocks go too, since counters return to 0."""
     for generator in list(_living):
-        generator.seed(key=int.from_bytes(operating_system_key(), "little"))
+        generator.seed(key=int.from_bytes(os.urandom(KEY_BYTES), "little"))
 
 
 _living: weakref.WeakSet[SecureChaCha] = weakref.WeakSet()

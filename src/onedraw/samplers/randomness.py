@@ -35,6 +35,7 @@ BOTH = "operating system entropy: noise on sums as OpenDP draws it, all else by 
 SEEDED = "seeded: reproducible, not private"
 
 KEY_BYTES = 32
+"""… which nobody knows: `os.urandom` of as many."""
 
 _forked_from_jax = False
 
@@ -60,11 +61,6 @@ def seeded_generator(seed: int) -> Generator:
 def is_secure(generator: Generator) -> bool:
     """Whether its key is the operating system's, and nobody's seed."""
     return getattr(generator.bit_generator, "secure", False) is True
-
-
-def operating_system_key() -> bytes:
-    """32 bytes nobody knows."""
-    return os.urandom(KEY_BYTES)
 
 
 def seed_digest(seed: int, *, purpose: str) -> bytes:

@@ -176,9 +176,6 @@ class LogitNormalBernoulli(TwoClasses):
         y = self.response.from_values(data)
         return np.ones((len(y), 1)), y
 
-    def _columns(self, data: Any) -> Any:
-        return (data.target,)
-
     def _values(self) -> dict[str, Any]:
         return {"variance": self.variance, "mean": self.prior.mean, "radius": self.radius, "classes": self.classes}
 

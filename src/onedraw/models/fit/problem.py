@@ -19,14 +19,14 @@ the others nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.models.moments.measured import Layout, MomentColumns, whitening
+from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.row_model import Encoded, EncodedRecords
 from onedraw.models.sums.exact_sums import SummedTarget
 from onedraw.models.sums.noise_law import symmetric
@@ -116,7 +116,11 @@ def coordinates(
     if moments is None:
         return Coordinates(mean[:columns], np.eye(columns), unit=how.unmeasured_unit if how.response else 1.0)
     second = symmetric(moments, columns + how.response) / n
-    root, size = whitening(second[:columns, :columns], how.floor)
+    # W = C^{−1/2}, the eigenvalues of C raised to the floor, since what noise alone could have made is not trusted; a row then has
+    # a squared norm of this size on average, the number of columns less those the floor flattened
+    values, axes = np.linalg.eigh(second[:columns, :columns])
+    raised = np.maximum(values, how.floor)
+    root, size = np.asarray((axes / np.sqrt(raised)) @ axes.T), float(np.sum(np.maximum(values, 0.0) / raised))
     stretch = how.stretch(layout, size)
     if not how.response:
         return Coordinates(mean, root, stretch)
@@ -149,37 +153,37 @@ class Aside:
     def of(cls, layout: Layout, counts: Array | None, noise: float, change: Array, blocks: int) -> Aside:
         """``counts`` are the published shares of the levels, of deviation ``noise``; ``change`` turns a mode into encoded
         coefficients, alike for each of ``blocks`` modes."""
-        found = [] if counts is None or not layout.intercept else list(_maybe_empty(layout, counts, noise))
-        moves, sizes = (
-            np.array(part).reshape(-1, layout.width) for part in (zip(*found, strict=True) if found else ([], []))
-        )
-        moved = np.linalg.solve(change, moves.T) if found else np.zeros((layout.width, 0))
-        kept = np.linalg.qr((sizes @ change).T, mode="complete")[0][:, len(found) :] if found else np.eye(layout.width)
+        moves, sizes = np.zeros((2, 0, layout.width))
+        for start, stop in layout.categories if counts is not None and layout.intercept else ():
+            assert counts is not None
+            # a 0/1 column is (x + 1)/2 of its encoded x, so a level's coefficient moves x's by ½ and the intercept by ½; that
+            # of a first level, which has no column, moves all others
+            levels = [([place], 0.0, counts[place], noise) for place in range(start, stop)]
+            first = list(range(start, stop)), -1.0, 1.0 - counts[start:stop].sum(), noise * math.sqrt(stop - start)
+            for places, intercept, share, spread in [*levels, first]:
+                if share <= constant.SET_ASIDE * spread:  # there may be no record of it
+                    moves, sizes = (np.pad(part, ((0, 1), (0, 0))) for part in (moves, sizes))
+                    moves[-1, places], moves[-1, -1] = 0.5, 0.5 * len(places) + intercept
+                    sizes[-1, places] = 2.0 / len(places)
+        moved = np.linalg.solve(change, moves.T)
+        kept = np.linalg.qr((sizes @ change).T, mode="complete")[0][:, len(moves) :]
         moved, kept = (np.asarray(np.kron(np.eye(blocks), part), dtype=np.float64) for part in (moved, kept))
         return cls(moves.T, sizes, moved, kept)
 
-    @property
-    def empty(self) -> bool:
-        return not self.moved.shape[1]
-
     def implausible(self, coefficients: Array, largest: float) -> Array:
         """The part of encoded coefficients that went along a move by more than ``largest``."""
-        if self.empty:
-            return np.zeros(len(coefficients))
         vectors = coefficients.reshape(-1, len(self.moves))
         far = np.linalg.solve(self.sizes @ self.moves, self.sizes @ vectors.T)
         return np.asarray((self.moves @ np.where(np.abs(far) > largest, far, 0.0)).T.ravel())
 
     def spectrum(self, information: Array) -> tuple[Array, Array]:
         """Eigenvalues and axes of an information, or of many, within the directions that are kept."""
-        values, axes = np.linalg.eigh(self.kept.T @ information @ self.kept if not self.empty else information)
-        return values, np.asarray(axes if self.empty else self.kept @ axes)
+        values, axes = np.linalg.eigh(self.kept.T @ information @ self.kept)
+        return values, np.asarray(self.kept @ axes)
 
     def within(self, information: Array) -> Array:
         """PᵀHP, P the projection onto what is kept along what is moved: the information of records that say nothing about
         the levels set aside."""
-        if self.empty:
-            return information
         both = np.linalg.inv(np.column_stack([self.kept, self.moved]))
         projection = self.kept @ both[: self.kept.shape[1]]
         return np.asarray(projection.T @ information @ projection)
@@ -188,20 +192,6 @@ class Aside:
         """Which rows depend on what is set aside."""
         size = np.abs(change) @ np.abs(self.moved)
         return np.asarray((np.abs(change @ self.moved) > 1e-9 * np.maximum(size, 1e-300)).any(axis=1))
-
-
-def _maybe_empty(layout: Layout, counts: Array, noise: float) -> Iterator[tuple[Array, Array]]:
-    """(move, size) of every level of which there may be no record. A 0/1 column is (x + 1)/2 of its encoded x, so a level's
-    coefficient moves x's by ½ and the intercept by ½; that of a first level, which has no column, moves all others."""
-    for start, stop in layout.categories:
-        levels = [([place], 0.0, counts[place], noise) for place in range(start, stop)]
-        first = list(range(start, stop)), -1.0, 1.0 - counts[start:stop].sum(), noise * math.sqrt(stop - start)
-        for places, intercept, share, spread in [*levels, first]:
-            if share <= constant.SET_ASIDE * spread:
-                move, size = np.zeros(layout.width), np.zeros(layout.width)
-                move[places], move[-1] = 0.5, 0.5 * len(places) + intercept
-                size[places] = 2.0 / len(places)
-                yield move, size
 
 
 # ── the problem ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -237,28 +227,25 @@ class FitProblem:
     def coordinates(self, published: Published) -> Coordinates:
         return coordinates(self.layout, self.measuring, self.n, published.mean, published.moments)
 
-    def encoded_coefficients(self, where: Coordinates) -> Array:
-        """The matrix that turns a mode into coefficients of encoded rows in the response's declared unit; the centre of
-        measured responses is added to the intercept by `encoded_shift`."""
+    def encoded_map(self, where: Coordinates) -> tuple[Array, Array]:
+        """(change, shift): change @ mode + shift are coefficients of encoded rows in the response's declared unit; the centre of
+        measured responses is added to the intercept."""
         change = self.layout.encoded_coefficients(where.mean, where.root, where.stretch)
         if isinstance(self.loss, ClassLoss):
-            return np.asarray(np.kron(self.loss.contrasts, change), dtype=np.float64)
-        scale = where.unit * self.response_scale if self.loss.unit == "measured" else 1.0
-        return np.asarray(scale * change, dtype=np.float64)
-
-    def encoded_shift(self, where: Coordinates) -> Array:
-        classes = self.loss.classes if isinstance(self.loss, ClassLoss) else 1
-        shift = np.zeros(classes * self.layout.width)
-        if self.loss.unit == "measured" and self.layout.intercept:
-            shift[-1] = where.centre * self.response_scale
-        return shift
+            change = np.asarray(np.kron(self.loss.contrasts, change), dtype=np.float64)
+        shift = np.zeros(len(change))
+        if self.loss.unit == "measured":
+            change = where.unit * self.response_scale * change
+            if self.layout.intercept:
+                shift[-1] = where.centre * self.response_scale
+        return change, shift
 
     def penalty(self, where: Coordinates) -> tuple[Array, Array]:
         """(Q, q): the quadratic ½θᵀQθ + qᵀθ that ridge and prior add in the mode's coordinates; Q ⪰ Λ."""
         ridge = self.numbers["ridge"] * np.eye(self.size)
         if self.prior is None:
             return ridge, np.zeros(self.size)
-        change, shift = self.encoded_coefficients(where), self.encoded_shift(where)
+        change, shift = self.encoded_map(where)
         precision = np.asarray(self.prior.precision(len(change)))
         away = np.asarray(self.prior.location(len(change))) - shift
         return ridge + change.T @ (precision[:, None] * change), -change.T @ (precision * away)

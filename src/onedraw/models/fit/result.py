@@ -58,7 +58,7 @@ class FitResult:
         beyond what is plausible is taken off: the mode's noise divided by next to nothing. Rows of other levels are predicted
         as before."""
         where = problem.coordinates(published)
-        found = cls(problem, published, problem.encoded_coefficients(where), problem.encoded_shift(where))
+        found = cls(problem, published, *problem.encoded_map(where))
         # of a level about which nothing is known: in log-odds or log-rates, or the half-range of the responses
         largest = problem.response_scale if problem.loss.unit == "measured" else constant.LARGEST_COEFFICIENT
         return replace(found, shift=found.shift - found._aside.implausible(found.estimate, largest))
@@ -87,16 +87,12 @@ class FitResult:
         change = layout.encoded_coefficients(where.mean, where.root, where.stretch)
         return Aside.of(layout, self.published.mean, noise, change, problem.loss.blocks)
 
-    @property
-    def _ridge(self) -> float:
-        return self.problem.numbers["ridge"]
-
     @cached_property
     def _spectrum(self) -> tuple[Array, Array]:
         """Eigenvalues and vectors of the published information (and the prior's), without what is set aside."""
         assert self.published.information is not None
         Q, _ = self.problem.penalty(self._where)
-        prior = Q - self._ridge * np.eye(len(Q))
+        prior = Q - self.problem.numbers["ridge"] * np.eye(len(Q))
         return self._aside.spectrum(symmetric(self.published.information, self.problem.size) + prior)
 
     @cached_property
@@ -160,7 +156,7 @@ class FitResult:
         noise of λ counts. Weak directions are pulled at most, and coefficients that are given an interval may depend on
         them a little."""
         information = np.maximum(found, 0.0)
-        return np.asarray(self._ridge * information / (information**2 + self._noise**2 + 1e-300))
+        return np.asarray(self.problem.numbers["ridge"] * information / (information**2 + self._noise**2 + 1e-300))
 
     @cached_property
     def _mode(self) -> Array:
@@ -183,7 +179,7 @@ class FitResult:
         """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up."""
         axes, (tilt, closing) = self._spectrum[1], self._noises
         inverse = (axes / self._bounded) @ axes.T
-        curved = (axes * (self._bounded + self._ridge)) @ axes.T
+        curved = (axes * (self._bounded + self.problem.numbers["ridge"])) @ axes.T
         noise = tilt**2 * np.eye(self.problem.size) + closing**2 * curved @ curved
         return inverse @ self._variability @ inverse, inverse @ noise @ inverse
 
@@ -335,7 +331,7 @@ class FitResult:
             drawn = drawn_matrices(generator, numbers["variability_noise"], p, SIMULATIONS, pure=pure)
             again = self._variability + drawn
         back, errors = self._repeated(change, noisy, positive(again))
-        shrunk = np.linalg.inv(information + self._ridge * np.eye(p))
+        shrunk = np.linalg.inv(information + self.problem.numbers["ridge"] * np.eye(p))
         bias = back @ (shrunk @ information @ self._mode) - change @ self._mode
         answer = back @ shrunk
         values, axes = np.linalg.eigh(self._variability)
@@ -353,7 +349,7 @@ class FitResult:
         scaled = along / values[:, None, :]
         inner = np.swapaxes(axes, 1, 2) @ variability @ axes
         places, (tilt, closing) = range(axes.shape[-1]), self._noises
-        inner[:, places, places] += tilt**2 + (closing * (values + self._ridge)) ** 2
+        inner[:, places, places] += tilt**2 + (closing * (values + self.problem.numbers["ridge"])) ** 2
         return back, np.sqrt(np.maximum(np.einsum("scj,scj->sc", scaled @ inner, scaled), 1e-300))
 
 

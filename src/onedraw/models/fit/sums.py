@@ -210,10 +210,7 @@ class Objective(NamedTuple):
 
 def minimum(records: Any, loss: Any, objective: Objective) -> tuple[Array, int]:
     """(θ̂, passes over the records), from the public start 0."""
-
-    def sums(_: Any, statistic: Any, coarse: Any, row_bound: Any, thetas: Array) -> Any:
-        return records.sum(statistic, coarse, row_bound, thetas[0])[np.newaxis]
-
+    sums = lambda _, *public: records.sum(*public[:-1], public[-1][0])[np.newaxis]  # noqa: E731
     (found,), (passes,) = minima(sums, loss, [objective])
     return found, int(passes)
 

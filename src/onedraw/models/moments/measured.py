@@ -83,14 +83,6 @@ class Layout:
     def shift(self) -> Array:
         return np.zeros(self.columns) if self.ball is not None else 1.0 - self.scale
 
-    @property
-    def middle(self) -> Array:
-        """The public centre where none is measured: the middle of a range, equal shares of a category's levels."""
-        middle = np.zeros(self.columns)
-        for start, stop in self.categories:
-            middle[start:stop] = 1.0 / (stop - start + 1)
-        return middle if self.intercept else np.zeros(self.columns)
-
     def rows(self, X: Any) -> Any:
         """v of encoded rows: inside the box, each category's columns at least 0 and of norm at most 1."""
         xp = array_module(X)
@@ -133,14 +125,6 @@ def mallows(z: Any, row_bound: Any) -> Any:
     return xp.minimum(1.0, row_bound**2 / xp.maximum((z * z).sum(axis=1), 1e-300))
 
 
-def whitening(moments: Array, floor: float) -> tuple[Array, float]:
-    """(W, size): W = C^{−1/2}, the eigenvalues of C raised to at least ``floor``, since what noise alone could have made is
-    not trusted; and the squared norm a row then has on average, the number of columns less those the floor flattened."""
-    values, axes = np.linalg.eigh(0.5 * (moments + moments.T))
-    raised = np.maximum(values, floor)
-    return np.asarray((axes / np.sqrt(raised)) @ axes.T), float(np.sum(np.maximum(values, 0.0) / raised))
-
-
 # ── which moments ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -179,14 +163,12 @@ class MomentColumns:
         return math.sqrt(rows + 4.0 * self.response)
 
     def centre(self, published_mean: Array | None) -> Array:
-        """The point that second moments are about: the published mean cut to where means can be, or the public middle."""
-        middle = np.append(self.layout.middle, 0.0) if self.response else self.layout.middle
-        if published_mean is None:
-            return middle
-        lower, upper = -np.ones(len(middle)), np.ones(len(middle))
+        """The point that second moments are about: the published mean cut to where means can be, or where none is measured the
+        public middle, that of a range and equal shares of a category's levels (0 without an intercept)."""
+        middle, lower = np.zeros(self.count), -np.ones(self.count)
         for start, stop in self.layout.categories:
-            lower[start:stop] = 0.0
-        return np.clip(published_mean, lower, upper)
+            middle[start:stop], lower[start:stop] = self.layout.intercept / (stop - start + 1), 0.0
+        return middle if published_mean is None else np.clip(published_mean, lower, 1.0)
 
 
 # ── sums over the records ────────────────────────────────────────────────────────────────────────────────────────────
