@@ -150,7 +150,7 @@ def test_a_capacity_read_as_epsilon_is_the_budget() -> None:
     for epsilon, delta in [(0.1, 1e-9), (1.0, 1e-6), (3.0, 1e-5), (30.0, 1e-2)]:
         share = delta * float(CURVE_SHARE)
         for one in filters_of(ApproxDP(epsilon, delta)):
-            assert one.epsilon((one.capacity[0], 0), delta) <= epsilon * (1 + 1e-12)
+            assert one.epsilon((one.limit, 0), delta) <= epsilon * (1 + 1e-12)
             if isinstance(one, Squares):
                 assert GaussianDP(float(one.limit) ** 0.5 * (1 - 1e-12)).implies(ApproxDP(epsilon, share))
             if isinstance(one, Order):

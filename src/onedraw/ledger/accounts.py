@@ -238,7 +238,7 @@ class Account:
                 return all(one.keeps(add(total, one.charge(Spend(PureDP(epsilon))))) for total in charges)
 
             if isinstance(one, Sums) and all(map(one.keeps, charges)):
-                best = max(best, min(fraction_down(Fraction(one.capacity[0] - total[0])) for total in charges))
+                best = max(best, min(fraction_down(Fraction(one.limit - total[0])) for total in charges))
             elif not best or fits(best):
                 best = max(best, numbers.largest(fits, **ROOM) or 0.0)
         return best if best > 0 and self.has_room_for(PureDP(best), part=part) else 0.0

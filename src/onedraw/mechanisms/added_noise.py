@@ -117,7 +117,8 @@ class NoiseOnSums(Mechanism):
             )
         sensitivity, promise = _promise(request, sums, self.law, scale, refinement)
         numbers = {"scale": scale, "refinement": refinement, "sensitivity": sensitivity}
-        numbers[{PureDP: "epsilon", ZCDP: "rho", GaussianDP: "mu"}[type(promise)]] = promise.number
+        stated: dict[type[Promise], str] = {PureDP: "epsilon", ZCDP: "rho", GaussianDP: "mu"}
+        numbers[stated[type(promise)]] = promise.number
         enforced = (Assumption(claim, Provenance.ENFORCED) for claim in (RECORDS, NOISE))
         assumptions = (*fixed_in_advance(request, self.fixed), *enforced, *self.besides(request))
         return Plan.of(self, request, numbers, promise, THEOREMS[self.law], assumptions)

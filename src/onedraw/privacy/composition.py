@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -106,9 +106,7 @@ class Composed(Promise):
 
     @property
     def pure_epsilon(self) -> float:
-        if self.gamma:
-            return math.inf
-        return weighted_sum_up((part.pure_epsilon, times) for part, times in self.counted)
+        return math.inf if self.gamma else weighted_sum_up((part.pure_epsilon, n) for part, n in self.counted)
 
     @property
     def range_epsilon(self) -> float:
@@ -119,15 +117,12 @@ class Composed(Promise):
 
     @property
     def gaussian_mu(self) -> float:
-        if self.gamma:
-            return math.inf
-        return conversions.compose_gaussian((part.gaussian_mu, times) for part, times in self.counted)
+        found = conversions.compose_gaussian((part.gaussian_mu, times) for part, times in self.counted)
+        return math.inf if self.gamma else found
 
     @property
     def zcdp_rho(self) -> float:
-        if self.gamma:
-            return math.inf
-        return weighted_sum_up((part.zcdp_rho, times) for part, times in self.counted)
+        return math.inf if self.gamma else weighted_sum_up((part.zcdp_rho, n) for part, n in self.counted)
 
     @property
     def renyi(self) -> RenyiDP | None:
@@ -139,9 +134,7 @@ class Composed(Promise):
         return RenyiDP(add_curves((renyi.curve, times) for renyi, times in known), below)
 
     def divergence(self, order: float) -> float:
-        if self.gamma:
-            return math.inf
-        return weighted_sum_up((part.divergence(order), times) for part, times in self.counted)
+        return math.inf if self.gamma else weighted_sum_up((part.divergence(order), n) for part, n in self.counted)
 
     @cached_property
     def failure(self) -> float:
@@ -157,8 +150,7 @@ class Composed(Promise):
         return Composed(tuple(outside.elements()))
 
     def implies(self, other: Promise) -> bool:
-        nothing_released = not self.parts and not self.gamma
-        return super().implies(other) or nothing_released
+        return super().implies(other) or not (self.parts or self.gamma)  # nothing was released
 
     def _follows_from(self, stronger: Promise) -> bool:
         """Part by part: each part given must imply a part of its own here; what is left over here is free.
@@ -184,25 +176,31 @@ class Composed(Promise):
 
     # ── (ε, δ): first γ, then the (ε, δ) parts, then the bundle ──
 
-    def _epsilon(self, delta: float) -> float:
-        return self._epsilon_by(self._routes, delta)
-
     def _delta(self, epsilon: float) -> float:
+        """With γ the smallest over ε' ≤ ε: what holds at a smaller ε holds at ε. One valley, found by scan and zooms."""
+        best = self._delta_at(self._routes, epsilon)
         if not self.gamma:
-            return self._delta_at(self._routes, epsilon)
+            return best
         corner = min(epsilon, self.outside_failure.pure_epsilon)  # where the exact δ of pure parts reaches zero
-        found = _smallest(lambda smaller: self._delta_at(self._routes, smaller), up_to=epsilon)
-        return min(found, self._delta_at(self._routes, corner))
+        low, high = 0.0, min(epsilon, 700.0)
+        best = min(best, self._delta_at(self._routes, corner), self._delta_at(self._routes, high))
+        for _ in range(8):
+            grid = np.linspace(low, high, 9).tolist()
+            values = [self._delta_at(self._routes, smaller) for smaller in grid]
+            index = values.index(min(values))
+            best, low, high = min(best, values[index]), grid[max(index - 1, 0)], grid[min(index + 1, 8)]
+        return best
 
     def _keeps(self, epsilon: float, delta: float) -> bool:
         """Cheap routes first: most budgets are kept, or not, without a privacy-loss distribution."""
         return any(
-            self._delta_at(routes, epsilon) <= delta or self._epsilon_by(routes, delta) <= epsilon
+            self._delta_at(routes, epsilon) <= delta or self._epsilon(delta, routes) <= epsilon
             for routes in (replace(self._routes, pairs=None), self._routes)
         )
 
-    def _epsilon_by(self, routes: Routes, delta: float) -> float:
+    def _epsilon(self, delta: float, routes: Routes | None = None) -> float:
         """An ε with exact ε(δ − (1+e^ε)γ) ≤ ε: iteration from below, with a growing step so that it ends."""
+        routes = routes or self._routes
         if not self.gamma:
             return routes.epsilon(delta)
         epsilon = 0.0
@@ -222,20 +220,15 @@ class Composed(Promise):
 
     @cached_property
     def _routes(self) -> Routes:
-        outside = self.outside_failure
-        return Routes(outside._bundle(), _pairs(outside.counted), self.failure, nothing=not self.parts)
-
-    def _bundle(self) -> tuple[Promise, ...]:
-        """Single promises that each hold for the whole composition."""
-        if len(self.parts) == 1:
-            return self.parts
-        found: list[Promise] = []
-        if 0.0 < self.pure_epsilon < math.inf:
-            found.append(PureDP(self.pure_epsilon))
-        if 0.0 < self.gaussian_mu < math.inf:
-            found.append(GaussianDP(self.gaussian_mu))
-        renyi = self.renyi
-        return (*found, *([] if renyi is None else [renyi]), *composed_corners(self.counted))
+        """Single promises that each hold for the whole composition, and the pairs, both outside the failure."""
+        whole = self.outside_failure
+        bundle: list[Promise] = list(whole.parts)
+        if len(bundle) != 1:
+            bundle = [PureDP(whole.pure_epsilon)] if 0.0 < whole.pure_epsilon < math.inf else []
+            bundle += [GaussianDP(whole.gaussian_mu)] if 0.0 < whole.gaussian_mu < math.inf else []
+            bundle += [whole.renyi] if whole.renyi is not None else []
+            bundle += composed_corners(whole.counted)
+        return Routes(tuple(bundle), _pairs(whole.counted), self.failure, nothing=not self.parts)
 
     # ── as text ──
 
@@ -304,19 +297,6 @@ def _pairs(core: tuple[tuple[Promise, int], ...]) -> tuple[tuple[Pair, int], ...
     if gaussians:
         pairs.append((GaussianPair(conversions.compose_gaussian(gaussians)), 1))
     return tuple(pairs)
-
-
-def _smallest(delta_at: Callable[[float], float], *, up_to: float) -> float:
-    """min of δ over ε' ≤ ε: what holds at a smaller ε holds at ε. One valley, found by scan and zooms."""
-    low, high = 0.0, min(up_to, 700.0)
-    best = min(delta_at(up_to), delta_at(high))
-    for _ in range(8):
-        grid = np.linspace(low, high, 9)
-        values = [delta_at(float(epsilon)) for epsilon in grid]
-        index = int(np.argmin(values))
-        best = min(best, values[index])
-        low, high = float(grid[max(index - 1, 0)]), float(grid[min(index + 1, len(grid) - 1)])
-    return best
 
 
 # ── from one record to one person ──

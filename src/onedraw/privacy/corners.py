@@ -80,7 +80,7 @@ class CornerDP(Promise):
 
     @property
     def pure_epsilon(self) -> float:
-        return math.inf if any(term.square for term in self.terms) else max(term.shift for term in self.terms)
+        return math.inf if self.terms[0].square else self.terms[0].shift  # the widest comes first
 
     @property
     def gaussian_mu(self) -> float:
@@ -103,12 +103,11 @@ class CornerDP(Promise):
             return math.inf
         if self._delta(0.0) <= delta:
             return 0.0
-        log_delta, ends = math.log(delta / (2.0 * len(self.terms))), []
+        log_delta, high = math.log(delta / (2.0 * len(self.terms))), 0.0
         for count, square, shift in self.terms:
             deviations = math.sqrt(2.0 * max(math.log(count) - log_delta, 0.0))
             end = shift + square / 2.0 + math.sqrt(square) * deviations
-            ends.append(up(end, relative=1e-6, absolute=1e-300))
-        high = max(ends)
+            high = max(high, up(end, relative=1e-6, absolute=1e-300))
         if not self._delta(high) <= delta:
             return math.inf
         return narrowed(lambda epsilon: self._delta(epsilon) <= delta, true=high, false=0.0, precision=SLACK)[0]
@@ -131,7 +130,7 @@ class CornerCurve(Curve, tag="corners"):
 
     @property
     def limit(self) -> float:
-        return CornerDP(self.terms).pure_epsilon
+        return math.inf if self.terms[0].square else self.terms[0].shift
 
     @property
     def slope(self) -> float:
@@ -151,9 +150,8 @@ class CornerCurve(Curve, tag="corners"):
 
     def _bound(self, orders: Array) -> Array:
         excess = orders - 1.0
-        logs = np.asarray([math.log(term.times) for term in self.terms])[:, None]
-        squares = np.asarray([term.square for term in self.terms])[:, None]
-        shifts = np.asarray([term.shift for term in self.terms])[:, None]
+        rows = [(math.log(times), square, shift) for times, square, shift in self.terms]
+        logs, squares, shifts = np.asarray(rows).T[:, :, None]
         exponents = logs + excess * (shifts + orders * squares / 2.0)
         top = exponents.max(axis=0)
         total = (top + np.log(np.exp(exponents - top).sum(axis=0))) / excess
@@ -225,13 +223,13 @@ def polynomials(promise: Promise) -> list[Polynomial]:
     from onedraw.privacy.composition import Composed  # which itself asks for products
 
     if isinstance(promise, CornerDP):
-        return [_polynomial(promise.terms)]
+        return [_polynomial(*promise.terms)]
     several = promise.counted if isinstance(promise, Composed) and not promise.gamma else ()
-    found = [_polynomial(product.terms) for product in composed_corners(several)]
+    found = [_polynomial(*product.terms) for product in composed_corners(several)]
     if promise.pure_epsilon < math.inf:
-        found.append({(0, _units(Fraction(promise.pure_epsilon))): 1})
+        found.append(_polynomial((1, 0.0, promise.pure_epsilon)))
     if promise.gaussian_mu < math.inf:
-        found.append({(_units(Fraction(promise.gaussian_mu) ** 2), 0): 1})
+        found.append(_polynomial((1, Fraction(promise.gaussian_mu) ** 2, 0.0)))
     return found
 
 
@@ -266,18 +264,13 @@ def _thinned(polynomial: Polynomial) -> Polynomial:
     return found
 
 
-def _units(value: Fraction) -> int:
-    return math.ceil(value / _UNIT)
-
-
-def _polynomial(terms: Iterable[Corner]) -> Polynomial:
-    return {(_units(Fraction(square)), _units(Fraction(shift))): count for count, square, shift in terms}
+def _polynomial(*terms: tuple[int, Fraction | float, Fraction | float]) -> Polynomial:
+    units = ((count, *(math.ceil(Fraction(value) / _UNIT) for value in place)) for count, *place in terms)
+    return {(square, shift): count for count, square, shift in units}
 
 
 def _rounded(polynomial: Polynomial) -> tuple[Corner, ...]:
-    return _ordered(
-        [(count, fraction_up(place[0] * _UNIT), fraction_up(place[1] * _UNIT)) for place, count in polynomial.items()]
-    )
+    return _ordered([(count, *(fraction_up(units * _UNIT) for units in place)) for place, count in polynomial.items()])
 
 
 def dominated(smaller: Iterable[Corner], larger: Iterable[Corner]) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import abc
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import overload
@@ -182,38 +182,52 @@ class BoundedRangeCurve(_OfEpsilon, tag="bounded-range"):
         return f"bounded range ε = {text(self.epsilon)}"
 
 
+class _Several(Curve):
+    """Curves added up, each so many times."""
+
+    _parts: tuple[tuple[Curve, int], ...]
+
+    @property
+    def below(self) -> float:
+        return min(curve.below for curve, _ in self._parts)
+
+    @property
+    def limit(self) -> float:
+        return weighted_sum_up((curve.limit, times) for curve, times in self._parts)
+
+    @property
+    def slope(self) -> float:
+        return weighted_sum_up((curve.slope, times) for curve, times in self._parts)
+
+    def values(self, orders: Array) -> Array:
+        total = np.zeros(orders.shape)
+        for curve, times in self._parts:
+            total = total + times * curve(orders)
+        return _up(total, relative=SLACK * len(self._parts))
+
+    def _set_parts(self, *parts: tuple[Curve, int]) -> None:
+        if not all(isinstance(curve, Curve) for curve, _ in parts):
+            raise InvalidBudget("a curve is made of curves; see onedraw.privacy for the named ones")
+        self._set(_parts=parts)
+
+
 @dataclass(frozen=True)
-class RepeatedCurve(Curve, tag="repeated"):
+class RepeatedCurve(_Several, tag="repeated"):
     """The same curve ``times`` over."""
 
     curve: Curve
     times: int
 
     def __post_init__(self) -> None:
-        _check_curves([self.curve])
         self._set(times=positive_integer("times", self.times))
-
-    @property
-    def below(self) -> float:
-        return self.curve.below
-
-    @property
-    def limit(self) -> float:
-        return weighted_sum_up([(self.curve.limit, self.times)])
-
-    @property
-    def slope(self) -> float:
-        return weighted_sum_up([(self.curve.slope, self.times)])
-
-    def values(self, orders: Array) -> Array:
-        return _up(self.times * self.curve(orders))
+        self._set_parts((self.curve, self.times))
 
     def __str__(self) -> str:
         return f"{self.times} × [{self.curve}]"
 
 
 @dataclass(frozen=True)
-class SumCurve(Curve, tag="sum"):
+class SumCurve(_Several, tag="sum"):
     """The sum of several curves: what a composition promises."""
 
     curves: tuple[Curve, ...]
@@ -221,26 +235,8 @@ class SumCurve(Curve, tag="sum"):
     def __post_init__(self) -> None:
         if not isinstance(self.curves, list | tuple) or not self.curves:
             raise InvalidBudget("a sum of no curves promises nothing; give at least one curve")
-        _check_curves(self.curves)
         self._set(curves=tuple(self.curves))
-
-    @property
-    def below(self) -> float:
-        return min(curve.below for curve in self.curves)
-
-    @property
-    def limit(self) -> float:
-        return weighted_sum_up([(curve.limit, 1) for curve in self.curves])
-
-    @property
-    def slope(self) -> float:
-        return weighted_sum_up([(curve.slope, 1) for curve in self.curves])
-
-    def values(self, orders: Array) -> Array:
-        total = np.zeros(orders.shape)
-        for curve in self.curves:
-            total = total + curve(orders)
-        return _up(total, relative=SLACK * len(self.curves))
+        self._set_parts(*((curve, 1) for curve in self.curves))
 
     def __str__(self) -> str:
         return " + ".join(f"[{curve}]" for curve in self.curves)
@@ -250,8 +246,7 @@ def add_curves(curves: Iterable[tuple[Curve, int]]) -> Curve:
     """Σ curve·times as one curve: sums are flattened, equal curves counted, straight lines added exactly."""
     terms: Counter[Curve] = Counter()
     for curve, times in curves:
-        for term, count in _terms(curve).items():
-            terms[term] += count * times
+        terms.update({term: count * times for term, count in _terms(curve).items()})
     lines = [(term.rho, count) for term, count in terms.items() if isinstance(term, LinearCurve)]
     others = [(term, count) for term, count in terms.items() if not isinstance(term, LinearCurve)]
     parts: list[Curve] = [LinearCurve(weighted_sum_up(lines))] if lines else []
@@ -261,14 +256,12 @@ def add_curves(curves: Iterable[tuple[Curve, int]]) -> Curve:
 
 def _terms(curve: Curve) -> Counter[Curve]:
     """A curve as a multiset of curves that are neither sums nor repetitions."""
-    if isinstance(curve, RepeatedCurve):
-        return Counter({term: count * curve.times for term, count in _terms(curve.curve).items()})
-    if isinstance(curve, SumCurve):
-        total: Counter[Curve] = Counter()
-        for part in curve.curves:
-            total += _terms(part)
-        return total
-    return Counter({curve: 1})
+    if not isinstance(curve, _Several):
+        return Counter({curve: 1})
+    total: Counter[Curve] = Counter()
+    for part, times in curve._parts:
+        total.update({term: count * times for term, count in _terms(part).items()})
+    return total
 
 
 def curve_at_most(smaller: Curve, larger: Curve) -> bool:
@@ -307,8 +300,3 @@ def _single_at_most(smaller: Curve, larger: Curve) -> bool:
 
 def _up(values: Array, *, relative: float = SLACK) -> Array:
     return np.asarray(np.nextafter(values * (1.0 + relative), math.inf))
-
-
-def _check_curves(curves: Sequence[object]) -> None:
-    if not all(isinstance(curve, Curve) for curve in curves):
-        raise InvalidBudget("a curve is made of curves; see onedraw.privacy for the named ones")

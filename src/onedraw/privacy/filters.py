@@ -105,10 +105,6 @@ class Filter(abc.ABC):
     limit: Fraction
     allowance: Allowance = NONE
 
-    @property
-    def capacity(self) -> Charge:
-        return self.limit, self.allowance.delta
-
     @abc.abstractmethod
     def amount(self, promise: Promise) -> Amount:
         """What a promise with δ = 0 takes; infinite where it has nothing in this currency."""
@@ -128,7 +124,7 @@ class Filter(abc.ABC):
         return self.epsilon_of(Fraction(total[0]), self.allowance.curve or delta)
 
     def keeps(self, total: Charge) -> bool:
-        return all(spent <= limit for spent, limit in zip(total, self.capacity, strict=True))
+        return total[0] <= self.limit and total[1] <= self.allowance.delta
 
     def __str__(self) -> str:
         return self.title
@@ -154,8 +150,7 @@ class Sums(Filter):
         if amount == math.inf:
             delta = self.allowance.delta / ONE_OF_MANY
             amount = _exact(exact.epsilon(float(delta)))
-        lost = Allowance(float(amount), Fraction(0), 0.0).charge(spend)
-        return amount, delta + lost if delta else lost
+        return amount, delta + Allowance(float(amount), Fraction(0), 0.0).charge(spend)
 
     def epsilon_of(self, amount: Fraction, delta: float) -> float:
         return fraction_up(amount)
@@ -231,20 +226,18 @@ def filters_of(budget: Promise, order: float | None = None) -> tuple[Filter, ...
     return ()
 
 
+@lru_cache(maxsize=64)  # accounts ask several times for the order of one budget
 def chosen_order(budget: Promise) -> float | None:
     """The order at which a concentrated promise (zCDP, Gaussian) that uses up an (ε, δ) budget is read best.
 
     A filter needs one order, fixed before the first draw. Many small releases look like such a promise, whatever each
     is by itself. Three digits: any order is valid, and this one is to be shown.
     """
-    if not isinstance(budget, ApproxDP) or not float(Fraction(budget.stated_delta) * CURVE_SHARE) > 0:
+    delta = float(Fraction(budget.quoted_delta) * CURVE_SHARE)
+    if not isinstance(budget, ApproxDP) or not delta > 0:
         return None
-    return _order_for(budget.stated_epsilon, float(Fraction(budget.stated_delta) * CURVE_SHARE))
-
-
-@lru_cache(maxsize=64)  # accounts ask several times for the order of one budget
-def _order_for(epsilon: float, delta: float) -> float:
-    rho = largest(lambda rho: ZCDP(rho).epsilon(delta) <= epsilon, least=1e-300, precision=1e-6) or 1e-300
+    kept = budget.stated_epsilon
+    rho = largest(lambda rho: ZCDP(rho).epsilon(delta) <= kept, least=1e-300, precision=1e-6) or 1e-300
     order = RenyiDP(LinearCurve(rho)).best_order(delta)
     return float(f"{order:.3g}") if order >= 1.01 else order
 

@@ -195,9 +195,24 @@ def largest(
 ) -> float | None:
     """The largest number from ``least`` to ``most`` at which the condition holds; None if not even at ``least``.
 
-    Ends are found by multiplying or dividing ``start`` by ``factor``: cheap where an answer near ``start`` is likely.
+    Ends are found by multiplying or dividing ``start`` by ``factor``: cheap where an answer near ``start`` is likely. A factor
+    below 1 goes the other way, from ``least`` as the larger of the two ends.
     """
-    return _farthest(holds, start, factor, end=most, other=least, precision=precision, middle=middle)
+    onward, back = (min, max) if factor > 1.0 else (max, min)
+    true = false = start
+    if holds(start):  # on towards ``most`` while the condition holds
+        while true != most and holds(onward(true * factor, most)):
+            true = onward(true * factor, most)
+        if true == most:
+            return most
+        false = onward(true * factor, most)
+    else:  # back towards ``least`` until it does
+        while false != least and not holds(back(false / factor, least)):
+            false = back(false / factor, least)
+        if false == least:
+            return None
+        true = back(false / factor, least)
+    return narrowed(holds, true=true, false=false, precision=precision, middle=middle)[0]
 
 
 def smallest(
@@ -211,7 +226,7 @@ def smallest(
     middle: Middle = halfway,
 ) -> float | None:
     """The smallest number from ``least`` to ``most`` at which the condition holds; None if not even at ``most``."""
-    return _farthest(holds, start, 1.0 / factor, end=least, other=most, precision=precision, middle=middle)
+    return largest(holds, start=start, least=most, most=least, precision=precision, factor=1.0 / factor, middle=middle)
 
 
 def narrowed(
@@ -233,24 +248,3 @@ def narrowed(
             break
         true, false = (between, false) if holds(between) else (true, between)
     return true, false
-
-
-def _farthest(
-    holds: Condition, start: float, factor: float, *, end: float, other: float, precision: float, middle: Middle
-) -> float | None:
-    """From ``start`` by ``factor`` towards ``end`` while the condition holds, else back towards ``other`` until it does."""
-    onward, back = (min, max) if factor > 1.0 else (max, min)
-    true = false = start
-    if holds(start):
-        while true != end and holds(onward(true * factor, end)):
-            true = onward(true * factor, end)
-        if true == end:
-            return end
-        false = onward(true * factor, end)
-    else:
-        while false != other and not holds(back(false / factor, other)):
-            false = back(false / factor, other)
-        if false == other:
-            return None
-        true = back(false / factor, other)
-    return narrowed(holds, true=true, false=false, precision=precision, middle=middle)[0]

@@ -44,6 +44,7 @@ import abc
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,29 @@ Bregman = Callable[[Array, Array, Array], Array]
 
 @dataclass(frozen=True)
 class _Posterior(Curve):
-    """What the families share: the limit λ*, and that less weight or more prior is more private."""
+    """What the families share: the ranges, the limit λ*, and that less weight or more prior is more private."""
+
+    title: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Numbers so moderate that no intermediate result overflows, a weight and a prior factor in (0, 1]."""
+        scaling = {name: positive(words, getattr(self, name)) for name, words in _SCALING.items()}
+        if not all(2.0**-100 <= value <= 1.0 for value in scaling.values()):
+            weight, prior_factor = scaling.values()
+            raise InvalidBudget(
+                f"the weight r and the prior factor m lie in (0, 1], not r = {weight!r}, m = {prior_factor!r}. Above 1 "
+                "the draw would trust the records more than Bayes' rule does, and near 0 they would not matter."
+            )
+        self._set(**scaling)
+        for name, value in self._values().items():
+            if name in _MODERATE:
+                self._set(**{name: _moderate(_MODERATE[name], value)})
+            elif name == "n":
+                self._set(n=positive_integer("n", value))
+                if value > 2**100:
+                    raise InvalidBudget(
+                        f"n must be a number of records that can exist, not one of {len(str(value))} digits"
+                    )
 
     @property
     def below(self) -> float:
@@ -77,14 +100,27 @@ class _Posterior(Curve):
             return False
         names = [field.name for field in fields(self)]
         mine, theirs = ({name: getattr(curve, name) for name in names} for curve in (self, other))
-        smaller = all(mine.pop(name) <= theirs.pop(name) for name in ("weight", "prior_factor"))
+        smaller = all(mine.pop(name) <= theirs.pop(name) for name in _SCALING)
         return smaller and mine == theirs
+
+    def __str__(self) -> str:
+        """The parameters in which a draw differs from the plain posterior's, and where the curve ends."""
+        weight, prior_factor = (float(getattr(self, name)) for name in _SCALING)
+        parts = [f"r = {text(weight)}"] if weight < 1.0 else []
+        parts += [f"m = {text(prior_factor)}"] if prior_factor < 1.0 else []
+        shown = ", ".join([*(parts or ["r = m = 1"]), f"finite below order {text(self.below)}"])
+        return f"{self.title} posterior draw, {shown}"
+
+
+_SCALING = {"weight": "the weight r", "prior_factor": "the prior factor m"}
+_MODERATE = {"shape": "the prior's shape", "rate": "the prior's rate", "cap": "the cap"}
 
 
 @dataclass(frozen=True)
 class DirichletPosterior(_Posterior, tag="dirichlet-posterior"):
     """Dirichlet prior, categorical records; with two parameters also any statistic in [0, 1]."""
 
+    title = "Dirichlet"
     prior: tuple[float, ...]
     n: int
     weight: float = 1.0
@@ -93,8 +129,8 @@ class DirichletPosterior(_Posterior, tag="dirichlet-posterior"):
     def __post_init__(self) -> None:
         if not isinstance(self.prior, list | tuple) or len(self.prior) < 2:
             raise InvalidBudget(f"a Dirichlet prior has two parameters or more, not {self.prior!r}")
-        prior = tuple(_moderate("a prior parameter α", value) for value in self.prior)
-        self._set(prior=prior, n=_records(self.n), **_scaling(self.weight, self.prior_factor))
+        self._set(prior=tuple(_moderate("a prior parameter α", value) for value in self.prior))
+        super().__post_init__()
 
     def _nearest(self) -> tuple[Fraction, Fraction]:
         return Fraction(min(self.prior)) / Fraction(self.prior_factor), Fraction(self.weight)
@@ -107,9 +143,6 @@ class DirichletPosterior(_Posterior, tag="dirichlet-posterior"):
         moves = _Move(smallest, step, upward=False), _Move(second, step, upward=True)
         return _divergence(log_gamma_excess, moves, orders)
 
-    def __str__(self) -> str:
-        return f"Dirichlet posterior draw, {_words(self)}"
-
 
 @dataclass(frozen=True)
 class GammaPoissonPosterior(_Posterior, tag="gamma-poisson-posterior"):
@@ -118,17 +151,11 @@ class GammaPoissonPosterior(_Posterior, tag="gamma-poisson-posterior"):
     Free of n and of the rate: the worst pair has every other record at 0.
     """
 
+    title = "Gamma–Poisson"
     shape: float
     cap: float
     weight: float = 1.0
     prior_factor: float = 1.0
-
-    def __post_init__(self) -> None:
-        self._set(
-            shape=_moderate("the prior's shape", self.shape),
-            cap=_moderate("the cap", self.cap),
-            **_scaling(self.weight, self.prior_factor),
-        )
 
     def _nearest(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.shape) / Fraction(self.prior_factor), Fraction(self.weight) * Fraction(self.cap)
@@ -136,14 +163,12 @@ class GammaPoissonPosterior(_Posterior, tag="gamma-poisson-posterior"):
     def values(self, orders: Array) -> Array:
         return _divergence(log_gamma_excess, (_Move(*self._nearest(), upward=False),), orders)
 
-    def __str__(self) -> str:
-        return f"Gamma–Poisson posterior draw, {_words(self)}"
-
 
 @dataclass(frozen=True)
 class GammaExponentialPosterior(_Posterior, tag="gamma-exponential-posterior"):
     """Gamma prior, durations clipped to [0, cap]: a record moves the rate, and the shape is a/m + rn."""
 
+    title = "Gamma–Exponential"
     shape: float
     rate: float
     cap: float
@@ -151,24 +176,12 @@ class GammaExponentialPosterior(_Posterior, tag="gamma-exponential-posterior"):
     weight: float = 1.0
     prior_factor: float = 1.0
 
-    def __post_init__(self) -> None:
-        self._set(
-            shape=_moderate("the prior's shape", self.shape),
-            rate=_moderate("the prior's rate", self.rate),
-            cap=_moderate("the cap", self.cap),
-            n=_records(self.n),
-            **_scaling(self.weight, self.prior_factor),
-        )
-
     def _nearest(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.rate) / Fraction(self.prior_factor), Fraction(self.weight) * Fraction(self.cap)
 
     def values(self, orders: Array) -> Array:
         shape = float(Fraction(self.shape) / Fraction(self.prior_factor) + Fraction(self.weight) * self.n)
         return shape * _divergence(excess, (_Move(*self._nearest(), upward=False),), orders)
-
-    def __str__(self) -> str:
-        return f"Gamma–Exponential posterior draw, {_words(self)}"
 
 
 @dataclass(frozen=True)
@@ -206,36 +219,12 @@ def _divergence(bregman: Bregman, moves: tuple[_Move, ...], orders: Array) -> Ar
     return np.asarray(divergence * (1.0 + RELATIVE_ERROR) + TINY)
 
 
-def _scaling(weight: float, prior_factor: float) -> dict[str, float]:
-    weight, prior_factor = positive("the weight r", weight), positive("the prior factor m", prior_factor)
-    if not (2.0**-100 <= weight <= 1.0 and 2.0**-100 <= prior_factor <= 1.0):
-        raise InvalidBudget(
-            f"the weight r and the prior factor m lie in (0, 1], not r = {weight!r}, m = {prior_factor!r}. Above 1 "
-            "the draw would trust the records more than Bayes' rule does, and near 0 they would not matter."
-        )
-    return {"weight": weight, "prior_factor": prior_factor}
-
-
 def _moderate(name: str, value: float) -> float:
     """A positive number for which no intermediate result overflows."""
     number = positive(name, value)
     if not 2.0**-900 <= number <= 2.0**900:
         raise InvalidBudget(f"{name} must be a number of moderate size, not {number!r}. Choose other units.")
     return number
-
-
-def _records(n: int) -> int:
-    records = positive_integer("n", n)
-    if records > 2**100:
-        raise InvalidBudget(f"n must be a number of records that can exist, not one of {len(str(records))} digits")
-    return records
-
-
-def _words(curve: DirichletPosterior | GammaPoissonPosterior | GammaExponentialPosterior) -> str:
-    """The parameters in which a draw differs from the plain posterior's, and where the curve ends."""
-    parts = [f"r = {text(curve.weight)}"] if curve.weight < 1.0 else []
-    parts += [f"m = {text(curve.prior_factor)}"] if curve.prior_factor < 1.0 else []
-    return ", ".join([*(parts or ["r = m = 1"]), f"finite below order {text(curve.below)}"])
 
 
 # ── log Γ above its tangent ──

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from onedraw.errors import InvalidBudget, PromiseRefused
 from onedraw.privacy import conversions
@@ -19,8 +20,21 @@ from onedraw.privacy.promise import Promise as Promise
 from onedraw.privacy.stored import stored_as
 
 
+class _OneNumber(Promise):
+    """A promise of one number: it follows from what is worth no more in the ``currency`` of that number."""
+
+    currency: ClassVar[str]
+    words: ClassVar[str]
+
+    def _follows_from(self, stronger: Promise) -> bool:
+        return float(getattr(stronger, self.currency)) <= self.number
+
+    def __str__(self) -> str:
+        return self.words.format(text(self.number))
+
+
 @dataclass(frozen=True, init=False, repr=False)
-class _OfEpsilon(Promise):
+class _OfEpsilon(_OneNumber):
     """A promise whose one number is an ε."""
 
     stated_epsilon: float = stored_as("epsilon")
@@ -32,10 +46,16 @@ class _OfEpsilon(Promise):
     def number(self) -> float:
         return self.stated_epsilon
 
+    @property
+    def pure_epsilon(self) -> float:
+        return self.stated_epsilon
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class PureDP(_OfEpsilon):
     """The log-ratio of densities is at most ε."""
+
+    currency, words = "pure_epsilon", "ε = {}"
 
     @property
     def _allowed(self) -> Mapping[Callable[[float], Promise], float]:
@@ -44,10 +64,6 @@ class PureDP(_OfEpsilon):
     @property
     def quoted_delta(self) -> float:
         return 0.0
-
-    @property
-    def pure_epsilon(self) -> float:
-        return self.stated_epsilon
 
     @property
     def renyi(self) -> RenyiDP:
@@ -62,24 +78,19 @@ class PureDP(_OfEpsilon):
     def _delta(self, epsilon: float) -> float:
         return conversions.pure_delta(self.stated_epsilon, epsilon)
 
-    def _follows_from(self, stronger: Promise) -> bool:
-        return stronger.pure_epsilon <= self.stated_epsilon
-
-    def __str__(self) -> str:
-        return f"ε = {text(self.stated_epsilon)}"
-
 
 @dataclass(frozen=True, init=False, repr=False)
 class BoundedRange(_OfEpsilon):
-    """The largest minus the smallest log-ratio is at most ε: every exponential mechanism's promise."""
+    """The largest minus the smallest log-ratio is at most ε: every exponential mechanism's promise.
+
+    A log-ratio of densities takes both signs, so its size is at most its range: the same ε is pure.
+    """
+
+    currency, words = "range_epsilon", "bounded range ε = {}"
 
     @property
     def _allowed(self) -> Mapping[Callable[[float], Promise], float]:
         return {BoundedRange: self.stated_epsilon, PureDP: self.stated_epsilon / 2.0}
-
-    @property
-    def pure_epsilon(self) -> float:
-        return self.stated_epsilon  # a log-ratio of densities takes both signs, so |log-ratio| ≤ its range
 
     @property
     def range_epsilon(self) -> float:
@@ -95,17 +106,12 @@ class BoundedRange(_OfEpsilon):
     def _delta(self, epsilon: float) -> float:
         return conversions.bounded_range_delta(self.stated_epsilon, epsilon)
 
-    def _follows_from(self, stronger: Promise) -> bool:
-        return stronger.range_epsilon <= self.stated_epsilon
-
-    def __str__(self) -> str:
-        return f"bounded range ε = {text(self.stated_epsilon)}"
-
 
 @dataclass(frozen=True)
-class ZCDP(Promise):
+class ZCDP(_OneNumber):
     """D_α ≤ ρα for every order α > 1."""
 
+    currency, words = "zcdp_rho", "zCDP with ρ = {}"
     rho: float
 
     def __post_init__(self) -> None:
@@ -125,17 +131,12 @@ class ZCDP(Promise):
     def _delta(self, epsilon: float) -> float:
         return self.renyi._delta(epsilon)
 
-    def _follows_from(self, stronger: Promise) -> bool:
-        return stronger.zcdp_rho <= self.rho
-
-    def __str__(self) -> str:
-        return f"zCDP with ρ = {text(self.rho)}"
-
 
 @dataclass(frozen=True)
-class GaussianDP(Promise):
+class GaussianDP(_OneNumber):
     """Neighbours are no easier to tell apart than N(0, 1) from N(μ, 1)."""
 
+    currency, words = "gaussian_mu", "Gaussian DP with μ = {}"
     mu: float
 
     def __post_init__(self) -> None:
@@ -145,9 +146,7 @@ class GaussianDP(Promise):
     def number(self) -> float:
         return self.mu
 
-    @property
-    def gaussian_mu(self) -> float:
-        return self.mu
+    gaussian_mu = number
 
     @property
     def renyi(self) -> RenyiDP:
@@ -158,12 +157,6 @@ class GaussianDP(Promise):
 
     def _delta(self, epsilon: float) -> float:
         return conversions.gaussian_delta(self.mu, epsilon)
-
-    def _follows_from(self, stronger: Promise) -> bool:
-        return stronger.gaussian_mu <= self.mu
-
-    def __str__(self) -> str:
-        return f"Gaussian DP with μ = {text(self.mu)}"
 
 
 @dataclass(frozen=True)
@@ -232,13 +225,10 @@ class RenyiDP(Promise):
             case AtOrderCurve(order=order, epsilon=epsilon):
                 # D_α never decreases in α, so the largest order promised is enough.
                 largest, slope = min(order, self.below), given.curve.slope
-                if (
-                    largest < given.limit
-                    and slope < math.inf
-                    and Fraction(slope) * Fraction(largest) <= Fraction(epsilon)
-                ):
-                    return True  # on a line, decided without rounding
-                return given.at_order(largest) <= epsilon
+                on_line = largest < given.limit and slope < math.inf  # decided without rounding
+                return (on_line and Fraction(slope) * Fraction(largest) <= epsilon) or given.at_order(
+                    largest
+                ) <= epsilon
             case LinearCurve(rho=rho):
                 # Below a finite order, D_α ≤ D_below ≤ ρ ≤ ρα.
                 known = given.at_order(self.below) if self.below < math.inf else math.inf
@@ -332,8 +322,7 @@ def epsilon_delta(epsilon: float, delta: float = 0.0) -> Promise:
 def with_total_variation(promise: Promise, gamma: float, epsilon: float | None = None) -> ApproxDP:
     """The (ε, δ) kept by a law within total variation γ of one that keeps ``promise``, for every data set.
 
-    ``epsilon`` says at which ε; it may be left out for PureDP, BoundedRange and ApproxDP, which have their
-    own.
+    ``epsilon`` says at which ε; it may be left out for PureDP, BoundedRange and ApproxDP, which have their own.
     """
     gamma = probability("γ", gamma)
     if epsilon is None:
