@@ -25,6 +25,7 @@ PAGES, SITE = Path("build/docs/pages"), Path("build/docs/site")
 PLACES = {
     "docs/figures/": "source/docs/figures/",
     "docs/": "",
+    "src/onedraw/baselines/": "theorems/",
     "src/onedraw/mechanisms/": "theorems/",
     "src/onedraw/planning/": "theorems/",
     "src/onedraw/privacy/": "theorems/",

@@ -157,7 +157,7 @@ def test_a_seeded_release_is_marked_and_follows_the_same_law():
     assert "NOT PRIVATE" in od.release(plan, [0, 1, 2] * 100, random_state=1).certificate.sentence
     generator = np.random.default_rng(5)
     scale = 4.0
-    seeded = noisy_sums._laplace(scale, 12_000, generator)
+    seeded = noisy_sums.laplace_steps(scale, 12_000, generator)
     exact = np.array(noise.measurement("laplace", 12_000, scale).release([0] * 12_000))
     q = math.exp(-1 / scale)
     for drawn in (seeded, exact):

@@ -74,12 +74,12 @@ class NoisySums(Sampler):
         if generator is None:
             noisy = measurement(law, len(sums), scale).release(sums)
         else:
-            noise = (_laplace if law == "laplace" else _gaussian)(scale, len(sums), generator)
+            noise = (laplace_steps if law == "laplace" else _gaussian)(scale, len(sums), generator)
             noisy = [value + int(added) for value, added in zip(sums, noise, strict=True)]
         return np.array([float((2 * value + finer) // (2 * finer)) if finer > 1 else float(value) for value in noisy])
 
 
-def _laplace(scale: float, size: int, generator: Any) -> NDArray[np.int64]:
+def laplace_steps(scale: float, size: int, generator: Any) -> NDArray[np.int64]:
     """⌊E⌋ is geometric for an exponential E, and the difference of two is discrete Laplace."""
     first, second = np.floor(scale * generator.standard_exponential((2, size)))
     return np.asarray(first - second, dtype=np.int64)
