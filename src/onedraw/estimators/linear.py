@@ -27,8 +27,8 @@ from onedraw.models.features import read_rows
 from onedraw.models.fit.result import FitResult
 from onedraw.planning import Options
 from onedraw.planning.regression import regression_for
-from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws, values_of
-from onedraw.release.intervals.path_start import remembers_start, why_refused
+from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws, values_of, why_refused
+from onedraw.release.intervals.path_start import remembers_start
 
 from .base import NoInterval, all_or_nothing
 from .base_regression import RegressionEstimator

@@ -25,11 +25,12 @@ from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
+from onedraw.plain_text import known
 from onedraw.plans import Plan, Posterior
 
 from .certificate import Certificate
 from .intervals import Interval
-from .intervals.path_start import why_refused
+from .intervals.path_start import SLOW
 from .intervals.quantiles import quantile_interval
 from .intervals.replicated import interval
 from .intervals.tables import table_interval
@@ -139,7 +140,7 @@ class Estimates(tuple[Estimate, ...]):
         """One dictionary for each row, by the certificate's names; None where there is no number."""
         numbers = Estimate._fields[2:]
         return [
-            {"name": name} | {field: _finite(getattr(row, field)) for field in (*numbers[:-1], "std_err", numbers[-1])}
+            {"name": name} | {field: known(getattr(row, field)) for field in (*numbers[:-1], "std_err", numbers[-1])}
             for name, row in zip(self.names, self, strict=True)
         ]
 
@@ -170,10 +171,6 @@ def _shown(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 # ── from a certificate ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -186,11 +183,19 @@ def estimates_of(
     names, remarks = certificate.draw.names, [certificate.sentence]
     found, tests = None, None
     joint: tuple[Joint, ...] = ()
-    if not reason:
-        try:
-            found, tests, reason, joint = _known(certificate, plan, level, effect=effect, noise=noise)
-        except PromiseRefused as refused:
-            reason = str(refused)
+    try:
+        if isinstance(plan.mechanism, Moments) and not reason:
+            moments = moments_of(certificate, plan)
+            found, tests, reason = _vouched(moments, level), moments.p_values, moments.refused(plan.model.names)
+        elif isinstance(plan.mechanism, PerturbedMode) and not reason:
+            fit = fit_of(certificate, plan)
+            found, tests, joint = _vouched(fit, level), fit.p_values, joint_tests(fit, certificate, plan)
+            reason = why_refused(np.isnan(found.low), names, fit=True)
+        elif not reason:
+            found = interval_of(certificate, plan, level, effect=effect, noise=noise)
+            reason = why_refused(np.isnan(found.low), names)
+    except PromiseRefused as refused:
+        reason = str(refused)
     remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
     columns: tuple[Any, ...] = (*found[:5], np.full(len(names), np.nan) if tests is None else tests) if found else ()
     if found is None or not np.isfinite(found.low).any():
@@ -198,22 +203,6 @@ def estimates_of(
     return Estimates.of_columns(
         terms or plan.model.terms, columns, level=level, names=names, reason=reason, joint=joint, remarks=remarks
     )
-
-
-def _known(
-    certificate: Certificate, plan: Plan, level: float, *, effect: float | None, noise: float | None
-) -> tuple[Interval, Any, str, tuple[Joint, ...]]:
-    """The intervals, the p-values, why some have none, and the tests of categories."""
-    if isinstance(plan.mechanism, Moments):
-        moments = moments_of(certificate, plan)
-        return _of_moments(moments, level), moments.p_values, moments.refused(plan.model.names), ()
-    if isinstance(plan.mechanism, PerturbedMode):
-        fit = fit_of(certificate, plan)
-        found = _of_fit(fit, level)
-        reason = why_refused(np.isnan(found.low), certificate.draw.names, fit=True)
-        return found, fit.p_values, reason, joint_tests(fit, certificate, plan)
-    found = interval_of(certificate, plan, level, effect=effect, noise=noise)
-    return found, None, why_refused(np.isnan(found.low), certificate.draw.names), ()
 
 
 def interval_of(
@@ -225,10 +214,8 @@ def interval_of(
     it is publicly known."""
     if isinstance(plan.mechanism, ExponentialQuantiles):
         return quantile_interval(certificate, plan, level)
-    if isinstance(plan.mechanism, PerturbedMode):
-        return _of_fit(fit_of(certificate, plan), level)
-    if isinstance(plan.mechanism, Moments):
-        return _of_moments(moments_of(certificate, plan), level)
+    if isinstance(plan.mechanism, PerturbedMode | Moments):
+        return _vouched((fit_of if isinstance(plan.mechanism, PerturbedMode) else moments_of)(certificate, plan), level)
     if isinstance(plan.model, ClassifierScores | RegressorScores):
         raise PromiseRefused(
             "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.release.scores_of."
@@ -264,16 +251,21 @@ def posterior_of(certificate: Certificate, plan: Plan) -> Posterior | None:
     return None if stages is None else plan.mechanism.posterior(plan, stages)
 
 
-def _of_fit(fit: FitResult, level: float) -> Interval:
-    """From the information a fit published; NaN for coefficients about which the records say too little."""
-    low, high = fit.conf_int(level).T
-    return Interval(fit.estimate, low, high, *fit.errors)
+def why_refused(refused: ArrayLike, names: Sequence[str], *, fit: bool = False) -> str:
+    """The rest of a sentence that begins "No interval"; empty if none was refused."""
+    which = [repr(name) for name, without in zip(names, np.asarray(refused), strict=True) if without]
+    if not which:
+        return ""
+    if fit:
+        shown = "all of its coefficients" if len(which) == len(names) else ", ".join(which)
+        return f"the records say too little about {shown} to give an interval at this n and ε"
+    return SLOW if len(which) == len(names) else f"for {', '.join(which)}, since {SLOW}"
 
 
-def _of_moments(moments: MomentsResult, level: float) -> Interval:
-    """NaN for correlations with a column of which noise leaves too little."""
-    low, high = moments.conf_int(level).T
-    return Interval(moments.values, low, high, *moments.errors)
+def _vouched(found: FitResult | MomentsResult, level: float) -> Interval:
+    """Of what was published with its own errors; NaN where the records say too little, or noise leaves too little of a column."""
+    low, high = found.conf_int(level).T
+    return Interval(found.estimate if isinstance(found, FitResult) else found.values, low, high, *found.errors)
 
 
 def column_units(certificate: Certificate, model: Model) -> tuple[Array, Array, Array]:

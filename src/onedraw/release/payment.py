@@ -9,7 +9,6 @@ on disk the certificate is whole and synced before it is settled, and whatever i
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import Any
 
 from onedraw.errors import CertificateRejected, LedgerError, OnedrawError, Unfinished, WrongCall
 from onedraw.ledger import Event, Kind, Ledger, Reservation
-from onedraw.ledger.events import GENESIS, canonical
+from onedraw.ledger.events import canonical
 
 from .certificate import Certificate, read_certificate
 from .files import Claim, check_writable, exists_already
@@ -31,14 +30,10 @@ Draw = Callable[[Reservation | None], Drawn]
 class Payment:
     """One entry of the ledger: ``spend`` is what `Ledger.reserve` is to be told. Without a ledger nothing is paid."""
 
+    entry: str
     ledger: Ledger | None = None
     spend: Mapping[str, Any] = field(default_factory=dict)
-    entry: str = field(default_factory=lambda: uuid.uuid4().hex)
     resumed: bool = False
-
-    def to_be(self) -> Reservation | None:
-        """The reservation before it is made, for whoever needs its size."""
-        return None if self.ledger is None else Reservation(self.entry, self.spend["dataset"], GENESIS)
 
     def charge(self, *, may_be_new: bool = True) -> Reservation | None:
         """Reserve; of an entry that is resumed, find the reservation and refuse if anything about it is different."""
@@ -70,23 +65,18 @@ class Payment:
         events = self.ledger.events()
         return next((event for event in events if event.entry == self.entry and event.kind == Kind.RESERVED), None)
 
-    @property
-    def settled(self) -> str | None:
-        """The digest of what left under this entry."""
-        return None if self.ledger is None else self.ledger.certificate_digest(self.entry)
-
     def check_open(self) -> None:
         """Before a draw is made under an entry that is resumed: nothing has left under it."""
-        if self.resumed and self.settled is not None:
+        if self.resumed and self.ledger is not None and self.ledger.certificate_digest(self.entry) is not None:
             raise LedgerError(
                 f"The entry {self.entry!r} is settled: its release has left, and one charge pays for one release. Nothing "
                 "was drawn. Look for the file it was written to, or release without resume, which is charged anew."
             )
 
     def settle(self, reservation: Reservation | None, certificate: Certificate) -> None:
-        if self.ledger is None or reservation is None or self.settled == certificate.digest:
-            return
-        self.ledger.settle(reservation, certificate.digest)
+        digest = certificate.digest
+        if self.ledger is not None and reservation is not None and self.ledger.certificate_digest(self.entry) != digest:
+            self.ledger.settle(reservation, digest)
 
 
 # ── the two ways out ────────────────────────────────────────────────────────────────────────────
@@ -127,7 +117,19 @@ def on_disk(payment: Payment, draw: Draw, target: Path, *, room: int, how: str) 
         progress.append("charged")
         certificate, diagnostics = (found, {}) if found is not None else draw(reservation)
         if found is None:
-            _write(claim, payment, reservation, certificate)
+            try:
+                claim.write(certificate.to_json())
+            except (
+                OSError
+            ) as error:  # although the room was held: the draw leaves with the error, so it is settled first
+                payment.settle(reservation, certificate)
+                claim.give_up()
+                raise Unfinished(
+                    f"The release could not be written to {target}: {error.strerror}. It was paid for, so it is handed over "
+                    "here instead: keep the certificate, it exists nowhere else.",
+                    entry=claim.entry,
+                    certificate=certificate,
+                ) from error
         payment.settle(reservation, certificate)
         claim.publish(there=there)
     return certificate, diagnostics
@@ -143,24 +145,6 @@ def written(claim: Claim) -> tuple[Certificate | None, bool]:
         if certificate.ledger is not None and certificate.ledger.entry == claim.entry:
             return certificate, path == claim.target
     return None, False
-
-
-def _write(claim: Claim, payment: Payment, reservation: Reservation | None, certificate: Certificate) -> None:
-    """Onto the disk; where that fails although the room was held, hand the draw over with the error.
-
-    It leaves with the error, so it is settled first: whoever prints it publishes it.
-    """
-    try:
-        claim.write(certificate.to_json())
-    except OSError as error:
-        payment.settle(reservation, certificate)
-        claim.give_up()
-        raise Unfinished(
-            f"The release could not be written to {claim.target}: {error.strerror}. It was paid for, so it is handed over "
-            "here instead: keep the certificate, it exists nowhere else.",
-            entry=claim.entry,
-            certificate=certificate,
-        ) from error
 
 
 @contextmanager

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import math
 import os
+import uuid
 from collections.abc import Collection
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,14 +30,14 @@ from numpy.typing import NDArray
 from onedraw.data import Records
 from onedraw.errors import CountMismatch, PromiseRefused, WrongCall
 from onedraw.ledger import Ledger, Reservation
+from onedraw.ledger.events import GENESIS
 from onedraw.models import BetaTarget, ConvexModel, Table
 from onedraw.models.row_model import RowModel
 from onedraw.plans import Plan
 from onedraw.privacy import Assumption, certify
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import round_up
-from .lattice import snap, spacing_for
+from .certificate import DrawStatement, LedgerEntry, round_up, snap, spacing_for
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
@@ -85,22 +87,34 @@ def release(
     words = Statement(
         plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None,
         data=describe(plan, data, notes), epsilon=round_up(promise.epsilon(plan.budget.quoted_delta)),
+        prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
-    opinion = certify(promise, epsilon=words.epsilon, delta=words.delta)
+    opinion = certify(promise, epsilon=words.epsilon, delta=plan.budget.quoted_delta)
     randomness = source_of_randomness(sampler, random_state)
 
     payment = payment_for(ledger, dataset, data, words, label=label, part=part, resume=resume)
-    prepared, room = words.prepared(opinion, payment.to_be())  # what cannot be written fails before the charge
+    entry = (
+        None
+        if payment.ledger is None
+        else LedgerEntry(dataset=payment.spend["dataset"], entry=payment.entry, head=GENESIS)
+    )
+    prepared, room = words.prepared(opinion, entry)  # what cannot be written fails before the charge
 
     def draw(reservation: Reservation | None) -> Drawn:
         target = plan.target(plan.model.summarise(data))
         sample = sampler.run(target, randomness, size=plan.draws)
         values = published(target, sample.draws, plan, spacing)
-        return prepared.filled(values, sample.stages, reservation), sample.diagnostics
+        left: dict[str, Any] = {
+            "draw": DrawStatement(**dict(prepared.draw) | {"values": values.tolist(), "stages": sample.stages})
+        }
+        if entry is not None and reservation is not None:
+            left["ledger"] = entry.model_copy(update={"head": reservation.head})
+        return prepared.model_copy(update=left), sample.diagnostics
 
-    if out is None:
-        return Release(*in_memory(payment, draw), plan)
-    return Release(*on_disk(payment, draw, Path(out), room=room, how=how_to_resume), plan)
+    paid = in_memory(payment, draw) if out is None else on_disk(payment, draw, Path(out), room=room, how=how_to_resume)
+    made = Release(*paid)
+    vars(made)["plan"] = plan  # in place of one derived again from the certificate
+    return made
 
 
 def published(target: Any, draws: NDArray[np.float64], plan: Plan, spacing: float) -> NDArray[np.float64]:
@@ -131,7 +145,7 @@ def payment_for(
     if ledger is None:
         if resume is not None:
             raise WrongCall("resume= names an entry of a ledger, but no ledger was given. Pass ledger=… as before.")
-        return Payment()
+        return Payment(uuid.uuid4().hex)
     name = dataset or (data.schema.dataset if isinstance(data, Records) else None)
     if not name:
         raise WrongCall(
@@ -154,7 +168,7 @@ def payment_for(
         "label": label,
         "plan_digest": words.plan.digest,
     }
-    return Payment(ledger, spend) if resume is None else Payment(ledger, spend, resume, resumed=True)
+    return Payment(uuid.uuid4().hex if resume is None else resume, ledger, spend, resumed=resume is not None)
 
 
 def check_account(ledger: Ledger, name: str, plan: Plan, *, part: str | None) -> None:

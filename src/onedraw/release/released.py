@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from inspect import signature
 from itertools import islice
@@ -52,8 +53,6 @@ class Release:
 
     certificate: Certificate
     diagnostics: dict[str, Any] = field(default_factory=dict, compare=False)
-    _plan: Plan | None = field(default=None, compare=False)
-    """The plan it was made by; of a file, derived again from the certificate when it is asked for."""
 
     def __reduce__(self) -> tuple[type[Release], tuple[Certificate]]:
         """Pickled or copied without the diagnostics, which stay where they were made."""
@@ -85,13 +84,10 @@ class Release:
         head = ("parameter", "released")
         return shown_as_html(self.certificate.sentence, head, rows, more=f"{more}save(path) writes the certificate.")
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
-        """What it was made by: mechanism, model, n, draws and the calibrated numbers."""
-        if self._plan is None:
-            object.__setattr__(self, "_plan", rebuild_plan(self.certificate))
-        assert self._plan is not None
-        return self._plan
+        """What it was made by: mechanism, model, n, draws and the calibrated numbers; of a file, derived from the certificate."""
+        return rebuild_plan(self.certificate)
 
     def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
         """(parameters, 2): intervals for sampling and privacy noise together, in the units of the columns.

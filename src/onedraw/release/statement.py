@@ -10,19 +10,16 @@ import math
 import platform
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onedraw.data import Measure, Records, Schema
 from onedraw.data.sums import Local
 from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
-from onedraw.ledger import Reservation
 from onedraw.models import ColumnQuantiles, ConjugateModel
 from onedraw.models.compute import computed_on
 from onedraw.models.row_model import RowModel
@@ -171,7 +168,7 @@ class Statement:
     data: DataStatement
     epsilon: float
     """As stated: `verify` writes the sentences with the figure it finds, once that is known to follow from the promise."""
-    prepared_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    prepared_at: str
 
     def __post_init__(self) -> None:
         """Whatever is declared can be shown: found now, not when a paid draw is to be read."""
@@ -183,10 +180,6 @@ class Statement:
                     f"{text!r} would stand in the certificate, but {', '.join(map(ascii, found))} in it would act on a "
                     "terminal or a report instead of being shown. Use printable characters in names, labels and notes."
                 )
-
-    @property
-    def delta(self) -> float:
-        return self.plan.budget.quoted_delta
 
     def assumptions(self) -> list[Assumption]:
         """The theorem's, then what this sampler and these records add, then what the caller noted."""
@@ -216,7 +209,8 @@ class Statement:
         noun, kind = plan.mechanism.noun, self.exactness.tag
         what = f"this {noun} is" if plan.draws == 1 else f"these {plan.draws} {noun}s together are"
         who = "one record" if unit == 1 else f"one person's up to {unit} records"
-        delta = f", δ = {round_up(self.delta, 5):.6g}" if self.delta > 0 else ""
+        quoted = plan.budget.quoted_delta
+        delta = f", δ = {round_up(quoted, 5):.6g}" if quoted > 0 else ""
         native = "" if isinstance(plan.budget, PureDP | ApproxDP) else f", and more precisely keeps {plan.budget}"
         certain = proven and kind not in UNPROVEN
         warnings = [note.statement for note in self.data.notes if note.provenance == Provenance.ASSUMED]
@@ -225,29 +219,30 @@ class Statement:
             + ("" if proven else NOT_PROVEN)
             + f"{LEADING_WORD[kind]}: {what} (ε = {round_up(self.epsilon, 5):.6g}{delta})-differentially private when {who} among "
             f"n = {plan.n:,} {'is' if unit == 1 else 'are'} replaced (n is public), by {plan.heading}{native}."
-            + ("" if self.seeded else meaning(self.promise, self.delta, unit=unit, certain=certain))
+            + ("" if self.seeded else meaning(self.promise, quoted, unit=unit, certain=certain))
             + ("" if recorded else NOT_RECORDED)
             + "".join(f" {warning[:1].upper()}{warning[1:]}." for warning in warnings)
         )
 
-    def prepared(self, opinion: str, reservation: Reservation | None) -> tuple[Certificate, int]:
+    def prepared(self, opinion: str, ledger: LedgerEntry | None) -> tuple[Certificate, int]:
         """The certificate with zeros for what will be drawn, and a public upper size of its file: all its words, and the
         longest numbers."""
         zeros, sizes = np.zeros((self.plan.draws, len(self.plan.model.parameter_names))), self.plan.stage_sizes
         stages = {name: [0.0] * size for name, size in sizes.items()} or None
-        written = self.certificate(zeros, stages, opinion=opinion, reservation=reservation)
+        written = self.certificate(zeros.tolist(), stages, opinion=opinion, ledger=ledger)
         numbers = zeros.size + sum(sizes.values())
         return written, len(written.to_json().encode("utf-8")) + LONGEST_NUMBER * numbers
 
     def certificate(
-        self, draws: NDArray[np.float64], stages: dict[str, list[float]] | None = None, *, opinion: str,
-        reservation: Reservation | None,
+        self, draws: list[list[float]], stages: dict[str, list[float]] | None = None, *, opinion: str,
+        ledger: LedgerEntry | None,
     ) -> Certificate:  # fmt: skip
         plan, guarantee = self.plan, self.plan.guarantee
         return Certificate(
-            sentence=self.sentence(recorded=reservation is not None),
+            sentence=self.sentence(recorded=ledger is not None),
             promise=PromiseStatement(
-                epsilon=self.epsilon, delta=self.delta, native=self.promise.to_dict(), budget=plan.budget.to_dict()
+                epsilon=self.epsilon, delta=plan.budget.quoted_delta, native=self.promise.to_dict(),
+                budget=plan.budget.to_dict(),
             ),
             neighbours=guarantee.neighbours.value,
             unit=guarantee.unit.sentence,
@@ -269,10 +264,9 @@ class Statement:
             data=self.data,
             prepared_at=self.prepared_at,
             software=dict(_software()),
-            ledger=LedgerEntry.of(reservation),
+            ledger=ledger,
             draw=DrawStatement(
-                quantity=plan.model.quantity, names=list(plan.model.parameter_names), values=draws.tolist(),
-                stages=stages,
+                quantity=plan.model.quantity, names=list(plan.model.parameter_names), values=draws, stages=stages
             ),
         )  # fmt: skip
 
@@ -306,19 +300,15 @@ def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataS
     if isinstance(measure, Measure):
         declared["measure"] = MeasureStatement(centre=measure.centre, unit=measure.unit)
     written = [AssumptionStatement(statement=note.statement, provenance=note.provenance.value) for note in notes]
-    return DataStatement(notes=written, engine=engine_of(plan, data), **declared)
+    # Public: who added up, in how many parts by n and cores, on which device, and a digest of the arithmetic on public numbers.
+    engine, known = None, data.engine.described(data) if isinstance(data, Records) else None
+    if known is not None:
+        from onedraw.models.sums.exact_sums import arithmetic_digest
 
-
-def engine_of(plan: Plan, data: Any) -> EngineStatement | None:
-    """Public: who added up, in how many parts by n and cores, on which device, and a digest of the arithmetic on public numbers."""
-    known = data.engine.described(data) if isinstance(data, Records) else None
-    if known is None and isinstance(plan.model, COUNTED):
-        return None
-    from onedraw.models.sums.exact_sums import arithmetic_digest
-
-    if known is None:
-        return EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
-    return EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
+        engine = EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
+    elif not isinstance(plan.model, COUNTED):
+        engine = EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
+    return DataStatement(notes=written, engine=engine, **declared)
 
 
 @cache

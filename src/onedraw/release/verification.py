@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onedraw.data import Schema
-from onedraw.ledger import Ledger, Reservation
+from onedraw.ledger import Ledger
 from onedraw.ledger.events import Kind
 from onedraw.models.row_model import RowModel
 from onedraw.plans import Plan
@@ -25,8 +25,7 @@ from onedraw.privacy import Exactness, Promise
 from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import Certificate, check_texts, differences, reject, rejecting, round_up
-from .lattice import on_lattice, snap, spacing_for
+from .certificate import Certificate, check_texts, differences, reject, rejecting, round_up, snap, spacing_for
 from .released import Release
 from .statement import ACCEPTABLE, Statement, check_unit, promise_of, spend_of
 
@@ -110,13 +109,8 @@ def check_words(certificate: Certificate, plan: Plan) -> None:
         epsilon=certificate.promise.epsilon,
         prepared_at=certificate.prepared_at,
     )
-    entry = certificate.ledger
-    again = words.certificate(
-        np.array(certificate.draw.values, dtype=np.float64),
-        certificate.draw.stages,
-        opinion=certificate.second_opinion,
-        reservation=None if entry is None else Reservation(entry=entry.entry, dataset=entry.dataset, head=entry.head),
-    )
+    draw, opinion = certificate.draw, certificate.second_opinion
+    again = words.certificate(draw.values, draw.stages, opinion=opinion, ledger=certificate.ledger)
     written, rebuilt = certificate.model_dump(mode="json"), again.model_dump(mode="json")
     for where in differences(written, rebuilt):
         if where.split(".")[0] not in FREE_FIELDS:
@@ -129,7 +123,8 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
     if len(draw.values) != plan.draws or any(len(row) != len(names) for row in draw.values):
         raise reject(f"it should hold {plan.draws} draw(s) of {len(names)} parameter(s)")
     spacing_for(1.0, certificate.lattice)
-    if not on_lattice(np.array(draw.values), certificate.lattice):
+    values = np.array(draw.values)
+    if not (np.all(np.isfinite(values)) and np.all(snap(values, certificate.lattice) == values)):
         raise reject("its draw does not lie on its lattice")
     stages, sizes = draw.stages or {}, plan.stage_sizes
     if {name: len(values) for name, values in stages.items()} != sizes:

@@ -12,10 +12,10 @@ from markupsafe import Markup
 from onedraw.mechanisms import Candidates, Moments, PerturbedMode
 from onedraw.models import ConjugateModel, Model
 from onedraw.models.row_model import RowModel
+from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
 from onedraw.release.estimates import Joint, readable_draws, values_of
-from onedraw.release.intervals.evaluations import is_evaluation
 from onedraw.release.intervals.quantiles import inter_quartile_range
 
 from . import pictures
@@ -206,7 +206,7 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
             f"middle part is what the noise for privacy adds.{allowance if plan.draws > 1 else ''}"
             f"{FIT_WORDS if fit else ''}{no_interval(table)}"
         )
-    if is_evaluation(plan.model):
+    if isinstance(plan.model, ClassifierScores | RegressorScores):
         return (
             "Intervals cover sampling and the noise for privacy together, by drawing tables of as many records from the released "
             "shares, with fresh noise."

@@ -26,11 +26,12 @@ from onedraw.mechanisms import Measured, Moments, PerturbedMode
 from onedraw.models import Model, Table
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums.noise_law import matrix_deviation, symmetric
+from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.models.tables.table import Side
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Release
 from onedraw.release.estimates import moments_of
-from onedraw.release.intervals.evaluations import is_evaluation, scores_of
+from onedraw.release.intervals.evaluations import scores_of
 
 from . import pictures
 from .formatting import brief, whole
@@ -196,7 +197,7 @@ def signed(value: float) -> str:
 
 def evaluation_words(release: Release) -> dict[str, Any] | None:
     """What the page shows of an evaluation; None for any other release."""
-    if not is_evaluation(release.plan.model):
+    if not isinstance(release.plan.model, ClassifierScores | RegressorScores):
         return None
     found = scores_of(release.certificate, release.plan)
     return {

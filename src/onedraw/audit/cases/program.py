@@ -18,7 +18,7 @@ from onedraw.audit.results import AttackResult
 from onedraw.errors import ExactnessRefused
 from onedraw.mechanisms import Candidates, Plan
 from onedraw.privacy import Promise, PureDP
-from onedraw.release.lattice import snap, spacing_for
+from onedraw.release.certificate import snap, spacing_for
 from onedraw.samplers.selection import select
 
 from .case import Array, LogDensity, Pair

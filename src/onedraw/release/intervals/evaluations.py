@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,13 +70,9 @@ class Scores:
     calibration: Curve | None = None
 
 
-def is_evaluation(model: Any) -> bool:
-    return isinstance(model, ClassifierScores | RegressorScores)
-
-
 def scores_of(certificate: Certificate, plan: Plan, level: float = 0.95) -> Scores:
     """The figures of a released evaluation."""
-    if not is_evaluation(plan.model):
+    if not isinstance(plan.model, ClassifierScores | RegressorScores):
         raise WrongCall(
             "This release is no evaluation of a model. Make one with onedraw.evaluate(model, X, y, epsilon=…)."
         )

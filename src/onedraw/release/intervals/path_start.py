@@ -8,7 +8,6 @@ really lasted the variance of its draws is (1 − e^{−2x})/(2x) of the 2τ it 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,17 +45,6 @@ def remembers_start(draws: ArrayLike, plan: Plan, functional: ArrayLike | None =
     slow = _times(_uncertainty(plan.draws) * _shares(values @ _directions(rows, plan).T, plan)) < LEAST_TIMES
     stuck = bool((_times(_shares(values @ _directions(np.eye(len(values[0])), plan).T, plan)) < LEAST_TIMES).any())
     return np.asarray(slow | stuck)
-
-
-def why_refused(refused: ArrayLike, names: Sequence[str], *, fit: bool = False) -> str:
-    """The rest of a sentence that begins "No interval"; empty if none was refused."""
-    which = [repr(name) for name, without in zip(names, np.asarray(refused), strict=True) if without]
-    if not which:
-        return ""
-    if fit:
-        shown = "all of its coefficients" if len(which) == len(names) else ", ".join(which)
-        return f"the records say too little about {shown} to give an interval at this n and ε"
-    return SLOW if len(which) == len(names) else f"for {', '.join(which)}, since {SLOW}"
 
 
 def left_of_start(draws: Array, plan: Plan) -> Array:
