@@ -196,7 +196,7 @@ QUICK = 1.0
 def ranked_row(question: Regression, n: int, mu: float, data_sets: int) -> tuple[str, list[float]]:
     """(line of the table, expected over realised): what "auto" takes first, and the next two that are quick."""
     found = choose(question, od.GaussianDP(mu), n=n)
-    sizes, parts, ratios = {"effect": question.expected_effect, "noise": question.unit}, [], []
+    sizes, parts, ratios = question.sizes, [], []
     for choice in [choice for choice in found.eligible if choice.seconds < QUICK][:3]:
         generator = np.random.default_rng(n)
         realised = simulated_error(choice.plan, data_sets=data_sets, generator=generator, **sizes).private

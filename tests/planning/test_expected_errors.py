@@ -44,7 +44,7 @@ def test_a_column_whose_ends_are_equal_changes_no_expectation():
 @pytest.mark.parametrize("question", [LOGISTIC, LINEAR], ids=["logistic", "linear"])
 def test_the_expected_error_in_measured_coordinates_is_that_of_a_simulation(question):
     plan = choose(question, od.GaussianDP(0.5), n=2000, mechanism="noisy-gradient measured").best
-    sizes = {"effect": question.expected_effect, "noise": question.unit}
+    sizes = question.sizes
     seen = simulated_error(plan, data_sets=40, generator=np.random.default_rng(3), **sizes)
     assert expected_error(plan, **sizes).private == pytest.approx(seen.private, rel=0.25)
 

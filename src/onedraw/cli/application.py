@@ -26,16 +26,10 @@ application.add_typer(ledger.group, name="ledger")
 application.command("reproduce")(reproduce.reproduce)
 
 
-def show_version(wanted: bool) -> None:
-    if wanted:
+@application.callback(invoke_without_command=True)
+def options(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+    if version:
         from onedraw import __version__
 
         print(f"onedraw {__version__}")
         raise typer.Exit
-
-
-@application.callback()
-def options(
-    version: bool = typer.Option(False, "--version", help="Print the version.", callback=show_version, is_eager=True),
-) -> None:
-    pass

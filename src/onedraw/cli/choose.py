@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import AsJson, Delta, Epsilon, HeldOut, Spending, drawing, with_options
-from .show import show_json, show_lines
+from .options import AsJson, Delta, Epsilon, HeldOut, Spending, with_options
+from .show import show_json, show_lines, waiting
 
 
 @with_options
@@ -33,7 +33,7 @@ def choose(
     settings = {str(file): Release.load(file) for file in release_files}
     check_one_question(settings, len(release_files))
     charged, source = spending.charged(data), in_database(data, spending.table)
-    with drawing("choosing"):
+    with waiting("choosing"):
         found = choose_model(settings, source, epsilon=epsilon, delta=delta, largest_error=largest_error, **charged)
     if as_json:
         show_json(found.certificate.model_dump(mode="json") | {"out": str(spending.out), "chosen": found.name})

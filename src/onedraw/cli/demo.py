@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
-from onedraw.defaults import DELTA
+from onedraw.defaults import DELTA, LEVEL
 
 from .options import AsJson
 from .plan import figure_of, show_designs
-from .release import estimates, show_estimates
+from .release import show_estimates
 from .show import number, show_json, show_lines, waiting
 
 # What a pathologist knows of such slides before seeing any of these, in the units of the measuring program: radii of cell
@@ -124,6 +124,7 @@ def released(place: Path, ledger: Any, target: str, model: str, epsilon: float, 
     from onedraw.planning import Options, ask
     from onedraw.privacy import ApproxDP
     from onedraw.release import release
+    from onedraw.release.estimates import estimates_of
     from onedraw.report import write_report
 
     asked = ask(Schema.load(place / "schema.yaml"), target, model, options or Options())
@@ -133,7 +134,7 @@ def released(place: Path, ledger: Any, target: str, model: str, epsilon: float, 
     name = "release" if model == MODEL else "means"
     with waiting("drawing"):
         result = release(planned.plan, records, ledger=ledger, label=asked.label, out=place / f"{name}.json")
-    found = estimates(result, planned)
+    found = estimates_of(result.certificate, planned.plan, LEVEL, reason=planned.why_no_interval)
     if name == "means":
         write_report(result, place / "means.html", ledger=ledger, interval=found)
     return result, found, planned

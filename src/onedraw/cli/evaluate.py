@@ -9,8 +9,8 @@ import typer
 
 from onedraw.plain_text import known
 
-from .options import AsJson, Delta, Epsilon, HeldOut, Report, Spending, drawing, with_options
-from .show import show_json, show_lines, show_table
+from .options import AsJson, Delta, Epsilon, HeldOut, Report, Spending, with_options
+from .show import show_json, show_lines, show_table, waiting
 
 
 @with_options
@@ -35,7 +35,7 @@ def evaluate(
 
     spending.check_places(report)
     charged, source = spending.charged(data), in_database(data, spending.table)
-    with drawing("counting"):
+    with waiting("counting"):
         found = evaluate_model(
             Release.load(release_file), source, epsilon=epsilon, delta=delta, bins=bins, largest_error=largest_error, **charged
         )  # fmt: skip

@@ -11,7 +11,6 @@ import inspect
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -23,11 +22,10 @@ from onedraw.errors import WrongCall
 from onedraw.plain_text import shown_place
 from onedraw.planning.options import MODELS, Options, RegressionOptions
 
-from .show import show_lines, show_remark, waiting
+from .show import show_lines
 
 if TYPE_CHECKING:
     from onedraw.planning import Asked, Planned
-    from onedraw.privacy import Promise
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 TABLE = "Where the records are in a database: the table, or schema.table."
@@ -67,12 +65,6 @@ class Asking:
     )
 
     @property
-    def budget(self) -> Promise:
-        from onedraw.privacy import RenyiDP, epsilon_delta
-
-        return epsilon_delta(self.epsilon, self.delta) if self.order is None else RenyiDP.at(self.order, self.epsilon)
-
-    @property
     def how(self) -> dict[str, Any]:
         """Which mechanism, named or accepted."""
         return {"mechanism": self.mechanism, "accept": tuple(self.accept or ())}
@@ -85,10 +77,15 @@ class Asking:
         return ask(Schema.load(self.schema), self.target, self.model, options)
 
     def planned(self, asked: Asked, n: int, *, compare: bool = False) -> Planned:
+        from onedraw.privacy import Promise, RenyiDP, epsilon_delta
+
         if self.draws != "auto" and (not self.draws.isdecimal() or int(self.draws) < 1):
             raise WrongCall(f"--draws takes auto or a whole number of at least 1, got {self.draws!r}.")
         draws = None if self.draws == "auto" else int(self.draws)
-        return asked.planned(self.budget, n=n, draws=draws, compare=compare, **self.how)
+        budget: Promise = epsilon_delta(self.epsilon, self.delta)
+        if self.order is not None:
+            budget = RenyiDP.at(self.order, self.epsilon)
+        return asked.planned(budget, n=n, draws=draws, compare=compare, **self.how)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,18 +137,6 @@ class Spending:
         files, place = str(self.out) if report is None else f"{self.out} and {report}", charged["ledger"].place
         check = f"Written to {files}. Check it with: onedraw verify {self.out} --ledger {place}"
         show_lines(check, certificate.may_publish(files))
-
-
-@contextmanager
-def drawing(what: str) -> Iterator[None]:
-    """A sign that it goes on; Ctrl-C prints what is to be done about a charge that stands."""
-    try:
-        with waiting(what):
-            yield
-    except KeyboardInterrupt as stopped:
-        for note in getattr(stopped, "__notes__", ()):
-            show_remark(note)
-        raise
 
 
 # ── a dataclass as options ───────────────────────────────────────────────────────────────────────────────────

@@ -12,8 +12,8 @@ from onedraw.defaults import LEVEL
 from onedraw.plain_text import known, readable
 from onedraw.planning.options import Options
 
-from .options import AsJson, Asking, Report, Spending, drawing, with_options
-from .show import answer, show_json, show_lines, show_remark, show_table
+from .options import AsJson, Asking, Report, Spending, with_options
+from .show import answer, show_json, show_lines, show_remark, show_table, waiting
 
 if TYPE_CHECKING:
     from onedraw.planning import Planned
@@ -44,6 +44,7 @@ def release(
     from onedraw.data import read
     from onedraw.data.curator import check_terminal, columns_of, look
     from onedraw.release import release as release_draws
+    from onedraw.release.estimates import estimates_of
 
     if check:
         check_terminal()
@@ -59,9 +60,9 @@ def release(
     if check:
         look(columns_of(records))
     about = "" if math.isnan(seconds) else f"about {max(1, math.ceil(seconds))} s by public numbers"
-    with drawing(f"drawing, {about}"):
+    with waiting(f"drawing, {about}"):
         result = release_draws(plan, records, accept=asking.how["accept"], label=asked.label, **charged)
-    found = estimates(result, planned)
+    found = estimates_of(result.certificate, plan, LEVEL, reason=planned.why_no_interval)
     if report is not None:
         from onedraw.report import write_report
 
@@ -77,23 +78,6 @@ def release(
 # ── what was released, for people ────────────────────────────────────────────────────────────────────────────
 
 
-def estimates(result: Any, planned: Planned) -> Estimates:
-    """The published numbers with their intervals, or why there are none; by public numbers first."""
-    from onedraw.release.estimates import estimates_of
-
-    return estimates_of(result.certificate, result.plan, LEVEL, reason=planned.why_no_interval)
-
-
-def spread_words(result: Any) -> list[str]:
-    """The inter-quartile range, where both quartiles were released."""
-    from onedraw.mechanisms import ExponentialQuantiles
-    from onedraw.release.intervals.quantiles import inter_quartile_range
-
-    ranked = isinstance(result.plan.mechanism, ExponentialQuantiles)
-    found = inter_quartile_range(result.certificate, result.plan) if ranked else None
-    return [] if found is None else [str(found)]
-
-
 def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
     """The certificate, and what was computed from it."""
     joint = [row._asdict() | {"statistic": known(row.statistic), "p_value": known(row.p_value)} for row in found.joint]
@@ -105,6 +89,9 @@ def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
 
 
 def show(result: Any, planned: Planned, found: Estimates) -> None:
+    from onedraw.mechanisms import ExponentialQuantiles
+    from onedraw.release.intervals.quantiles import inter_quartile_range
+
     certificate, numbers = result.certificate, found.to_dicts()
     show_lines(certificate.sentence)
     described, whole = certificate.draw.quantity, certificate.data.target is None
@@ -114,7 +101,11 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
     else:
         of = "the columns" if whole else certificate.data.target
         show_estimates(f"{described} of {of}, in the units of the columns", numbers)
-    show_lines(*map(str, found.joint), *spread_words(result))
+    show_lines(*map(str, found.joint))
+    if isinstance(result.plan.mechanism, ExponentialQuantiles) and (
+        spread := inter_quartile_range(certificate, result.plan)
+    ):
+        show_lines(str(spread))
     if planned.choices.why:
         show_lines(f"Method: {planned.choices.why}")
     if planned.choices.expectation and not found.given:
@@ -129,18 +120,14 @@ def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
     tested = given and any(row["p_value"] is not None for row in numbers)
     shown = 2 + given + 2 * tested
     head = ["parameter", "released", f"{100 * LEVEL:g} % interval", "std err", "p"]
-    show_table(title, head[:shown], [row_words(row)[:shown] for row in numbers])
-
-
-def row_words(row: dict[str, Any]) -> list[str]:
-    low, high, error, p = row["low"], row["high"], row["std_err"], row["p_value"]
-    return [
-        row["name"],
-        f"{row['estimate']:.6g}",
-        "–" if low is None or high is None else f"{readable(low)} to {readable(high)}",
-        "–" if error is None or low is None else f"{error:.4g}",
-        "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
-    ]
+    rows = []
+    for row in numbers:
+        low, high, error, p = row["low"], row["high"], row["std_err"], row["p_value"]
+        between = "–" if low is None or high is None else f"{readable(low)} to {readable(high)}"
+        errors = "–" if error is None or low is None else f"{error:.4g}"
+        tests = "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+        rows.append([row["name"], f"{row['estimate']:.6g}", between, errors, tests][:shown])
+    show_table(title, head[:shown], rows)
 
 
 def verify(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from onedraw.errors import OnedrawError
@@ -79,13 +79,16 @@ def progress(what: str, *, total: int) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """A turning sign on stderr, in a terminal only, beside words that are fixed before any record is read."""
+    """A turning sign on stderr, in a terminal only, beside words that are fixed before any record is read; Ctrl-C prints what is
+    to be done about a charge that stands."""
     errors = console(stderr=True)
-    if not errors.is_terminal:
-        yield
-        return
-    with errors.status(what):
-        yield
+    try:
+        with errors.status(what) if errors.is_terminal else nullcontext():
+            yield
+    except KeyboardInterrupt as stopped:
+        for note in getattr(stopped, "__notes__", ()):
+            show_remark(note)
+        raise
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -196,7 +196,7 @@ class LinearEstimator(RegressionEstimator):
 
     def _sizes(self) -> dict[str, Any]:
         """What the question expects of its predictor and its noise, by which intervals of several draws are calibrated."""
-        return {"effect": self._public_question.expected_effect, "noise": self._public_question.unit}
+        return self._public_question.sizes
 
     def summary(self, level: float = 0.95) -> Estimates:
         """The coefficients with their intervals, labelled, in the columns' own units; ``pandas.DataFrame`` takes it."""

@@ -33,7 +33,7 @@ from onedraw.privacy import Promise
 from onedraw.release.intervals.replicated import LEAST_INFORMED, expected_half_width, informed
 from onedraw.release.statement import accepted_words, promise_of
 
-from .expected_errors import BEYOND, DesignError, Expectation, expected_error, expected_fit_errors
+from .expected_errors import DesignError, Expectation, expected_error, expected_fit_errors
 
 if TYPE_CHECKING:
     from .regression import Regression
@@ -71,10 +71,6 @@ class Terms:
     accepted: frozenset[str]
     records_per_person: int
     compare: bool
-
-    @property
-    def auto(self) -> bool:
-        return self.mechanism == "auto"
 
     def calibrated(self, mechanism: Any, model: Any, gamma: float | None = None) -> Plan:
         return calibrate(
@@ -142,11 +138,6 @@ class Choice:
             ],
         }  # fmt: skip
 
-    def in_units(self, unit: float) -> Choice:
-        """The same plan, what to expect of it in another unit."""
-        designs = tuple(replace(design, expected=design.expected.times(unit)) for design in self.designs)
-        return replace(self, expected=self.expected.times(unit), designs=designs)
-
     @property
     def by_design(self) -> list[tuple[str, Expectation]]:
         """(name, what to expect): of a fit once for each design."""
@@ -187,11 +178,6 @@ class Choices:
             f"({last.words}); without privacy {first.expected.sampling:.3g} to {last.expected.sampling:.3g}. Predicted before "
             "any record was read."
         )
-
-    @property
-    def beyond(self) -> str:
-        """What that range does not hold for; empty where there is none."""
-        return BEYOND if self.eligible[0].designs else ""
 
     def __repr__(self) -> str:
         return f"<Choices: {self.why or ', '.join(map(repr, self.eligible))}>"
@@ -235,21 +221,28 @@ def ranked(model: Any, terms: Terms, mechanisms: Iterable[Any] = CANDIDATES) -> 
 def for_regression(question: Regression, terms: Terms) -> Choices:
     """By "auto" a fit, or where there is none (networks, Gaussian and concentrated budgets, several draws) all variants, ranked
     by expected error under the reference design; errors in the unit of the response."""
-    fit = _fit(question, terms) if terms.auto else None
+    fit = _fit(question, terms) if terms.mechanism == "auto" else None
     eligible, refused = ([fit], {}) if fit is not None else _ranked_variants(question, terms)
-    eligible = [choice.in_units(question.response_unit) for choice in eligible]
+    unit = 1.0 if question.measure is None else question.measure.unit
+    eligible = [
+        replace(choice, expected=choice.expected.times(unit), designs=tuple(
+            replace(design, expected=design.expected.times(unit)) for design in choice.designs
+        ))
+        for choice in eligible
+    ]  # fmt: skip
     return Choices(tuple(eligible), refused, why_taken(eligible, terms))
 
 
 def _ranked_variants(question: Regression, terms: Terms) -> tuple[list[Choice], dict[str, str]]:
     found: list[Choice] = []
     refused: dict[str, str] = {}
-    for variant in question.variants() if terms.auto else (question.variant(terms.mechanism),):
-        if terms.auto and terms.draws > 1 and isinstance(variant.mechanism, Measured):
+    auto = terms.mechanism == "auto"
+    for variant in question.variants() if auto else (question.variant(terms.mechanism),):
+        if auto and terms.draws > 1 and isinstance(variant.mechanism, Measured):
             continue  # several were asked for because their spread gives an interval, and theirs gives none
         try:
             plans = _plans(question, variant, terms)
-            found += _within_time(plans) if terms.auto else plans
+            found += _within_time(plans) if auto else plans
         except (PromiseRefused, InvalidModel) as error:
             refused[variant.name] = str(error)
     if not found:
@@ -336,14 +329,24 @@ def _within_time(plans: list[Choice]) -> list[Choice]:
 
 def why_taken(eligible: list[Choice], terms: Terms) -> str:
     """What was picked, and why, in a sentence."""
-    best = eligible[0]
-    if best.designs:
-        return _why_fit(best, terms)
+    best, named, decided = (
+        eligible[0],
+        terms.mechanism != "auto",
+        "Decided from public numbers, before any record was read.",
+    )
+    if best.designs:  # of a fit what it measures and gives; what to expect of it is `Choices.expectation`
+        numbers = best.plan.parameters
+        measures = (
+            "first measures how the columns spread" if numbers["moments_noise"] else "takes the columns as declared"
+        )
+        stronger = " and needs no δ" if numbers["pure"] and not terms.budget.is_pure else ""
+        interval = "with standard errors" if numbers["information_noise"] else "without standard errors at this n and ε"
+        return f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}; {interval}. {decided}"
     private, sampling = best.expected.private, best.expected.sampling
     error = f"expected error {private:.3g} per coefficient ({sampling:.3g} without privacy)"
     if math.isnan(private):
         error = "its error cannot be predicted"
-    if not terms.auto:
+    if named:
         return f"{best.name}: named by the caller; {error}."
     others = ", ".join(f"{choice.name} {choice.expected.private:.3g}" for choice in eligible[1:4])
     compared = f"; then {others}" if others else ""
@@ -352,19 +355,4 @@ def why_taken(eligible: list[Choice], terms: Terms) -> str:
         rank = "nearly the smallest, and whatever the columns are like,"
     chains = any(_is_chain(choice.plan.mechanism) for choice in eligible)  # eligible only if accepted
     word = "proven, or accepted by name," if chains else "proven"
-    return (
-        f"{best.name}: {error}, {rank} of {len(eligible)} mechanism{'' if len(eligible) == 1 else 's'} {word} for {terms.budget} with n = {terms.n:,}{compared}. "
-        "Decided from public numbers, before any record was read."
-    )
-
-
-def _why_fit(best: Choice, terms: Terms) -> str:
-    """What a fit measures and gives; what to expect of it is `Choices.expectation`."""
-    numbers = best.plan.parameters
-    measures = "first measures how the columns spread" if numbers["moments_noise"] else "takes the columns as declared"
-    stronger = " and needs no δ" if numbers["pure"] and not terms.budget.is_pure else ""
-    interval = "with standard errors" if numbers["information_noise"] else "without standard errors at this n and ε"
-    return (
-        f"{best.name}{', which' if terms.auto else ': named by the caller; it'} {measures}{stronger}; {interval}. "
-        "Decided from public numbers, before any record was read."
-    )
+    return f"{best.name}: {error}, {rank} of {len(eligible)} mechanism{'' if len(eligible) == 1 else 's'} {word} for {terms.budget} with n = {terms.n:,}{compared}. {decided}"

@@ -80,7 +80,7 @@ class ColumnQuestion(Question):
     def _choices(self, terms: Terms) -> Choices:
         name = terms.mechanism
         names = [*(LAWS if self.table is not None else ()), *(POSTERIORS if self.posterior is not None else ())]
-        if not terms.auto and name not in names:
+        if name != "auto" and name not in names:
             known = ", ".join(names)
             raise InvalidModel(f"No mechanism for this question is called {name!r}. Choose auto or one of: {known}.")
         if name in LAWS:
@@ -276,7 +276,7 @@ class CovarianceQuestion(Question):
         return cls(Moments(categories=categories), Columns(**schema_features(schema, None)))
 
     def _choices(self, terms: Terms) -> Choices:
-        if not terms.auto or terms.draws != 1:
+        if terms.mechanism != "auto" or terms.draws != 1:
             raise WrongCall("A covariance has one mechanism and is published once. Leave out --mechanism and --draws.")
         plan = terms.calibrated(self.mechanism, self.model)
         problem = self.mechanism.problem(plan)

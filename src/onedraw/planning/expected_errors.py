@@ -38,7 +38,6 @@ from onedraw.models import ConjugateModel, Summary
 from onedraw.models.design import Design
 from onedraw.models.features import Features
 from onedraw.models.fit.losses import ClassLoss, FitLoss
-from onedraw.models.fit.problem import FitProblem
 from onedraw.models.row_model import RowModel
 from onedraw.models.sums.noise_law import deviation, matrix_deviation
 from onedraw.release.intervals.moments import design_of, estimands, moments_of
@@ -167,29 +166,23 @@ def expected_fit_errors(plan: Plan, *, effect: float, noise: float, declared: bo
 def _fit_error(plan: Plan, filled: float, correlation: float, effect: float, noise: float) -> Expectation:
     assert isinstance(plan.mechanism, PerturbedMode)
     problem = plan.mechanism.problem(plan)
-    along = Directions.expected(problem, effect=effect, noise=noise, filled=filled, correlation=correlation)
-    masses, units = zip(*along.units, strict=True)
-    parts = [_squares(problem, along, effect, noise, unit) for unit in units]
-    return Expectation(*(np.sqrt(np.array(masses) @ np.array(parts)) / (problem.layout.ball or 1.0)).tolist())
-
-
-def _squares(problem: FitProblem, along: Directions, effect: float, noise: float, unit: float) -> tuple[float, float, float]:  # fmt: skip
-    """(of the fit, of the likelihood's estimate, of the bias alone): mean squares per coefficient, responses read in ``unit``."""
     numbers, size = problem.numbers, problem.size
-    record, pulls, best = per_record(problem.loss, effect / unit, noise / unit)
-    rows = along.kept * problem.n * along.variance * along.stretched
-    information, ridge = rows * record, numbers["ridge"]
+    along = Directions.expected(problem, effect=effect, noise=noise, filled=filled, correlation=correlation)
+    rows, ridge = along.kept * problem.n * along.variance * along.stretched, numbers["ridge"]
     drowned = matrix_deviation(numbers["information_noise"], size, pure=problem.pure)
-    back = ridge * information / (information**2 + drowned**2) if drowned else 0.0
-    gain = (1.0 + back) / (information + ridge)
     mode, closing = (deviation(numbers[name], size, pure=problem.pure) for name in ("mode_noise", "closing_noise"))
-    variance = (rows * pulls + mode**2) * gain**2 + (closing * (1.0 + back)) ** 2
-    slopes = along.count[:-1] @ along.variance[:-1]
-    missing = (1.0 - information * gain) ** 2 * (effect / unit) ** 2 / slopes
-    missing[-1] = 0.0  # the design's intercept is 0
-    share = unit**2 * along.count / along.count.sum()
-    plain = 1.0 / (problem.n * best * along.variance)
-    return float(share @ (variance * along.stretched + missing)), float(share @ plain), float(share @ missing)
+    squares = np.zeros(3)  # of the fit, of the likelihood's estimate, of the bias alone: means per coefficient
+    for mass, unit in along.units:  # responses are read in
+        record, pulls, best = per_record(problem.loss, effect / unit, noise / unit)
+        information = rows * record
+        back = ridge * information / (information**2 + drowned**2) if drowned else 0.0
+        gain = (1.0 + back) / (information + ridge)
+        variance = (rows * pulls + mode**2) * gain**2 + (closing * (1.0 + back)) ** 2
+        missing = (1.0 - information * gain) ** 2 * (effect / unit) ** 2 / (along.count[:-1] @ along.variance[:-1])
+        missing[-1] = 0.0  # the design's intercept is 0
+        share, plain = unit**2 * along.count / along.count.sum(), 1.0 / (problem.n * best * along.variance)
+        squares += mass * np.array([share @ (variance * along.stretched + missing), share @ plain, share @ missing])
+    return Expectation(*(np.sqrt(squares) / (problem.layout.ball or 1.0)).tolist())
 
 
 def per_record(loss: FitLoss | ClassLoss, effect: float, residual: float = 1.0) -> tuple[float, float, float]:

@@ -146,14 +146,3 @@ def check_belongs(options: RegressionOptions, model: str) -> None:
                 f"{flag} does not belong to a {model}{' regression' if model in KINDS else ''} and would do nothing; it is for "
                 f"{', '.join(one.metadata['of'])}. {remedy}."
             )
-
-
-def is_regression(model: str) -> bool:
-    """Whether the word names a regression; an unknown one is an error that lists all there are."""
-    if model in QUESTIONS:
-        return False
-    if ALIASES.get(model, model) not in KINDS:
-        raise InvalidModel(
-            f"No model is called {model!r}. Choose one of: {', '.join((*QUESTIONS, 'covariance', *KINDS))}."
-        )
-    return True

@@ -19,7 +19,7 @@ from typing import Any
 
 from onedraw.data import Measure, Schema, read
 from onedraw.defaults import DELTA, LEVEL
-from onedraw.errors import OnedrawError, WrongCall
+from onedraw.errors import InvalidModel, OnedrawError, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.plans import Plan
 from onedraw.privacy import Promise, epsilon_delta
@@ -27,7 +27,7 @@ from onedraw.release import Release
 from onedraw.release import release as release_by
 
 from .choice import Choices, Question
-from .options import POSTERIOR, RANKS, Options, check_belongs, is_regression
+from .options import ALIASES, KINDS, POSTERIOR, QUESTIONS, RANKS, Options, check_belongs
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Planned:
     @property
     def plan(self) -> Plan:
         """The one that a release would follow."""
-        return self.choices.best
+        return self.choices.eligible[0].plan
 
     def __repr__(self) -> str:
         words = [f"{self.asked.title}: {self.budget}, n = {self.n:,}.", self.choices.why, self.choices.expectation]
@@ -100,7 +100,7 @@ class Asked:
 
     @property
     def is_regression(self) -> bool:
-        return self.target is not None and is_regression(self.model)
+        return ALIASES.get(self.model, self.model) in KINDS
 
     @property
     def title(self) -> str:
@@ -123,7 +123,7 @@ class Asked:
             budget, n=n, draws=draws or 1, mechanism=mechanism, accept=accept, compare=compare,
             records_per_person=self.schema.records_per_person,
         )  # fmt: skip
-        return Planned(found, self.question.why_no_interval(found.best), self, budget, n)
+        return Planned(found, self.question.why_no_interval(found.eligible[0].plan), self, budget, n)
 
 
 def plan(
@@ -185,10 +185,14 @@ def ask(schema: Schema, target: str | None, model: str, options: Options = NOTHI
         model = "quantiles"
     if model == "covariance":
         return _covariance(schema, target, options)
-    regression = is_regression(model)
+    kind = ALIASES.get(model, model)
+    if kind not in (*QUESTIONS, *KINDS):
+        raise InvalidModel(
+            f"No model is called {model!r}. Choose one of: {', '.join((*QUESTIONS, 'covariance', *KINDS))}."
+        )
     if target is None:
         raise WrongCall(f"A {model} is about one column, and none was named. Pass --target COLUMN.")
-    if not regression:
+    if kind not in KINDS:
         return _one_column(schema, target, model, options)
     from .regression import regression_for  # and with it the models of regressions, which no other question needs
 

@@ -53,7 +53,7 @@ from onedraw.models.features import (
 )
 from onedraw.release.intervals.replicated import why_no_interval
 
-from .choice import Choices, Question, Terms, for_regression
+from .choice import Question, for_regression
 from .options import (
     ALIASES,
     CLASSIFICATIONS,
@@ -191,32 +191,23 @@ class Regression(RegressionOptions, Question):
         return self.scale * (math.sqrt(self.dimension) + BEYOND) if self.radius is None else self.radius
 
     @property
-    def expected_effect(self) -> float:
-        return self.unit if self.effect is None else self.effect
-
-    @property
     def sizes(self) -> dict[str, float]:
         """What errors and intervals are predicted for."""
-        return {"effect": self.expected_effect, "noise": self.unit}
+        unit = self.unit
+        return {"effect": unit if self.effect is None else self.effect, "noise": unit}
 
     @property
     def tuning(self) -> dict[str, Any]:
         """What mechanisms are tuned by: how informative a residual is does not depend on the predictor's size."""
-        return {"noise": self.unit} if self.kind in RESIDUALS else {"effect": self.expected_effect}
-
-    @property
-    def response_unit(self) -> float:
-        """In which errors are stated."""
-        return 1.0 if self.measure is None else self.measure.unit
+        name = "noise" if self.kind in RESIDUALS else "effect"
+        return {name: self.sizes[name]}
 
     # ── the ways to answer ─────────────────────────────────────────────────────────────────────────────────
 
     fit = property(fit_of)
     variants = variants_of
     variant = variant_of
-
-    def _choices(self, terms: Terms) -> Choices:
-        return for_regression(self, terms)
+    _choices = for_regression
 
     def why_no_interval(self, plan: Plan) -> str:
         if self.kind in NETWORKS:  # whose single weights mean nothing, which needs no plan to be known
@@ -256,7 +247,18 @@ def regression_for(schema: Schema, target: str, *, model: str, options: Regressi
     features["categories"] = category_columns(schema, target)
     asked = {one.name: value for one, value in given(options)}
     if kind in CLASSIFICATIONS:
-        return Regression(kind, **features, classes=classes_of(column, target, kind), **asked)
+        labels = getattr(column, "labels", None)
+        if labels is None:
+            raise InvalidSchema(
+                f"A {kind} regression needs classes, but the schema declares {target!r} as {column.kind}, without any. They are "
+                "never read from the records: a label that only one person has would give that person away. Declare it as "
+                "`kind: binary` or `kind: category` with `levels:`, or ask for a linear regression."
+            )
+        if kind == "svc" and len(labels) != 2:
+            raise InvalidSchema(
+                f"An svc separates two classes, but the schema declares {len(labels)} levels of {target!r}. Ask for softmax."
+            )
+        return Regression(kind, **features, classes=tuple(labels), **asked)
     if kind in COUNTS:
         if column.kind != "count":
             raise InvalidSchema(
@@ -265,21 +267,6 @@ def regression_for(schema: Schema, target: str, *, model: str, options: Regressi
             )
         return Regression(kind, **features, largest=int(column.cap), **asked)  # a larger count is read as the cap
     return Regression(kind, **features, **_measured(column, target, kind, options))
-
-
-def classes_of(column: Any, target: str, kind: str) -> tuple[str, ...]:
-    labels = getattr(column, "labels", None)
-    if labels is None:
-        raise InvalidSchema(
-            f"A {kind} regression needs classes, but the schema declares {target!r} as {column.kind}, without any. They are "
-            "never read from the records: a label that only one person has would give that person away. Declare it as "
-            "`kind: binary` or `kind: category` with `levels:`, or ask for a linear regression."
-        )
-    if kind == "svc" and len(labels) != 2:
-        raise InvalidSchema(
-            f"An svc separates two classes, but the schema declares {len(labels)} levels of {target!r}. Ask for softmax."
-        )
-    return tuple(labels)
 
 
 def _measured(column: Any, target: str, kind: str, options: RegressionOptions) -> dict[str, Any]:

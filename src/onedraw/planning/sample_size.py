@@ -131,7 +131,7 @@ def simulated(planned: Planned, data_sets: int, step: Step) -> list[float | None
     """Errors of the real mechanisms on data simulated from the design. Seeded and public: nothing here is a release."""
     question, found = planned.asked.question, []
     sizes = question.sizes if isinstance(question, Regression) else {}
-    unit = question.response_unit if isinstance(question, Regression) else 1.0
+    unit = 1.0 if planned.asked.measure is None else planned.asked.measure.unit
     for choice in planned.choices.eligible:
         step(choice.named)
         generator = np.random.default_rng(PUBLIC_SEED)

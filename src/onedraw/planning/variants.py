@@ -158,7 +158,7 @@ def _declared(asked: Regression) -> list[Variant]:
             plain, other = _by_loss(asked, "logistic"), _by_loss(asked, "exp-linear", " exp-linear")
             return [plain[0], other[0], plain[1], other[1], plain[2], *_by_density(asked, plain[0].model)]
         case "softmax":
-            several = replace(_beta(asked), beta=best_beta(len(asked.classes), asked.expected_effect))
+            several = replace(_beta(asked), beta=best_beta(len(asked.classes), asked.sizes["effect"]))
             found = _by_loss(asked, "softmax")
             return [*found, *_by_density(asked, found[0].model, several)]
         case "svc":

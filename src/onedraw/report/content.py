@@ -331,6 +331,7 @@ def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
 
     A fit's plan speaks of several designs instead; where the release has standard errors they replace it, and it is left out.
     """
+    from onedraw.planning.expected_errors import BEYOND
 
     def errors(expected: Any) -> tuple[str, ...]:
         return tuple(shown(one) if math.isfinite(one) else "unknown" for one in (expected.private, expected.sampling))
@@ -339,7 +340,7 @@ def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
     spoken = () if replaced else designs
     return {
         "designs": [(design.words, *errors(design.expected)) for design in spoken],
-        "beyond": choices.beyond if spoken else "",
+        "beyond": BEYOND if spoken else "",
         "rows": [] if designs else [(choice.plan.heading, *errors(choice.expected)) for choice in eligible],
         "refused": sorted(choices.refused.items()),
         "why": choices.why,
