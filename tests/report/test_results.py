@@ -8,7 +8,7 @@ import pytest
 import onedraw as od
 from onedraw.planning import Regression, choose
 from onedraw.report import report_html
-from onedraw.report.pictures import STRONGEST, heat_strips
+from onedraw.report.pictures import STRONGEST, heat_map
 from onedraw.report.tables import Correlations, correlation_words, correlations, quotients
 from tests.report.cases import Page, outside_loads
 from tests.report.test_style import SCHEMES, colours, contrast
@@ -89,7 +89,7 @@ def test_noise_cannot_make_a_correlation_larger_than_1_or_of_a_negative_variance
 
 
 def test_a_strip_has_a_cell_for_each_column_before_it_with_its_sign():
-    strips = heat_strips([(), (0.5,), (-0.25, 0.001)])
+    strips = heat_map([(), (0.5,), (-0.25, 0.001)]).pictures
     assert [len(re.findall("<rect", strip)) for strip in strips] == [1, 2]
     assert "cell down" in strips[1]
     assert "−.25" in strips[1]

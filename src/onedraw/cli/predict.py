@@ -39,6 +39,7 @@ def predict(
     from onedraw.data import Schema
     from onedraw.data.records import in_database
     from onedraw.release import check_writable, load
+    from onedraw.release.certificate import UNPROVEN
 
     if out is not None:
         check_writable(out)
@@ -62,7 +63,7 @@ def predict(
         show_lines(f"{len(found.values):,} records scored, written to {out}. No private record was read.")
     if not as_json and found.remark:
         show_remark(found.remark)
-    if not as_json and certificate.exactness.get("kind") in ("estimated", "assumed"):
+    if not as_json and certificate.exactness.get("kind") in UNPROVEN:
         show_remark(certificate.sentence)
 
 

@@ -78,9 +78,8 @@ class Joint(NamedTuple):
         about = f"{self.term}{f' ({self.label})' if self.label else ''}, all {self.degrees + 1} levels together"
         if math.isnan(self.p_value):
             return f"{about}: no test, since the records say too little about one of them"
-        return (
-            f"{about}: χ² = {_shown(self.statistic)} on {self.degrees} degrees of freedom, p {_p_words(self.p_value)}"
-        )
+        p_value = p_words(self.p_value) if self.p_value < 0.001 else f"= {p_words(self.p_value)}"
+        return f"{about}: χ² = {self.statistic:.4g} on {self.degrees} degrees of freedom, p {p_value}"
 
 
 class Estimates(tuple[Estimate, ...]):
@@ -149,10 +148,10 @@ class Estimates(tuple[Estimate, ...]):
         head = ["term", *(["label"] if labelled else []), "estimate", f"{100 * self.level:g} % interval"]
         lines = [[*head, "std err", "p"] if self.tested else head]
         for row in self:
-            between = "–" if math.isnan(row.low) else f"{_shown(row.low)} to {_shown(row.high)}"
-            line = [row.term, *([row.label] if labelled else []), _shown(row.estimate), between]
-            error = "–" if math.isnan(row.low) or math.isnan(row.std_err) else _shown(row.std_err)
-            p_value = "–" if math.isnan(row.p_value) else _p_words(row.p_value).removeprefix("= ")
+            between = "–" if math.isnan(row.low) else f"{row.low:.4g} to {row.high:.4g}"
+            line = [row.term, *([row.label] if labelled else []), f"{row.estimate:.4g}", between]
+            error = "–" if math.isnan(row.low) or math.isnan(row.std_err) else f"{row.std_err:.4g}"
+            p_value = "–" if math.isnan(row.p_value) else p_words(row.p_value)
             lines.append([*line, error, p_value] if self.tested else line)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = (
@@ -163,12 +162,8 @@ class Estimates(tuple[Estimate, ...]):
     __repr__ = __str__
 
 
-def _p_words(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
-
-
-def _shown(value: float) -> str:
-    return f"{value:.4g}"
+def p_words(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 # ── from a certificate ───────────────────────────────────────────────────────────────────────────────────────

@@ -63,8 +63,6 @@ from .certificate import (
     round_up,
 )
 
-ACCEPTABLE = ("estimated", "assumed")
-
 COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice
 """Models whose records are counted and added up without compiled code."""
 
@@ -131,9 +129,9 @@ def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | st
 
 def accepted_words(accept: Collection[str] | str) -> frozenset[str]:
     words = frozenset([accept] if isinstance(accept, str) else accept)
-    if unknown := words - set(ACCEPTABLE):
+    if unknown := words - set(UNPROVEN):
         raise WrongCall(
-            f"accept takes {' and '.join(map(repr, ACCEPTABLE))}, got {', '.join(map(repr, sorted(unknown)))}."
+            f"accept takes {' and '.join(map(repr, UNPROVEN))}, got {', '.join(map(repr, sorted(unknown)))}."
         )
     return words
 

@@ -25,9 +25,9 @@ from onedraw.privacy import Exactness, Promise
 from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import Certificate, check_texts, differences, reject, rejecting, round_up, snap, spacing_for
+from .certificate import UNPROVEN, Certificate, check_texts, differences, reject, rejecting, round_up, snap, spacing_for
 from .released import Release
-from .statement import ACCEPTABLE, Statement, check_unit, promise_of, spend_of
+from .statement import Statement, check_unit, promise_of, spend_of
 
 # Written by the program that released, not derived from the plan: an edit here changes no promise.
 FREE_FIELDS = {"sampler_choice", "second_opinion", "prepared_at", "software", "ledger", "data"}
@@ -80,7 +80,7 @@ def check_promise(certificate: Certificate, plan: Plan) -> None:
     stated = certificate.promise
     native, budget = Promise.from_dict(stated.native), Promise.from_dict(stated.budget)
     exactness = Sampler.from_dict(certificate.sampler).exactness(plan)
-    derived = promise_of(plan, exactness, accept=ACCEPTABLE)
+    derived = promise_of(plan, exactness, accept=UNPROVEN)
     if exactness != Exactness.from_dict(certificate.exactness):
         raise reject(f"its sampler is {exactness.sentence}, not what it states")
     if budget != plan.budget:

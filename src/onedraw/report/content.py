@@ -19,10 +19,11 @@ from onedraw.models import Table
 from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP
 from onedraw.privacy.tradeoff import COMMON
 from onedraw.release import Certificate, Estimates, Release, verify
+from onedraw.release.certificate import UNPROVEN
 from onedraw.samplers import SEEDED
 
 from . import pictures
-from .formatting import lattice_words, shortened, shown, shown_down, shown_up, small
+from .formatting import SUPERSCRIPTS, shortened, shown, shown_up, small
 from .results import results_of
 from .tables import correlation_words, correlations, evaluation_words
 
@@ -34,8 +35,6 @@ STANDING = {
     "estimated": "Estimated, not proven",
     "assumed": "Assumed, not proven",
 }
-
-UNPROVEN = ("estimated", "assumed")
 
 PROVENANCE = {
     "assumed": "taken for true, not proven",
@@ -269,12 +268,15 @@ def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:
     budget = account.budget
     total = budget.stated_epsilon if isinstance(budget, PureDP | ApproxDP) else budget.epsilon(left.delta)
     spent = left.spent_epsilon if left.listed_epsilon is None else max(total, left.listed_epsilon)  # nothing is left
+    least = float(f"{left.epsilon:.4g}")
+    if least > left.epsilon:  # what is left must not be overstated
+        least -= 10.0 ** (math.floor(math.log10(left.epsilon)) - 3)
     return {
         "dataset": dataset,
         "budget": str(budget),
         "total": shown(total),
         "spent": shown_up(spent),
-        "left": shown_down(left.epsilon),
+        "left": f"{least:.4g}",
         "delta": small(left.delta),
         "releases": account.reservations,
         "closed": account.closed,
@@ -308,6 +310,8 @@ def made_besides(certificate: Certificate, plan: Plan, promise: Promise) -> list
     sampler = dict(certificate.sampler)
     name = sampler.pop("name", "?")
     options = ", ".join(f"{option.replace('_', ' ')} {shown(value)}" for option, value in sampler.items())
+    mantissa, exponent = math.frexp(certificate.lattice)
+    power = f"2{str(exponent - 1).translate(SUPERSCRIPTS)}, about {shown(certificate.lattice)}"
     facts = [
         ("Promise, in its native form", str(promise)),
         ("Draws", f"{plan.draws}"),
@@ -315,7 +319,7 @@ def made_besides(certificate: Certificate, plan: Plan, promise: Promise) -> list
         ("Why this sampler", certificate.sampler_choice),
         ("Exactness", certificate.exactness_cost),
         ("Arithmetic", certificate.numeric_model),
-        ("Lattice of the draw", f"multiples of {lattice_words(certificate.lattice)}"),
+        ("Lattice of the draw", f"multiples of {power if mantissa == 0.5 else repr(certificate.lattice)}"),
         ("Second opinion", certificate.second_opinion),
         ("Schema", certificate.data.schema_digest or ""),
         ("Column of persons", certificate.data.person or ""),
@@ -333,15 +337,18 @@ def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
     """
     from onedraw.planning.expected_errors import BEYOND
 
-    def errors(expected: Any) -> tuple[str, ...]:
-        return tuple(shown(one) if math.isfinite(one) else "unknown" for one in (expected.private, expected.sampling))
-
-    designs, eligible = choices.eligible[0].designs, choices.eligible
-    spoken = () if replaced else designs
+    designs = choices.eligible[0].designs
+    spoken = [(one.words, one.expected) for one in designs] or [
+        (one.plan.heading, one.expected) for one in choices.eligible
+    ]
+    rows = [
+        (words, *(shown(one) if math.isfinite(one) else "unknown" for one in (expected.private, expected.sampling)))
+        for words, expected in spoken
+    ]
     return {
-        "designs": [(design.words, *errors(design.expected)) for design in spoken],
-        "beyond": BEYOND if spoken else "",
-        "rows": [] if designs else [(choice.plan.heading, *errors(choice.expected)) for choice in eligible],
+        "designs": rows if designs and not replaced else [],
+        "beyond": BEYOND if designs and not replaced else "",
+        "rows": [] if designs else rows,
         "refused": sorted(choices.refused.items()),
         "why": choices.why,
     }

@@ -36,24 +36,9 @@ def shown_up(value: float, digits: int = 4) -> str:
     return f"{round_up(value, digits):.{digits}g}".replace("-", "−")
 
 
-def shown_down(value: float) -> str:
-    """A figure that must not be overstated."""
-    rounded = float(f"{value:.4g}")
-    if rounded > value:
-        rounded -= 10.0 ** (math.floor(math.log10(value)) - 3)
-    return f"{rounded:.4g}"
-
-
 def shortened(text: str) -> str:
     """Long fractions cut after six decimals, and marked so; the certificate has every digit."""
     return re.sub(r"(\d+\.\d{6})\d{3,}(?![\d.e])", r"\1…", text)
-
-
-def lattice_words(spacing: float) -> str:
-    mantissa, exponent = math.frexp(spacing)
-    return (
-        f"2{str(exponent - 1).translate(SUPERSCRIPTS)}, about {shown(spacing)}" if mantissa == 0.5 else f"{spacing!r}"
-    )
 
 
 def small(value: float) -> str:

@@ -151,7 +151,7 @@ def share_plot(rows: Sequence[Row], *, percent: bool = True) -> Plot:
         bar = Markup('<rect class="{}" x="{}%" y="4" width="{}%" height="18" rx="2"/>').format(
             "share" if row.interval is None else "pale", start, round(end - start, 3)
         )
-        pictures.append(_frame(_grid(scale, scale.ticks), bar, _interval(row, scale), _draws(row, scale)))
+        pictures.append(_frame(bar, _interval(row, scale), scale=scale, ticks=scale.ticks))
     return Plot(pictures, _axis(scale, percent=percent))
 
 
@@ -174,7 +174,7 @@ def box_plot(rows: Sequence[Row]) -> Markup | None:
     whisker = Markup('<line class="rail" x1="{}%" x2="{}%" y1="13" y2="13"/>').format(first, last)
     box = Markup('<rect class="pale" x="{}%" y="4" width="{}%" height="18" rx="2"/>').format(low, round(high - low, 3))
     line = Markup('<line class="zero" x1="{0}%" x2="{0}%" y1="4" y2="22"/>').format(middle)
-    return _frame(_grid(scale, scale.ticks), whisker, box, line)
+    return _frame(whisker, box, line, scale=scale, ticks=scale.ticks)
 
 
 def tradeoff(attacker: Attacker) -> Markup:
@@ -264,30 +264,23 @@ def budget_bar(spent: float, total: float) -> Markup:
     ).format(f"{100 * share:.0f} % of the budget is spent", round(100 * share, 2))
 
 
-def heat_strips(rows: Sequence[Sequence[float]]) -> list[Markup]:
+def heat_map(rows: Sequence[Sequence[float]]) -> Plot:
     """The lower triangle of a correlation matrix, a strip for each row but the first: the stronger the colour, the closer to 1
-    or −1; the sign is in the colour and, where there is room, in the number."""
-    count = len(rows) - 1
-    return [_frame(*(_cell(value, place, count) for place, value in enumerate(row))) for row in rows[1:]]
-
-
-def heat_axis(count: int) -> Markup:
-    """The columns' numbers, which stand before their names."""
-    return _below([(round(100 * (k + 0.5) / count, 3), "middle", str(k + 1)) for k in range(count)])
-
-
-def _cell(value: float, place: int, count: int) -> Markup:
-    left, width = round(100 * place / count + 0.15, 3), round(100 / count - 0.3, 3)
-    known = math.isfinite(value)
-    rect = Markup('<rect class="cell {}" x="{}%" y="1" width="{}%" height="24" fill-opacity="{}"/>').format(
-        "unknown" if not known else "down" if value < 0 else "up", left, width, f"{STRONGEST * abs(value):.2f}" if known else 1,
-    )  # fmt: skip
-    if not known or count > MOST_NUMBERED:
-        return rect
-    shown = f"{abs(value):.2f}".removeprefix("0")
-    return rect + Markup('<text x="{}%" y="17" text-anchor="middle">{}</text>').format(
-        round(100 * (place + 0.5) / count, 3), f"−{shown}" if round(value, 2) < 0 else shown
-    )
+    or −1; the sign is in the colour and, where there is room, in the number. The axis has the columns' numbers."""
+    count, strips = len(rows) - 1, []
+    for row in rows[1:]:
+        cells = []
+        for place, value in enumerate(row):
+            known, middle = math.isfinite(value), round(100 * (place + 0.5) / count, 3)
+            cells.append(Markup('<rect class="cell {}" x="{}%" y="1" width="{}%" height="24" fill-opacity="{}"/>').format(
+                "unknown" if not known else "down" if value < 0 else "up", round(100 * place / count + 0.15, 3),
+                round(100 / count - 0.3, 3), f"{STRONGEST * abs(value):.2f}" if known else 1,
+            ))  # fmt: skip
+            if known and count <= MOST_NUMBERED:
+                shown = f"{'−' if round(value, 2) < 0 else ''}{f'{abs(value):.2f}'.removeprefix('0')}"
+                cells.append(Markup('<text x="{}%" y="17" text-anchor="middle">{}</text>').format(middle, shown))
+        strips.append(_frame(*cells))
+    return Plot(strips, _below([(round(100 * (k + 0.5) / count, 3), "middle", str(k + 1)) for k in range(count)]))
 
 
 # ── the parts of a row ───────────────────────────────────────────────────────────────────────────────────────
@@ -301,23 +294,20 @@ def _strip(
     line = Markup('<line class="zero" x1="{0}%" x2="{0}%" y1="-5" y2="31"/>').format(scale.at(0.0)) if zero else ""
     circle = Markup('<circle class="dot{}" cx="{}%" cy="13" r="4.5"/>')
     dot = circle.format(" bare" if bare else "", scale.at(row.value)) if math.isfinite(row.value) else ""
-    return _frame(_grid(scale, ticks), rail, line, _interval(row, scale), _draws(row, scale), dot)
+    return _frame(rail, line, _interval(row, scale), dot, scale=scale, ticks=ticks)
 
 
-def _frame(*parts: Markup | str) -> Markup:
+def _frame(*parts: Markup | str, scale: Scale | None = None, ticks: Sequence[float] = ()) -> Markup:
+    # the grid goes beyond the strip: a name may take two lines
+    line = Markup('<line class="grid" x1="{0}%" x2="{0}%" y1="-5" y2="31"/>')
+    grid = [] if scale is None else [line.format(scale.at(tick)) for tick in ticks]
     return Markup('<svg class="strip" height="{}" aria-hidden="true" focusable="false">{}</svg>').format(
-        ROW_HEIGHT, Markup("").join(parts)
+        ROW_HEIGHT, Markup("").join([*grid, *parts])
     )
 
 
-def _grid(scale: Scale, ticks: Sequence[float]) -> Markup:
-    # beyond the strip: a name may take two lines
-    line = Markup('<line class="grid" x1="{0}%" x2="{0}%" y1="-5" y2="31"/>')
-    return Markup("").join(line.format(scale.at(tick)) for tick in ticks)
-
-
 def _interval(row: Row, scale: Scale) -> Markup:
-    """The whole interval thin, what noise alone would give thicker, what sampling alone would give thick on top."""
+    """The whole interval thin, what noise alone would give thicker, what sampling alone would give thick on top; then the draws."""
     bar = Markup('<rect class="{}" x="{}%" y="{}" width="{}%" height="{}" rx="2"/>')
     parts = []
     for kind, ends, height in (
@@ -328,12 +318,8 @@ def _interval(row: Row, scale: Scale) -> Markup:
         if ends is not None:
             low, high = map(scale.at, ends)
             parts.append(bar.format(kind, low, f"{13 - height / 2:g}", round(high - low, 3), height))
-    return Markup("").join(parts)
-
-
-def _draws(row: Row, scale: Scale) -> Markup:
     line = Markup('<line class="draw" x1="{0}%" x2="{0}%" y1="7" y2="19"/>')
-    return Markup("").join(line.format(scale.at(value)) for value in row.draws)
+    return Markup("").join([*parts, *(line.format(scale.at(value)) for value in row.draws)])
 
 
 def _axis(scale: Scale, *, percent: bool = False) -> Markup:

@@ -15,7 +15,7 @@ from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
-from onedraw.release.estimates import Joint, readable_draws, values_of
+from onedraw.release.estimates import Joint, p_words, readable_draws, values_of
 from onedraw.release.intervals.quantiles import inter_quartile_range
 
 from . import pictures
@@ -111,10 +111,6 @@ def rows_of(certificate: Certificate, plan: Plan, table: Estimates | None) -> li
         Row(name, float(values[index]), tuple(map(float, draws[:, index])) if several else ())
         for index, name in enumerate(certificate.draw.names)
     ]
-
-
-def p_words(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def form_of(certificate: Certificate, model: Model, count: int) -> str:

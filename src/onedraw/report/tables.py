@@ -24,7 +24,6 @@ import numpy as np
 from onedraw.defaults import LEVEL
 from onedraw.mechanisms import Measured, Moments, PerturbedMode
 from onedraw.models import Model, Table
-from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums.noise_law import matrix_deviation, symmetric
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.models.tables.table import Side
@@ -120,18 +119,16 @@ def correlations(certificate: Certificate, plan: Plan) -> Correlations | None:
     if not 2 <= len(names) <= MOST_COLUMNS:
         return None
     if isinstance(plan.mechanism, Moments):
-        return released_correlations(moments_of(certificate, plan), names)
+        result = moments_of(certificate, plan)
+        low, high = result.correlation_interval(LEVEL)
+        given = np.where(
+            np.isfinite(low), result.correlation, np.nan
+        )  # not known where noise leaves too little of a column
+        intervals = tuple(tuple(zip(*ends, strict=True)) for ends in zip(below(low), below(high), strict=True))
+        return Correlations(names, below(given), median(np.hypot(*result.correlation_errors)), intervals)
     found, sizes = quotients(symmetric(np.asarray(moments, dtype=np.float64), len(names)))
     noise = matrix_deviation(problem.numbers["moments_noise"], len(names), pure=problem.pure)
     return Correlations(names, below(found), math.sqrt(0.5) * noise / median(sizes))
-
-
-def released_correlations(moments: MomentsResult, names: tuple[str, ...]) -> Correlations:
-    """With their intervals at LEVEL; not known where noise leaves too little of a column."""
-    low, high = moments.correlation_interval(LEVEL)
-    given = np.where(np.isfinite(low), moments.correlation, np.nan)
-    intervals = tuple(tuple(zip(*ends, strict=True)) for ends in zip(below(low), below(high), strict=True))
-    return Correlations(names, below(given), median(np.hypot(*moments.correlation_errors)), intervals)
 
 
 def below(matrix: Any) -> tuple[tuple[float, ...], ...]:
@@ -157,17 +154,17 @@ def correlation_words(found: Correlations | None) -> dict[str, Any] | None:
     """For the page: a row for each column but the first, with a picture and the numbers."""
     if found is None:
         return None
-    strips, ends, last = pictures.heat_strips(found.values), found.intervals, len(found.names) - 1
+    plot, ends, last = pictures.heat_map(found.values), found.intervals, len(found.names) - 1
     return {
         "lines": [
-            {"number": k + 1, "name": name, "picture": strips[k - 1] if k else None, "values": [
+            {"number": k + 1, "name": name, "picture": plot.pictures[k - 1] if k else None, "values": [
                 signed(value) + (f" ({signed(ends[k][j][0])} to {signed(ends[k][j][1])})" if ends and value == value else "")
                 for j, value in enumerate(found.values[k])
             ]}
             for k, name in enumerate(found.names)
         ],
         "level": f"{100 * LEVEL:g} %" if found.intervals else None,
-        "axis": pictures.heat_axis(last),
+        "axis": plot.axis,
         "last": last,
         "noise": None if math.isnan(found.noise) else f"{found.noise:.1g}",
         "strongest": strongest(found),
