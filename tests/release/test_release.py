@@ -279,6 +279,6 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(OSError):
-        files.write_whole(tmp_path / "release.json", "{}")
+    with pytest.raises(errors.CannotWrite, match="No space left"):
+        files.write_whole(tmp_path / "release.json", "{}", "release")
     assert list(tmp_path.iterdir()) == []

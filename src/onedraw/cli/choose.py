@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,12 +26,20 @@ def choose(
     No score leaves, and not by how much it won. Use records that were not used for fitting any of them.
     """
     from onedraw.data.records import in_database
+    from onedraw.errors import WrongCall
     from onedraw.estimators import choose as choose_model
     from onedraw.release import Release
 
     spending.check_places()
     settings = {str(file): Release.load(file) for file in release_files}
-    check_one_question(settings, len(release_files))
+    if len(settings) < max(len(release_files), 2):
+        raise WrongCall(
+            "A choice is among two or more different release files. Name each once, then the held-out records."
+        )
+    targets = {str(one.certificate.data.target) for one in settings.values()}
+    if len(targets) > 1:
+        asked = ", ".join(sorted(targets))
+        raise WrongCall(f"These releases answer different questions: {asked}. Choose among models of one target.")
     charged, source = spending.charged(data), in_database(data, spending.table)
     with waiting("choosing"):
         found = choose_model(settings, source, epsilon=epsilon, delta=delta, largest_error=largest_error, **charged)
@@ -40,14 +48,3 @@ def choose(
         return
     show_lines(found.certificate.sentence, f"Chosen among {len(settings)}: {found.name}")
     spending.say_written(found.certificate, charged)
-
-
-def check_one_question(settings: dict[str, Any], given: int) -> None:
-    """Before anything is spent: different files, about one target."""
-    from onedraw.errors import WrongCall
-
-    if len(settings) < max(given, 2):
-        raise WrongCall("A choice is among two or more different release files. Name each once, then the held-out records.")  # fmt: skip
-    targets = {str(one.certificate.data.target) for one in settings.values()}
-    if len(targets) > 1:
-        raise WrongCall(f"These releases answer different questions: {', '.join(sorted(targets))}. Choose among models of one target.")  # fmt: skip

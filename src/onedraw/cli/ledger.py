@@ -210,45 +210,34 @@ def verify(
 
     An older copy of the ledger is a whole chain too: only a head or a release from outside shows that it was put back.
     """
+    from onedraw.errors import LedgerError, WrongCall
     from onedraw.ledger import Ledger
+    from onedraw.release.certificate import read_certificate
 
-    ledger, certificates = Ledger.open(place), _certificates(releases or [])
-    heads = [*(head or []), *(entry.head for _, entry, _ in certificates)]
+    ledger, heads = Ledger.open(place), list(head or [])
+    certificates = [(path, read_certificate(path)) for path in releases or []]
+    for path, certificate in certificates:
+        if certificate.ledger is None:
+            raise WrongCall(f"{path} was not charged to any ledger, so it cannot show whether this ledger is whole.")
+        heads.append(certificate.ledger.head)
     result = ledger.verify(head=heads)
-    for path, entry, digest in certificates:
-        _check_held(ledger, path, entry, digest)
+    for path, certificate in certificates:
+        entry = certificate.ledger.entry if certificate.ledger else ""
+        held = ledger.certificate_digest(entry)
+        if held != certificate.digest:
+            what = "its spend, but not yet the certificate" if held is None else "another certificate in its place"
+            raise LedgerError(
+                f"The ledger holds {what}: {path} is not the release that was settled under entry {entry}. Events were cut "
+                "off after the spend, or the file was changed. Compare with a backup before anything more is released."
+            )
     verdict = " and every budget is kept" if result.ok else f", but: {'; '.join(result.findings)}"
     remarks = [*result.remarks, *([f"{len(heads)} head(s) from outside stand in it"] if heads else [])]
     verdict = "; ".join([f"the chain verifies{verdict}", *remarks])
     answer(as_json, {"ledger": shown_place(place), "ok": result.ok, "events": result.events, "head": result.head,
-                   "findings": list(result.findings), "remarks": list(result.remarks), "releases": [str(path) for path, _, _ in certificates]},
+                   "findings": list(result.findings), "remarks": list(result.remarks), "releases": [str(path) for path, _ in certificates]},
          f"{shown_place(place)}: {result.events} events, {verdict}. Head {result.head}.")  # fmt: skip
     if not result.ok:
         raise typer.Exit(3)
-
-
-def _certificates(releases: list[Path]) -> list[tuple[Path, Any, str]]:
-    """Each release file with its entry in the ledger and its digest."""
-    from onedraw.errors import WrongCall
-    from onedraw.release.certificate import read_certificate
-
-    found = [(path, read_certificate(path)) for path in releases]
-    for path, certificate in found:
-        if certificate.ledger is None:
-            raise WrongCall(f"{path} was not charged to any ledger, so it cannot show whether this ledger is whole.")
-    return [(path, certificate.ledger, certificate.digest) for path, certificate in found]
-
-
-def _check_held(ledger: Any, path: Path, entry: Any, digest: str) -> None:
-    from onedraw.errors import LedgerError
-
-    held = ledger.certificate_digest(entry.entry)
-    if held != digest:
-        what = "its spend, but not yet the certificate" if held is None else "another certificate in its place"
-        raise LedgerError(
-            f"The ledger holds {what}: {path} is not the release that was settled under entry {entry.entry}. Events were "
-            "cut off after the spend, or the file was changed. Compare with a backup before anything more is released."
-        )
 
 
 def _summary(ledger: Any, name: str) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def predict(
     from onedraw.data.records import in_database
     from onedraw.release import check_writable, load
     from onedraw.release.certificate import UNPROVEN
+    from onedraw.release.files import write_whole
 
     if out is not None:
         check_writable(out)
@@ -49,7 +50,7 @@ def predict(
     found = release.predict(in_database(data, table), schema=declared, interval=interval)
     text = as_csv(found)
     if out is not None:
-        write_scores(out, text)
+        write_whole(out, text, "file of scores")
     if as_json:
         show_json({
             "release": str(release_file), "sentence": certificate.sentence, "records": len(found.values),
@@ -93,17 +94,3 @@ def as_csv(found: Any) -> str:
 def ends(values: Any) -> list[list[float | None]] | None:
     """An end that is refused is null."""
     return None if values is None else [[*map(known, row)] for row in values.tolist()]
-
-
-def write_scores(target: Path, text: str) -> None:
-    from onedraw.errors import CannotWrite
-    from onedraw.release.files import exists_already, write_whole
-
-    try:
-        write_whole(target, text)
-    except FileExistsError:
-        raise exists_already(target) from None
-    except OSError as error:
-        raise CannotWrite(
-            f"The scores could not be written to {target}: {error.strerror}. Choose another place."
-        ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -50,17 +50,13 @@ def check(
     if as_json:
         show_json({"ok": True, "schema": schema.to_dict(), "digest": schema.digest, "rows": rows})
         return
-    show_table("Declared columns", ["column", "kind", "public facts"], [
-        [name, column.kind, _facts(column)] for name, column in schema.columns.items()
-    ])  # fmt: skip
+    lines: list[list[str]] = []
+    for name, column in schema.columns.items():
+        declared = column.model_dump(mode="json", exclude_none=True, exclude={"kind"})
+        facts = (f"{key} {' | '.join(value) if isinstance(value, list) else value}" for key, value in declared.items())
+        lines.append([name, column.kind, ", ".join(facts)])
+    show_table("Declared columns", ["column", "kind", "public facts"], lines)
     if schema.notice:
         show_lines(f"The schema was {schema.notice}.")
     if rows is not None:
         show_lines(f"{table or data_file} has these columns and {rows:,} records.")
-
-
-def _facts(column: Any) -> str:
-    declared = column.model_dump(mode="json", exclude_none=True, exclude={"kind"})
-    return ", ".join(
-        f"{name} {' | '.join(value) if isinstance(value, list) else value}" for name, value in declared.items()
-    )

@@ -183,8 +183,16 @@ def ask(schema: Schema, target: str | None, model: str, options: Options = NOTHI
     """
     if model == "quantile" and options.quantiles is not None:
         model = "quantiles"
-    if model == "covariance":
-        return _covariance(schema, target, options)
+    if model == "covariance":  # the question which columns go together
+        from .column_questions import CovarianceQuestion, chosen_columns
+
+        if target is not None:
+            raise WrongCall(
+                "A covariance is about several columns, none before the others. Pass --columns A,B,… for --target."
+            )
+        check_belongs(options, "covariance")
+        chosen = chosen_columns(schema, options.columns)
+        return Asked(chosen, None, "covariance", CovarianceQuestion.of_schema(chosen))
     kind = ALIASES.get(model, model)
     if kind not in (*QUESTIONS, *KINDS):
         raise InvalidModel(
@@ -198,19 +206,6 @@ def ask(schema: Schema, target: str | None, model: str, options: Options = NOTHI
 
     question = regression_for(schema, target, model=model, options=options)
     return Asked(schema, target, model, question, measure=question.measure)
-
-
-def _covariance(schema: Schema, target: str | None, options: Options) -> Asked:
-    """The question which columns go together."""
-    from .column_questions import CovarianceQuestion, chosen_columns
-
-    if target is not None:
-        raise WrongCall(
-            "A covariance is about several columns, none before the others. Pass --columns A,B,… for --target."
-        )
-    check_belongs(options, "covariance")
-    chosen = chosen_columns(schema, options.columns)
-    return Asked(chosen, None, "covariance", CovarianceQuestion.of_schema(chosen))
 
 
 def _one_column(schema: Schema, target: str, model: str, options: Options) -> Asked:

@@ -173,8 +173,12 @@ def expected_over(planned: Planned, over: str, *, step: Step, **options: Any) ->
         n, budget = planned.n, planned.budget
         if over == "rows":
             n = max(1, round(n * factor))
+        elif isinstance(budget, ApproxDP):
+            budget = ApproxDP(budget.stated_epsilon * factor, budget.stated_delta)
+        elif isinstance(budget, PureDP):
+            budget = PureDP(budget.stated_epsilon * factor)
         else:
-            budget = _scaled(budget, factor)
+            raise WrongCall("--over epsilon varies the ε of an (ε, δ) budget; leave out --order, or use --over rows.")
         try:
             found = planned.asked.planned(budget, n=n, draws=planned.plan.draws, **options).choices.eligible
         except PromiseRefused:
@@ -189,13 +193,3 @@ def expected_over(planned: Planned, over: str, *, step: Step, **options: Any) ->
             )  # fmt: skip
         points.append({"at": at, "expected_rmse": errors, "rmse_without_privacy": known(found[0].expected.sampling)})
     return points
-
-
-def _scaled(budget: Promise, factor: float) -> Promise:
-    """The same kind of budget with another ε."""
-    match budget:
-        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
-            return ApproxDP(epsilon * factor, delta)
-        case PureDP(stated_epsilon=epsilon):
-            return PureDP(epsilon * factor)
-    raise WrongCall("--over epsilon varies the ε of an (ε, δ) budget; leave out --order, or use --over rows.")

@@ -7,7 +7,7 @@ by selection among candidates or, where somebody accepts a chain by name, from t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -158,7 +158,7 @@ def _declared(asked: Regression) -> list[Variant]:
             plain, other = _by_loss(asked, "logistic"), _by_loss(asked, "exp-linear", " exp-linear")
             return [plain[0], other[0], plain[1], other[1], plain[2], *_by_density(asked, plain[0].model)]
         case "softmax":
-            several = replace(_beta(asked), beta=best_beta(len(asked.classes), asked.sizes["effect"]))
+            several = BetaDivergence(**asked.tuning, beta=best_beta(len(asked.classes), asked.sizes["effect"]))
             found = _by_loss(asked, "softmax")
             return [*found, *_by_density(asked, found[0].model, several)]
         case "svc":
@@ -172,7 +172,7 @@ def _declared(asked: Regression) -> list[Variant]:
             assert asked.dispersion is not None
             return _by_density(asked, NegativeBinomialRegression(**_rows(asked, False), dispersion=asked.dispersion))
         case "network-classifier" | "network-regressor":  # candidates score a linear predictor, which a network is not
-            return [Variant("beta-divergence", _network(asked), _beta(asked))]
+            return [Variant("beta-divergence", _network(asked), BetaDivergence(**asked.tuning))]
         case kind:
             return _by_loss(asked, kind)
 
@@ -201,7 +201,7 @@ def _least_squares(asked: Regression) -> list[Variant]:
 
 def _by_density(asked: Regression, model: Any, beta: BetaDivergence | None = None) -> list[Variant]:
     """The β-divergence of a likelihood, whose sensitivity needs no largest count."""
-    beta = beta or _beta(asked)
+    beta = beta or BetaDivergence(**asked.tuning)
     return [Variant("candidates", model, Candidates(of=beta)), Variant("beta-divergence", model, beta)]
 
 
@@ -223,10 +223,6 @@ def _network(asked: Regression) -> Network:
     floor = (asked.unit / 10) ** 2 if asked.variance_floor is None else asked.variance_floor
     variance = NormalInverseGamma(scale=scale, conjugate=False)
     return Network(**columns, hidden=hidden, task="regression", variance_floor=floor, prior=variance)
-
-
-def _beta(asked: Regression) -> BetaDivergence:
-    return BetaDivergence(**asked.tuning)
 
 
 @lru_cache(maxsize=64)

@@ -58,26 +58,34 @@ def exists_already(target: Path) -> CannotWrite:
     )
 
 
-def write_whole(target: Path, text: str, *, overwrite: bool = False) -> None:
+def write_whole(target: Path, text: str, noun: str, *, overwrite: bool = False) -> None:
     """Write a file so that it is there whole or not at all; whatever goes wrong, nothing else is left behind.
 
-    Without ``overwrite`` a file that came to stand there meanwhile is a `FileExistsError`, and is not touched.
+    Without ``overwrite`` a file that came to stand there meanwhile is not touched.
     """
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if overwrite:
-            os.replace(name, target)
-        else:
-            move(Path(name), target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
-    sync_folder(target.parent)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with open(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            if overwrite:
+                os.replace(name, target)
+            else:
+                move(Path(name), target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+        sync_folder(target.parent)
+    except FileExistsError:
+        raise exists_already(target) from None
+    except OSError as error:
+        raise CannotWrite(
+            f"The {noun} could not be written to {target}: {error.strerror}. Whatever was spent stands, and nothing else is "
+            "touched: free the place or choose another, and write it again."
+        ) from error
 
 
 def move(source: Path, target: Path) -> None:

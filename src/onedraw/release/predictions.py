@@ -119,19 +119,17 @@ class Predictor:
         if model.predicts == "count":
             return np.asarray(np.exp(np.minimum(scores[0], LARGEST_LOG)))
         if model.predicts == "number":
-            return self._numbers(scores)
+            data = self.certificate.data  # centre and unit of the response are given back
+            values = scores if data.measure is None else data.measure.centre + data.measure.unit * scores
+            if (
+                isinstance(model, Network) and data.declared is not None and data.target is not None
+            ):  # stays in its range
+                values = np.clip(values, *column_range(Schema.from_dict(data.declared).column(data.target)))
+            return np.asarray(values.mean(axis=0))
         if scores.shape[2] == 1:
             positive = special.expit(scores[:, :, 0]).mean(axis=0)
             return np.column_stack([1.0 - positive, positive])
         return np.asarray(special.softmax(scores, axis=2).mean(axis=0))
-
-    def _numbers(self, scores: Array) -> Array:
-        """Centre and unit of the response given back; a network's predictions stay in the declared range of the target."""
-        data = self.certificate.data
-        values = scores if data.measure is None else data.measure.centre + data.measure.unit * scores
-        if isinstance(self.plan.model, Network) and data.declared is not None and data.target is not None:
-            values = np.clip(values, *column_range(Schema.from_dict(data.declared).column(data.target)))
-        return np.asarray(values.mean(axis=0))
 
     def at(self, rows: Array) -> Array:
         """(n, outputs): what is expected at encoded rows."""
@@ -214,7 +212,16 @@ class Predictor:
         """The declared columns without the target: of the certificate, of a schema that it names, or of its numbers."""
         data = self.certificate.data
         if schema is not None:
-            check_same_schema(data.schema_digest, schema)
+            if data.schema_digest is None:
+                raise WrongCall(
+                    "This release was made without a schema, so none can be checked against it. Leave out --schema; the columns "
+                    "are read as numbers, by the names in the certificate."
+                )
+            if schema.digest != data.schema_digest:
+                raise WrongCall(
+                    "This is not the schema of the release, whose digest is another one: read by other bounds or levels, the "
+                    "coefficients would mean something else. Pass the schema the release was made with."
+                )
         elif data.declared is not None:
             schema = Schema.from_dict(data.declared)
         elif data.schema_digest is not None:
@@ -237,19 +244,6 @@ def classes_between(fit: FitResult, rows: Array, scores: Array, level: float) ->
         odds = special.logit(shares[:, k])
         low[:, k], high[:, k] = special.expit(odds - reach), special.expit(odds + reach)
     return low, high
-
-
-def check_same_schema(stated: str | None, schema: Schema) -> None:
-    if stated is None:
-        raise WrongCall(
-            "This release was made without a schema, so none can be checked against it. Leave out --schema; the columns are "
-            "read as numbers, by the names in the certificate."
-        )
-    if schema.digest != stated:
-        raise WrongCall(
-            "This is not the schema of the release: the digest in the certificate is another one. Read by other bounds or "
-            "levels, the coefficients would mean something else. Pass the schema the release was made with."
-        )
 
 
 def numeric_schema(features: Features) -> Schema:

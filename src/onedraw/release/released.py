@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.data import Schema
-from onedraw.errors import CannotWrite, WrongCall
+from onedraw.errors import WrongCall
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
 from onedraw.models.fit.result import FitResult
@@ -40,7 +40,7 @@ from .estimates import (
     readable_draws,
     values_of,
 )
-from .files import check_writable, exists_already, write_whole
+from .files import check_writable, write_whole
 from .predictions import Predictions, Predictor
 
 MOST_SHOWN = 60
@@ -179,15 +179,7 @@ class Release:
         """Write the certificate with its draw as JSON: whole or not at all. Safer still: ``release(…, out=path)``."""
         target = Path(path)
         check_writable(target, overwrite=overwrite)
-        try:
-            write_whole(target, self.certificate.to_json(), overwrite=overwrite)
-        except FileExistsError:
-            raise exists_already(target) from None
-        except OSError as error:
-            raise CannotWrite(
-                f"The release could not be written to {target}: {error.strerror}. If a ledger was charged, the spend "
-                "stands. Free the place or choose another, and save again from the same Release object."
-            ) from error
+        write_whole(target, self.certificate.to_json(), "release", overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Release:

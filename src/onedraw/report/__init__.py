@@ -11,27 +11,15 @@ from typing import TYPE_CHECKING
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from .content import AuditFinding as AuditFinding
-    from .forest_plot import forest as forest
-    from .page import plan_html as plan_html
-    from .page import report_html as report_html
-    from .page import write_plan as write_plan
-    from .page import write_report as write_report
+    from .content import AuditFinding
+    from .forest_plot import forest
+    from .page import plan_html, report_html, write_plan, write_report
 
-# name → the file it lives in
-_NAMES = {
-    "AuditFinding": "content",
-    "forest": "forest_plot",
-    "plan_html": "page",
-    "report_html": "page",
-    "write_plan": "page",
-    "write_report": "page",
-}
+__all__ = ["AuditFinding", "forest", "plan_html", "report_html", "write_plan", "write_report"]
 
-__all__ = sorted(_NAMES)
-
-
-__getattr__ = names_on_demand(__name__, _NAMES)
+__getattr__ = names_on_demand(
+    __name__, dict.fromkeys(__all__, "page") | {"AuditFinding": "content", "forest": "forest_plot"}
+)
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,6 @@ from onedraw.errors import check_extra
 from onedraw.models.row_model import RowModel
 from onedraw.release import Estimates, Release
 
-from .pictures import Row
 from .results import is_intercept, on_one_axis, rows_of
 
 INK, SAMPLING, PRIVACY = "#17212c", "#0072B2", "#7fb2d6"
@@ -32,7 +31,12 @@ def forest(release: Release, found: Estimates, *, ax: Any = None) -> Any:
 
         axes = pyplot.subplots(figsize=(7.0, 1.0 + ROW_INCHES * len(drawn)), layout="constrained")[1]
     for place, row in enumerate(reversed(drawn)):
-        _draw(axes, row, place)
+        for ends, colour, width in ((row.interval, PRIVACY, 2.0), (row.sampling, SAMPLING, 5.0)):
+            if ends is not None:
+                axes.plot(ends, (place, place), color=colour, linewidth=width, solid_capstyle="butt")
+        if math.isfinite(row.value):
+            hollow = "white" if row.interval is None else INK
+            axes.plot([row.value], [place], "o", color=INK, markersize=5, markerfacecolor=hollow)
     axes.set_yticks(range(len(drawn)), [row.name for row in reversed(drawn)])
     axes.set_ylim(-0.6, len(drawn) - 0.4)
     if isinstance(plan.model, RowModel):
@@ -43,12 +47,3 @@ def forest(release: Release, found: Estimates, *, ax: Any = None) -> Any:
     axes.set_title(f"{plan.model.title}{target}{level}", loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
-
-
-def _draw(axes: Any, row: Row, place: int) -> None:
-    for ends, colour, width in ((row.interval, PRIVACY, 2.0), (row.sampling, SAMPLING, 5.0)):
-        if ends is not None:
-            axes.plot(ends, (place, place), color=colour, linewidth=width, solid_capstyle="butt")
-    if math.isfinite(row.value):
-        hollow = row.interval is None
-        axes.plot([row.value], [place], "o", color=INK, markersize=5, markerfacecolor="white" if hollow else INK)

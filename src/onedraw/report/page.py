@@ -65,14 +65,7 @@ def write_plan(planned: Any, path: str | os.PathLike[str], *, overwrite: bool = 
 def _write(path: str | os.PathLike[str], html: Callable[[], str], noun: str, *, overwrite: bool) -> Path:
     target = Path(path)
     check_place(target, overwrite=overwrite)
-    text = html()
-    try:
-        write_whole(target, text, overwrite=overwrite)
-    except OSError as error:
-        raise CannotWrite(
-            f"The {noun} could not be written to {target}: {error.strerror}. Nothing else is touched: free the place or choose "
-            "another, and write it again."
-        ) from error
+    write_whole(target, html(), noun, overwrite=overwrite)
     return target
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import onedraw as od
 from onedraw.planning import Regression, choose, expected_error, simulated_error
-from onedraw.release.intervals.moments import OfRecords, design_of, moments_of
+from onedraw.release.intervals.moments import design_of, moments_of
+from tests.release.intervals.cases import OfRecords
 
 BUDGET = od.ApproxDP(1.0, 1e-6)
 LOGISTIC = Regression("logistic", 3, bounds=(0, 1))

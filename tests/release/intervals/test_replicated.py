@@ -14,7 +14,7 @@ from onedraw import errors
 from onedraw.mechanisms import calibrate
 from onedraw.planning import Regression, choices, choose
 from onedraw.release.intervals import replicated as module
-from onedraw.release.intervals.moments import OfRecords, design_of
+from onedraw.release.intervals.moments import design_of
 from onedraw.release.intervals.path_start import left_of_start
 from onedraw.release.intervals.replicated import (
     interval,
@@ -23,6 +23,7 @@ from onedraw.release.intervals.replicated import (
     student,
     why_no_interval,
 )
+from tests.release.intervals.cases import OfRecords
 
 BUDGET = od.ApproxDP(1.0, 1e-6)
 LINEAR = Regression("linear", 3, bounds=((0, 10, -1), (1, 30, 1)), response_bound=4.0)

@@ -27,7 +27,7 @@ from scipy import special
 from onedraw.mechanisms import Candidates, NoisyGradient, Plan
 from onedraw.mechanisms.beta_design import ReferenceDesign
 from onedraw.mechanisms.candidates_layout import shares
-from onedraw.models import Encoded, Gaussian
+from onedraw.models import Gaussian
 from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss
 from onedraw.models.convex.number_losses import ResidualLoss, SquaredLoss
 from onedraw.models.design import POINTS_SEED, Design, mean_curvature
@@ -222,7 +222,7 @@ class _Average:
             curvature = _positive(n * weight * hessian + np.diag(precision))
             force = n * weight * gradient + precision * (theta - location)
             step = _solve(curvature, force)
-            spread = _inverse(curvature)
+            spread = np.asarray(np.linalg.inv(curvature))
             theta = theta - step
             if np.abs(step).max() < TOLERANCE * np.sqrt(spread.max()):
                 break
@@ -260,21 +260,6 @@ class _Average:
         return theta, n * share @ variability @ np.swapaxes(share, 1, 2), spread
 
 
-class OfRecords(_Average):
-    """The same law for one data set in place of the design: for simulations that need many draws. As private as the
-    records."""
-
-    def __init__(self, plan: Plan, design: Design, data: Encoded) -> None:
-        self.plan, self.design, self.loss = plan, design, loss_of(plan, design)
-        self.rows, self.truths = data.X, np.zeros((1, data.X.shape[1]))
-        self.responses, self.masses = data.y[None, :, None], np.ones((1, len(data.y), 1))
-
-    def law(self) -> tuple[Array, Array]:
-        """Mean and covariance of one of the plan's draws."""
-        mean, _, drawing = self.of(self.plan, self.truths)
-        return mean[0], drawing[0]
-
-
 _NORMAL, _NORMAL_MASS = np.polynomial.hermite_e.hermegauss(15)
 _NORMAL_MASS = _NORMAL_MASS / _NORMAL_MASS.sum()
 
@@ -286,10 +271,6 @@ def _moments(weights: Array, rows: Array) -> Array:
 
 def _solve(matrices: Array, vectors: Array) -> Array:
     return np.asarray(np.linalg.solve(matrices, vectors[:, :, None])[:, :, 0])
-
-
-def _inverse(matrices: Array) -> Array:
-    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
 
 
 def _rebuilt(vectors: Array, values: Array) -> Array:
@@ -327,7 +308,7 @@ def _linear_moments(plan: Plan, design: Design) -> Moments | None:
     n, weight, prior = plan.n, plan.parameters["weight"], plan.model.prior
     precision = prior.precision(size) if isinstance(prior, Gaussian) else np.full(size, prior.scale**-2.0)
     curvature = n * weight * information + np.diag(precision)
-    share = drawing = _inverse(curvature)
+    share = drawing = np.asarray(np.linalg.inv(curvature))
     if isinstance(plan.mechanism, NoisyGradient):
         values, vectors = np.linalg.eigh(curvature)
         left = np.exp(-values * plan.parameters["time"])

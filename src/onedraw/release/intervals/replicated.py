@@ -78,7 +78,16 @@ def interval(
     _check_level(level)
     values = np.asarray(draws, dtype=np.float64).reshape(plan.draws, -1)
     if not isinstance(plan.model, RowModel):
-        return _of_one_draw(values, plan, level, noise)
+        if not isinstance(plan.model, ConjugateModel):
+            raise PromiseRefused(f"No interval is known for {type(plan.model).__name__}.")
+        if plan.draws != 1:
+            raise PromiseRefused(
+                "The closed form is about one draw, which is as precise as several that share the budget. Calibrate with draws=1."
+            )
+        numbers, weight = plan.parameters, plan.parameters.get("r", plan.parameters.get("weight", 1.0))
+        factor = numbers.get("prior_factor", 1.0)
+        found = plan.model.interval(values[0], level, n=plan.n, weight=weight, prior_factor=factor, noise=noise)
+        return Interval(values[0], *found)
     refusal = why_no_interval(plan, REGIME_LEVEL, effect=effect, noise=noise)
     if refusal is not None:
         raise PromiseRefused(f"These draws give no interval: {refusal}. The draws themselves stand.")
@@ -94,20 +103,6 @@ def interval(
     half = _multipliers(plan, level, rows, effect, noise) * np.hypot(sampling, privacy) + start
     half, sampling, privacy, start = (np.where(refused, np.nan, part) for part in (half, sampling, privacy, start))
     return Interval(centre, centre - half, centre + half, sampling, privacy, start)
-
-
-def _of_one_draw(draws: Array, plan: Plan, level: float, noise: float | None) -> Interval:
-    """The closed form of a conjugate family."""
-    if not isinstance(plan.model, ConjugateModel):
-        raise PromiseRefused(f"No interval is known for {type(plan.model).__name__}.")
-    if plan.draws != 1:
-        raise PromiseRefused(
-            "The closed form is about one draw, which is as precise as several that share the budget. Calibrate with draws=1."
-        )
-    numbers, centre = plan.parameters, draws[0]
-    weight, prior_factor = numbers.get("r", numbers.get("weight", 1.0)), numbers.get("prior_factor", 1.0)
-    found = plan.model.interval(centre, level, n=plan.n, weight=weight, prior_factor=prior_factor, noise=noise)
-    return Interval(centre, *found)
 
 
 def interval_multiplier(
@@ -182,7 +177,15 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
     A fit decides coefficient by coefficient once it is made, from the information it published, if it measures that.
     """
     if isinstance(plan.mechanism, PerturbedMode):
-        return None if plan.parameters["information_noise"] else _drowned(plan.mechanism.missing_records(plan), plan.n)
+        if plan.parameters["information_noise"]:
+            return None
+        more = plan.mechanism.missing_records(plan)
+        if more <= 1.0:
+            return "standard errors were left out of the plan; ask for intervals"
+        return (
+            "standard errors would drown in the noise at this n and ε, so none are computed. Columns that vary as usual would have "
+            f"them from about {float(f'{more * plan.n:.1e}'):,.0f} records on at this ε, or at about {more:.1f} times this ε"
+        )
     if isinstance(plan.mechanism, Measured):
         return "neither one draw nor several in the same measured coordinates show how noisy they are; a fit has standard errors"
     if plan.draws < 2:
@@ -205,16 +208,6 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
             f"wide as their noise does, more than {LARGEST_STRETCH:g}"
         )
     return None
-
-
-def _drowned(more: float, n: int) -> str:
-    """Why a fit measures no information, and about how much more would let it."""
-    if more <= 1.0:
-        return "standard errors were left out of the plan; ask for intervals"
-    return (
-        "standard errors would drown in the noise at this n and ε, so none are computed. Columns that vary as usual would "
-        f"have them from about {float(f'{more * n:.1e}'):,.0f} records on at this ε, or at about {more:.1f} times this ε"
-    )
 
 
 # ── the multiplier ───────────────────────────────────────────────────────────────────────────────────────────

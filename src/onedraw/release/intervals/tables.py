@@ -77,13 +77,15 @@ def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) 
         counts = _both(table, sums, size)
         for value in counts:
             total, cells = (float(n), noisy) if size is None else (size, sums)
-            one = _alone(value)
+            one = NoisyCount(value, [1.0], True)
             if not table.rest_is_known:  # the sum of the cells is public: what they are off by in all is taken off each
                 shared = value - (float(np.asarray(cells).sum()) - total) / np.size(cells)
                 one = NoisyCount(shared, shared_out(np.size(cells)), False)
             one = one._replace(value=min(max(one.value, 0.0), total))
             if records:
-                rows.append(_count(one, law, level, total))
+                # the number in these records: value ± q, conservative
+                q = law.reach(level) if one.exact else law.quantile(level, one.factors, 0.0) + 0.5
+                rows.append((*_whole(one.value - q, one.value + q, total), 0.0, law.deviation(one.factors)))
             elif size is None:
                 rows.append(_quotient(value, float(sum(sums)) - value, len(sums) - 1, law, level))
             elif len(noisy) * len(counts) > MANY:
@@ -121,19 +123,9 @@ class NoisyCount(NamedTuple):
     exact: bool
 
 
-def _alone(value: float) -> NoisyCount:
-    return NoisyCount(value, [1.0], True)
-
-
 def shared_out(cells: int, parts: int = 1) -> list[float]:
     """What the noises of all cells, ``parts`` each, contribute to one of them when their sum is brought to a public one."""
     return [1.0 - 1.0 / cells] * parts + [1.0 / cells] * (parts * (cells - 1))
-
-
-def _count(count: NoisyCount, law: NoiseLaw, level: float, most: float) -> Ends:
-    """The number in these records: value ± q, conservative."""
-    q = law.reach(level) if count.exact else law.quantile(level, count.factors, 0.0) + 0.5
-    return *_whole(count.value - q, count.value + q, most), 0.0, law.deviation(count.factors)
 
 
 def _whole(low: float, high: float, most: float) -> tuple[float, float]:
