@@ -17,7 +17,7 @@ def test_promise_and_lower_bound_stand_side_by_side(run):
     code, out, _ = run("audit", "--model", "mean", "--epsilon", 1, "--mechanism", "diffused", "--budget", "demo")
     assert code == 0
     assert "diffused, gaussian-mean" in out
-    assert "Gaussian DP, μ = 0.2367" in out
+    assert "Gaussian DP with μ = 0.2367" in out
     assert "no record was read" in out
 
 

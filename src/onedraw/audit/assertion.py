@@ -54,22 +54,13 @@ class _Audit:
 
 
 def assert_private(
-    mechanism: Mechanism | None,
-    promise: Promise,
-    *,
-    pairs: Sequence[Pair] | None = None,
-    domain: Domain | None = None,
-    n: int | None = None,
-    logdensity: Callable[[Any], Callable[[Any], Any]] | None = None,
-    support: Sequence[tuple[float, float]] | None = None,
-    probabilities: Callable[[Any], Any] | None = None,
-    confidence: float = 0.999999,
-    rounds: int = 20_000,
-    delta: float | None = None,
-    methods: Sequence[Method] = ("histogram", "classifier"),
-    evaluations: int = 60,
+    mechanism: Mechanism | None, promise: Promise, *, pairs: Sequence[Pair] | None = None, domain: Domain | None = None,
+    n: int | None = None, logdensity: Callable[[Any], Callable[[Any], Any]] | None = None,
+    support: Sequence[tuple[float, float]] | None = None, probabilities: Callable[[Any], Any] | None = None,
+    confidence: float = 0.999999, rounds: int = 20_000, delta: float | None = None,
+    methods: Sequence[Method] = ("histogram", "classifier"), evaluations: int = 60,
     generator: np.random.Generator | None = None,
-) -> AuditReport:
+) -> AuditReport:  # fmt: skip
     """Try to break ``promise`` on every pair; raise ``NotPrivate`` where it breaks, return the report where not.
 
     ``mechanism(dataset, generator)`` gives a draw (with a parameter ``size``, that many draws). ``pairs`` are data sets
@@ -100,19 +91,16 @@ def assert_private(
     if mechanism is not None and promised < math.inf:
         bounds.check_rounds(max(1, audit.rounds // 4), promised, audit.delta, each)
     chosen = pairs if pairs is not None else [_searched(audit, domain, n, evaluations)]
-    findings = tuple(_try(audit, index, pair, each) for index, pair in enumerate(chosen))
-    report = AuditReport(promise, findings, audit.delta, float(confidence))
+    findings = []
+    for index, pair in enumerate(chosen):
+        profile, attacked = _profile(audit, pair), tuple(_attacks(audit, pair, each))
+        tried: list[Any] = [*attacked] if profile is None else [profile, *attacked]
+        found = next((broken for one in tried if (broken := one.breaks(audit.promise)) is not None), None)
+        findings.append(PairFinding(index, attacked, profile, found))
+    report = AuditReport(promise, tuple(findings), audit.delta, float(confidence))
     if report.violation is not None:
         raise NotPrivate(_message(report, pairs is None), report=report, violation=report.violation)
     return report
-
-
-def _try(audit: _Audit, index: int, pair: Pair, confidence: float) -> PairFinding:
-    """Everything that can be tried on one pair."""
-    profile, attacks = _profile(audit, pair), tuple(_attacks(audit, pair, confidence))
-    tried: list[Any] = [*attacks] if profile is None else [profile, *attacks]
-    found = next((broken for one in tried if (broken := one.breaks(audit.promise)) is not None), None)
-    return PairFinding(index, attacks, profile, found)
 
 
 def _profile(audit: _Audit, pair: Pair) -> Profile | None:
@@ -148,8 +136,7 @@ def _attacks(audit: _Audit, pair: Pair, confidence: float) -> list[AttackResult]
 
 def _searched(audit: _Audit, domain: Domain | None, n: int | None, evaluations: int) -> Pair:
     """The worst pair by exact profile where there is one, else by short attacks at a confidence of no consequence."""
-    assert domain is not None
-    assert n is not None
+    assert domain is not None and n is not None  # noqa: PT018
 
     def score(dataset: Any, neighbour: Any) -> float:
         profile = _profile(audit, (dataset, neighbour))
@@ -167,9 +154,6 @@ def _searched(audit: _Audit, domain: Domain | None, n: int | None, evaluations: 
     return found.dataset, found.neighbour
 
 
-# ── what cannot be audited ─────────────────────────────────────────────────────────────────────────────────
-
-
 def _check(audit: _Audit, pairs: Sequence[Pair] | None, domain: Domain | None, n: int | None) -> None:
     if audit.mechanism is None and audit.logdensity is None and audit.probabilities is None:
         raise WrongCall("there is nothing to audit: pass a mechanism, a logdensity or probabilities")
@@ -182,9 +166,7 @@ def _check(audit: _Audit, pairs: Sequence[Pair] | None, domain: Domain | None, n
         raise WrongCall("no attack was named: pass methods=('histogram',), ('classifier',) or both")
     if pairs is None:
         if domain is None or n is None:
-            raise WrongCall(
-                "an audit needs data sets: pass pairs=[(dataset, neighbour), …], or domain=… and n=… to search them"
-            )
+            raise WrongCall("an audit needs data sets: pass pairs=[(dataset, neighbour), …], or domain=… and n=…")
         positive_integer("n", n)
         return
     if len(pairs) == 0:

@@ -32,16 +32,9 @@ _DISTINCT = 64
 
 
 def blackbox_lower_bound(
-    mechanism: Callable[..., Any],
-    dataset: Any,
-    neighbour: Any,
-    *,
-    rounds: int,
-    delta: float = 0.0,
-    confidence: float = 0.95,
-    method: Method = "histogram",
-    generator: np.random.Generator,
-) -> AttackResult:
+    mechanism: Callable[..., Any], dataset: Any, neighbour: Any, *, rounds: int, delta: float = 0.0,
+    confidence: float = 0.95, method: Method = "histogram", generator: np.random.Generator,
+) -> AttackResult:  # fmt: skip
     """A lower bound on ε at δ from ``rounds`` draws in all, half from each data set, half of those counted.
 
     ``mechanism(dataset, generator)`` gives one draw, a number or an array; a mechanism with a parameter called ``size``
@@ -77,12 +70,10 @@ def attack_draws(
     _, scorer, threshold = max(chosen, key=lambda one: one[0])
     scores = scorer(count0), scorer(count1)
     return AttackResult.of(
-        bounds.sweep_lower_bound(*scores, [threshold], delta, confidence),
-        scores,
-        method=method,
+        bounds.sweep_lower_bound(*scores, [threshold], delta, confidence), scores, method=method,
         calibration_rounds=len(learn0) + len(learn1) + len(choose0) + len(choose1),
         non_finite=sum(int(np.sum(~np.isfinite(count).all(axis=1))) for count in (count0, count1)),
-    )
+    )  # fmt: skip
 
 
 def many_draws(mechanism: Callable[..., Any], dataset: Any, size: int, generator: np.random.Generator) -> Array:
@@ -113,9 +104,6 @@ def _split(draws: Array) -> tuple[Array, Array, Array]:
     """A quarter to learn a score, a quarter to choose its threshold, half to count."""
     quarter = len(draws) // 4
     return draws[:quarter], draws[quarter : 2 * quarter], draws[2 * quarter :]
-
-
-# ── the histogram ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def histogram_scorer(draws0: Array, draws1: Array) -> Scorer:

@@ -62,18 +62,10 @@ def membership_score(
 
 
 def membership_attack(
-    draw: Draw,
-    logdensity: LogDensity,
-    logdensity_neighbour: LogDensity,
-    *,
-    rounds: int,
-    calibration_rounds: int,
-    threshold: float | Literal["held-out", "sweep"] | ArrayLike = 0.5,
-    delta: float = 0.0,
-    confidence: float = 0.95,
-    resolution: float = RESOLUTION,
-    generator: np.random.Generator,
-) -> AttackResult:
+    draw: Draw, logdensity: LogDensity, logdensity_neighbour: LogDensity, *, rounds: int, calibration_rounds: int,
+    threshold: float | Literal["held-out", "sweep"] | ArrayLike = 0.5, delta: float = 0.0, confidence: float = 0.95,
+    resolution: float = RESOLUTION, generator: np.random.Generator,
+) -> AttackResult:  # fmt: skip
     """Play ``rounds`` rounds, half with each data set, and bound ε from below by the errors made.
 
     ``draw(which, generator, size)`` gives ``size`` draws, (size,) or (size, d), with which = 0 for D and 1 for D'; the
@@ -112,14 +104,11 @@ def membership_attack(
     levels = _levels(threshold, held_out, delta=delta, confidence=confidence)
     (scores0, odd0), (scores1, odd1) = play(0, half), play(1, rounds - half)
     return AttackResult.of(
-        bounds.sweep_lower_bound(scores0, scores1, levels, delta, confidence),
-        (scores0, scores1),
+        bounds.sweep_lower_bound(scores0, scores1, levels, delta, confidence), (scores0, scores1),
         method="membership attack, " + ("fixed threshold" if kind is None and len(levels) == 1 else kind or "sweep"),
-        calibration_rounds=calibration_rounds * (1 if held_out is None else 3),
-        log_normaliser_ratio=ratio.value,
-        log_normaliser_error=ratio.error,
-        non_finite=odd0 + odd1,
-    )
+        calibration_rounds=calibration_rounds * (1 if held_out is None else 3), non_finite=odd0 + odd1,
+        log_normaliser_ratio=ratio.value, log_normaliser_error=ratio.error,
+    )  # fmt: skip
 
 
 def _levels(threshold: Any, held_out: tuple[Array, Array] | None, *, delta: float, confidence: float) -> Array:

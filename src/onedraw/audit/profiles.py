@@ -42,12 +42,9 @@ _VARIATION = {1: 1e-6, 2: 5e-5}
 
 
 def exact_profile(
-    logdensity: LogDensity,
-    logdensity_neighbour: LogDensity,
-    domain: Sequence[tuple[float, float]] | tuple[float, float],
-    *,
-    tolerance: float = 1e-9,
-) -> Profile:
+    logdensity: LogDensity, logdensity_neighbour: LogDensity,
+    domain: Sequence[tuple[float, float]] | tuple[float, float], *, tolerance: float = 1e-9,
+) -> Profile:  # fmt: skip
     """The profile of two unnormalised log densities, (N, d) → (N,), on a box of (lo, hi) pairs, d ≤ 2.
 
     Ends may be infinite; on a line a density may be infinite at an end, in the plane not. ``tolerance`` is aimed at,
@@ -316,9 +313,6 @@ class Profile:
             "log_ratio_range": self.log_ratio_range, "accuracy": self.accuracy,
             "delta": {f"{epsilon:g}": self._delta(epsilon, refine=False)[1] for epsilon in epsilons}, "error": self.error,
         })  # fmt: skip
-
-
-# ── small searches ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _first_true(holds: Callable[[float], bool], begin: float, *, steps: int) -> float:

@@ -44,14 +44,9 @@ class _Candidate(NamedTuple):
 
 
 def worst_pair(
-    score: Score,
-    domain: Domain,
-    n: int,
-    *,
-    generator: np.random.Generator,
-    evaluations: int = 200,
+    score: Score, domain: Domain, n: int, *, generator: np.random.Generator, evaluations: int = 200,
     start: tuple[ArrayLike, ArrayLike] | None = None,
-) -> WorstPair:
+) -> WorstPair:  # fmt: skip
     """The pair with the largest score among ``evaluations`` tried, all of its records in ``domain``."""
     positive_integer("n", n)
     positive_integer("evaluations", evaluations)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from onedraw.release.statement import accepted_words
 from .sklearn_context import not_covered
 
 Call = ParamSpec("Call")
-Self = TypeVar("Self")
+Fitted = TypeVar("Fitted")
 
 
 class FewRecords(UserWarning):
@@ -52,6 +52,29 @@ class NotCovered(UserWarning):
 
 class NoInterval(UserWarning):
     """Some predictions rest on coefficients about which the records say too little: known from published numbers."""
+
+
+def all_or_nothing(fit: Callable[Call, Fitted]) -> Callable[Call, Fitted]:
+    """A `fit` after which an estimator is fitted, or what it was before: never half of each."""
+
+    @wraps(fit)
+    def whole(*arguments: Call.args, **options: Call.kwargs) -> Fitted:
+        # no parameter, so that scikit-learn does not take it for one
+        if options.pop("sample_weight", None) is not None:
+            raise WrongCall(
+                "sample_weight is not taken: a record of weight 10 can move the fit ten times as far, and the promise is "
+                "about records that count once. Leave it out; fit groups apart to count some of them more."
+            )
+        estimator: Any = arguments[0]
+        before = dict(vars(estimator))
+        try:
+            return fit(*arguments, **options)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return whole
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -70,8 +93,6 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
     dataset: Any = None
     random_state: Any = None
 
-    # ── as text ────────────────────────────────────────────────────────────────────────────────────────────
-
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return str(BaseEstimator.__repr__(self._without_password(), N_CHAR_MAX))
 
@@ -84,7 +105,15 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
             return self
         return type(self)(**{**self.get_params(deep=False), "ledger": shown_place(self.ledger)})
 
-    # ── public parameters ──────────────────────────────────────────────────────────────────────────────────
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Charge the ledger, read the records once, and keep what was released."""
+        self._fit(X, y)
+        return self
+
+    @abc.abstractmethod
+    def _fit(self, X: Any, y: Any) -> None:
+        """The question, its release, and the names of what was published."""
 
     def _budget(self) -> Promise:
         return budget_of(self.epsilon, self.delta, of=type(self).__name__)
@@ -93,17 +122,6 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         if not isinstance(self.accept, str | Collection):
             raise WrongCall(f"accept takes 'estimated' and 'assumed', or nothing, got {self.accept!r}.")
         return accepted_words(self.accept)
-
-    def _curator_looks(self) -> bool:
-        """Whether the private columns are shown to the curator first; refused where there is no terminal for it."""
-        if self.check is None:
-            return False
-        if not isinstance(self.check, str) or self.check != CURATOR:
-            raise WrongCall(
-                f"check takes {CURATOR!r}, for a look at the columns on a terminal, or None; got {self.check!r}."
-            )
-        check_terminal()
-        return True
 
     @abc.abstractmethod
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
@@ -118,11 +136,9 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         if type(self.random_state) is not bool and isinstance(self.random_state, numbers.Integral):
             return int(self.random_state)
         raise WrongCall(
-            "random_state must be None for fresh entropy, or a whole number (or RandomState) for a reproducible draw that "
-            f"is not private; got a {type(self.random_state).__name__}."
+            "random_state must be None for fresh entropy, or a whole number (or RandomState) for a reproducible draw "
+            f"that is not private; got a {type(self.random_state).__name__}."
         )
-
-    # ── the one way out ────────────────────────────────────────────────────────────────────────────────────
 
     def _release(self, choice: Choices, data: Any) -> NDArray[np.float64]:
         """Release by the chosen plan, remember what left, and return the draws as drawn."""
@@ -134,7 +150,12 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
                 FewRecords,
                 stacklevel=5,
             )
-        if self._curator_looks():
+        if self.check is not None:  # the curator sees the private columns first; refused where there is no terminal
+            if not isinstance(self.check, str) or self.check != CURATOR:
+                raise WrongCall(
+                    f"check takes {CURATOR!r}, for a look at the columns on a terminal, or None; got {self.check!r}."
+                )
+            check_terminal()
             look(self._compared(plan, data))
         for sentence in notes:  # before the charge: where warnings are errors nothing paid for is lost
             warnings.warn(sentence, NotCovered, stacklevel=5)
@@ -149,8 +170,6 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         self.guarantee_: Guarantee = replace(plan.guarantee, promise=promise)
         self.notes_: tuple[str, ...] = notes
         return found.draws
-
-    # ── reading the result ─────────────────────────────────────────────────────────────────────────────────
 
     def summary(self, level: float = 0.95) -> Estimates:
         """The estimates with their intervals, labelled, in the columns' own units; ``pandas.DataFrame`` takes it."""
@@ -189,30 +208,6 @@ def opened(ledger: Any) -> Ledger | None:
     raise WrongCall(
         f"ledger must be a path, a URL or a Ledger, got a {type(ledger).__name__}. Open one with Ledger.open('ledger.db')."
     )
-
-
-def all_or_nothing(fit: Callable[Call, Self]) -> Callable[Call, Self]:
-    """A `fit` after which an estimator is fitted, or what it was before: never half of each."""
-
-    @wraps(fit)
-    def whole(*arguments: Call.args, **options: Call.kwargs) -> Self:
-        estimator: Any = arguments[0]
-        if (
-            options.pop("sample_weight", None) is not None
-        ):  # no parameter, so that scikit-learn does not take it for one
-            raise WrongCall(
-                "sample_weight is not taken: a record of weight 10 can move the fit ten times as far, and the promise is about "
-                "records that count once. Leave it out; to count some groups more, fit them apart and combine the estimates."
-            )
-        before = dict(vars(estimator))
-        try:
-            return fit(*arguments, **options)
-        except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
-            raise
-
-    return whole
 
 
 @lru_cache(maxsize=256)

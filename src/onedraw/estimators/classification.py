@@ -59,10 +59,10 @@ class LinearClassifier(Classifier, LinearEstimator):
     classes: Any = None
     radius: Any = None
 
-    def _fit_linear(self, X: Any, y: Any) -> None:
+    def _fit(self, X: Any, y: Any) -> None:
         if self.schema is None:
             self._labels()
-        super()._fit_linear(X, y)
+        super()._fit(X, y)
         if self.schema is None:
             self.classes_: NDArray[Any] = self._labels()
         else:

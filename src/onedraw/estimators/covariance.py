@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from onedraw.models import Columns
 from onedraw.models.batches import column_chunks
 from onedraw.planning import CovarianceQuestion, chosen_columns
 
-from .base import PrivateEstimator, all_or_nothing, cached
+from .base import PrivateEstimator, cached
 from .validation import check_rows
 
 Array = NDArray[np.float64]
@@ -57,9 +57,7 @@ class DPCovariance(PrivateEstimator):
     schema: Any = None
     columns: Any = None
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Charge the ledger, read the records, and keep what was released; ``y`` is not used."""
+    def _fit(self, X: Any, y: Any) -> None:
         question, data, n, people = self._by_schema(X) if self.schema is not None else self._by_bounds(X)
         choice = cached(CovarianceQuestion.choices, question, self._budget(), n=n, records_per_person=people)
         self._release(choice, data)
@@ -71,7 +69,6 @@ class DPCovariance(PrivateEstimator):
         self.covariance_errors_ = np.hypot(*found.covariance_errors)
         self.correlation_errors_ = np.hypot(*found.correlation_errors)
         self.interval_reason_ = found.refused(model.names)
-        return self
 
     def _by_bounds(self, X: Any) -> tuple[CovarianceQuestion, Any, int, int]:
         if self.columns is not None:
@@ -108,8 +105,6 @@ class DPCovariance(PrivateEstimator):
         return {
             name: (Declared(*pair), column) for name, pair, column in zip(plan.model.names, ends, chunks, strict=True)
         }
-
-    # ── reading the result ─────────────────────────────────────────────────────────────────────────────────
 
     def conf_int(self, level: float = 0.95) -> Array:
         """(numbers, 2): of the means, the standard deviations and the correlations below the diagonal, row by row, for

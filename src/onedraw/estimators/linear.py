@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from onedraw.planning.regression import regression_for
 from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws, values_of, why_refused
 from onedraw.release.intervals.path_start import remembers_start
 
-from .base import NoInterval, all_or_nothing
+from .base import NoInterval
 from .base_regression import RegressionEstimator
 from .by_schema import SAID_BY_IT, by_name, declared_schema, records_of, target_of
 from .validation import check_rows
@@ -55,13 +55,7 @@ class LinearEstimator(RegressionEstimator):
     fit_intercept: Any = True
     robust: Any = False
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Charge the ledger, read the records once, and keep what was released."""
-        self._fit_linear(X, y)
-        return self
-
-    def _fit_linear(self, X: Any, y: Any) -> None:
+    def _fit(self, X: Any, y: Any) -> None:
         self.__dict__.pop("_fit_result", None)  # of an earlier fit
         if self.schema is None:
             rows = check_rows(self, X, y, reset=True)
@@ -139,8 +133,6 @@ class LinearEstimator(RegressionEstimator):
             warnings.warn(remark, NoInterval, stacklevel=3)
         return Expected(predictor.at(rows), low, high)
 
-    # ── intervals ──────────────────────────────────────────────────────────────────────────────────────────
-
     def conf_int(self, level: float = 0.95) -> Array:
         """(terms, 2): the interval of each coefficient and intercept, in the order and units of `summary`.
 
@@ -165,15 +157,11 @@ class LinearEstimator(RegressionEstimator):
         return self._of_fit("p_values")
 
     def _of_fit(self, name: str) -> Array:
-        """An attribute must not raise for a release without standard errors: scikit-learn looks at all of them to show one."""
+        """An attribute must not raise for a release without standard errors: scikit-learn looks at all to show one."""
         check_is_fitted(self)
-        if self._is_informed:
+        if self._is_fit and self._result().informed:
             return np.asarray(getattr(self._result(), name))
         return np.full(self._given.shape, np.nan)
-
-    @property
-    def _is_informed(self) -> bool:
-        return self._is_fit and self._result().informed
 
     def posterior(self, size: int, random_state: int | None = None, *, prior: Gaussian | None = None) -> Array:
         """(size, terms): draws from the normal posterior that was published, for nothing.
@@ -190,7 +178,7 @@ class LinearEstimator(RegressionEstimator):
 
     def _check_fit(self) -> None:
         check_is_fitted(self)
-        if not self._is_informed:
+        if not (self._is_fit and self._result().informed):
             reason = self.interval_reason_ or "its draws give intervals, but no standard errors"
             raise PromiseRefused(f"This release has no standard errors: {reason}")
 

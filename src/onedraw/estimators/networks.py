@@ -11,7 +11,7 @@ there is no interval.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,11 @@ from onedraw.data import Measure
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.release.estimates import Estimate, Estimates
 
-from .base import all_or_nothing
 from .base_regression import RegressionEstimator
 from .classification import Classifier
 from .linear import encoded
 from .regression import regressor_tags, response_range
-from .validation import Measured, Rows, check_rows
+from .validation import Measured, check_rows
 
 Array = NDArray[np.float64]
 
@@ -45,13 +44,8 @@ class NetworkEstimator(RegressionEstimator):
     hidden: Any = 10
     n_draws: Any = 1
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
-        """Charge the ledger, read the records once, and keep what was released."""
-        self._fit_network(check_rows(self, X, y, reset=True))
-        return self
-
-    def _fit_network(self, rows: Rows) -> None:
+    def _fit(self, X: Any, y: Any) -> None:
+        rows = check_rows(self, X, y, reset=True)
         draws = self._answered(self._question(rows), (rows.X, self._responses(rows.y)), rows.n)
         self.draws_: Array = self.choice_.best.model.in_column_units(draws)
         self.interval_reason_ = NO_INTERVAL
@@ -96,8 +90,8 @@ class DPMLPClassifier(Classifier, NetworkEstimator):
 
     classes: Any = None
 
-    def _fit_network(self, rows: Rows) -> None:
-        super()._fit_network(rows)
+    def _fit(self, X: Any, y: Any) -> None:
+        super()._fit(X, y)
         self.classes_ = self._labels()
 
     def predict_proba(self, X: Any) -> Array:

@@ -19,7 +19,7 @@ import math
 import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from onedraw.plans import Plan
 from onedraw.privacy import Promise
 from onedraw.release.estimates import Estimates, estimates_of, interval_of
 
-from .base import PrivateEstimator, all_or_nothing, cached
+from .base import PrivateEstimator, cached
 from .classification import declared_classes
 from .validation import LabelCodes, as_given, grouped_columns, one_column
 
@@ -66,9 +66,7 @@ class ColumnEstimator(PrivateEstimator):
     has_posterior: ClassVar[bool] = False
     """Whether a conjugate posterior answers the question too."""
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Charge the ledger, read the column once, and keep what was released; ``y`` is not used."""
+    def _fit(self, X: Any, y: Any) -> None:
         by = declared_by(self)
         column, codes = grouped_columns(self, X, by) if by else (one_column(self, X)[0], ())
         choice = self._planned(self._budget(), len(column))
@@ -76,7 +74,6 @@ class ColumnEstimator(PrivateEstimator):
         self.draws_: Array = self._release(choice, Grouped(records, codes) if codes else records)
         self.groups_: list[str] = list(choice.best.model.group_names) if codes else []
         self._keep(self.draws_.mean(axis=0))
-        return self
 
     def _table(self, groups: dict[str, Any]) -> Table:
         """What plain noise is put on, from public parameters."""
@@ -97,12 +94,13 @@ class ColumnEstimator(PrivateEstimator):
         columns = {"column": data}
         if isinstance(data, Grouped):
             columns = {"column": data.values, **dict(zip(plan.model.by, data.codes, strict=True))}
-        return {name: (self._declared_of(one), column_chunks(as_given(one), dim=1)[0]) for name, one in columns.items()}
 
-    def _declared_of(self, column: Any) -> Declared:
-        if isinstance(column, LabelCodes):
-            return Declared.levels(column.labels)
-        return Declared() if self.between is not None else Declared(*declared_range(self))
+        def declared(column: Any) -> Declared:
+            if isinstance(column, LabelCodes):
+                return Declared.levels(column.labels)
+            return Declared() if self.between is not None else Declared(*declared_range(self))
+
+        return {name: (declared(one), column_chunks(as_given(one), dim=1)[0]) for name, one in columns.items()}
 
     def _planned(self, budget: Promise, n: int) -> Choices:
         if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, numbers.Integral) or self.n_draws < 1:
@@ -127,8 +125,6 @@ class ColumnEstimator(PrivateEstimator):
             if self.prior is not None or self.mechanism not in ("auto", "laplace", "gaussian"):
                 raise
             return None
-
-    # ── intervals ──────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def interval_reason_(self) -> str:
@@ -166,8 +162,6 @@ class ColumnEstimator(PrivateEstimator):
         tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
         tags.input_tags.allow_nan = True
         return tags
-
-    # ── published numbers of groups ────────────────────────────────────────────────────────────────────────
 
     def _of_groups(self, centre: Array) -> Any:
         """One number, or one for each group; the numbers of records of private groups are kept beside."""
@@ -222,9 +216,7 @@ def declared_by(estimator: Any) -> dict[str, tuple[Any, ...]]:
     by = estimator.by
     if by is None:
         if estimator.group_sizes is not None:
-            raise InvalidModel(
-                "group_sizes declares the sizes of groups, but by names none. Pass by={column: [group, …]}."
-            )
+            raise InvalidModel("group_sizes is about groups, but by names none. Pass by={column: [group, …]}.")
         return {}
     if not isinstance(by, dict) or not 1 <= len(by) <= 2:
         raise InvalidModel(
@@ -236,13 +228,8 @@ def declared_by(estimator: Any) -> dict[str, tuple[Any, ...]]:
 
 def declared_groups_of(estimator: Any) -> dict[str, Any]:
     """The same as a table has it."""
-    by = declared_by(estimator)
-    if not by:
+    if not (by := declared_by(estimator)):
         return {}
-    groups = tuple(tuple(map(str, labels)) for labels in by.values())
-    sizes = estimator.group_sizes
-    return {
-        "by": tuple(by),
-        "groups": groups,
-        "sizes": None if sizes is None else tuple(np.asarray(sizes).ravel().tolist()),
-    }
+    groups, sizes = tuple(tuple(map(str, labels)) for labels in by.values()), estimator.group_sizes
+    known = None if sizes is None else tuple(np.asarray(sizes).ravel().tolist())
+    return {"by": tuple(by), "groups": groups, "sizes": known}

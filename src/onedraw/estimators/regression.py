@@ -29,8 +29,8 @@ Array = NDArray[np.float64]
 class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Coefficients of one response: coef_ is a vector, and predictions are what the model expects."""
 
-    def _fit_linear(self, X: Any, y: Any) -> None:
-        super()._fit_linear(X, y)
+    def _fit(self, X: Any, y: Any) -> None:
+        super()._fit(X, y)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
 
     def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
@@ -107,8 +107,8 @@ class DPLinearRegression(NumberEstimator):
     threshold: Any = None
     variance_floor: Any = None
 
-    def _fit_linear(self, X: Any, y: Any) -> None:
-        super()._fit_linear(X, y)
+    def _fit(self, X: Any, y: Any) -> None:
+        super()._fit(X, y)
         if "variance" in self.certificate_.draw.names:
             self.variance_ = float(self.draws_[:, -1].mean())
         elif hasattr(self, "variance_"):  # of an earlier fit

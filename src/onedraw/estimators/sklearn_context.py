@@ -32,23 +32,18 @@ CALLERS = {
 def not_covered() -> tuple[str, ...]:
     """What happened to the private data around this fit, one sentence each; empty for a plain call."""
     found: dict[str, None] = {}
-    for frame in _callers():
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
         module = frame.f_globals.get("__name__", "")
         for caller, sentence in CALLERS.items():
             if module.startswith(caller):
                 found[sentence] = None
         for step in _fitted_before(module, frame.f_locals.get("self")):
             found[f"{step} was fitted on the private data before it: not covered"] = None
+        frame = frame.f_back
     if SCORED in found:  # one of a search's trials: nothing has been chosen yet
         found.pop(CHOSEN, None)
     return tuple(found)
-
-
-def _callers() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _fitted_before(module: str, caller: Any) -> list[str]:
@@ -63,13 +58,11 @@ def _fitted_before(module: str, caller: Any) -> list[str]:
 
 
 def _parts(step: Any) -> Iterator[Any]:
-    """A step, or the steps inside it: of a pipeline, a union or a column transformer; words such as "passthrough" are none."""
-    inner = [
-        each[1] for name in ("steps", "transformers", "transformer_list") for each in getattr(step, name, None) or ()
-    ]
+    """A step, or the steps inside it: of a pipeline, a union or a column transformer; words like "passthrough" are none."""
+    holders = ("steps", "transformers", "transformer_list")
+    inner = [each[1] for name in holders for each in getattr(step, name, None) or ()]
     if inner:
-        rest = getattr(step, "remainder", None)
-        for part in (*inner, rest):
+        for part in (*inner, getattr(step, "remainder", None)):
             yield from _parts(part)
     elif step is not None and not isinstance(step, str):
         yield step
@@ -78,15 +71,11 @@ def _parts(step: Any) -> Iterator[Any]:
 def _learns(step: Any) -> bool:
     """Whether fitting it looks at the records; one that does not say is taken to."""
     if type(step).__module__ == "sklearn.preprocessing._encoders":
-        return not _declared(step)
+        # not if its levels are declared, all of them kept, and a record with another one does not stop the program
+        listed, kept = isinstance(step.categories, list | tuple), ("min_frequency", "max_categories")
+        declared = listed and all(getattr(step, name, None) is None for name in kept)
+        return not declared or step.handle_unknown == "error"
     try:
         return bool(get_tags(step).requires_fit)
     except (AttributeError, TypeError):
         return True
-
-
-def _declared(encoder: Any) -> bool:
-    """Whether an encoder's levels are declared, all of them kept, and a record with another one does not stop the program."""
-    listed = isinstance(encoder.categories, list | tuple)
-    kept = getattr(encoder, "min_frequency", None) is None and getattr(encoder, "max_categories", None) is None
-    return listed and kept and encoder.handle_unknown != "error"

@@ -189,9 +189,6 @@ def expected_noise(plan: Plan) -> float:
     return float(plan.model.noise_error(spread, plan.n))
 
 
-# ── from a budget to a scale ───────────────────────────────────────────────────────────────────────────────
-
-
 def least_noise(request: Request, sums: Moving, law: str) -> dict[str, float]:
     """The least noise that keeps the budget, and how much finer than the sums' steps it is drawn."""
     k, reach, budget = request.records_per_person, sums.reach(law), request.exact_budget
@@ -242,9 +239,6 @@ def _largest(kind: Callable[[float], Promise], budget: Promise) -> float:
             f"{'a δ above 0, zCDP or Gaussian DP, or Laplace noise' if kind is GaussianDP else 'Gaussian noise'}."
         )
     return found
-
-
-# ── conditions ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _checked(request: Request) -> Table:

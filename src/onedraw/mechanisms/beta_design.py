@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models.design import Design, public_scores
@@ -231,9 +231,6 @@ def _by_summation(
     return tabulated_information(near[1], (near[2] - near[0]) / (2.0 * step), beta, spacing=spacing)
 
 
-# ── information per record ─────────────────────────────────────────────────────────────────────────────────
-
-
 def binary_information(predictor: Array, beta: float) -> tuple[Array, Array]:
     """H = p²q²(p^{β−2} + q^{β−2}) and K = p³q³(p^{β−2} + q^{β−2})², p the logistic function of the predictor."""
     p, q = special.log_expit(predictor), special.log_expit(-predictor)
@@ -290,10 +287,3 @@ def tabulated_information(
     mean = (weighted * scores).sum(axis=0)
     variability = (spacing * np.exp((2.0 * beta - 1.0) * log_density) * scores**2).sum(axis=0) - mean**2
     return information, variability
-
-
-def normal_optimum(ratio: float) -> float:
-    """β with the smallest private term H⁻¹/w of a normal model, σ/s = ``ratio`` ≥ 1: ln(σ/s) + 3/(2β) = 1/(β−1)."""
-    logarithm = math.log(ratio)
-    found = optimize.brentq(lambda beta: logarithm + 1.5 / beta - 1.0 / (beta - 1.0), 1.0 + 1e-9, 3.0 + 1e-9)
-    return float(found)

@@ -101,8 +101,6 @@ class BetaDivergence(Mechanism):
     def heading(self, plan: Plan) -> str:
         return f"{self.title}, β = {plan.parameters['beta']:.6g}, rule {self.rule}"
 
-    # ── calibration ────────────────────────────────────────────────────────────────────────────────────────
-
     def calibrate(self, request: Request) -> Plan:
         sensitivity = sensitivity_of(request.model)
         largest = largest_range(request.exact_budget, request.draws)
@@ -154,8 +152,6 @@ class BetaDivergence(Mechanism):
     def _design(self, model: Any) -> ReferenceDesign:
         return ReferenceDesign(model, self.effect or EFFECT, self.noise)
 
-    # ── the plan ───────────────────────────────────────────────────────────────────────────────────────────
-
     def _plan(self, request: Request, beta: float, weight: float, stated: Mapping[str, float] | None = None) -> Plan:
         value, bound = sensitivity_bound(request.model, beta)
         true = _agreed(stated, "sensitivity", value, SAME)
@@ -177,9 +173,6 @@ class BetaDivergence(Mechanism):
         )
         assumed = Assumption(claim, Provenance.ASSUMED)
         return Plan.of(self, request, numbers, promise, NOT_PROVEN, (assumed, *found))
-
-
-# ── the range of a draw ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def draw_range(weight: float, sensitivity: float, *, records_per_person: int = 1) -> float:
@@ -230,9 +223,6 @@ def largest_range(budget: Promise, draws: int) -> float:
     )  # fmt: skip
     assert found is not None  # J draws of a J-th of the range keep at least what one draw does
     return found * (1.0 - RANGE_PRECISION)
-
-
-# ── the sensitivity of a model ───────────────────────────────────────────────────────────────────────────────
 
 
 def sensitivity_bound(model: Any, beta: float) -> tuple[float, Bound]:

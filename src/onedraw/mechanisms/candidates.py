@@ -106,8 +106,6 @@ class Candidates(Mechanism):
             return f"{self.title}, one round of {count:,}"
         return f"{self.title}, {rounds} rounds of {count:,}: {PUBLISHED[self.publish]}"
 
-    # ── calibration ────────────────────────────────────────────────────────────────────────────────────────
-
     def calibrate(self, request: Request) -> Plan:
         fixed = self.rounds
         if self.publish == "picks":
@@ -165,8 +163,6 @@ class Candidates(Mechanism):
     def draw_shares(self, plan: Plan) -> list[float] | None:
         """Picks count like their rounds, which are public."""
         return [float(share) for share in shares(plan.draws)] if self.publish == "picks" else None
-
-    # ── the promise, and the plan ──────────────────────────────────────────────────────────────────────────
 
     def _repetitions(self, request: Request) -> int:
         """How often all rounds are gone through: all picks together are one draw of everything."""
@@ -250,9 +246,6 @@ def _stated(parameters: Mapping[str, float]) -> tuple[Layout, tuple[int, ...], i
     layout = Layout(whole("rounds", 1, MOST_ROUNDS), whole("candidates", 1, MOST_CANDIDATES))
     widths = tuple(whole(f"width_{number}", 1, LARGEST_WIDTH) for number in range(1, layout.rounds + 1))
     return layout, widths, whole("bits", 0, FINEST)
-
-
-# ── what rounds promise together ─────────────────────────────────────────────────────────────────────────────
 
 
 def promise_of_rounds(

@@ -200,9 +200,6 @@ def _with_variance(
     return np.pad(information, (0, 1)) + found[0] * last, np.pad(variability, (0, 1)) + found[1] * last
 
 
-# ── the prior ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class CandidatePrior(abc.ABC):
     """What a selection asks of a prior; every coordinate unconstrained."""
 

@@ -20,18 +20,8 @@ from onedraw.errors import OrderTooHigh, PromiseRefused, UnsupportedBudget
 from onedraw.models import ConjugateModel, Law
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import (
-    ZCDP,
-    ApproxDP,
-    Assumption,
-    AtOrderCurve,
-    GaussianDP,
-    Promise,
-    Provenance,
-    RenyiDP,
-    group,
-    ungroup,
-)
+from onedraw.privacy import ZCDP, ApproxDP, Assumption, GaussianDP, Promise, Provenance, RenyiDP, group, ungroup
+from onedraw.privacy.curves import AtOrderCurve
 from onedraw.privacy.numbers import fraction_down, text
 
 from . import convex_bounds
@@ -47,9 +37,6 @@ class Scaling:
 
     weight: float = 1.0
     prior_factor: float = 1.0
-
-
-# ── the promise of a draw with given r and m ───────────────────────────────────────────────────────────────
 
 
 def posterior_promise(model: Any, scaling: Scaling, *, n: int, draws: int = 1) -> RenyiDP | GaussianDP:
@@ -256,9 +243,6 @@ class Concentrated(_ExponentialFamily):
     title: ClassVar[str] = "Concentrated sampling"
     free: ClassVar[str | None] = "prior_factor"
     theorem: ClassVar[str] = "Theorem A.13 (Algorithm 3, Concentrated Sampling)"
-
-
-# ── small questions ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _order_of(budget: Promise) -> float | None:

@@ -21,32 +21,13 @@ import numpy as np
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.models import ColumnQuantiles
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import (
-    ApproxDP,
-    Assumption,
-    BoundedRange,
-    BoundedRangeCurve,
-    Promise,
-    Provenance,
-    PureDP,
-    RenyiDP,
-    compose,
-)
-from onedraw.privacy.curves import add_curves
+from onedraw.privacy import ApproxDP, Assumption, BoundedRange, Promise, Provenance, PureDP, RenyiDP, compose
+from onedraw.privacy.curves import BoundedRangeCurve, add_curves
 from onedraw.privacy.numbers import fraction_up
 
+from . import quantile_selection as selection
 from .calibration import RANGE_MARGIN, check_selects, largest_range, whole_number
-from .quantile_selection import (
-    BITS,
-    NO_END,
-    UNITS,
-    QuantileTarget,
-    depth_of,
-    end_ranks,
-    misses,
-    quantile_tree,
-    rank_variances,
-)
+from .quantile_selection import BITS, NO_END, UNITS, QuantileTarget, depth_of, quantile_tree
 
 LARGEST_WIDTH = 2**40
 
@@ -135,7 +116,7 @@ class ExponentialQuantiles(Mechanism):
         numbers = QuantileNumbers(tuple(_widths(request, levels, 0, flip=flip)), flip)
         if model.interval is not None:
             *shared, end = _widths(request, levels, len(model.levels), flip=flip)
-            ranks = end_ranks(model, request.n, _weight(end), flip=flip)
+            ranks = selection.end_ranks(model, request.n, _weight(end), flip=flip)
             if any(rank != NO_END for rank in ranks):  # otherwise all of it to the quantiles
                 numbers = QuantileNumbers(tuple(shared), flip, end, tuple(ranks))
         return self.plan(request, numbers.to_dict())
@@ -144,7 +125,7 @@ class ExponentialQuantiles(Mechanism):
         model = _checked(request)
         numbers = QuantileNumbers.from_dict(parameters, model, request.n)
         if numbers.width_ends:
-            missed = misses(model, request.n, _weight(numbers.width_ends), numbers.ends, flip=numbers.flip)
+            missed = selection.misses(model, request.n, _weight(numbers.width_ends), numbers.ends, flip=numbers.flip)
             if model.interval is None or missed > (1.0 - model.interval) * (1.0 + 1e-6):
                 raise PromiseRefused("The ranks stated for the ends of intervals do not give the level stated.")
         promise = _promise(numbers, request.budget, request.records_per_person)
@@ -166,8 +147,6 @@ class ExponentialQuantiles(Mechanism):
             width_ends=numbers.width_ends, ends=numbers.ends, flip=numbers.flip,
         )  # fmt: skip
 
-    # ── what is published, and what follows ────────────────────────────────────────────────────────────────
-
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         size = len(plan.model.levels)
         return {"quantiles": size, "lower": size, "upper": size} if "width_ends" in plan.parameters else {}
@@ -178,11 +157,8 @@ class ExponentialQuantiles(Mechanism):
     def rank_errors(self, plan: Plan) -> list[float]:
         """Of each quantile, the expected error of its rank as a share of the records, if they lie evenly about it."""
         levels, weights = plan.model.levels, [float(_weight(width)) for width in QuantileNumbers.of(plan).widths]
-        variances = rank_variances(quantile_tree(levels), tuple(weights), len(levels))
+        variances = selection.rank_variances(quantile_tree(levels), tuple(weights), len(levels))
         return [math.sqrt(variance) / plan.n for variance in variances]
-
-
-# ── the promise, and the most that a budget allows ───────────────────────────────────────────────────────────
 
 
 def _promise(numbers: QuantileNumbers, budget: Promise, records_per_person: int) -> Promise:

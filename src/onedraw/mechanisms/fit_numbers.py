@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from onedraw.models.fit import constants as constant
 from onedraw.models.fit.losses import ClassLoss, FitLoss, measured_of
@@ -64,11 +65,6 @@ class Setting:
         return self.loss.blocks * self.layout.width
 
     @property
-    def entries(self) -> int:
-        """Of the information matrix."""
-        return self.width * (self.width + 1) // 2
-
-    @property
     def predicts_means(self) -> bool:
         """Whether the loss stands in for least squares."""
         return isinstance(self.loss, FitLoss) and self.loss.unit == "measured" and self.loss.sides == "two-sided"
@@ -97,18 +93,25 @@ def numbers_for(setting: Setting, total: float, kappa: float, *, measured: bool)
     """The numbers that spend a total of μ or ε, κ of it on the ridge; and the edge of the moments' noise."""
     spending, loss, pure = Spending(total, setting.pure), setting.loss, setting.pure
     moments, information, variability = setting.shares(measured=measured)
-    stage, edge = _stage_one(setting, spending, moments) if measured else (MomentsStage(), 0.0)
-    if measured and edge < constant.AMPLE_EDGE:
-        moments *= max(constant.LEAST_MOMENTS, edge / constant.AMPLE_EDGE)
-        stage, edge = _stage_one(setting, spending, moments)
+    stage, edge = MomentsStage(), 0.0
+    if measured:
+        before = partial(stage_before, setting.moment_columns, spending, n=setting.n, records=setting.k)
+        stage, edge = before(share=moments)
+        if edge < constant.AMPLE_EDGE:
+            moments *= max(constant.LEAST_MOMENTS, edge / constant.AMPLE_EDGE)
+            stage, edge = before(share=moments)
     mode = 1.0 - moments - information - variability
     mode_mu = total * (mode if pure else math.sqrt(mode))
     row = row_bound(setting, mode_mu, measured=measured) * (1.0 + 1e-12)
-    row = _roomy_row(setting, row, mode_mu) if measured else row
+    if measured and setting.predicts_means and not setting.intervals:
+        # such a fit may have accuracy to spare for rows shortened less
+        noise = 4.0 * row**2 * (setting.width + 1.0 if pure else 1.0) / (setting.n * mode_mu**2)  # σ = 2r/μ
+        largest = math.sqrt(constant.LARGEST_GROWTH**2 * setting.layout.columns + setting.layout.intercept)
+        row = max(row, min(row * math.sqrt(_spare_noise(setting, constant.THRESHOLD) / noise), largest))
     ridge = loss.ridge_for(kappa / setting.k, row)
     mode_noise = spending.noise(mode, row * math.sqrt(loss.corners(row, ridge, setting.k).widest))
     tolerance, closing_noise = closing(
-        setting, ridge=ridge, deviation=spending.deviation(mode_noise, setting.width), row=row,
+        setting, ridge=ridge, deviation=deviation(mode_noise, setting.width, pure=pure), row=row,
         mu=constant.CLOSING_MU * (total if pure else 1.0), most=constant.LARGEST_CLOSING * total,
     )  # fmt: skip
     noises = [
@@ -117,13 +120,6 @@ def numbers_for(setting: Setting, total: float, kappa: float, *, measured: bool)
     ]
     moments_of = stage.mean_noise, stage.moments_noise, stage.moment_radius
     return FitNumbers(*moments_of, row, ridge, mode_noise, tolerance, closing_noise, *noises), edge
-
-
-def _stage_one(setting: Setting, spending: Spending, share: float) -> tuple[MomentsStage, float]:
-    """The moments for this share of the total, and their edge."""
-    columns = setting.moment_columns
-    stage = stage_before(columns, spending, n=setting.n, records=setting.k, share=share)
-    return stage, stage.edge(columns, setting.n, pure=spending.pure)
 
 
 def row_bound(setting: Setting, mode_mu: float, *, measured: bool) -> float:
@@ -136,15 +132,6 @@ def row_bound(setting: Setting, mode_mu: float, *, measured: bool) -> float:
     theta = d * (setting.width + 1.0 if setting.pure else 1.0) / (setting.n * mode_mu**2)
     growth = 1.0 + constant.WEIGHT_GROWTH * math.log10(constant.WEIGHT_PIVOT / theta) / math.sqrt(d)
     return math.sqrt(max(1.0, growth) ** 2 * d + one)
-
-
-def _roomy_row(setting: Setting, row: float, mode_mu: float) -> float:
-    """r, larger where a fit of numbers without standard errors has accuracy to spare for rows shortened less."""
-    if setting.intervals or not setting.predicts_means:
-        return row
-    noise = 4.0 * row**2 * (setting.width + 1.0 if setting.pure else 1.0) / (setting.n * mode_mu**2)  # σ = 2r/μ
-    largest = math.sqrt(constant.LARGEST_GROWTH**2 * setting.layout.columns + setting.layout.intercept)
-    return max(row, min(row * math.sqrt(_spare_noise(setting, constant.THRESHOLD) / noise), largest))
 
 
 def _spare_noise(setting: Setting, threshold: float) -> float:
@@ -190,14 +177,11 @@ def predicted_error(setting: Setting, numbers: FitNumbers) -> float:
     return spread * (noise + (ridge / information * effect) ** 2)
 
 
-# ── how what was published will be read ──────────────────────────────────────────────────────────────────────
-
-
 def measuring(setting: Setting, numbers: FitNumbers) -> Measuring:
     """How the published moments will be read: eigenvalues below a share of the noise's edge are not trusted."""
     columns = setting.moment_columns
     edge = numbers.edge(columns, setting.n, pure=setting.pure)
-    threshold, spare = _thresholds(setting, numbers)
+    threshold, spare = _thresholds(setting, numbers) if setting.predicts_means else (constant.THRESHOLD, 0.0)
     return Measuring(
         floor=(constant.INFORMED_FLOOR if numbers.information_noise else constant.FLOOR) * edge,
         row_bound=numbers.row_bound, response=columns.response, unmeasured_unit=constant.UNMEASURED_THRESHOLD,
@@ -211,8 +195,6 @@ def _thresholds(setting: Setting, numbers: FitNumbers) -> tuple[float, float]:
     t is that of the smallest variance t²(K + σ²/n)/H² for normal residuals, among those that leave ample information,
     where it is measured. A fit without standard errors with accuracy to spare adds to it, to be nearer to least squares.
     """
-    if not setting.predicts_means:
-        return constant.THRESHOLD, 0.0
     noise = deviation(numbers.mode_noise, setting.width, pure=setting.pure) ** 2 / setting.n
     variances, least = {t: t**2 * (K + noise) / H**2 for t, H, K in constant.THRESHOLDS}, constant.THRESHOLD
     if numbers.information_noise:

@@ -22,31 +22,15 @@ from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import ZCDP, ApproxDP, Assumption, BoundedRange, GaussianDP, Promise, Provenance, PureDP, RenyiDP
 from onedraw.privacy.numbers import down, fraction_down, fraction_up, positive, text
 
-from . import literature
+from . import convex_bounds, literature
 from .calibration import MARGIN, largest_number
-from .convex_bounds import (
-    GDP,
-    SHARE,
-    ConvexBounds,
-    Curvature,
-    Rule,
-    assumptions,
-    bounds_of,
-    gdp_promise,
-    gibbs_law,
-    has_closed_form,
-    reserve,
-    weight_at,
-)
+from .convex_bounds import GDP, ConvexBounds, Curvature, Rule, gdp_promise, gibbs_law, has_closed_form, weight_at
 
 TINY_DELTA = 1e-10
 """The δ offered to someone who asked for a pure promise that only a chain could keep."""
 
 RESERVE = {"bounded": 0.99}
 """The share of δ left to an approximate sampler where it is not the usual one: a bounded loss itself needs no δ."""
-
-
-# ── the rules ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def rdp_weight(budget: Promise, curvature: Curvature) -> float:
@@ -119,9 +103,6 @@ RULES: dict[str, Rule] = {
 }
 
 
-# ── the mechanism ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class Gibbs(Mechanism):
     """The Gibbs posterior of a convex model, calibrated by ``rule``; or of a given ``weight``, then only checked.
@@ -162,7 +143,7 @@ class Gibbs(Mechanism):
 
     def default_gamma(self, model: Any, budget: Promise) -> float:
         """A share of δ: γ with (1 + e^ε)γ = 1 % of it, 99 % for ``bounded``; 0 where the draw is exact."""
-        return reserve(model, budget, RESERVE.get(self.rule, SHARE))
+        return convex_bounds.reserve(model, budget, RESERVE.get(self.rule, convex_bounds.SHARE))
 
     def heading(self, plan: Plan) -> str:
         return f"{self.title}, rule {self.rule}"
@@ -222,10 +203,8 @@ class Gibbs(Mechanism):
             margin *= 16.0
         return weight * (1.0 - (margin if margin == MARGIN else 4.0 * margin))
 
-    # ── checks, and the plan ───────────────────────────────────────────────────────────────────────────────
-
     def _bounds(self, request: Request) -> ConvexBounds:
-        bounds = bounds_of(request.model)
+        bounds = convex_bounds.bounds_of(request.model)
         if self.rule == "theorem10" and bounds.radius is None:
             raise UnsupportedBudget(
                 "Theorem 10 is about a posterior on a ball, and this prior has no radius. Pass prior=Gaussian(scale=…, "
@@ -264,7 +243,7 @@ class Gibbs(Mechanism):
         else:
             one = bounds.curvature(replace(request, draws=1, records_per_person=1))
             numbers["mu"] = gdp_promise(weight, one).mu
-        found = assumptions(request)
+        found = convex_bounds.assumptions(request)
         if not self.proven:
             claim = "Corollary 8 holds at this budget, though the exact Gaussian profile contradicts it"
             found = (Assumption(claim, Provenance.ASSUMED), *found)

@@ -115,8 +115,6 @@ class Measured(Mechanism):
     def _columns(self, model: Any) -> MomentColumns:
         return self._kind.columns(model, self.categories)
 
-    # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
-
     def calibrate(self, request: Request) -> Plan:
         columns = self._columns(request.model)
         numbers = self._numbers(request, columns)
@@ -130,9 +128,8 @@ class Measured(Mechanism):
         total = kind.total(request.exact_budget)
         share, stage, edge = kind.share(model) if self.share is None else float(self.share), MomentsStage(), 0.0
         if share:
-            spending = Spending(total, kind.pure)
-            stage = stage_before(columns, spending, n=request.n, records=request.records_per_person, share=share)
-            edge = stage.edge(columns, request.n, pure=kind.pure)
+            spending, people = Spending(total, kind.pure), request.records_per_person
+            stage, edge = stage_before(columns, spending, n=request.n, records=people, share=share)
         if self.share is None and edge > constant.LARGEST_EDGE:
             share, stage = 0.0, MomentsStage()
         row = kind.row_bound(model, columns, request.n, total, share)
@@ -143,8 +140,6 @@ class Measured(Mechanism):
             )
         prior = self.prior_scale or kind.prior_deviation(model, row)
         return DesignNumbers(stage.mean_noise, stage.moments_noise, stage.moment_radius, row, prior)
-
-    # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         numbers = _numbers_of(parameters)
@@ -193,8 +188,6 @@ class Measured(Mechanism):
     def sums_exactly(self, plan: Plan) -> bool:
         """The moments always; the draw if it does by itself."""
         return self.inner(plan).sums_exactly
-
-    # ── what runs ──────────────────────────────────────────────────────────────────────────────────────────
 
     def target(self, plan: Plan, summary: Any) -> MeasuredTarget:
         inner = self.inner(plan)

@@ -25,13 +25,14 @@ from onedraw.models.moments.columns import MomentsProblem, MomentsTarget
 from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums import exact_sums
+from onedraw.models.sums.noise_law import deviation, matrix_deviation
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import ApproxDP, Assumption, GaussianDP, Promise, Provenance, PureDP
+from onedraw.privacy import Assumption, GaussianDP, Promise, Provenance, PureDP
 from onedraw.privacy.numbers import root_up, sum_up, up
 
 from .calibration import MARGIN, largest_total
 from .stages import MARGIN as WHOLE_MARGIN
-from .stages import Categories, Numbers, Spending, Stage, apart, booked, check_lattice, checked_categories, ways
+from .stages import Categories, Numbers, Spending, Stage, apart, booked_ratios, check_lattice, checked_categories, ways
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ class MomentsNumbers(Numbers):
 
     def promise(self, columns: MomentColumns, records: int, *, pure: bool) -> Promise:
         """Of a person's records; noise on whole numbers is booked as such."""
-        ratios = [up(records * stage.ratio) for stage in self.stages(columns, pure=pure)]
+        ratios = booked_ratios(self.stages(columns, pure=pure), records, pure=pure)
         if pure:
             return PureDP(sum_up(ratios))
-        return GaussianDP(root_up(sum((Fraction(booked(ratio)) ** 2 for ratio in ratios), Fraction(0))))
+        return GaussianDP(root_up(sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))))
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,6 @@ class Moments(Mechanism):
         if plan.model.features.count == 1:
             return "private mean and variance, with errors"
         return "private means, variances and correlations, with errors"
-
-    # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
         columns = self.columns(request)
@@ -146,8 +145,6 @@ class Moments(Mechanism):
         count = request.model.features.count
         return MomentColumns(Layout(count, checked_categories(self.categories, count)))
 
-    # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
-
     def _plan(self, request: Request, columns: MomentColumns, numbers: MomentsNumbers, pure: bool) -> Plan:
         check_lattice([] if pure else numbers.stages(columns, pure=False), request.n, request.budget)
         theorem = "Gaussian noise on exact sums of bounded rows (moments.md)"
@@ -172,8 +169,7 @@ def _total(request: Request, pure: bool) -> float | None:
         mu = largest_total(lambda mu: GaussianDP(mu).implies(budget))
         left = 0.0 if mu is None else mu - 2.0 * float(WHOLE_MARGIN)  # three stages' margins: at most √3 of one
         return left if left > 0.0 else None
-    assert isinstance(budget, PureDP | ApproxDP)
-    return budget.stated_epsilon * (1.0 - MARGIN)
+    return budget.allows(PureDP) * (1.0 - MARGIN) or None
 
 
 def shares_of(columns: MomentColumns, *, pure: bool) -> tuple[float, float, float]:
@@ -190,7 +186,8 @@ def numbers_for(columns: MomentColumns, spending: Spending, n: int, records: int
         if not share:
             return 0.0, 0.0
         one = spending.matrix_noise(share, records)
-        square = max(least * columns.count, noise * n / spending.matrix_deviation(one, columns.count))
+        deviation = matrix_deviation(one, columns.count, pure=spending.pure)
+        square = max(least * columns.count, noise * n / deviation)
         return one * square * (1.0 + 1e-12), math.sqrt(square)
 
     return MomentsNumbers(
@@ -206,7 +203,7 @@ def no_larger(columns: MomentColumns, pure: Spending, gaussian: Spending) -> boo
     def noises(spending: Spending) -> list[float]:
         sums, *matrices = shares_of(columns, pure=spending.pure)
         found = [spending.matrix_noise(share, 1.0) for share in matrices if share]
-        first = spending.deviation(spending.noise(sums, 1.0), columns.powers)
-        return [first, *(spending.matrix_deviation(noise, columns.count) for noise in found)]
+        first = deviation(spending.noise(sums, 1.0), columns.powers, pure=spending.pure)
+        return [first, *(matrix_deviation(noise, columns.count, pure=spending.pure) for noise in found)]
 
     return all(one <= other for one, other in zip(noises(pure), noises(gaussian), strict=True))

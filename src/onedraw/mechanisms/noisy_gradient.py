@@ -180,8 +180,6 @@ class NoisyGradient(Mechanism):
         information, variability = residual_information(model.kernel, self.noise)
         return LARGEST_WEIGHT * information / variability if information > 0.0 else LARGEST_WEIGHT
 
-    # ── weight and time, together ──────────────────────────────────────────────────────────────────────────
-
     def _choose(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> _Path:
         """So many relaxation times at the largest weight; above the largest useful weight, more relaxation times."""
         most = self._largest_weight(request.model)
@@ -244,8 +242,6 @@ class NoisyGradient(Mechanism):
                 break
             share *= 1.0 - 2.0**-20
         return most * share
-
-    # ── the promise, and the plan ──────────────────────────────────────────────────────────────────────────
 
     def _person(self, request: Request, path: _Path) -> float:
         """μ for a person's records in all draws together: k·√J times that of one record in one draw."""

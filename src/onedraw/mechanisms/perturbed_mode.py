@@ -14,7 +14,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 from scipy import optimize, special
 
@@ -33,7 +34,7 @@ from onedraw.privacy.perturbed_mode import Corners, relieved_base, relieved_slop
 
 from .calibration import largest_total
 from .fit_numbers import FitNumbers, Setting, measuring, numbers_for, predicted_error
-from .stages import Categories, Stage, apart, booked, check_lattice, checked_categories, ways
+from .stages import Categories, Stage, apart, booked_ratios, check_lattice, checked_categories, ways
 
 MANY = 2**25
 """Records beyond which a ridge of next to no cost in κ is looked at too: rounding of gradients then matters less."""
@@ -70,8 +71,6 @@ class PerturbedMode(Mechanism):
         errors = ", with standard errors" if plan.parameters["information_noise"] else ""
         return f"noise in the equations it solves{errors}"
 
-    # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────
-
     def calibrate(self, request: Request) -> Plan:
         settings = [self.setting(request, pure=pure) for pure in ways(request, self.pure)]
         found = [best for setting in settings if (best := self._best(request, setting)) is not None]
@@ -81,7 +80,14 @@ class PerturbedMode(Mechanism):
                 f"{request.records_per_person} record(s) per person. Use a larger budget."
             )
         measured = all(other.numbers.moments_noise for other in found)
-        best = min(found, key=lambda option: option.rank(measured))
+
+        def rank(one: Option) -> tuple[bool, bool, float]:
+            """A pure promise is no gift if it costs the intervals, the mean of the columns, or accuracy: the predicted
+            error is in measured coordinates, off themselves by the edge beside a usual column's variance."""
+            coordinates = 1.0 + one.edge / constant.LEAST_SPREAD if measured else 1.0
+            return not one.comfortable, not one.numbers.mean_noise, one.error * coordinates**2
+
+        best = min(found, key=rank)
         return self._plan(request, best.setting, best.numbers)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
@@ -133,14 +139,10 @@ class PerturbedMode(Mechanism):
             return Option(setting, numbers, comfortable, error, edge)
         return None
 
-    # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────
-
     def _plan(self, request: Request, setting: Setting, numbers: FitNumbers) -> Plan:
         pure = setting.pure
-        stages = numbers.stages(setting.moment_columns, pure=pure) + stages_after(setting, numbers)
-        check_lattice([] if pure else stages, request.n, request.budget)
-        ratios = stage_ratios(setting, numbers)
-        corners = chosen_corners(setting, numbers, ratios)
+        check_lattice([] if pure else stages_of(setting, numbers), request.n, request.budget)
+        promise, corners = promise_of(setting, numbers)
         theorem = (
             "perturbed mode with pure noise: |‖g + v‖ − ‖g‖| ≤ 2Lr and one record's Hessian (perturbed_mode.md)"
             if pure
@@ -154,9 +156,7 @@ class PerturbedMode(Mechanism):
             *(["columns of one category are at least 0 and of norm at most 1"] if self.categories else []),
         ]
         enforced = tuple(Assumption(claim, Provenance.ENFORCED) for claim in claims)
-        return Plan.of(self, request, named, _promise(numbers, ratios, corners, pure), theorem, enforced)
-
-    # ── what runs, and what follows from it ────────────────────────────────────────────────────────────────
+        return Plan.of(self, request, named, promise, theorem, enforced)
 
     def target(self, plan: Plan, summary: Any) -> FitTarget:
         return FitTarget(self.problem(plan), summary)
@@ -172,14 +172,10 @@ class PerturbedMode(Mechanism):
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         setting, numbers = self.setting(plan.request, pure=False), plan.parameters
-        sizes = {
-            "mean": setting.moment_columns.count if numbers["mean_noise"] else 0,
-            "moments": setting.moment_columns.entries if numbers["moments_noise"] else 0,
-            "mode": setting.width,
-            "information": setting.entries if numbers["information_noise"] else 0,
-            "variability": setting.entries if numbers["variability_noise"] else 0,
-        }
-        return {name: size for name, size in sizes.items() if size}
+        columns, entries = setting.moment_columns, setting.width * (setting.width + 1) // 2
+        sizes = {"mean": columns.count, "moments": columns.entries, "mode": setting.width}
+        sizes |= {"information": entries, "variability": entries}
+        return {name: size for name, size in sizes.items() if numbers[f"{name}_noise"]}
 
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> FitResult:
         """Estimate, covariance and all that follows from what was published, for encoded rows."""
@@ -197,8 +193,7 @@ class PerturbedMode(Mechanism):
         return setting.shortage(noise)
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """A way to spend the budget. ``comfortable``: its intervals need not be done without."""
 
     setting: Setting
@@ -206,12 +201,6 @@ class Option:
     comfortable: bool
     error: float
     edge: float
-
-    def rank(self, all_measured: bool) -> tuple[bool, bool, float]:
-        """A pure promise is no gift if it costs the intervals, the mean of the columns, or accuracy: the predicted error
-        is that in measured coordinates, which are off themselves by the edge beside a usual column's variance."""
-        coordinates = 1.0 + self.edge / constant.LEAST_SPREAD if all_measured else 1.0
-        return not self.comfortable, not self.numbers.mean_noise, self.error * coordinates**2
 
 
 def _with_ridge(request: Request, setting: Setting, measured: bool) -> tuple[float, FitNumbers, float] | None:
@@ -227,28 +216,23 @@ def _with_ridge(request: Request, setting: Setting, measured: bool) -> tuple[flo
     if setting.pure:
         budget = PureDP(epsilon)
 
-    def at(share: float, digits: float) -> tuple[float, FitNumbers, float] | None:
-        """(predicted error, numbers, edge) if this share of ε pays for the ridge."""
-
-        def keeps(total: float) -> bool:
-            numbers, _ = numbers_for(setting, total, share * epsilon, measured=measured)
-            ratios = stage_ratios(setting, numbers)
-            promise = _promise(numbers, ratios, chosen_corners(setting, numbers, ratios), setting.pure)
-            return _probably_keeps(promise, budget)
-
-        total = largest_total(keeps, digits=digits)
+    def at(log_share: float, digits: float = 1e-4) -> tuple[float, FitNumbers | None, float]:
+        """(predicted error, numbers, edge) if this share of ε pays for the ridge; an infinite error if none does."""
+        chosen = partial(numbers_for, setting, kappa=math.exp(log_share) * epsilon, measured=measured)
+        total = largest_total(
+            lambda total: _probably_keeps(promise_of(setting, chosen(total)[0])[0], budget), digits=digits
+        )
         if total is None:
-            return None
-        numbers, edge = numbers_for(setting, total, share * epsilon, measured=measured)
+            return math.inf, None, math.inf
+        numbers, edge = chosen(total)
         return predicted_error(setting, numbers), numbers, edge
 
-    def error(log_share: float) -> float:
-        return math.inf if (found := at(math.exp(log_share), 1e-4)) is None else found[0]
-
-    least = 0.01 if setting.n <= MANY else 1e-4
-    bounds = (math.log(least), math.log(0.9))
-    best = optimize.minimize_scalar(error, bounds=bounds, method="bounded", options={"xatol": 1e-3})
-    return at(math.exp(float(best.x)), 1e-9)
+    bounds = (math.log(0.01 if setting.n <= MANY else 1e-4), math.log(0.9))
+    best = optimize.minimize_scalar(
+        lambda log_share: at(log_share)[0], bounds=bounds, method="bounded", options={"xatol": 1e-3}
+    )
+    error, numbers, edge = at(float(best.x), 1e-9)
+    return None if numbers is None else (error, numbers, edge)
 
 
 def layout_of(model: Any, categories: Categories) -> Layout:
@@ -268,36 +252,29 @@ def layout_of(model: Any, categories: Categories) -> Layout:
 # ── what a fit with these numbers promises ───────────────────────────────────────────────────────────────────────
 
 
-def _promise(numbers: FitNumbers, ratios: list[float], corners: Corners, pure: bool) -> Promise:
-    """The theorem, applied to what will run."""
+def promise_of(setting: Setting, numbers: FitNumbers) -> tuple[Promise, Corners]:
+    """The theorem, applied to what will run, and the corners of the mode's privacy loss that it rests on: of a loss that
+    bends only where it is not steep those relieved of κ (Theorem 4), unless a pure promise is stronger without."""
+    ratios = booked_ratios(stages_of(setting, numbers), setting.k, pure=setting.pure)
+    ratios.append(up(2.0 * numbers.tolerance / numbers.ridge / numbers.closing_noise))  # of a real vector's noise
     mode = up(numbers.row_bound / numbers.mode_noise)
-    if pure:
-        return PureDP(sum_up([corners.pure_promise(mode).epsilon(0.0), *ratios]))
+    possible = [setting.loss.corners(numbers.row_bound, numbers.ridge, setting.k)]
+    if setting.loss.relief is not None and setting.k == 1:
+        possible.append(_relieved_corners(setting, numbers, ratios))
+    if setting.pure:
+        epsilon, best = min(((one.pure_promise(mode).epsilon(0.0), one) for one in possible), key=lambda pair: pair[0])
+        return PureDP(sum_up([epsilon, *ratios])), best
     added = sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))
-    terms = corners.promise(mode).terms
-    return CornerDP(
-        tuple(Corner(count, fraction_up(Fraction(square) + added), shift) for count, square, shift in terms)
-    )
+    terms = [(count, Fraction(square) + added, shift) for count, square, shift in possible[-1].promise(mode).terms]
+    return CornerDP(tuple(Corner(count, fraction_up(square), shift) for count, square, shift in terms)), possible[-1]
 
 
-def chosen_corners(setting: Setting, numbers: FitNumbers, ratios: list[float]) -> Corners:
-    """The corners of the mode's privacy loss that a promise rests on, for a person's records: of a loss that bends only
-    where it is not steep those relieved of κ (Theorem 4), unless a pure promise is stronger without."""
-    plain = setting.loss.corners(numbers.row_bound, numbers.ridge, setting.k)
-    relieved = _relieved_corners(setting, numbers, ratios)
-    if relieved is None or not setting.pure:
-        return relieved or plain
-    ratio = up(numbers.row_bound / numbers.mode_noise)
-    return min(plain, relieved, key=lambda corners: corners.pure_promise(ratio).epsilon(0.0))
-
-
-def _relieved_corners(setting: Setting, numbers: FitNumbers, ratios: list[float]) -> Corners | None:
+def _relieved_corners(setting: Setting, numbers: FitNumbers, ratios: list[float]) -> Corners:
     """Those of Theorem 4. c may be chosen: the more the short corners pay, the less is left for all of them (κ₀). It is
     what makes the short ones as unlikely as the farthest: half of ε₂, or what lies between the two at FAR_OUT
     deviations; at most what leaves nothing."""
     loss, row = setting.loss, numbers.row_bound
-    if loss.relief is None or setting.k > 1:
-        return None
+    assert loss.relief is not None
     (m, least, low), mu = loss.relief, loss.slope_bound * row / numbers.mode_noise
     others, bend = sum(ratio**2 for ratio in ratios), up(m * row**2 / numbers.ridge)
     far, near = math.sqrt(others + 4.0 * mu**2), math.sqrt(others + mu**2)
@@ -306,25 +283,17 @@ def _relieved_corners(setting: Setting, numbers: FitNumbers, ratios: list[float]
     return relieved_slopes(low, loss.slope_bound, relief, base=relieved_base(relief, bend=bend, least=least))
 
 
-def stages_after(setting: Setting, numbers: FitNumbers) -> list[Stage]:
-    """Information and variability, where they are measured, for one record."""
-    noises = (numbers.information_noise, numbers.variability_noise)
+def stages_of(setting: Setting, numbers: FitNumbers) -> list[Stage]:
+    """Every sum that gets noise on whole numbers, for one record: moments before the mode, information and variability
+    after it, where they are measured."""
+    noises, entries = (numbers.information_noise, numbers.variability_noise), setting.width * (setting.width + 1) // 2
     squares = [square * numbers.row_bound**2 for square in setting.squares]
-    return [
-        Stage(apart(square, pure=setting.pure), noise, setting.entries, square)
+    after = [
+        Stage(apart(square, pure=setting.pure), noise, entries, square)
         for square, noise in zip(squares, noises, strict=True)
         if noise
     ]
-
-
-def stage_ratios(setting: Setting, numbers: FitNumbers) -> list[float]:
-    """Sensitivity over noise of every stage but the mode, for a person's records, rounded up; those whose noise is drawn
-    on whole numbers are booked as such. The closing noise is a real vector's."""
-    pure = setting.pure
-    after = [up(setting.k * stage.ratio) for stage in stages_after(setting, numbers)]
-    closing_ratio = up(2.0 * numbers.tolerance / numbers.ridge / numbers.closing_noise)
-    before = numbers.ratios(setting.moment_columns, setting.k, pure=pure)
-    return [*before, *(after if pure else map(booked, after)), closing_ratio]
+    return [*numbers.stages(setting.moment_columns, pure=setting.pure), *after]
 
 
 def _probably_keeps(promise: Promise, budget: Promise) -> bool:

@@ -25,7 +25,7 @@ from onedraw.models.moments.measured import MomentColumns
 from onedraw.models.sums.exact_sums import MEAN_BITS, MOST_RECORDS, share_bits
 from onedraw.models.sums.noise_law import deviation, matrix_deviation
 from onedraw.plans import Request
-from onedraw.privacy import ApproxDP, PureDP
+from onedraw.privacy import ApproxDP
 from onedraw.privacy.numbers import fraction_up, up
 
 MARGIN, LARGEST_KAPPA = Fraction(1, 2**40), 2.0**-42
@@ -74,10 +74,8 @@ class Numbers:
 def ways(request: Request, pure: bool | None) -> tuple[bool, ...]:
     """Pure, Gaussian, or both to be compared, as the caller leaves it open."""
     budget = request.exact_budget
-    if isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.stated_delta == 0.0):
-        return (True,)
-    if not isinstance(budget, ApproxDP):
-        return (False,)
+    if budget.is_pure or not isinstance(budget, ApproxDP):
+        return (budget.is_pure,)
     return (True, False) if pure is None else (pure,)
 
 
@@ -116,6 +114,12 @@ def booked(ratio: float | Fraction, margin: Fraction = MARGIN) -> float:
     return fraction_up(Fraction(ratio) + margin)
 
 
+def booked_ratios(stages: Iterable[Stage], records: int, *, pure: bool) -> list[float]:
+    """Sensitivity over noise for a person's records, rounded up; booked where noise is drawn on whole numbers."""
+    found = [up(records * stage.ratio) for stage in stages]
+    return found if pure else [booked(ratio) for ratio in found]
+
+
 def check_lattice(stages: Iterable[Stage], n: int, budget: object) -> None:
     """Refuse, before anything is spent, noise too narrow for the lattice of n records, or too wide for whole numbers."""
     if n >= MOST_RECORDS:
@@ -144,16 +148,9 @@ class Spending:
         """Standard deviation, or scale, that spends this share on a statistic of this sensitivity."""
         return sensitivity / (self.total * (share if self.pure else math.sqrt(share)))
 
-    def deviation(self, noise: float, entries: int) -> float:
-        """Standard deviation of one entry."""
-        return deviation(noise, entries, pure=self.pure)
-
     def matrix_noise(self, share: float, largest: float) -> float:
         """The same for a sum of positive matrices, each of at most this norm (its trace under a pure promise)."""
         return self.noise(share, apart(largest, pure=self.pure))
-
-    def matrix_deviation(self, noise: float, size: int) -> float:
-        return matrix_deviation(noise, size, pure=self.pure)
 
 
 def apart(largest: float, *, pure: bool) -> float:
@@ -172,8 +169,7 @@ class MomentsStage(Numbers):
 
     def ratios(self, columns: MomentColumns, records: int = 1, *, pure: bool) -> list[float]:
         """Sensitivity over noise of what runs, for a person's records, rounded up, and booked for whole numbers."""
-        found = [up(records * stage.ratio) for stage in self.stages(columns, pure=pure)]
-        return found if pure else [booked(ratio) for ratio in found]
+        return booked_ratios(self.stages(columns, pure=pure), records, pure=pure)
 
     def stages(self, columns: MomentColumns, *, pure: bool) -> list[Stage]:
         """What runs, for one record."""
@@ -189,21 +185,24 @@ class MomentsStage(Numbers):
         return matrix_deviation(self.moments_noise, columns.count, pure=pure) * math.sqrt(columns.count) / n
 
 
-def stage_before(columns: MomentColumns, spending: Spending, *, n: int, records: int, share: float) -> MomentsStage:
-    """The stage that gives another one its coordinates, for this share of the total: R grows where the noise is small,
-    and the public middle is the centre where the mean would be noise."""
+def stage_before(
+    columns: MomentColumns, spending: Spending, *, n: int, records: int, share: float
+) -> tuple[MomentsStage, float]:
+    """The stage that gives another one its coordinates, for this share of the total, and the edge of its noise: R grows
+    where the noise is small, and the public middle is the centre where the mean would be noise."""
     mean_share = constant.MEAN_SHARE * share if columns.layout.intercept else 0.0
     mean_noise = spending.noise(mean_share, records * columns.spread) if mean_share else 0.0
-    if not spending.deviation(mean_noise, columns.count) / n <= constant.LARGEST_MEAN_NOISE:
+    if not deviation(mean_noise, columns.count, pure=spending.pure) / n <= constant.LARGEST_MEAN_NOISE:
         mean_share = mean_noise = 0.0
 
-    def at(spread: float) -> MomentsStage:
+    def at(spread: float) -> tuple[MomentsStage, float]:
         """With the R² of this share for each number column."""
         square = spread * columns.numbers + constant.CATEGORY_SPREAD * len(columns.layout.categories)
         if columns.layout.ball is not None:
             square = 1.0 + spread * columns.response
         noise = spending.matrix_noise(share - mean_share, records * square)
-        return MomentsStage(mean_noise, noise, math.sqrt(square))
+        found = MomentsStage(mean_noise, noise, math.sqrt(square))
+        return found, found.edge(columns, n, pure=spending.pure)
 
-    least = at(constant.LEAST_SPREAD).edge(columns, n, pure=spending.pure)
+    _, least = at(constant.LEAST_SPREAD)
     return at(min(constant.LARGEST_SPREAD, constant.LEAST_SPREAD * max(1.0, constant.ROOMY_EDGE / least)))

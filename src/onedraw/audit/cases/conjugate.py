@@ -151,9 +151,6 @@ def in_far_coordinate(density: LogDensity, centre: float, scale: float) -> LogDe
     return changed
 
 
-# ── the cases ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def conjugate_case(plan: Plan, *, label: str = "") -> Case:
     """The case of any plan for a conjugate family, on the worst neighbours of its theorem."""
     law = type(plan.model.prior_law)

@@ -128,8 +128,6 @@ def linear_model(radius: float | None = None, *, smooth: bool = True) -> ConvexL
     )  # fmt: skip
 
 
-# ── the cases ──────────────────────────────────────────────────────────────────────────────────────────────
-
 LINEAR = "where the posterior is, the losses are linear, and it is two Gaussians at the distance the rule allows"
 TAIL = "the posteriors are as far apart as the rule allows, but its (ε, δ) comes from a tail bound that gives some away"
 CUT = "the ball cuts the tails off the two Gaussians"

@@ -8,6 +8,7 @@ says "broken" is found by false position and confirmed by the profile's own verd
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,7 @@ import numpy as np
 
 from onedraw.audit.comparison import excess, share
 from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation, json_object
-from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP
-from onedraw.privacy.corners import CornerDP
+from onedraw.privacy import Promise
 
 from .case import Pair
 
@@ -81,9 +81,6 @@ class Examination:
         })  # fmt: skip
 
 
-# ── the exact part ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def examine(case: Any, *, thorough: bool = True, confidence: float = 0.95) -> Examination:
     """Promise against the exact profile of every pair; the pair that comes closest is kept."""
     profiles = [(pair, case.profile(pair)) for pair in case.pairs]
@@ -137,21 +134,5 @@ def smallest_caught_factor(case: Any, pair: Pair, *, gap: float = 1.0, confirm: 
 
 
 def in_words(promise: Promise) -> str:
-    """A promise for a table: its kind and its number, to four digits."""
-    match promise:
-        case GaussianDP(mu=mu):
-            return f"Gaussian DP, μ = {mu:.4g}"
-        case ZCDP(rho=rho):
-            return f"zCDP, ρ = {rho:.4g}"
-        case BoundedRange(stated_epsilon=epsilon):
-            return f"bounded range, ε = {epsilon:.4g}"
-        case PureDP(stated_epsilon=epsilon):
-            return f"pure, ε = {epsilon:.4g}"
-        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
-            return f"ε = {epsilon:.4g}, δ = {delta:.3g}"
-        case CornerDP(terms=terms):
-            corners = sum(corner.times for corner in terms)
-            return f"{corners} corners, μ = {math.sqrt(terms[0].square):.4g}, κ = {max(c.shift for c in terms):.4g}"
-        case RenyiDP(limit=limit):
-            return f"Rényi DP below order {limit:.4g}"
-    return str(promise)
+    """A promise for a table: what it says of itself, its numbers to four digits."""
+    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", str(promise))

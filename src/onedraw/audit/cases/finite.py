@@ -111,9 +111,6 @@ def two_candidates(budget: Promise) -> list[Case]:
     return [candidate_case(plan, label="two candidates") for plan in plans]
 
 
-# ── a choice among settings ────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class ChoiceCase(FiniteCase, SelectionCase):
     """Records are rows of losses, one for each candidate: exp(−η·loss), or permute and flip."""

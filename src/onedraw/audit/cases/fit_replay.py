@@ -41,9 +41,6 @@ def measures_response(model: Any) -> bool:
     return isinstance(model, LogCoshRegression | Quantile)
 
 
-# ── what the plan declares, in NumPy ───────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class Declared:
     """Every sum of a fit on one table, from its plan and what was published."""
@@ -158,9 +155,6 @@ class Declared:
         else:
             expected = special.expit(u) * loss.slope(u) ** 2 + special.expit(-u) * loss.slope(-u) ** 2
         return lower_triangle(z * (a * np.sqrt(expected))[:, None])
-
-
-# ── the replay ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def replay_fit(

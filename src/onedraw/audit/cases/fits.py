@@ -67,9 +67,6 @@ class FitCase(StagedCase):
         return max(1, classes - 1) * (int(features.count) + bool(features.intercept))
 
 
-# ── pairs and cases ────────────────────────────────────────────────────────────────────────────────────────
-
-
 def fit_case(plan: Plan, *, label: str = "", attained: bool = False, reason: str = BENT) -> FitCase:
     """The case of any plan in stages."""
     slope_of(plan.model)

@@ -193,14 +193,9 @@ def shifted(distance: float, noise: Noise) -> Law:
 
 
 def tilted(
-    noise: Noise | MatrixNoise,
-    furthest: float,
-    first: Any,
-    second: Any,
-    kinks: tuple[float, ...] = (),
-    stations: tuple[float, ...] = (),
-    fewest: int = FEWEST,
-) -> Law:
+    noise: Noise | MatrixNoise, furthest: float, first: Any, second: Any, kinks: tuple[float, ...] = (),
+    stations: tuple[float, ...] = (), fewest: int = FEWEST,
+) -> Law:  # fmt: skip
     """The law of w, given x and log volume as functions of it; cells end at the kinks."""
     across = noise.across()
     w, width = _cells(noise.reach + furthest, kinks, stations, fewest, POINTS if across is None else POINTS // 5)

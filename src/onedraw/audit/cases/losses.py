@@ -47,9 +47,6 @@ def loss_of(model: Any) -> Loss:
     )
 
 
-# ── slopes ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class Slope:
     """A loss of one record, turned so that its steepest slope, −``steepest``, is at u = −∞."""
@@ -135,9 +132,6 @@ def _counts(largest: int) -> Slope:
 
     most = float(curvature(np.log(np.linspace(1e-3, 2.0 * largest + 2.0, 20_001))).max())
     return Slope(slope, curvature, float(largest), most, most, variability=most)
-
-
-# ── records ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def of_classes(model: Any) -> bool:

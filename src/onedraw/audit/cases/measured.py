@@ -120,9 +120,6 @@ def measured_cases(name: str, budget: Promise) -> list[Case]:
     ]
 
 
-# ── the replay ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def replay_measured(plan: Plan, tables: Any = None, *, seed: int = 20176) -> list[str]:
     """Where the program departs from its plan on these neighbouring tables (or on synthetic ones); empty if nowhere."""
     found: list[str] = []

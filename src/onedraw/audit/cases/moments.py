@@ -71,9 +71,6 @@ def covariance_cases(budget: Promise) -> list[Case]:
     return [moments_case(plan, label="pure" if plan.parameters["pure"] else "") for plan in plans]
 
 
-# ── the program ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def replay_moments(
     plan: Plan, given: Any = None, *, program: Callable[..., Any] = measure_all, seed: int = 20176
 ) -> list[str]:
@@ -120,9 +117,6 @@ def _run(
     problem = mechanism.problem(plan)
     recorded = Recorded(Noise(np.random.default_rng(seed), pure=problem.pure), answer)
     return recorded, program(mechanism.target(plan, plan.model.summarise(records)).sum, problem, recorded)
-
-
-# ── what the plan declares, in NumPy ─────────────────────────────────────────────────────────────────────────────
 
 
 def _weights(plan: Plan) -> Array:

@@ -97,9 +97,6 @@ def law_of(plan: Plan) -> str:
     return str(mechanism.law)
 
 
-# ── laws ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def laplace(moved: Array, scale: float) -> tuple[Array, Array]:
     """(P, Q) over merged outcomes: at most one sum, between the two, at least the other; all coordinates together."""
     each = MOST_OUTCOMES if len(moved) == 1 else 60 if len(moved) == 2 else 12
@@ -148,9 +145,6 @@ def _gaussian_exactly(moved: Array, scale: float) -> tuple[Array, Array]:
         spaced[:, :: int(step)] = laws / laws.sum(axis=1, keepdims=True)  # the laws of step·y
         first, second = np.convolve(first, spaced[0]), np.convolve(second, spaced[1])
     return np.maximum(first, 0.0), np.maximum(second, 0.0)
-
-
-# ── cases ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def noise_case(plan: Plan, *, label: str = "") -> NoiseCase:
@@ -202,9 +196,6 @@ def _with_level(table: CategoryTable, level: int) -> Any:
         return level
     low, high = table.between
     return low if level else math.nextafter(low, -math.inf) if low > -LARGEST else math.nextafter(high, math.inf)
-
-
-# ── evaluations ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)

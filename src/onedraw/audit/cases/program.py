@@ -102,9 +102,6 @@ class RandomisedResponse:
         return np.where(generator.random((size, 1)) < self.truth(factor), bit, 1.0 - bit)
 
 
-# ── attacks ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 BLACK_BOX = ("histogram", "classifier")
 THRESHOLDS: dict[str, Any] = {"membership": "held-out", "bayes": 0.5}
 """Of the membership attack: the one that shows the largest ε, chosen on held-out rounds; and the Bayes rule, which tells two

@@ -219,9 +219,6 @@ def rank_law(places: list[int], values: range, wanted: float, eta: float, *, fli
     return selection_law(-eta * distance, np.ones(len(distance)), flip=flip)
 
 
-# ── the cases ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def selection_case(plan: Plan) -> FirstSelection:
     """The first selection of any plan, on its worst pair and on the mirror image."""
     model, n = plan.model, plan.n
