@@ -2,9 +2,9 @@
 
 ``profiles`` what two neighbouring outputs give away, exactly (of ``densities`` by ``quadrature``: ``hockey_stick`` δ,
 ``log_ratio`` ε, ``renyi``; against a promise: ``comparison``) · ``bounds`` from error counts to a lower bound on ε ·
-``membership`` the Bayes-optimal attack · ``blackbox`` attacks that only see draws · ``search`` and ``domains`` the worst
-pair of data sets · ``assertion`` all of it as one line of a test ·
-``results`` and ``figure`` what is found, as values and as a picture · ``classifier`` the one file that meets scikit-learn.
+``membership`` the Bayes-optimal attack · ``blackbox`` attacks that only see draws · ``search`` and ``domains`` the
+worst pair of data sets · ``assertion`` all of it as one line of a test · ``results`` and ``figure`` what is found, as
+values and as a picture · ``classifier`` the one file that meets scikit-learn.
 
 Proof and audit share no code: nothing here imports a mechanism, a model, a sampler or a release (mathematics.md §7).
 Names are loaded when first touched.

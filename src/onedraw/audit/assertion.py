@@ -1,8 +1,8 @@
 """One line for the tests of anyone who adds a mechanism: ``assert_private(mechanism, promise, pairs=…)``.
 
-Where a density or a probability vector is given the pair's exact profile decides (and the Bayes-optimal attack tests the
-draws, if there are any); where there are only draws, the black-box attacks do. The allowed failure 1 − confidence is
-divided among all attacks that are run, so that a mechanism that keeps its promise is accused with at most that
+Where a density or a probability vector is given the pair's exact profile decides (and the Bayes-optimal attack tests
+the draws, if there are any); where there are only draws, the black-box attacks do. The allowed failure 1 − confidence
+is divided among all attacks that are run, so that a mechanism that keeps its promise is accused with at most that
 probability in the whole call.
 """
 

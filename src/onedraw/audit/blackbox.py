@@ -2,8 +2,8 @@
 
 An event E with P(E) > e^ε P'(E) + δ breaks (ε, δ). The event is *chosen* on one half of the draws (a score learned on a
 quarter, its threshold on another quarter) and *counted* on the other half, so the Clopper–Pearson limits hold whatever
-was chosen (sample splitting; the same care as DP-Sniper, Bichsel et al. 2021). Counting on the draws that chose it would
-prove anything.
+was chosen (sample splitting; the same care as DP-Sniper, Bichsel et al. 2021). Counting on the draws that chose it
+would prove anything.
 
 Draws that are not finite are an outcome like any other: a mechanism that gives NaN for one data set only is caught.
 """

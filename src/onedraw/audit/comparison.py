@@ -68,8 +68,9 @@ def share(
 ) -> float:
     """What the pair attains over what is promised, from below, in the promise's own currency; above 1: broken.
 
-    The log-ratio and its range over ε (pure, bounded range), ε(δ) at the stated δ, the μ that δ(ε) asks for, Rényi divergences at
-    ``orders``; for other promises ε(δ) at ``delta``. Without them: over all orders, and over all powers of ten.
+    The log-ratio and its range over ε (pure, bounded range), ε(δ) at the stated δ, the μ that δ(ε) asks for, Rényi
+    divergences at ``orders``; for other promises ε(δ) at ``delta``. Without them: over all orders, and over all powers
+    of ten.
     """
     if promise.pure_epsilon < math.inf:
         by_ratio = profile.largest_log_ratio_bracket[0] / promise.pure_epsilon

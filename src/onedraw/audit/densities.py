@@ -1,8 +1,8 @@
 """Two unnormalised log densities on one box: its sides, mapped to finite ones, and where the mass lies.
 
-An infinite side (lo, ∞) or (−∞, ∞) is seen through t/(1 − t) or t/(1 − t²), around a place and at a scale that are found
-first: the best of a grid over all magnitudes, then uphill. Logarithms fall smoothly however narrow a density is, so
-uphill leads to the mode from far away; of several modes far apart it leads to one.
+An infinite side (lo, ∞) or (−∞, ∞) is seen through t/(1 − t) or t/(1 − t²), around a place and at a scale that are
+found first: the best of a grid over all magnitudes, then uphill. Logarithms fall smoothly however narrow a density is,
+so uphill leads to the mode from far away; of several modes far apart it leads to one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The picture of an audit: a promise and what the attacks made of it, in two views.
 
-Left, the trade-off: below the promise's curve no attack may come. Each attack is a point, (false alarms, misses), with a
-box that reaches to its upper confidence limits; a box that lies below the curve altogether breaks the promise. An exact
-profile is a curve of its own. Right, the same as δ at each ε: above the promise's curve nothing may come.
+Left, the trade-off: below the promise's curve no attack may come. Each attack is a point, (false alarms, misses), with
+a box that reaches to its upper confidence limits; a box that lies below the curve altogether breaks the promise. An
+exact profile is a curve of its own. Right, the same as δ at each ε: above the promise's curve nothing may come.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The largest log-ratio of two densities: over atoms a maximum, over a box a search that also looks towards its ends.
 
-The low end of the answer is a value that was seen, less its rounding and the error of the normalisers. The high end adds
-what the last magnitudes towards an end of the domain suggest is still missing; where each further magnitude adds as much
-as the one before, the supremum is taken to be infinite.
+The low end of the answer is a value that was seen, less its rounding and the error of the normalisers. The high end
+adds what the last magnitudes towards an end of the domain suggest is still missing; where each further magnitude adds
+as much as the one before, the supremum is taken to be infinite.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The Bayes-optimal membership attack: which of two neighbouring data sets made this draw? (003, Remark 1 and A.5.)
 
 M = 1/(1 + p(θ|D)/p(θ|D')) is the probability of the neighbour D' after seeing θ (errata 20: the remark prints the ratio
-itself). The log densities may be unnormalised: the ratio of their normalisers is E_D[p̃_{D'}/p̃_D], estimated from draws
-under D that are not counted in the rounds. An error in it moves the threshold and costs power; it never makes the lower
-bound invalid, because the rule is fixed before the counted rounds begin.
+itself). The log densities may be unnormalised: the ratio of their normalisers is E_D[p̃_{D'}/p̃_D], estimated from
+draws under D that are not counted in the rounds. An error in it moves the threshold and costs power; it never makes the
+lower bound invalid, because the rule is fixed before the counted rounds begin.
 """
 
 from __future__ import annotations

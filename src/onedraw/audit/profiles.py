@@ -6,9 +6,9 @@ P(E) − e^ε Q(E), the trade-off curve, Rényi divergences, each the worse of b
 up to the error of those masses it is a true lower bound, whatever happens inside a cell. A theorem whose pair has a low
 end above its promise is false (mathematics.md §7).
 
-Limits: densities are to be written in logarithms (a log density that underflows to −∞ in a tail is not mistaken for zero
-there, because tails of mass below 1e-12 are not believed); a mode much narrower than everything around it, and more
-than one of them far apart, may be missed.
+Limits: densities are to be written in logarithms (a log density that underflows to −∞ in a tail is not mistaken for
+zero there, because tails of mass below 1e-12 are not believed); a mode much narrower than everything around it, and
+more than one of them far apart, may be missed.
 """
 
 from __future__ import annotations

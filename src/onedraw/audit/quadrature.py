@@ -2,8 +2,8 @@
 
 Each cell carries the Gauss–Kronrod rule of 7 and 15 points (Piessens et al., QUADPACK, 1983; the constants are
 ``qk15``'s), in two dimensions its tensor product. The error of a cell is the plain difference of the two rules, which
-overstates that of the better one by orders of magnitude for anything smooth. Cells are halved until the errors, and what
-the two densities' ratio varies over a cell, are small.
+overstates that of the better one by orders of magnitude for anything smooth. Cells are halved until the errors, and
+what the two densities' ratio varies over a cell, are small.
 
 Everything is computed from logarithms, so densities may be unnormalised and as small as they like.
 """
@@ -118,8 +118,8 @@ class Integrator:
     def split(self, cells: Cells, *, totals: tuple[float, float] = (1.0, 1.0)) -> Cells:
         """Each cell halved along the axis where it errs more; ``totals`` is what its masses were divided by.
 
-        By accident the two rules may agree on a kink. So a half also carries half of what the two halves together differ
-        from the whole they came from.
+        By accident the two rules may agree on a kink. So a half also carries half of what the two halves together
+        differ from the whole they came from.
         """
         rows = np.arange(len(cells))
         width = cells.width.copy()
@@ -219,8 +219,8 @@ def _shifts(pair: Pair) -> tuple[float, float]:
 def _end_errors(density: Array, corner: Array, width: Array, span: tuple[float, float]) -> Array:
     """The error at the ends of a side, where a density may be infinite: both rules miss most of such a mass alike.
 
-    With the power law through the two nodes nearest the end the mass is g·u/ν·(h/u)^ν, u being the distance from the end;
-    ν ≤ 0 is a mass without bound. At ν ≥ 1 the density is finite and the rules can be trusted.
+    With the power law through the two nodes nearest the end the mass is g·u/ν·(h/u)^ν, u being the distance from the
+    end; ν ≤ 0 is a mass without bound. At ν ≥ 1 the density is finite and the rules can be trusted.
     """
     found = np.zeros(len(density))
     for place, node, following in ((corner <= span[0], 0, 1), (corner + width >= span[1], -1, -2)):

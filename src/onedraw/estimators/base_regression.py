@@ -1,7 +1,7 @@
 """Estimators that ask a `planning.Regression`: how many draws, which mechanism, and the release of a row model.
 
-A fit publishes an estimate with its information, and its intervals follow from that. Mechanisms that are named publish one
-draw of full weight, or ``n_draws`` that share the budget so that their spread gives an interval.
+A fit publishes an estimate with its information, and its intervals follow from that. Mechanisms that are named publish
+one draw of full weight, or ``n_draws`` that share the budget so that their spread gives an interval.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Estimators that are given a schema: categories, missing values and units as declared, columns by their names.
 
-A schema says what `bounds`, `classes`, `response_bound` and `largest` say, and more, so these are left out beside it. The records
-are released like a file's: a category has a coefficient for each level but the first, an unreadable cell becomes the
-declared ``missing``, the certificate carries the schema, and whoever holds the release can predict for frames and files.
+A schema says what `bounds`, `classes`, `response_bound` and `largest` say, and more, so these are left out beside it.
+The records are released like a file's: a category has a coefficient for each level but the first, an unreadable cell
+becomes the declared ``missing``, the certificate carries the schema, and whoever holds the release can predict for
+frames and files.
 
 ``target`` names the column of the schema that is explained, ``y`` holds its records; or X does, and y is left out.
 """

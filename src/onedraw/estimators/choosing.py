@@ -1,7 +1,7 @@
 """Which of several fitted models to use, decided by held-out records under differential privacy: `choose`.
 
-A comparison of noisy scores pays for every score. A choice pays once: the exponential mechanism tells the winner and nothing else. Each
-candidate's loss of a record lies in [0, 1] and depends on that record alone, as in `evaluating`:
+A comparison of noisy scores pays for every score. A choice pays once: the exponential mechanism tells the winner and
+nothing else. Each candidate's loss of a record lies in [0, 1] and depends on that record alone, as in `evaluating`:
 
 | model | loss |
 | --- | --- |
@@ -58,8 +58,9 @@ def choose(
 ) -> Chosen:  # fmt: skip
     """The one of ``models`` (by name, or in order) that does best on held-out records, chosen for one charge.
 
-    The models are fitted already, each released from other records or made without private ones; every fit has paid for itself.
-    Nothing but the winner's name leaves: no score, and not by how much it won. Other arguments as in `evaluate`.
+    The models are fitted already, each released from other records or made without private ones; every fit has paid for
+    itself. Nothing but the winner's name leaves: no score, and not by how much it won. Other arguments as in
+    `evaluate`.
     """
     named = dict(models if isinstance(models, Mapping) else ((f"setting {at}", one) for at, one in enumerate(models)))
     table, budget = ModelChoice(tuple(map(str, named))), budget_of(epsilon, delta, of="choose")

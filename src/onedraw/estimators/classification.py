@@ -41,8 +41,8 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no 
         return options | {"classes": self._labels().tolist()}
 
     def __sklearn_tags__(self) -> Tags:
-        """A draw scores as well as its budget allows, rows that are not numbers are read by the declared rule, and of two declared
-        classes a third label among the records counts as the first."""
+        """A draw scores as well as its budget allows, rows that are not numbers are read by the declared rule, and of
+        two declared classes a third label among the records counts as the first."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         tags.classifier_tags.multi_class = not (
@@ -125,8 +125,7 @@ class DPLogisticRegression(LinearClassifier):
         Of a fit: standard errors, and tests of "this coefficient is 0", in the order of `summary`; NaN where refused.
     draws_ : array of shape (draws, parameters)
         The estimate, or all draws, in the columns' own units.
-    classes_, n_features_in_, feature_names_in_
-    certificate_, guarantee_, release_
+    classes_, n_features_in_, feature_names_in_ certificate_, guarantee_, release_
         What is promised. Only these and the draws leave.
     choice_ : planning.Choices
         What was picked, from what, and why.
@@ -162,10 +161,12 @@ class DPLinearSVC(LinearClassifier):
     """A linear support vector machine for two classes (hinge loss, its kink rounded), under differential privacy.
 
     Parameters as in `DPLogisticRegression`; ``classes`` are two, the negative one first. mechanism: "auto",
-    "noisy-gradient measured", "noisy-gradient", "gdp", "bounded" or "candidates". There are no probabilities: the hinge does not estimate any.
+    "noisy-gradient measured", "noisy-gradient", "gdp", "bounded" or "candidates". There are no probabilities: the hinge
+    does not estimate any.
 
     Attributes: ``coef_`` (1, d), ``intercept_`` (1,), ``draws_``, ``classes_``, ``n_features_in_``,
-    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``,
+    ``notes_``.
     """
 
     kind = "svc"

@@ -1,7 +1,7 @@
 """Private regression of counts: how often something happens, as a multiple for each unit of a column.
 
-The rate of a record's count is e^{x·coef + intercept}. Counts enter cut at a declared largest one; cutting is built into the
-expected count, so the rates are those of the uncut counts (`models.CountRegression`).
+The rate of a record's count is e^{x·coef + intercept}. Counts enter cut at a declared largest one; cutting is built
+into the expected count, so the rates are those of the uncut counts (`models.CountRegression`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class DPPoissonRegressor(LinearRegressor):
 
     Parameters
     ----------
-    epsilon, delta, schema, target, bounds, data_norm, prior_scale, effect, fit_intercept, robust, n_draws, accept, check, ledger, dataset, random_state
+    epsilon, delta, schema, target, bounds, data_norm, prior_scale, effect, fit_intercept, robust, n_draws, accept,
+    check, ledger, dataset, random_state
         As in `DPLogisticRegression`; ``effect`` is the standard deviation of the logarithm of the rates.
     largest : int
         The largest count that is to matter; larger ones are read as it. One record moves the fit by as much, so the noise
@@ -34,7 +35,8 @@ class DPPoissonRegressor(LinearRegressor):
     ----------
     coef_ : array of shape (d,); intercept_ : float
         Of the logarithm of the rate, in the columns' own units: e^coef multiplies the rate for one unit more.
-    bse_, pvalues_, draws_, n_features_in_, feature_names_in_, certificate_, guarantee_, release_, choice_, interval_reason_, notes_
+    bse_, pvalues_, draws_, n_features_in_, feature_names_in_, certificate_, guarantee_, release_, choice_,
+    interval_reason_, notes_
         As in `DPLogisticRegression`.
     """
 

@@ -1,7 +1,7 @@
 """Means, deviations, covariances and correlations of several columns at once, with errors, like `sklearn.covariance`.
 
-One release by `mechanisms.Moments`: noise on exact sums, and everything else follows from it (`models.moments_result`). What is
-estimated are the moments of the records clamped to their declared bounds, with divisor n as in scikit-learn.
+One release by `mechanisms.Moments`: noise on exact sums, and everything else follows from it (`models.moments_result`).
+What is estimated are the moments of the records clamped to their declared bounds, with divisor n as in scikit-learn.
 
 | a record that is | counts as |
 | --- | --- |
@@ -42,12 +42,12 @@ class DPCovariance(PrivateEstimator):
     ``DPCovariance(epsilon=1.0, bounds=([0, 0], [100, 50])).fit(X).correlation_``
 
     Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
-    `DPLogisticRegression`; ``bounds`` = (low, high), numbers or one for each column; or ``schema``, a `Schema` or the path of
-    one, by which a data frame or a file is read, and ``columns``, which of its columns (all numbers and counts by default;
-    categories are coded as 0 and 1, one for each level but the first).
+    `DPLogisticRegression`; ``bounds`` = (low, high), numbers or one for each column; or ``schema``, a `Schema` or the
+    path of one, by which a data frame or a file is read, and ``columns``, which of its columns (all numbers and counts
+    by default; categories are coded as 0 and 1, one for each level but the first).
 
-    Attributes: ``location_``, ``covariance_``, ``correlation_`` (positive, 1 on its diagonal; 0 where nothing is known),
-    ``precision_`` (the pseudo-inverse of the covariance), ``location_errors_``, ``covariance_errors_``,
+    Attributes: ``location_``, ``covariance_``, ``correlation_`` (positive, 1 on its diagonal; 0 where nothing is
+    known), ``precision_`` (the pseudo-inverse of the covariance), ``location_errors_``, ``covariance_errors_``,
     ``correlation_errors_`` (standard errors, sampling and privacy together; NaN where a correlation is not given),
     ``column_names_``, ``interval_reason_`` (what is not given, and why), ``n_features_in_``, ``feature_names_in_``,
     ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``notes_``.

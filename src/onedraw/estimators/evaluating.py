@@ -1,8 +1,8 @@
 """How good is a fitted model, on held-out records, under differential privacy: `evaluate`.
 
-What the model says of a record and what the record was are counted in public cells (`models.scores`), noise is added to the
-counts, and accuracy, ROC curve, calibration, R² follow from them (`release.intervals.evaluations`). One spend, one certificate, one entry in
-the ledger, however many figures.
+What the model says of a record and what the record was are counted in public cells (`models.scores`), noise is added to
+the counts, and accuracy, ROC curve, calibration, R² follow from them (`release.intervals.evaluations`). One spend, one
+certificate, one entry in the ledger, however many figures.
 """
 
 from __future__ import annotations
@@ -109,10 +109,11 @@ def evaluate(
 ) -> Evaluation:  # fmt: skip
     """Accuracy, confusion matrix, ROC, AUC and calibration of a classifier, or RMSE and R² of a regressor, released once.
 
-    ``model`` is a release of this library (then ``X`` is a frame or file with the target in it, read by the release's schema), an
-    estimator of it, or anything with scikit-learn's ``predict``. ``classes`` of a foreign classifier, in order, and ``bounds`` = (low,
-    high) of a regressor's responses are declared, never read from the records; ``largest_error`` may be declared to be smaller than
-    their width. ``bins`` of the score are planned from n and ε where None.
+    ``model`` is a release of this library (then ``X`` is a frame or file with the target in it, read by the release's
+    schema), an estimator of it, or anything with scikit-learn's ``predict``. ``classes`` of a foreign classifier, in
+    order, and ``bounds`` = (low, high) of a regressor's responses are declared, never read from the records;
+    ``largest_error`` may be declared to be smaller than their width. ``bins`` of the score are planned from n and ε
+    where None.
 
     | a record whose | counts as |
     | --- | --- |
@@ -120,7 +121,8 @@ def evaluate(
     | prediction fails or is not a number | a score of 0, the first class, or the middle of the range |
     | response lies outside the bounds | the nearest bound |
 
-    Held-out means: not used for fitting. On records that were, the figures are private all the same, but flatter the model.
+    Held-out means: not used for fitting. On records that were, the figures are private all the same, but flatter the
+    model.
     """
     budget = budget_of(epsilon, delta, of="evaluate")
     judged, notes, kind = judged_by(model, X, y, classes, bounds, batch)

@@ -1,8 +1,9 @@
 """What a fitted model says of held-out records, beside what each of them was: for `evaluate` and `choose`.
 
-**A prediction must depend on its own row alone**, or replacing a record would change what is counted of others. Releases and
-estimators of this library predict so, and no row makes them fail. Any other model is asked one row at a time, and a row it
-fails on counts as stated; ``batch=True`` asks it once for all rows, which is quicker, and then the caller answers for it.
+**A prediction must depend on its own row alone**, or replacing a record would change what is counted of others.
+Releases and estimators of this library predict so, and no row makes them fail. Any other model is asked one row at a
+time, and a row it fails on counts as stated; ``batch=True`` asks it once for all rows, which is quicker, and then the
+caller answers for it.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ def _said_of_numbers(model: Any) -> Callable[[Any], Array]:
 
 
 def _rows(X: Any) -> Any:
-    """Something whose ``rows[i : i + 1]`` is one record. A single complex cell makes its whole column complex, and no model takes
-    that: the others are real numbers all the same."""
+    """Something whose ``rows[i : i + 1]`` is one record. A single complex cell makes its whole column complex, and no
+    model takes that: the others are real numbers all the same."""
     if hasattr(X, "iloc"):
         odd = [place for place, kind in enumerate(X.dtypes) if getattr(kind, "kind", "O") == "c"]
         frame = X.copy(deep=False) if odd else X

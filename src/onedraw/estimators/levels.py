@@ -24,21 +24,23 @@ from .validation import LabelCodes
 class DPProportion(PosteriorEstimator):
     """The share of records in the second of two ``classes``, under differential privacy.
 
-    ``DPProportion(epsilon=1.0, classes=["no", "yes"]).fit(column).proportion_``; of numbers, the share of those within public ends:
-    ``DPProportion(epsilon=1.0, between=(18, 30)).fit(ages)``.
+    ``DPProportion(epsilon=1.0, classes=["no", "yes"]).fit(column).proportion_``; of numbers, the share of those within
+    public ends: ``DPProportion(epsilon=1.0, between=(18, 30)).fit(ages)``.
 
     Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
-    `DPLogisticRegression`; ``classes``, the second of which is counted, or ``between`` = (low, high) with both ends included and None for
-    an open one; ``mechanism``: "auto" takes plain noise ("laplace",
-    "gaussian") or a draw from a posterior ("direct", "diffused", "concentrated"), whichever is expected to be off by less;
-    ``prior`` = (a, b) of a Beta prior, which asks for a draw from the posterior; ``n_draws`` of it.
+    `DPLogisticRegression`; ``classes``, the second of which is counted, or ``between`` = (low, high) with both ends
+    included and None for an open one; ``mechanism``: "auto" takes plain noise ("laplace", "gaussian") or a draw from a
+    posterior ("direct", "diffused", "concentrated"), whichever is expected to be off by less; ``prior`` = (a, b) of a
+    Beta prior, which asks for a draw from the posterior; ``n_draws`` of it.
 
-    ``by`` = {"sex": ["F", "M"]} gives one number for each group, of one or two columns with declared levels; then `fit` takes a
-    frame with these columns and one more, or rows (value, group, …). Who belongs to which group is private, and the groups'
-    numbers of records are released too, unless ``group_sizes`` declares them (in the order of ``groups_``) as public.
+    ``by`` = {"sex": ["F", "M"]} gives one number for each group, of one or two columns with declared levels; then `fit`
+    takes a frame with these columns and one more, or rows (value, group, …). Who belongs to which group is private, and
+    the groups' numbers of records are released too, unless ``group_sizes`` declares them (in the order of ``groups_``)
+    as public.
 
     Attributes: ``proportion_`` (with ``by`` an array, in the order of ``groups_``), ``draws_``, ``n_features_in_``,
-    ``feature_names_in_`` (of a frame), ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    ``feature_names_in_`` (of a frame), ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
     """
 
     classes: Any = None
@@ -99,9 +101,9 @@ class DPHistogram(LevelEstimator, PosteriorEstimator):
 
     Parameters as in `DPProportion`; ``levels`` instead of classes, and ``prior``, one positive number for each level.
 
-    Attributes: ``shares_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``, within which they sum to 1),
-    ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
-    ``interval_reason_``, ``notes_``.
+    Attributes: ``shares_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``, within which they
+    sum to 1), ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``,
+    ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
     levels: Any = None
@@ -125,15 +127,15 @@ class DPHistogram(LevelEstimator, PosteriorEstimator):
 class DPCount(LevelEstimator, TableEstimator):
     """How many of these records have each of declared ``levels``, or one ``level`` of them, under differential privacy.
 
-    ``DPCount(epsilon=1.0, levels=["no", "yes"], level="yes").fit(column).count_``; of numbers, those within public ends:
-    ``DPCount(epsilon=1.0, between=(18, 30)).fit(ages).count_`` (both ends included, None for an open one).
+    ``DPCount(epsilon=1.0, levels=["no", "yes"], level="yes").fit(column).count_``; of numbers, those within public
+    ends: ``DPCount(epsilon=1.0, between=(18, 30)).fit(ages).count_`` (both ends included, None for an open one).
 
-    The number of all records is public: it is n. Parameters as in `DPProportion`, without a prior. With ``by`` this is a cross
-    table: its cells are whole numbers that sum to n.
+    The number of all records is public: it is n. Parameters as in `DPProportion`, without a prior. With ``by`` this is
+    a cross table: its cells are whole numbers that sum to n.
 
-    Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with ``level`` or ``between`` ``count_``;
-    ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
-    ``interval_reason_``, ``notes_``.
+    Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with
+    ``level`` or ``between`` ``count_``; ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``,
+    ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
     levels: Any = None

@@ -1,11 +1,11 @@
 """What estimators with a linear predictor share: coefficients in the columns' own units, and their intervals.
 
 Features with bounds are scaled to [−1, 1] by their declared ranges before the draw, so the certificate's numbers are
-those of scaled columns. Coefficients, intercepts, draws and intervals here are of the original columns: a public, linear
-change of units.
+those of scaled columns. Coefficients, intercepts, draws and intervals here are of the original columns: a public,
+linear change of units.
 
-New rows are read like those of the fit: brought into the declared bounds, and what is not a number replaced by the middle
-of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``.
+New rows are read like those of the fit: brought into the declared bounds, and what is not a number replaced by the
+middle of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ class LinearEstimator(RegressionEstimator):
         return np.asarray(self.release_.predictor.scores(encoded(self, X))[0])
 
     def _expected(self, X: Any, level: float | None) -> Array | Expected:
-        """(n, outputs): what the model expects of new rows, in the response's own units; with a level also the ends of its
-        intervals, NaN where refused."""
+        """(n, outputs): what the model expects of new rows, in the response's own units; with a level also the ends of
+        its intervals, NaN where refused."""
         check_is_fitted(self)
         predictor = self.release_.predictor
         predictor.check(interval=level is not None)
@@ -136,8 +136,8 @@ class LinearEstimator(RegressionEstimator):
     def conf_int(self, level: float = 0.95) -> Array:
         """(terms, 2): the interval of each coefficient and intercept, in the order and units of `summary`.
 
-        They cover sampling and privacy noise together, under the model: of a fit by the information it published, of several
-        draws by their spread, calibrated on the declared design. NaN for a coefficient that is refused one,
+        They cover sampling and privacy noise together, under the model: of a fit by the information it published, of
+        several draws by their spread, calibrated on the declared design. NaN for a coefficient that is refused one,
         `PromiseRefused` where there is none at all; `interval_reason_` says why.
         """
         check_is_fitted(self)

@@ -37,12 +37,12 @@ class DPMean(NumberColumn, PosteriorEstimator):
     ``DPMean(epsilon=1.0, bounds=(0, 100)).fit(column).mean_``
 
     With plain noise a second moment is released for the same spend, and the interval uses it. Parameters as in
-    `DPProportion`; ``prior`` = (mean, worth in records); ``noise``, the records' standard deviation (in every group) if it is publicly
-    known: the interval is then built with it, and it bears on nothing else.
+    `DPProportion`; ``prior`` = (mean, worth in records); ``noise``, the records' standard deviation (in every group) if
+    it is publicly known: the interval is then built with it, and it bears on nothing else.
 
-    Attributes: ``mean_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``, the released sizes of private groups),
-    ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
-    ``interval_reason_``, ``notes_``.
+    Attributes: ``mean_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``, the released sizes of
+    private groups), ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``,
+    ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
     show: ClassVar[str] = "mean"
@@ -74,8 +74,9 @@ class DPSum(NumberColumn, TableEstimator):
 
     Parameters as in `DPProportion`, without a prior.
 
-    Attributes: ``sum_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``, ``n_features_in_``,
-    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    Attributes: ``sum_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``,
+    ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
     """
 
     show: ClassVar[str] = "sum"
@@ -91,8 +92,9 @@ class DPVariance(NumberColumn, TableEstimator):
 
     Parameters as in `DPProportion`, without a prior.
 
-    Attributes: ``variance_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``, ``n_features_in_``,
-    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    Attributes: ``variance_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``,
+    ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
     """
 
     show: ClassVar[str] = "variance"
@@ -106,11 +108,12 @@ class DPRate(NumberColumn, PosteriorEstimator):
 
     ``DPRate(epsilon=1.0, bounds=(0, 20)).fit(column).rate_``
 
-    With plain noise it is the mean of the counts as they are. Parameters as in `DPProportion`; ``prior`` = (events, records) of a
-    Gamma prior.
+    With plain noise it is the mean of the counts as they are. Parameters as in `DPProportion`; ``prior`` = (events,
+    records) of a Gamma prior.
 
-    Attributes: ``rate_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``, ``n_features_in_``,
-    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    Attributes: ``rate_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``,
+    ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
     """
 
     show: ClassVar[str] = "rate"

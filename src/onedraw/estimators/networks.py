@@ -108,8 +108,8 @@ class DPMLPClassifier(Classifier, NetworkEstimator):
 class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A regression with one hidden layer of ``hidden`` tanh units, under differential privacy.
 
-    ``response_bound``, Y or (low, high), is needed: responses are clamped to it and scaled by it. ``variance_floor`` is the
-    least variance of the residuals, in squared units of the response; None: that of a twentieth of the bound. Other
+    ``response_bound``, Y or (low, high), is needed: responses are clamped to it and scaled by it. ``variance_floor`` is
+    the least variance of the residuals, in squared units of the response; None: that of a twentieth of the bound. Other
     parameters as in `DPMLPClassifier`.
 
     Attributes: ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``,

@@ -1,8 +1,8 @@
 """One column at a time: a proportion, a count, a histogram, a mean, a sum, a variance, a rate; as a whole or within groups.
 
-Each is released with plain noise on exact sums, or as one draw from a conjugate posterior, whichever is expected to be off by
-less (`planning.ColumnQuestion`); both have a known law, so one release gives an interval. These estimators take one column,
-(n,) or (n, 1), like scikit-learn's LabelEncoder; with ``by`` a table of the column and its groups.
+Each is released with plain noise on exact sums, or as one draw from a conjugate posterior, whichever is expected to be
+off by less (`planning.ColumnQuestion`); both have a known law, so one release gives an interval. These estimators take
+one column, (n,) or (n, 1), like scikit-learn's LabelEncoder; with ``by`` a table of the column and its groups.
 
 | a record that is | counts as |
 | --- | --- |
@@ -133,8 +133,8 @@ class ColumnEstimator(PrivateEstimator):
         return "" if self.choice_.best.draws == 1 else "the closed form is about one draw. Fit with n_draws=1."
 
     def conf_int(self, level: float = 0.95) -> Array:
-        """(terms, 2): the interval of each published number, for sampling and privacy noise together; of counts and sums,
-        which are about these records, for the noise."""
+        """(terms, 2): the interval of each published number, for sampling and privacy noise together; of counts and
+        sums, which are about these records, for the noise."""
         if self.interval_reason_:
             raise PromiseRefused(f"This release gives no interval: {self.interval_reason_}")
         found = interval_of(self.certificate_, self.release_.plan, level, noise=self._noise)

@@ -30,14 +30,15 @@ class DPQuantile(ColumnEstimator):
     ``DPQuantile(epsilon=1.0, quantiles=[0.25, 0.5, 0.75], bounds=(0, 100)).fit(column).quantiles_``
 
     Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
-    `DPLogisticRegression`; ``quantiles``, one level or several, each between 0 and 1; ``step``, what the column is rounded to
-    (1 for whole numbers), by default a round number of about a ten-millionth of the range; ``interval``, the level of intervals that are released within
-    the same spend, or None: then all of it goes to the quantiles.
+    `DPLogisticRegression`; ``quantiles``, one level or several, each between 0 and 1; ``step``, what the column is
+    rounded to (1 for whole numbers), by default a round number of about a ten-millionth of the range; ``interval``, the
+    level of intervals that are released within the same spend, or None: then all of it goes to the quantiles.
 
-    Attributes: ``quantiles_`` (in the order of ``levels_``), ``levels_``, ``iqr_`` (NaN unless both quartiles were asked for) and
-    ``iqr_interval_`` (low, high, level: 0.9 where ``interval`` is 0.95, because both quartiles have to be covered),
-    ``rank_error_`` (expected, from public numbers, as a share of the records), ``draws_``, ``n_features_in_``,
-    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    Attributes: ``quantiles_`` (in the order of ``levels_``), ``levels_``, ``iqr_`` (NaN unless both quartiles were
+    asked for) and ``iqr_interval_`` (low, high, level: 0.9 where ``interval`` is 0.95, because both quartiles have to
+    be covered), ``rank_error_`` (expected, from public numbers, as a share of the records), ``draws_``,
+    ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
     """
 
     quantiles: Any = (0.5,)

@@ -1,8 +1,8 @@
 """Private regressions of a number on features: least squares, Huber or β-divergence; and quantiles.
 
-Responses enter through public bounds. ``response_bound`` is a number Y, for responses in [−Y, Y], or a pair (low, high):
-the middle is then taken off before the fit and given back to the intercept, which costs nothing and keeps the prior, whose
-mean is 0, where the responses are.
+Responses enter through public bounds. ``response_bound`` is a number Y, for responses in [−Y, Y], or a pair (low,
+high): the middle is then taken off before the fit and given back to the intercept, which costs nothing and keeps the
+prior, whose mean is 0, where the responses are.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  #
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
 
     def predict(self, X: Any, interval: float | None = None) -> Array | Expected:
-        """What the model expects of each row's response: its mean, quantile or rate; with ``interval=0.95`` also the ends of an
-        interval of that, not of a single response, which is free."""
+        """What the model expects of each row's response: its mean, quantile or rate; with ``interval=0.95`` also the
+        ends of an interval of that, not of a single response, which is free."""
         found = self._expected(X, interval)
         return Expected(*(part[:, 0] for part in found)) if isinstance(found, Expected) else found[:, 0]
 
@@ -76,7 +76,8 @@ class DPLinearRegression(NumberEstimator):
 
     Parameters
     ----------
-    epsilon, delta, schema, target, bounds, data_norm, prior_scale, radius, fit_intercept, robust, n_draws, accept, check, ledger, dataset, random_state
+    epsilon, delta, schema, target, bounds, data_norm, prior_scale, radius, fit_intercept, robust, n_draws, accept,
+    check, ledger, dataset, random_state
         As in `DPLogisticRegression`.
     response_bound : Y or (low, high)
         Responses are clamped to [−Y, Y] or [low, high]. Needed for least squares.
@@ -98,7 +99,8 @@ class DPLinearRegression(NumberEstimator):
         In the columns' own units: the fit's estimate, or the mean of the draws.
     variance_ : float
         Of the residuals, where the mechanism estimates it.
-    bse_, pvalues_, draws_, n_features_in_, feature_names_in_, certificate_, guarantee_, release_, choice_, interval_reason_, notes_
+    bse_, pvalues_, draws_, n_features_in_, feature_names_in_, certificate_, guarantee_, release_, choice_,
+    interval_reason_, notes_
         As in `DPLogisticRegression`.
     """
 
@@ -119,9 +121,9 @@ class DPLinearRegression(NumberEstimator):
 class DPQuantileRegressor(NumberEstimator):
     """A quantile of the response as a linear function of the features, under differential privacy.
 
-    The pinball loss, its kink rounded over a quarter of the noise. ``quantile`` is 0.5, the median, by default; the other
-    parameters and the attributes are those of `DPLinearRegression`, ``response_bound`` being optional, and mechanism one
-    of "auto", "noisy-gradient measured", "noisy-gradient", "gdp", "bounded".
+    The pinball loss, its kink rounded over a quarter of the noise. ``quantile`` is 0.5, the median, by default; the
+    other parameters and the attributes are those of `DPLinearRegression`, ``response_bound`` being optional, and
+    mechanism one of "auto", "noisy-gradient measured", "noisy-gradient", "gdp", "bounded".
 
     Attributes: ``coef_`` (d,), ``intercept_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``,
     ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.

@@ -3,9 +3,9 @@
 The mechanisms for convex losses and their samplers rest on the same few bounds; here they are read off the model once,
 with their provenance, and rounded outward where n and the weight enter. Every ℓ(·, x) is convex and m_ℓ-strongly convex
 (m_ℓ ≥ 0), −log π is m_π-strongly convex, m = n·w·m_ℓ + m_π, and ℓ(·, x) − ℓ(·, x') is G-Lipschitz, G ≤ 2L. One exact
-draw is then GaussianDP(μ), μ(w) = wG/√m (arXiv:2203.00263). The mean of Gaussian records belongs here too: ‖x − θ‖²/(2v)
-is 1/v-strongly convex, and two records differ by a linear function of slope at most 2B/v (Minami et al., supplement B,
-Theorem 15).
+draw is then GaussianDP(μ), μ(w) = wG/√m (arXiv:2203.00263). The mean of Gaussian records belongs here too: ‖x −
+θ‖²/(2v) is 1/v-strongly convex, and two records differ by a linear function of slope at most 2B/v (Minami et al.,
+supplement B, Theorem 15).
 
 Promises are rounded up, weights down: μ is computed in rational arithmetic and rounded once. Proofs: gibbs.md.
 """

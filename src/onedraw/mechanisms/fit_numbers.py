@@ -26,8 +26,8 @@ SLOPES = 2.0**-45
 
 @dataclass(frozen=True)
 class FitNumbers(MomentsStage):
-    """What runs. Without ``mean_noise`` the public middle is the centre, without ``moments_noise`` the columns are taken
-    as declared, without ``information_noise`` there are no intervals."""
+    """What runs. Without ``mean_noise`` the public middle is the centre, without ``moments_noise`` the columns are
+    taken as declared, without ``information_noise`` there are no intervals."""
 
     row_bound: float = 0.0
     ridge: float = 0.0
@@ -193,7 +193,8 @@ def _thresholds(setting: Setting, numbers: FitNumbers) -> tuple[float, float]:
     """(t, what is added to it) of log-cosh in residual deviations.
 
     t is that of the smallest variance t²(K + σ²/n)/H² for normal residuals, among those that leave ample information,
-    where it is measured. A fit without standard errors with accuracy to spare adds to it, to be nearer to least squares.
+    where it is measured. A fit without standard errors with accuracy to spare adds to it, to be nearer to least
+    squares.
     """
     noise = deviation(numbers.mode_noise, setting.width, pure=setting.pure) ** 2 / setting.n
     variances, least = {t: t**2 * (K + noise) / H**2 for t, H, K in constant.THRESHOLDS}, constant.THRESHOLD

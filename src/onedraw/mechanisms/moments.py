@@ -69,8 +69,8 @@ class MomentsNumbers(Numbers):
 class Moments(Mechanism):
     """Means, standard deviations and the correlation matrix of declared columns for one spend.
 
-    ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1. ``pure`` spends
-    a budget (ε, δ) as pure ε; None where none of its noises is larger.
+    ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1. ``pure``
+    spends a budget (ε, δ) as pure ε; None where none of its noises is larger.
     """
 
     title: ClassVar[str] = "private moments"

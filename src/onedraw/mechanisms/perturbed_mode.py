@@ -45,10 +45,11 @@ class PerturbedMode(Mechanism):
     """A fit with standard errors for one spend.
 
     ``intervals``: None measures the information where public numbers say that it will stand out of its noise, True
-    always, False never. ``robust`` measures the curvature itself instead of the model's expected one. ``measured``: None
-    measures the columns' moments where public numbers say that they will stand out, False takes the columns as declared.
-    ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1. ``pure`` spends
-    a budget (ε, δ) as pure ε; None where its predicted error is no larger. ``prior`` adds the model's Gaussian prior.
+    always, False never. ``robust`` measures the curvature itself instead of the model's expected one. ``measured``:
+    None measures the columns' moments where public numbers say that they will stand out, False takes the columns as
+    declared. ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1.
+    ``pure`` spends a budget (ε, δ) as pure ε; None where its predicted error is no larger. ``prior`` adds the model's
+    Gaussian prior.
     """
 
     title: ClassVar[str] = "perturbed mode"
@@ -253,8 +254,8 @@ def layout_of(model: Any, categories: Categories) -> Layout:
 
 
 def promise_of(setting: Setting, numbers: FitNumbers) -> tuple[Promise, Corners]:
-    """The theorem, applied to what will run, and the corners of the mode's privacy loss that it rests on: of a loss that
-    bends only where it is not steep those relieved of κ (Theorem 4), unless a pure promise is stronger without."""
+    """The theorem, applied to what will run, and the corners of the mode's privacy loss that it rests on: of a loss
+    that bends only where it is not steep those relieved of κ (Theorem 4), unless a pure promise is stronger without."""
     ratios = booked_ratios(stages_of(setting, numbers), setting.k, pure=setting.pure)
     ratios.append(up(2.0 * numbers.tolerance / numbers.ridge / numbers.closing_noise))  # of a real vector's noise
     mode = up(numbers.row_bound / numbers.mode_noise)

@@ -1,7 +1,7 @@
 """What an `ExponentialQuantiles` plan selects, and when. Statements and proofs: exponential_quantiles.md.
 
-**The tree**: the root selects one quantile from all records; what lies below the cut goes left, the rest right, and each
-side is asked for its own quantiles in the same way (H. Kaplan, S. Schnapp, U. Stemmer, ICML 2022).
+**The tree**: the root selects one quantile from all records; what lies below the cut goes left, the rest right, and
+each side is asked for its own quantiles in the same way (H. Kaplan, S. Schnapp, U. Stemmer, ICML 2022).
 
 **Runs**: places of the lattice between two neighbouring records have the same ranks, so they form one run of so many
 places with one cost, and a selection is a choice among at most 2n + 1 runs, however fine the lattice. Where records are

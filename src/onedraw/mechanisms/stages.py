@@ -5,10 +5,10 @@
 
 *Proof of the second.* ‖uuᵀ − vvᵀ‖² = ‖u‖⁴ + ‖v‖⁴ − 2⟨u, v⟩² ≤ 2R⁴, whatever the centre, which was published before. ∎
 The pure law (of matrices): moments.md. A person's k records move each sum by at most k times as much. Stages have noise
-of their own and each is adaptive on those before it only, so together they are GaussianDP(√Σ ratio²) or PureDP(Σ ratio),
-ratio = k·sensitivity/noise (Dong, Roth, Su, arXiv:1905.02383, Corollary 2; the sum for pure ε). They compose with
-whatever follows in the same way. Gaussian noise is drawn on whole numbers: each ratio has a margin, where noise is many
-lattice steps wide (discrete_noise.md).
+of their own and each is adaptive on those before it only, so together they are GaussianDP(√Σ ratio²) or PureDP(Σ
+ratio), ratio = k·sensitivity/noise (Dong, Roth, Su, arXiv:1905.02383, Corollary 2; the sum for pure ε). They compose
+with whatever follows in the same way. Gaussian noise is drawn on whole numbers: each ratio has a margin, where noise is
+many lattice steps wide (discrete_noise.md).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Which mechanisms are attacked, on which pairs, with which planted faults: the auditor's case files.
 
-``case`` what a case is · ``losses``, ``laws`` formulas they share · ``conjugate``, ``convex``, ``divergence``, ``gradient``,
-``finite``, ``quantiles``, ``noise`` the laws of the project's own mechanisms, written down again from the papers · ``staged`` plans
-in stages: ``fits``, ``measured``, ``moments``, and their programs run beside the formulas (``fit_replay``) · ``catalogue`` all of
-them by model, and the case of any plan · ``program`` the draws the library really makes, attacked · ``examination`` promise and
-exact profile, and the smallest fault caught · ``investigation`` a whole audit, with its effort stated beforehand · ``literature``
-published faults, shown.
+``case`` what a case is · ``losses``, ``laws`` formulas they share · ``conjugate``, ``convex``, ``divergence``,
+``gradient``, ``finite``, ``quantiles``, ``noise`` the laws of the project's own mechanisms, written down again from the
+papers · ``staged`` plans in stages: ``fits``, ``measured``, ``moments``, and their programs run beside the formulas
+(``fit_replay``) · ``catalogue`` all of them by model, and the case of any plan · ``program`` the draws the library
+really makes, attacked · ``examination`` promise and exact profile, and the smallest fault caught · ``investigation`` a
+whole audit, with its effort stated beforehand · ``literature`` published faults, shown.
 
 The room `audit` knows none of this: it sees densities, probability vectors and draws. Proof and audit share no formula.
 """

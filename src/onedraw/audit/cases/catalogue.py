@@ -1,7 +1,7 @@
 """Which mechanisms are attacked, and on which pairs: the list, by the name of the model.
 
-`cases` calibrates every mechanism that can be asked for a model under a budget, on small models whose worst pairs are known;
-`case_for` turns any plan, that of a release file for example, into a case. Both read no data.
+`cases` calibrates every mechanism that can be asked for a model under a budget, on small models whose worst pairs are
+known; `case_for` turns any plan, that of a release file for example, into a case. Both read no data.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Posteriors of conjugate families, written down again: Geumlek, Song, Chaudhuri (NIPS 2017), Algorithms 1 to 3.
 
 The posterior parameter is η₀/m + r·Σ(S(x_i), 1). The worst neighbours have n − 1 records at one extreme of S and move
-the last one from an extreme to another (mathematics.md §3); on them the promised Rényi curve is attained order by order,
-and Gaussian DP exactly. Quadrature runs in a coordinate v with z = centre + scale·sinh(v), z the log-odds or the logarithm
-of the draw: near λ* a Rényi integral has tails that reach to z = −500, and there they fit between −10 and 10.
+the last one from an extreme to another (mathematics.md §3); on them the promised Rényi curve is attained order by
+order, and Gaussian DP exactly. Quadrature runs in a coordinate v with z = centre + scale·sinh(v), z the log-odds or the
+logarithm of the draw: near λ* a Rényi integral has tails that reach to z = −500, and there they fit between −10 and 10.
 """
 
 from __future__ import annotations
@@ -170,8 +170,8 @@ def worst_pairs(model: ConjugateModel, n: int) -> tuple[Pair, ...]:
 
 
 def family_cases(family: type[ConjugateModel], budget: Promise, *, n: int = 10) -> list[Case]:
-    """Direct, Diffused and Concentrated; as Gibbs posteriors too where a family has the bounds, under the rules that need
-    no Lipschitz loss."""
+    """Direct, Diffused and Concentrated; as Gibbs posteriors too where a family has the bounds, under the rules that
+    need no Lipschitz loss."""
     model = family.example()
     mechanisms: list[Any] = [Diffused(), Concentrated()]
     if "gradient_difference" in model.bounds:

@@ -2,8 +2,8 @@
 
 Where all rows are multiples of one row x, the records speak of u = θᵀx alone: given u, the draw has the prior's law
 under both data sets. So the pair's profile is that of u, in one dimension whatever d is, and exactly. Under the prior u
-is normal with mean xᵀm and variance xᵀΛ⁻¹x; for an isotropic prior cut to a ball its density has the mass of the slice as
-another factor.
+is normal with mean xᵀm and variance xᵀΛ⁻¹x; for an isotropic prior cut to a ball its density has the mass of the slice
+as another factor.
 
 Sources of the formulas: Minami, Arai, Sato, Nakagawa (NIPS 2016) and its supplement; the losses are the usual ones.
 """
@@ -120,8 +120,8 @@ def near_a_top(values: Iterable[Array]) -> NDArray[np.bool_]:
 
 
 def linear_model(radius: float | None = None, *, smooth: bool = True) -> ConvexLoss:
-    """One feature in [−1, 1], prior N(0, 1), loss θᵀx: convex, as Lipschitz as its row is long, and without curvature: what every
-    Lipschitz rule is attained by."""
+    """One feature in [−1, 1], prior N(0, 1), loss θᵀx: convex, as Lipschitz as its row is long, and without curvature:
+    what every Lipschitz rule is attained by."""
     return ConvexLoss(
         lambda theta, x, y: theta @ x, 1, features=1, data_norm=1.0, lipschitz=1.0, smoothness=1e-9 if smooth else None,
         name="linear", sensitivity=None if radius is None else 2.0 * radius, prior=Gaussian(scale=1.0, radius=radius),
@@ -172,8 +172,8 @@ SETTINGS: dict[str, tuple[Callable[[float | None], Any], float, int, bool]] = {
         lambda _: LeastSquares(**_ONE, response_bound=1.0, data_norm=1.0, prior=_prior(1.0)), 1.0, 4, False
     ),
 }  # fmt: skip
-"""Model → how it is made with a radius, the radius of rules on a ball, n, and whether it is as good as linear: then the Lipschitz
-rules are attained."""
+"""Model → how it is made with a radius, the radius of rules on a ball, n, and whether it is as good as linear: then the
+Lipschitz rules are attained."""
 
 
 def rule_cases(name: str, budget: Promise) -> list[Case]:

@@ -3,8 +3,8 @@
     ℓ_β = −f(y)^{β−1}/(β−1) + (1/β) ∫ f^β
 
 The features have no bound, so a row may be so long that nearly every θ is sure of the label: the log-ratio then runs
-through its whole range. The promise is a bounded range, which a symmetric pair attains; the pure ε that follows from it is
-approached where the other records agree with one side.
+through its whole range. The promise is a bounded range, which a symmetric pair attains; the pure ε that follows from it
+is approached where the other records agree with one side.
 """
 
 from __future__ import annotations

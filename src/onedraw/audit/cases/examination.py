@@ -1,8 +1,8 @@
 """Examining a case: the exact profile of its pairs beside the promise, and the smallest fault that is caught.
 
 The *gap* is what is promised over what is attained, in the promise's own currency (ε, range, μ, Rényi divergence at the
-plan's order): 1 is attained. The planted fault multiplies the weight by a factor; the smallest factor at which the audit
-says "broken" is found by false position and confirmed by the profile's own verdict.
+plan's order): 1 is attained. The planted fault multiplies the weight by a factor; the smallest factor at which the
+audit says "broken" is found by false position and confirmed by the profile's own verdict.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Selections with finitely many outcomes, by summation: two public candidates, and a choice among settings.
 
-A candidate's cost is a whole number: Σ ⌊W·(ℓ − low)/(high − low)⌉, each term cut to [0, W], on the lattice 2^−b. One record
-at each end moves the two costs by W in opposite directions, so the promise is attained as the other records agree
-(McSherry and Talwar, FOCS 2007). The candidates are public; they are taken from the plan as the program lays them out.
+A candidate's cost is a whole number: Σ ⌊W·(ℓ − low)/(high − low)⌉, each term cut to [0, W], on the lattice 2^−b. One
+record at each end moves the two costs by W in opposite directions, so the promise is attained as the other records
+agree (McSherry and Talwar, FOCS 2007). The candidates are public; they are taken from the plan as the program lays them
+out.
 
-On a choice's worst pair all records but one favour the same setting, so the others have next to no chance, and the last record
-takes its whole loss from one of them to the winner: that one's chance grows by e^{2η}.
+On a choice's worst pair all records but one favour the same setting, so the others have next to no chance, and the last
+record takes its whole loss from one of them to the winner: that one's chance grows by e^{2η}.
 """
 
 from __future__ import annotations

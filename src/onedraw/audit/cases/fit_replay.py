@@ -1,10 +1,10 @@
 """Replaying a fit: the program that runs, stage by stage, against what its plan declares, in plain NumPy.
 
-The theorem is about weighted sums, a minimum found to a tolerance, and noises of stated sizes. `replay_fit` runs the program
-on two neighbouring tables while it writes down every sum that was handed to the noise and every noise that came back, and
-computes each of them a second time from the formulas of mathematics-3: Σv, Σx̄x̄ᵀ, the gradient of the perturbed objective at
-what was found, Σaψzzᵀ, Σa²E[φ'²|x]zzᵀ.
-A fault that no profile can show is seen here: rows shortened where weights are declared change no promise, only the estimate.
+The theorem is about weighted sums, a minimum found to a tolerance, and noises of stated sizes. `replay_fit` runs the
+program on two neighbouring tables while it writes down every sum that was handed to the noise and every noise that came
+back, and computes each of them a second time from the formulas of mathematics-3: Σv, Σx̄x̄ᵀ, the gradient of the
+perturbed objective at what was found, Σaψzzᵀ, Σa²E[φ'²|x]zzᵀ. A fault that no profile can show is seen here: rows
+shortened where weights are declared change no promise, only the estimate.
 """
 
 from __future__ import annotations

@@ -1,17 +1,19 @@
 """The laws of stages on a pair, written down again: cells of a grid, compared cell by cell.
 
-A pair moves what a stage publishes along one direction. Across it the noise says nothing if it is Gaussian, and only its
-length ρ counts if it has density ∝ e^{−‖v‖/s} in q numbers: ρ^{q−2}·e^{−√(x² + ρ²)/s}. So a stage is a law on a line or
-on a half-plane. For a sum the pair shifts x. For a perturbed mode (mathematics-3 §2), with w what ridge and other records add,
+A pair moves what a stage publishes along one direction. Across it the noise says nothing if it is Gaussian, and only
+its length ρ counts if it has density ∝ e^{−‖v‖/s} in q numbers: ρ^{q−2}·e^{−√(x² + ρ²)/s}. So a stage is a law on a
+line or on a half-plane. For a sum the pair shifts x. For a perturbed mode (mathematics-3 §2), with w what ridge and
+other records add,
 
     x = w + (one record's slope)·(its row),        volume 1 + φ''·r²/Λ
 
 in the coordinate w, in which no minimum has to be found. Two rows in nearly opposite directions, a long way out along
 what they have in common, leave each record's place on its loss free: its ``bend`` may lie anywhere.
 
-Under a pure promise a sum of p×p matrices is noised by c·(U − U') (`models.noise_law`). Rows x and y that are orthogonal move it from
-ρyyᵀ to ρxxᵀ, and T = xᵀAx − yᵀAy by 2ρ. Of U the two entries and what is left of 1 are shares of gamma numbers, so T = c·(Q − Q'),
-Q = S(2B − 1) with beta numbers S and B: three integrals. Its tails fall like e^{−|T|/2}, so the promise is attained far out.
+Under a pure promise a sum of p×p matrices is noised by c·(U − U') (`models.noise_law`). Rows x and y that are
+orthogonal move it from ρyyᵀ to ρxxᵀ, and T = xᵀAx − yᵀAy by 2ρ. Of U the two entries and what is left of 1 are shares
+of gamma numbers, so T = c·(Q − Q'), Q = S(2B − 1) with beta numbers S and B: three integrals. Its tails fall like
+e^{−|T|/2}, so the promise is attained far out.
 """
 
 from __future__ import annotations
@@ -159,8 +161,8 @@ def _share_masses(size: int, cells: int) -> Array:
 
 
 def moved(distance: float, entries: int, size: int | None) -> Law:
-    """A sum under a pure promise that the pair moves by ``distance`` scales of its noise: of ``entries`` numbers, or a matrix with
-    ``size`` rows of which one record's share, of that trace, is replaced by another's."""
+    """A sum under a pure promise that the pair moves by ``distance`` scales of its noise: of ``entries`` numbers, or a
+    matrix with ``size`` rows of which one record's share, of that trace, is replaced by another's."""
     if size is None or size == 1:
         return shifted(distance, Noise(1.0, entries, True))
     return tilted(
@@ -171,8 +173,8 @@ def moved(distance: float, entries: int, size: int | None) -> Law:
 
 
 def independent(moves: Iterable[tuple[float, int, int | None]], *, pure: bool) -> list[Law]:
-    """Sums with noise of their own that a pair moves by so many scales of it, of so many numbers, or of a matrix with so many rows;
-    Gaussian ones are one Gaussian together."""
+    """Sums with noise of their own that a pair moves by so many scales of it, of so many numbers, or of a matrix with
+    so many rows; Gaussian ones are one Gaussian together."""
     if pure:
         return [moved(*one) for one in moves]
     return [shifted(math.hypot(*(distance for distance, *_ in moves)), Noise(1.0, 1, False))]
@@ -220,8 +222,8 @@ def tilted(
 def _cells(
     end: float, kinks: tuple[float, ...], stations: tuple[float, ...], fewest: int, points: int
 ) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss's rule of two points on cells of [−end, end]. None straddles a kink, those beside one are thin, because
-    volume is largest right there, and between two ``stations`` there are always some."""
+    """Nodes and weights of Gauss's rule of two points on cells of [−end, end]. None straddles a kink, those beside one
+    are thin, because volume is largest right there, and between two ``stations`` there are always some."""
     thin = 1e-6 * end
     marks = {-end, end, *stations, *(kink + side for kink in kinks for side in (-thin, 0.0, thin))}
     edges = [
@@ -235,8 +237,8 @@ def _cells(
 
 @dataclass(frozen=True)
 class Own:
-    """The replaced record as the mode sees it: its row's direction, and where its loss bends, in deviations of the noise
-    beyond the pair's own pull; ``None``: nowhere, it is far out where its slope is steepest."""
+    """The replaced record as the mode sees it: its row's direction, and where its loss bends, in deviations of the
+    noise beyond the pair's own pull; ``None``: nowhere, it is far out where its slope is steepest."""
 
     direction: int
     bends_at: float | None = None

@@ -1,8 +1,9 @@
 """Faults of the literature, shown by the audit: what is published, on a concrete pair, against what it promises.
 
-Each function writes the published procedure down as a test double, computes what it gives away, and returns both numbers.
-Rows refer to docs/errata-of-the-literature.md, where MAS (Minami et al., NIPS 2016), JGH (Jewson et al., NeurIPS 2023) and GSC
-(Geumlek et al., NIPS 2017) are named. Nothing here is used by a mechanism. `onedraw audit literature` prints the table.
+Each function writes the published procedure down as a test double, computes what it gives away, and returns both
+numbers. Rows refer to docs/errata-of-the-literature.md, where MAS (Minami et al., NIPS 2016), JGH (Jewson et al.,
+NeurIPS 2023) and GSC (Geumlek et al., NIPS 2017) are named. Nothing here is used by a mechanism.
+`onedraw audit literature` prints the table.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def output_perturbation(
 ) -> Fault:
     """Errata 2: ridge logistic regression plus Laplace noise of scale 2/(nλε) in each coordinate, as published.
 
-    On n rows of ones with one label flipped both minimisers are t·(1, …, 1), so each of the p coordinates gives away as much as
-    the first, and the losses of a product add up.
+    On n rows of ones with one label flipped both minimisers are t·(1, …, 1), so each of the p coordinates gives away as
+    much as the first, and the losses of a product add up.
     """
     labels = np.where(np.arange(n) < (n if positive is None else positive), 1.0, -1.0)
     flipped = np.append(-labels[:1], labels[1:])

@@ -1,8 +1,8 @@
 """Losses, written down again from their definitions, and how a record of a linear predictor enters them.
 
-`loss_of` is φ(u, y) as the papers have it. `slope_of` is φ' and φ'' of one record, turned so that its slope is steepest at −∞:
-a margin loss as it stands, a loss of errors in units of its threshold, a count at its largest value. Rows are encoded here a
-second time, and the pairs that pull furthest apart along one row are made of them.
+`loss_of` is φ(u, y) as the papers have it. `slope_of` is φ' and φ'' of one record, turned so that its slope is steepest
+at −∞: a margin loss as it stands, a loss of errors in units of its threshold, a count at its largest value. Rows are
+encoded here a second time, and the pairs that pull furthest apart along one row are made of them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Draws in measured coordinates, attacked: see `staged`.
 
-For a draw by a convex loss the worst pair are two rows of norm r in opposite directions, both where their slopes are steepest,
-with a pull of the other records that keeps them there: then gradients differ by 2L·r, exact draws are two Gaussians, and the
-iterates of noisy gradients AR(1) processes of one variance. For one by a β-divergence a record changes the odds of a rare
-outcome by the whole range. `replay_measured` computes a second time what was handed to the noise and what the inner sampler was
-given: rows in published coordinates with their weights, and the plan's numbers.
+For a draw by a convex loss the worst pair are two rows of norm r in opposite directions, both where their slopes are
+steepest, with a pull of the other records that keeps them there: then gradients differ by 2L·r, exact draws are two
+Gaussians, and the iterates of noisy gradients AR(1) processes of one variance. For one by a β-divergence a record
+changes the odds of a rare outcome by the whole range. `replay_measured` computes a second time what was handed to the
+noise and what the inner sampler was given: rows in published coordinates with their weights, and the plan's numbers.
 """
 
 from __future__ import annotations

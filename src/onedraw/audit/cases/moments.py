@@ -1,9 +1,10 @@
 """Released moments, attacked: see `staged`; and the program replayed and provoked.
 
-Rows at opposite corners of the box are the worst pair for means and squares (whose squares agree there: they add nothing),
-orthogonal rows of the largest norm for products and fourth moments. `replay_moments` computes every sum a second time in NumPy.
-`provoke_moments` answers the first stage with numbers of its own choice, the same on both tables, and measures how far a record
-moves what is asked next: a radius that is not enforced shows there, whatever the plan says.
+Rows at opposite corners of the box are the worst pair for means and squares (whose squares agree there: they add
+nothing), orthogonal rows of the largest norm for products and fourth moments. `replay_moments` computes every sum a
+second time in NumPy. `provoke_moments` answers the first stage with numbers of its own choice, the same on both tables,
+and measures how far a record moves what is asked next: a radius that is not enforced shows there, whatever the plan
+says.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Plain noise on tables, written down again: the laws of noisy whole sums on two tables that differ in one record.
 
-Only the coordinates that the record moves matter, by h. For Laplace noise each of them is a law of its own, and beyond the two
-sums its log-ratio no longer changes, so a few outcomes say everything; for Gaussian noise the log-ratio is a function of ⟨h, y⟩
-alone. Where h is many steps long, outcomes are merged into cells, which can only hide information.
+Only the coordinates that the record moves matter, by h. For Laplace noise each of them is a law of its own, and beyond
+the two sums its log-ratio no longer changes, so a few outcomes say everything; for Gaussian noise the log-ratio is a
+function of ⟨h, y⟩ alone. Where h is many steps long, outcomes are merged into cells, which can only hide information.
 
-The worst record goes from one level (or one group) to another, from one end of the range to the other; for a variance from an
-end to where (2 − s)(1 + ws) is largest. The fault divides the noise: half of it is a sensitivity of 1 in place of 2.
+The worst record goes from one level (or one group) to another, from one end of the range to the other; for a variance
+from an end to where (2 − s)(1 + ws) is largest. The fault divides the noise: half of it is a sensitivity of 1 in place
+of 2.
 
-Evaluations are such tables too: counts of class by score, where the worst record leaves one cell for another; or sums of responses
-and squared errors, where it moves the response from an end of its range to where 2|Δv| + 3|Δv²| is largest (Laplace), or to the
-other end (Gaussian), and its error from none to the largest.
+Evaluations are such tables too: counts of class by score, where the worst record leaves one cell for another; or sums
+of responses and squared errors, where it moves the response from an end of its range to where 2|Δv| + 3|Δv²| is largest
+(Laplace), or to the other end (Gaussian), and its error from none to the largest.
 """
 
 from __future__ import annotations

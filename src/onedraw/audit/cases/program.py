@@ -1,7 +1,8 @@
 """The program's own draws, and attacks on them: plan, summary, target and sampler as a release runs them.
 
-`release` draws once and charges the ledger each time. Here the same steps run with a seeded generator and many draws at a
-go, without ledger and certificate: an attack needs thousands of draws of synthetic records, and none of them is private.
+`release` draws once and charges the ledger each time. Here the same steps run with a seeded generator and many draws at
+a go, without ledger and certificate: an attack needs thousands of draws of synthetic records, and none of them is
+private.
 """
 
 from __future__ import annotations
@@ -104,8 +105,8 @@ class RandomisedResponse:
 
 BLACK_BOX = ("histogram", "classifier")
 THRESHOLDS: dict[str, Any] = {"membership": "held-out", "bayes": 0.5}
-"""Of the membership attack: the one that shows the largest ε, chosen on held-out rounds; and the Bayes rule, which tells two
-data sets apart most often and so is the one to break a Gaussian or Rényi promise with."""
+"""Of the membership attack: the one that shows the largest ε, chosen on held-out rounds; and the Bayes rule, which
+tells two data sets apart most often and so is the one to break a Gaussian or Rényi promise with."""
 
 
 def attack_program(

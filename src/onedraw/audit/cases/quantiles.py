@@ -1,8 +1,8 @@
 """Quantiles by rank, written down again: exp(−η·distance of the wanted rank), place by place, level by level.
 
-The worst pair of one selection has its mass on places that all lose a rank while a few gain one: ⌊r⌋ records at the low end, two
-at the last place but one, the others at the top, and one moved from end to end. There the whole range 2η is attained, and with
-it the pure ε. Small plans are enumerated whole: every cut, every pick of every level, every width.
+The worst pair of one selection has its mass on places that all lose a rank while a few gain one: ⌊r⌋ records at the low
+end, two at the last place but one, the others at the top, and one moved from end to end. There the whole range 2η is
+attained, and with it the pure ε. Small plans are enumerated whole: every cut, every pick of every level, every width.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def rank_distance(below: Any, up_to: Any, wanted: float) -> Array:
 def selection_law(weights: Array, lengths: Any, *, flip: bool) -> Array:
     """Of runs of so many places with these log-weights: exp(weight) of each place, normalised; or permute and flip.
 
-    There a place with heads is the first of them to arrive, at a uniform time t: P = ∫ p·Π(1 − p_i·t) dt over the others, with
-    t = e^y integrated by Gauss and Legendre over panels of y.
+    There a place with heads is the first of them to arrive, at a uniform time t: P = ∫ p·Π(1 − p_i·t) dt over the
+    others, with t = e^y integrated by Gauss and Legendre over panels of y.
     """
     if not flip:
         return np.asarray(special.softmax(np.log(lengths) + weights))

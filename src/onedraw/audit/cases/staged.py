@@ -1,12 +1,13 @@
 """Plans in stages, attacked: each stage on the pair that is worst for it, all of them together, and the program replayed.
 
-The promise covers stages that are chosen in view of those before, whatever pair each of them meets; so the audit gives every
-stage its own worst pair: rows at opposite ends of the box for means, orthogonal ones of the largest norm for moments. No single
-pair of tables does all this at once. What is shown is how much of the *theorem* is attained: above the promise, theorem or
-numbers are wrong.
+The promise covers stages that are chosen in view of those before, whatever pair each of them meets; so the audit gives
+every stage its own worst pair: rows at opposite ends of the box for means, orthogonal ones of the largest norm for
+moments. No single pair of tables does all this at once. What is shown is how much of the *theorem* is attained: above
+the promise, theorem or numbers are wrong.
 
-A replay runs the program on two neighbouring tables with a noise that writes down every sum it was handed, and computes each of
-them a second time, in plain NumPy. What fits, draws in measured coordinates and released moments share of both is here.
+A replay runs the program on two neighbouring tables with a noise that writes down every sum it was handed, and computes
+each of them a second time, in plain NumPy. What fits, draws in measured coordinates and released moments share of both
+is here.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ def with_either_noise(mechanism: Callable[..., Any], model: Any, budget: Promise
 
 
 def apart(dimension: int, *, pure: bool) -> float:
-    """‖xxᵀ − yyᵀ‖ for unit vectors: √2 if they are orthogonal, which takes two dimensions; under a pure promise the trace of what is
-    added and taken away counts, which is 1."""
+    """‖xxᵀ − yyᵀ‖ for unit vectors: √2 if they are orthogonal, which takes two dimensions; under a pure promise the
+    trace of what is added and taken away counts, which is 1."""
     return math.sqrt(2.0) if dimension > 1 and not pure else 1.0
 
 
@@ -127,8 +128,8 @@ def coded_columns(plan: Plan) -> NDArray[np.bool_]:
 
 @dataclass
 class Recorded:
-    """A noise that remembers what it was asked for: (sum, steps, size, shares) of each sum, and real vectors with their size; with
-    ``answer`` it gives that for the vectors instead."""
+    """A noise that remembers what it was asked for: (sum, steps, size, shares) of each sum, and real vectors with their
+    size; with ``answer`` it gives that for the vectors instead."""
 
     noise: Any
     answer: Array | None = None
