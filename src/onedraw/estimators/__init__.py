@@ -12,33 +12,27 @@ from typing import TYPE_CHECKING
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from onedraw.release import Estimate as Estimate
-    from onedraw.release import Estimates as Estimates
+    from onedraw.release import Estimate, Estimates
 
-    from .base import FewRecords as FewRecords
-    from .base import NoInterval as NoInterval
-    from .base import NotCovered as NotCovered
-    from .choosing import Chosen as Chosen
-    from .choosing import choose as choose
-    from .classification import DPLinearSVC as DPLinearSVC
-    from .classification import DPLogisticRegression as DPLogisticRegression
-    from .counts import DPPoissonRegressor as DPPoissonRegressor
-    from .covariance import DPCovariance as DPCovariance
-    from .evaluating import Evaluation as Evaluation
-    from .evaluating import evaluate as evaluate
-    from .levels import DPCount as DPCount
-    from .levels import DPHistogram as DPHistogram
-    from .levels import DPProportion as DPProportion
-    from .linear import Expected as Expected
-    from .means import DPMean as DPMean
-    from .means import DPRate as DPRate
-    from .means import DPSum as DPSum
-    from .means import DPVariance as DPVariance
-    from .networks import DPMLPClassifier as DPMLPClassifier
-    from .networks import DPMLPRegressor as DPMLPRegressor
-    from .quantiles import DPQuantile as DPQuantile
-    from .regression import DPLinearRegression as DPLinearRegression
-    from .regression import DPQuantileRegressor as DPQuantileRegressor
+    from .base import FewRecords, NoInterval, NotCovered
+    from .choosing import Chosen, choose
+    from .classification import DPLinearSVC, DPLogisticRegression
+    from .counts import DPPoissonRegressor
+    from .covariance import DPCovariance
+    from .evaluating import Evaluation, evaluate
+    from .levels import DPCount, DPHistogram, DPProportion
+    from .linear import Expected
+    from .means import DPMean, DPRate, DPSum, DPVariance
+    from .networks import DPMLPClassifier, DPMLPRegressor
+    from .quantiles import DPQuantile
+    from .regression import DPLinearRegression, DPQuantileRegressor
+
+__all__ = [
+    "Chosen", "DPCount", "DPCovariance", "DPHistogram", "DPLinearRegression", "DPLinearSVC", "DPLogisticRegression",
+    "DPMLPClassifier", "DPMLPRegressor", "DPMean", "DPPoissonRegressor", "DPProportion", "DPQuantile",
+    "DPQuantileRegressor", "DPRate", "DPSum", "DPVariance", "Estimate", "Estimates", "Evaluation", "Expected",
+    "FewRecords", "NoInterval", "NotCovered", "choose", "evaluate",
+]  # fmt: skip
 
 # file → the names that are public at the top of the package; and those that are so here
 PUBLIC = {
@@ -65,4 +59,4 @@ __getattr__ = names_on_demand(__name__, _HOME)
 
 
 def __dir__() -> list[str]:
-    return sorted(_HOME)
+    return __all__

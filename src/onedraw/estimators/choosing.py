@@ -34,6 +34,9 @@ from .judging import Kind, judged_by
 Array = NDArray[np.float64]
 
 
+FITTED_BEFORE = "the settings were fitted to other records, or to none, and each has paid for itself"
+
+
 @dataclass(frozen=True, repr=False)
 class Chosen:
     """The winner, by name and as it came, and the certificate of the choice."""
@@ -68,11 +71,12 @@ def choose(
     first, _, kind = parts[0]
     if any(other != kind for _, _, other in parts):
         raise WrongCall(
-            "The models do not have the same classes or bounds, so their losses do not compare. Choose among models of one question."
+            "The models differ in their classes or bounds, so their losses do not compare. Choose among models of one "
+            "question."
         )
-    largest = (
-        RegressorScores(kind[0], float(kind[1]), largest_error).largest_error if isinstance(kind[0], float) else None
-    )
+    largest = None
+    if isinstance(kind[0], float):
+        largest = RegressorScores(kind[0], float(kind[1]), largest_error).largest_error
 
     def losses() -> NDArray[np.int64]:
         return np.concatenate([held.data.sum(LossSum(kind, largest)) for held, _, _ in parts])
@@ -80,8 +84,9 @@ def choose(
     most = max(held.records_per_person for held, _, _ in parts)  # schemas may differ in what they declare
     plan = calibrate(ExponentialChoice(), table, budget, n=len(first.data), records_per_person=most)
     found = release(
-        plan, Losses(len(first.data), losses), ledger=opened(ledger), dataset=dataset or first.dataset, random_state=random_state, label="choice",
-        notes=_notes([notes for _, notes, _ in parts]), out=out, resume=resume, how_to_resume=how_to_resume,
+        plan, Losses(len(first.data), losses), ledger=opened(ledger), dataset=dataset or first.dataset, out=out,
+        random_state=random_state, label="choice", resume=resume, how_to_resume=how_to_resume,
+        notes=(Assumption(FITTED_BEFORE, Provenance.DECLARED), *dict.fromkeys(one for _, notes, _ in parts for one in notes)),
     )  # fmt: skip
     place = int(found.draws[0, 0])
     return Chosen(list(named)[place], list(named.values())[place], Release(found.certificate))
@@ -112,11 +117,3 @@ def _loss(judged: Array, kind: Kind, largest: float | None) -> Array:
     if len(kind) == 2:
         return np.asarray((np.where(true == 1.0, 1.0, 0.0) - np.clip(said, 0.0, 1.0)) ** 2)
     return np.where(np.isnan(said), 1.0, (true != said).astype(np.float64))
-
-
-def _notes(notes: Sequence[Sequence[Assumption]]) -> tuple[Assumption, ...]:
-    """What is said of all models, each sentence once."""
-    fixed = Assumption(
-        "the settings were fitted to other records, or to none, and each has paid for itself", Provenance.DECLARED
-    )
-    return (fixed, *dict.fromkeys(note for some in notes for note in some))

@@ -164,9 +164,7 @@ class DPLinearSVC(LinearClassifier):
     "noisy-gradient measured", "noisy-gradient", "gdp", "bounded" or "candidates". There are no probabilities: the hinge
     does not estimate any.
 
-    Attributes: ``coef_`` (1, d), ``intercept_`` (1,), ``draws_``, ``classes_``, ``n_features_in_``,
-    ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``,
-    ``notes_``.
+    Attributes as in `DPLogisticRegression`, without ``bse_`` and ``pvalues_``.
     """
 
     kind = "svc"

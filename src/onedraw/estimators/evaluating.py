@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from .base import budget_of, opened
 from .judging import Kind, judged_by
 
 Array = NDArray[np.float64]
+Found = TypeVar("Found")
 
 REACH = 4.0
 """Log-odds up to which scores are told apart: 2 % to 98 %."""
@@ -48,36 +49,33 @@ class Evaluation:
 
     @property
     def accuracy(self) -> Figure:
-        return self._figure("accuracy")
+        return self._there(self.scores.figures.get("accuracy"), "accuracy")
 
     @property
     def auc(self) -> Figure:
         """Of two classes: the chance that a record of the second has a higher score than one of the first."""
-        return self._figure("AUC")
+        return self._there(self.scores.figures.get("AUC"), "AUC")
 
     @property
     def rmse(self) -> Figure:
-        return self._figure("RMSE")
+        return self._there(self.scores.figures.get("RMSE"), "RMSE")
 
     @property
     def r2(self) -> Figure:
-        return self._figure("R²")
+        return self._there(self.scores.figures.get("R²"), "R²")
 
     @property
     def confusion(self) -> Array:
         """(true, predicted), in records."""
-        found: Array = self._there(self.scores.confusion, "a confusion matrix")
-        return found
+        return self._there(self.scores.confusion, "confusion matrix")
 
     @property
     def roc(self) -> Curve:
-        found: Curve = self._there(self.scores.roc, "a ROC curve")
-        return found
+        return self._there(self.scores.roc, "ROC curve")
 
     @property
     def calibration(self) -> Curve:
-        found: Curve = self._there(self.scores.calibration, "a calibration curve")
-        return found
+        return self._there(self.scores.calibration, "calibration curve")
 
     def at(self, level: float) -> Evaluation:
         """The same release read at another level of confidence."""
@@ -86,11 +84,7 @@ class Evaluation:
     def save(self, path: str | os.PathLike[str]) -> None:
         self.release.save(path)
 
-    def _figure(self, name: str) -> Figure:
-        found: Figure = self._there(self.scores.figures.get(name), f"the {name}")
-        return found
-
-    def _there(self, value: Any, what: str) -> Any:
+    def _there(self, value: Found | None, what: str) -> Found:
         if value is None:
             raise WrongCall(f"This evaluation has no {what}. It has: {', '.join(self.scores.figures)}.")
         return value
@@ -129,8 +123,8 @@ def evaluate(
     table = _table(kind, len(judged.data), budget, bins, largest_error)
     plan = calibrate(AddedNoise(), table, budget, n=len(judged.data), records_per_person=judged.records_per_person)
     found = release(
-        plan, judged.data, ledger=opened(ledger), dataset=dataset or judged.dataset, random_state=random_state, label="evaluation",
-        notes=notes, out=out, resume=resume, how_to_resume=how_to_resume,
+        plan, judged.data, ledger=opened(ledger), dataset=dataset or judged.dataset, random_state=random_state,
+        label="evaluation", notes=notes, out=out, resume=resume, how_to_resume=how_to_resume,
     )  # fmt: skip
     kept = replace(found, diagnostics={})
     return Evaluation(kept, scores_of(kept.certificate, kept.plan, level))

@@ -22,6 +22,7 @@ from scipy import special
 from onedraw.data import Schema, read
 from onedraw.data.sums import Reading
 from onedraw.errors import InvalidModel, WrongCall
+from onedraw.models.batches import batches
 from onedraw.models.features import schema_rows
 from onedraw.models.responses import Codes
 from onedraw.models.tables.scores import Judged
@@ -57,14 +58,18 @@ def judged_by(
         raise InvalidModel(f"X has {len(X):,} records and y {len(y):,}. Pass one response for each record.")
     ours = hasattr(model, "certificate_")
     kind = _kind(model, classes, bounds, ours=ours)
-    said = _said_of_classes(model, kind) if isinstance(kind[0], str) or not bounds else _said_of_numbers(model)
-    rows = _rows(X)
+    said, rows = _said(model, kind), _rows(X)
     _try_out(said, rows)
     labels = Codes(tuple(classes if classes is not None else model.classes_)) if not bounds else None
 
     def judged() -> Array:
-        truth = labels.from_values(y) if labels is not None else _numbers(y)
-        return np.column_stack([truth, _finite(said(X) if ours or batch else _one_by_one(said, rows), len(X))])
+        if labels is not None:
+            truth = labels.from_values(y)
+        else:
+            truth = np.concatenate([np.zeros(0), *(np.asarray(part, dtype=np.float64) for part in batches(y))])
+        found = np.asarray(said(X) if ours or batch else _one_by_one(said, rows), dtype=np.float64).reshape(-1)
+        finite = np.where(np.isfinite(found), found, np.nan) if len(found) == len(X) else np.full(len(X), np.nan)
+        return np.column_stack([truth, finite])
 
     held = Held(Judged(len(X), judged))
     return held, _notes(type(model).__name__, ours=ours, batch=batch), kind
@@ -84,8 +89,10 @@ def _kind(model: Any, classes: Any, bounds: Any, *, ours: bool) -> Kind:
     return tuple(str(label) for label in (classes if classes is not None else model.classes_))
 
 
-def _said_of_classes(model: Any, kind: Kind) -> Callable[[Any], Array]:
-    """The second class's probability, or, of more classes, the code of the predicted one."""
+def _said(model: Any, kind: Kind) -> Callable[[Any], Array]:
+    """Of numbers the prediction, of two classes the second's probability, of more the code of the predicted one."""
+    if isinstance(kind[0], float):
+        return lambda X: np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
     own = [str(label) for label in model.classes_] if hasattr(model, "classes_") else list(map(str, kind))
     places = [own.index(str(label)) if str(label) in own else None for label in kind]
 
@@ -101,10 +108,6 @@ def _said_of_classes(model: Any, kind: Kind) -> Callable[[Any], Array]:
     if len(kind) == 2:
         return lambda X: np.asarray(columns(X)[:, 1])
     return lambda X: np.asarray(columns(X).argmax(axis=1), dtype=np.float64)
-
-
-def _said_of_numbers(model: Any) -> Callable[[Any], Array]:
-    return lambda X: np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
 
 
 def _rows(X: Any) -> Any:
@@ -128,17 +131,12 @@ def _real(cells: Any) -> Array:
 def _try_out(said: Callable[[Any], Array], rows: Any) -> None:
     """A row of zeros, which is nobody's: what fails on it fails before the charge, and in the model's own words."""
     row = rows[:1]
-    blank = (
-        np.zeros((1, row.shape[1]))
-        if isinstance(row, np.ndarray) and row.ndim == 2 and row.dtype.kind in "fiub"
-        else None
-    )
-    if blank is None:
+    if not (isinstance(row, np.ndarray) and row.ndim == 2 and row.dtype.kind in "fiub"):
         return
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            said(blank)
+            said(np.zeros((1, row.shape[1])))
     except Exception as error:
         raise WrongCall(f"The model cannot predict a row of zeros: {error}. Nothing was spent.") from error
 
@@ -156,17 +154,6 @@ def _one_by_one(said: Callable[[Any], Array], rows: Any) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.array([one(index) for index in range(size)])
-
-
-def _finite(values: Any, size: int) -> Array:
-    found = np.asarray(values, dtype=np.float64).reshape(-1)
-    return np.where(np.isfinite(found), found, np.nan) if len(found) == size else np.full(size, np.nan)
-
-
-def _numbers(y: Any) -> Array:
-    from onedraw.models.batches import batches
-
-    return np.concatenate([np.zeros(0), *(np.asarray(part, dtype=np.float64) for part in batches(y))])
 
 
 # ── releases ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,7 +182,6 @@ def _by_release(
         kind = release.predictor.classes
     else:
         kind = (0.0, float(column.cap)) if column.kind == "count" else (float(column.lower), float(column.upper))
-
     said = Said(release.certificate.to_json(), tuple(schema.columns))
     held = Held(Judged(records.n, lambda: records.read_as(said)), schema.records_per_person, schema.dataset)
     named = f"the release of plan {release.certificate.plan_digest[:16]}…"
@@ -230,17 +216,12 @@ def _known(text: str) -> tuple[Predictor, Schema]:
 
 
 def _notes(model: str, *, ours: bool, batch: bool) -> tuple[Assumption, ...]:
-    fixed = Assumption(
-        f"what is evaluated is {model}, fixed before the held-out records were read", Provenance.DECLARED
-    )
+    claims = [(f"what is evaluated is {model}, fixed before the held-out records were read", Provenance.DECLARED)]
     if ours:
-        return fixed, Assumption(
-            "each record is predicted from its own row, and no row makes it fail", Provenance.PROVED
-        )
-    typed = "columns have the types they were declared with: no record decided how others are held"
-    own = (
-        Assumption("a prediction depends on its own row alone: rows were predicted together", Provenance.DECLARED)
-        if batch
-        else Assumption("rows are predicted one at a time; one that fails counts as a score of 0", Provenance.ENFORCED)
-    )
-    return fixed, Assumption(typed, Provenance.DECLARED), own
+        claims += [("each record is predicted from its own row, and no row makes it fail", Provenance.PROVED)]
+    else:
+        typed = "columns have the types they were declared with: no record decided how others are held"
+        together = "a prediction depends on its own row alone: rows were predicted together", Provenance.DECLARED
+        alone = "rows are predicted one at a time; one that fails counts as a score of 0", Provenance.ENFORCED
+        claims += [(typed, Provenance.DECLARED), together if batch else alone]
+    return tuple(Assumption(*claim) for claim in claims)

@@ -102,8 +102,7 @@ class DPHistogram(LevelEstimator, PosteriorEstimator):
     Parameters as in `DPProportion`; ``levels`` instead of classes, and ``prior``, one positive number for each level.
 
     Attributes: ``shares_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``, within which they
-    sum to 1), ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``,
-    ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    sum to 1), ``levels_``, and those of `DPProportion`.
     """
 
     levels: Any = None
@@ -134,8 +133,7 @@ class DPCount(LevelEstimator, TableEstimator):
     a cross table: its cells are whole numbers that sum to n.
 
     Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with
-    ``level`` or ``between`` ``count_``; ``levels_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``,
-    ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    ``level`` or ``between`` ``count_``; ``levels_``, and those of `DPProportion`.
     """
 
     levels: Any = None

@@ -41,8 +41,7 @@ class DPMean(NumberColumn, PosteriorEstimator):
     it is publicly known: the interval is then built with it, and it bears on nothing else.
 
     Attributes: ``mean_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``, the released sizes of
-    private groups), ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``,
-    ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
+    private groups), and those of `DPProportion`.
     """
 
     show: ClassVar[str] = "mean"
@@ -74,9 +73,7 @@ class DPSum(NumberColumn, TableEstimator):
 
     Parameters as in `DPProportion`, without a prior.
 
-    Attributes: ``sum_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``,
-    ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
-    ``interval_reason_``, ``notes_``.
+    Attributes: ``sum_``, and those of `DPMean`.
     """
 
     show: ClassVar[str] = "sum"
@@ -92,9 +89,7 @@ class DPVariance(NumberColumn, TableEstimator):
 
     Parameters as in `DPProportion`, without a prior.
 
-    Attributes: ``variance_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``,
-    ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
-    ``interval_reason_``, ``notes_``.
+    Attributes: ``variance_``, and those of `DPMean`.
     """
 
     show: ClassVar[str] = "variance"
@@ -111,9 +106,7 @@ class DPRate(NumberColumn, PosteriorEstimator):
     With plain noise it is the mean of the counts as they are. Parameters as in `DPProportion`; ``prior`` = (events,
     records) of a Gamma prior.
 
-    Attributes: ``rate_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``), ``draws_``,
-    ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
-    ``interval_reason_``, ``notes_``.
+    Attributes: ``rate_``, and those of `DPMean`.
     """
 
     show: ClassVar[str] = "rate"

@@ -112,8 +112,7 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
     the least variance of the residuals, in squared units of the response; None: that of a twentieth of the bound. Other
     parameters as in `DPMLPClassifier`.
 
-    Attributes: ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``,
-    ``choice_``, ``interval_reason_``, ``notes_``.
+    Attributes: those of `DPMLPClassifier` but ``classes_``.
     """
 
     kind = "network-regressor"

@@ -36,9 +36,7 @@ class DPQuantile(ColumnEstimator):
 
     Attributes: ``quantiles_`` (in the order of ``levels_``), ``levels_``, ``iqr_`` (NaN unless both quartiles were
     asked for) and ``iqr_interval_`` (low, high, level: 0.9 where ``interval`` is 0.95, because both quartiles have to
-    be covered), ``rank_error_`` (expected, from public numbers, as a share of the records), ``draws_``,
-    ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
-    ``interval_reason_``, ``notes_``.
+    be covered), ``rank_error_`` (expected, from public numbers, as a share of the records), and those of `DPProportion`.
     """
 
     quantiles: Any = (0.5,)

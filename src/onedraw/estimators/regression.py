@@ -124,9 +124,6 @@ class DPQuantileRegressor(NumberEstimator):
     The pinball loss, its kink rounded over a quarter of the noise. ``quantile`` is 0.5, the median, by default; the
     other parameters and the attributes are those of `DPLinearRegression`, ``response_bound`` being optional, and
     mechanism one of "auto", "noisy-gradient measured", "noisy-gradient", "gdp", "bounded".
-
-    Attributes: ``coef_`` (d,), ``intercept_``, ``draws_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``,
-    ``guarantee_``, ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.
     """
 
     kind = "quantile"
