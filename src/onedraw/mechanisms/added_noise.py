@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
@@ -192,15 +192,19 @@ def expected_noise(plan: Plan) -> float:
 def least_noise(request: Request, sums: Moving, law: str) -> dict[str, float]:
     """The least noise that keeps the budget, and how much finer than the sums' steps it is drawn."""
     k, reach, budget = request.records_per_person, sums.reach(law), request.exact_budget
-    if law == "laplace":
-        return {"scale": fraction_up(Fraction(k * reach) / Fraction(_largest(PureDP, budget))), "refinement": 1.0}
-    square = Fraction(k**2 * reach)
-    if isinstance(budget, ZCDP):
+    square, kind = Fraction(k**2 * reach), PureDP if law == "laplace" else GaussianDP
+    if isinstance(budget, ZCDP) and law == "gaussian":
         return {"scale": root_up(square / (2 * Fraction(budget.rho)) * (1 + Fraction(1, 2**40))), "refinement": 1.0}
-    mu = Fraction(_largest(GaussianDP, budget)) * (1 - Fraction(1, 2**40)) - TABLE_MARGIN
+    allowed = budget.allows(kind)
+    if not allowed:
+        others = "a δ above 0, zCDP or Gaussian DP, or Laplace noise" if kind is GaussianDP else "Gaussian noise"
+        raise UnsupportedBudget(f"{law.capitalize()} noise cannot keep {budget}. Use {others}.")
+    if law == "laplace":
+        return {"scale": fraction_up(Fraction(k * reach) / Fraction(allowed)), "refinement": 1.0}
+    mu = Fraction(allowed) * (1 - Fraction(1, 2**40)) - TABLE_MARGIN
     if mu <= 0:
         raise UnsupportedBudget(
-            f"Gaussian noise is not calibrated for a budget as small as {budget}. Use Laplace noise."
+            f"Gaussian noise is not calibrated for budgets as small as {budget}. Use Laplace noise."
         )
     scale = root_up(square / mu**2)
     refinement = 2.0 ** max(0, math.ceil(math.log2(_fine(sums) / scale)))
@@ -228,17 +232,6 @@ def _fine(sums: Moving) -> float:
     """The lattice steps in a deviation, at least: κ = 58q/σ² for the q entries that a record moves, as much as for the six of a
     table."""
     return FINE * math.sqrt(max(1.0, sums.most_moved / 6.0))
-
-
-def _largest(kind: Callable[[float], Promise], budget: Promise) -> float:
-    """The largest ε of PureDP, or μ of GaussianDP, that is proven to imply the budget."""
-    found = budget.allows(kind)
-    if not found:
-        raise UnsupportedBudget(
-            f"{'Laplace' if kind is PureDP else 'Gaussian'} noise cannot keep {budget}. Use "
-            f"{'a δ above 0, zCDP or Gaussian DP, or Laplace noise' if kind is GaussianDP else 'Gaussian noise'}."
-        )
-    return found
 
 
 def _checked(request: Request) -> Table:

@@ -103,13 +103,18 @@ class BetaDivergence(Mechanism):
 
     def calibrate(self, request: Request) -> Plan:
         sensitivity = sensitivity_of(request.model)
-        largest = largest_range(request.exact_budget, request.draws)
-        beta = self._beta(request, largest)
+        largest, people = largest_range(request.exact_budget, request.draws), request.records_per_person
+        if self.beta is not None:
+            beta = self.beta
+        elif self.rule == "jewson":
+            beta = literature.jewson_beta(self._believed(request.model), largest, records_per_person=people)
+        else:
+            beta = self._design(request.model).optimal_beta(sensitivity, largest / people, weight=self.weight)
         kept = self.as_published and _promise(request, 1.0, sensitivity(beta)).implies(request.exact_budget)
         mechanism = replace(self, as_published=False) if kept else self
         weight = 1.0 if self.rule == "jewson" else self.weight
         if weight is None:
-            weight = weight_within(largest, sensitivity(beta), records_per_person=request.records_per_person)
+            weight = weight_within(largest, sensitivity(beta), records_per_person=people)
         return mechanism._plan(request, beta, weight)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
@@ -135,14 +140,6 @@ class BetaDivergence(Mechanism):
         from onedraw.models.likelihood.beta_target import BetaTarget
 
         return BetaTarget(plan.model, summary, plan.parameters["weight"], plan.parameters["beta"])
-
-    def _beta(self, request: Request, largest: float) -> float:
-        model, people = request.model, request.records_per_person
-        if self.beta is not None:
-            return self.beta
-        if self.rule == "jewson":
-            return literature.jewson_beta(self._believed(model), largest, records_per_person=people)
-        return self._design(model).optimal_beta(sensitivity_of(model), largest / people, weight=self.weight)
 
     def _believed(self, model: Any) -> Sensitivity:
         """Δ as this rule computes it: as published, with the prior's variance in place of the floor."""

@@ -164,29 +164,26 @@ class Candidates(Mechanism):
         """Picks count like their rounds, which are public."""
         return [float(share) for share in shares(plan.draws)] if self.publish == "picks" else None
 
-    def _repetitions(self, request: Request) -> int:
-        """How often all rounds are gone through: all picks together are one draw of everything."""
-        return 1 if self.publish == "picks" else request.draws
+    def _times(self, request: Request) -> dict[str, int]:
+        """Records of a person, and how often all rounds are gone through: all picks are one draw of everything."""
+        repetitions = 1 if self.publish == "picks" else request.draws
+        return {"records_per_person": request.records_per_person, "repetitions": repetitions}
 
     def _range(self, request: Request, rounds: int) -> Fraction:
         """2wΔ of all rounds together, for one record and one repetition."""
         calibration.check_selects(request)
-        people, repetitions = request.records_per_person, self._repetitions(request)
-        return largest_range(request.budget, rounds, records_per_person=people, repetitions=repetitions)
+        return largest_range(request.budget, rounds, **self._times(request))
 
     def _plan(
         self, request: Request, loss: Scoring, layout: Layout, widths: tuple[int, ...], bits: int,
         derived: Mapping[str, float],
     ) -> Plan:  # fmt: skip
         spent = [2 * Fraction(width, 2**bits) for width in widths]
-        promise = promise_of_rounds(
-            spent, request.budget, records_per_person=request.records_per_person, repetitions=self._repetitions(request)
-        )
+        promise = promise_of_rounds(spent, request.budget, **self._times(request))
+        laid_out = {"rounds": float(layout.rounds), "candidates": float(layout.candidates), "bits": float(bits)}
         numbers = {
             **loss.numbers,
-            "rounds": float(layout.rounds),
-            "candidates": float(layout.candidates),
-            "bits": float(bits),
+            **laid_out,
             **{f"width_{number}": float(width) for number, width in enumerate(widths, 1)},
             **{f"epsilon_{number}": fraction_up(part) for number, part in enumerate(spent, 1)},
             **derived,

@@ -147,24 +147,25 @@ class ConvexBounds:
         strong = fraction_down(Fraction(self.prior_strong_convexity) / prior)
         smooth = fraction_up(Fraction(self.prior_smoothness) / prior)
         whole = None if self.smoothness is None else fraction_up(records * Fraction(self.smoothness) + Fraction(smooth))
+        total = fraction_down(records * Fraction(self.strong_convexity) + Fraction(strong))
         found: dict[str, float | None] = {
-            "weight": weight,
-            "strong_convexity": fraction_down(records * Fraction(self.strong_convexity) + Fraction(strong)),
-            "smoothness": whole,
-            "prior_strong_convexity": strong,
-            "prior_smoothness": smooth,
-            "lipschitz": self.lipschitz,
-            "gradient_difference": self.gradient_difference,
-            "radius": self.radius,
-            **{name: getattr(self, name) for name in _ON_A_BALL},
-        }
+            "weight": weight, "strong_convexity": total, "smoothness": whole, "prior_strong_convexity": strong,
+            "prior_smoothness": smooth, "lipschitz": self.lipschitz, "gradient_difference": self.gradient_difference,
+            "radius": self.radius, **{name: getattr(self, name) for name in _ON_A_BALL},
+        }  # fmt: skip
         return {name: value for name, value in found.items() if value is not None}
 
 
 def bounds_of(model: Any) -> ConvexBounds:
     """The constants of a convex model or a Gaussian mean; refused for any other, or where a bound is missing."""
     if isinstance(model, GaussianMean):
-        return _gaussian_mean(model)
+        variance = Fraction(model.variance)
+        precision = Fraction(model.prior_count) / variance
+        return ConvexBounds(
+            gradient_difference=fraction_up(2 * Fraction(model.bound) / variance),
+            strong_convexity=fraction_down(1 / variance), smoothness=fraction_up(1 / variance),
+            prior_strong_convexity=fraction_down(precision), prior_smoothness=fraction_up(precision),
+        )  # fmt: skip
     if not isinstance(model, ConvexModel):
         raise UnsupportedBudget(
             f"{type(model).__name__} has no convex loss with a Gaussian prior on its parameter. Gibbs and "
@@ -182,27 +183,11 @@ def bounds_of(model: Any) -> ConvexBounds:
             "such as HuberRegression."
         )
     return ConvexBounds(
-        gradient_difference=difference,
-        strong_convexity=known["strong_convexity"] or 0.0,
-        prior_strong_convexity=model.prior.strong_convexity,
-        prior_smoothness=model.prior.smoothness,
-        radius=model.prior.radius,
-        lipschitz=lipschitz,
-        smoothness=known["smoothness"],
+        gradient_difference=difference, strong_convexity=known["strong_convexity"] or 0.0,
+        prior_strong_convexity=model.prior.strong_convexity, prior_smoothness=model.prior.smoothness,
+        radius=model.prior.radius, lipschitz=lipschitz, smoothness=known["smoothness"],
         **{name: known[name] for name in _ON_A_BALL},
-    )
-
-
-def _gaussian_mean(model: GaussianMean) -> ConvexBounds:
-    variance = Fraction(model.variance)
-    precision = Fraction(model.prior_count) / variance
-    return ConvexBounds(
-        gradient_difference=fraction_up(2 * Fraction(model.bound) / variance),
-        strong_convexity=fraction_down(1 / variance),
-        prior_strong_convexity=fraction_down(precision),
-        prior_smoothness=fraction_up(precision),
-        smoothness=fraction_up(1 / variance),
-    )
+    )  # fmt: skip
 
 
 def has_closed_form(model: Any) -> bool:

@@ -97,9 +97,8 @@ def corollary8_true_at(request: Request, weight: float, bounds: ConvexBounds) ->
 
 def _corollary8(request: Request, weight: float, bounds: ConvexBounds) -> ApproxDP:
     """As printed, and refused where that is not true."""
-    epsilon, delta = _pair(request)
-    if not corollary8_true_at(request, weight, bounds):
-        printed = _printed(request, weight, bounds).stated_epsilon
+    (epsilon, delta), printed = _pair(request), _printed(request, weight, bounds).stated_epsilon
+    if not corollary8_holds(printed, delta):
         true_delta = gaussian_delta(corollary8_mu(printed, delta), printed)
         raise PromiseRefused(
             f"Corollary 8 claims (ε = {epsilon:.6g}, δ = {delta:.3g}) for weight {weight:.6g}, and that is false: a "
@@ -235,7 +234,6 @@ def published_variance(model: Any) -> float | None:
 
     9 for the linear model, 1 for the network. None for every other likelihood, where the code is right.
     """
-    if not isinstance(getattr(model, "likelihood", None), GaussianNoise):
-        return None
-    scale = getattr(model.prior, "scale", None)
+    gaussian = isinstance(getattr(model, "likelihood", None), GaussianNoise)
+    scale = getattr(model.prior, "scale", None) if gaussian else None
     return None if scale is None else float(scale) ** 2

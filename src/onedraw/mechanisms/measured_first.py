@@ -207,12 +207,9 @@ class Measured(Mechanism):
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         numbers, columns = plan.parameters, self._columns(plan.model)
-        sizes = {
-            "mean": columns.count if numbers["mean_noise"] else 0,
-            "moments": columns.entries if numbers["moments_noise"] else 0,
-            "draws": plan.draws * len(plan.model.parameter_names),
-        }
-        return {name: size for name, size in sizes.items() if size}
+        sizes = {"mean": columns.count, "moments": columns.entries}
+        drawn = {"draws": plan.draws * len(plan.model.parameter_names)}
+        return {name: size for name, size in sizes.items() if numbers[f"{name}_noise"]} | drawn
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
         """All draws, for encoded rows."""

@@ -118,12 +118,8 @@ class Moments(Mechanism):
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         columns = self.columns(plan.request)
-        sizes = {
-            "mean": columns.count,
-            "squares": columns.numbers,
-            "moments": columns.entries if plan.parameters["moments_noise"] else 0,
-            "fourth": columns.entries,
-        }
+        moments = columns.entries if plan.parameters["moments_noise"] else 0
+        sizes = {"mean": columns.count, "squares": columns.numbers, "moments": moments, "fourth": columns.entries}
         return {name: size for name, size in sizes.items() if size}
 
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> MomentsResult:

@@ -173,16 +173,13 @@ class NoisyGradient(Mechanism):
     def _curvature(self, request: Request) -> float | None:
         return smallest_curvature(request.model, self.effect or EFFECT, self.noise or NOISE)
 
-    def _largest_weight(self, model: Any) -> float:
-        """Four times H/K of the design: 4 for a negative log-likelihood, 4/noise² for squared residuals."""
-        if self.noise is None or not isinstance(model.kernel, ResidualLoss):
-            return LARGEST_WEIGHT
-        information, variability = residual_information(model.kernel, self.noise)
-        return LARGEST_WEIGHT * information / variability if information > 0.0 else LARGEST_WEIGHT
-
     def _choose(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> _Path:
         """So many relaxation times at the largest weight; above the largest useful weight, more relaxation times."""
-        most = self._largest_weight(request.model)
+        most, kernel = LARGEST_WEIGHT, request.model.kernel  # type: ignore[attr-defined]  # of a convex model
+        if self.noise is not None and isinstance(kernel, ResidualLoss):
+            # four times H/K of the design: 4 for a negative log-likelihood, 4/noise² for squared residuals
+            information, variability = residual_information(kernel, self.noise)
+            most *= information / variability if information > 0.0 else 1.0
         lasting = self.relaxations or self._relaxations(request, bounds, curvature)
 
         def path(weight: float, time: float) -> _Path:

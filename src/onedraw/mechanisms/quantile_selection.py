@@ -247,7 +247,16 @@ class QuantileTarget:
         near = _near(last - first, wanted, width)
         atoms, *ranks = self.places.atoms(first + near.start, first + near.stop)
         below, up_to = (np.clip(rank, first, last) - first for rank in ranks)
-        return _by_rank(atoms, below, up_to, self.place_of(low), self.place_of(high), wanted, width)
+        before = below[:1] if len(atoms) else np.zeros(1, dtype=np.int64)
+        # gap before the first atom, atom, gap, atom, …, gap after the last
+        inner = np.column_stack([atoms, atoms + 1]).reshape(-1)
+        starts = np.concatenate([[self.place_of(low)], inner]).astype(np.int64)
+        least = np.concatenate([before, np.column_stack([below, up_to]).reshape(-1)])
+        most = np.concatenate([before, np.column_stack([up_to, up_to]).reshape(-1)])
+        # the distance of ``wanted``/UNITS from [#{x < v}, #{x ≤ v}]
+        behind = np.maximum(0, np.maximum(wanted - most * UNITS, least * UNITS - wanted))
+        lengths = np.diff(np.append(starts, self.place_of(high) + 1))
+        return _without_empty(_costs(behind, width), lengths, starts)
 
     def has_end(self, index: int) -> bool:
         """Whether an end of this quantile's interval lies among the records; otherwise both are the declared bounds."""
@@ -274,18 +283,6 @@ def _near(size: int, wanted: int, width: int) -> slice:
     reach = LARGEST_COST // width
     first, last = (wanted - reach) // UNITS - 1, -(-(wanted + reach) // UNITS) + 1
     return slice(min(max(first, 0), size), max(min(last, size), 0))
-
-
-def _by_rank(atoms: Integers, below: Integers, up_to: Integers, low: int, high: int, wanted: int, width: int) -> Runs:
-    """Places low … high, by the distance of ``wanted``/UNITS from [#{x < v}, #{x ≤ v}]; ``atoms`` have records."""
-    before = below[:1] if len(atoms) else np.zeros(1, dtype=np.int64)
-    # gap before the first atom, atom, gap, atom, …, gap after the last
-    first = np.concatenate([[low], np.column_stack([atoms, atoms + 1]).reshape(-1)]).astype(np.int64)
-    least = np.concatenate([before, np.column_stack([below, up_to]).reshape(-1)])
-    most = np.concatenate([before, np.column_stack([up_to, up_to]).reshape(-1)])
-    lengths = np.diff(np.append(first, high + 1))
-    behind = np.maximum(0, np.maximum(wanted - most * UNITS, least * UNITS - wanted))
-    return _without_empty(_costs(behind, width), lengths, first)
 
 
 def _costs(behind: Integers, width: int) -> Integers:
