@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from typing import Any
 
 import pytest
@@ -47,12 +48,12 @@ CLOSED: Step = (Kind.CLOSED, "e6", "patients", {})
 
 
 def read(events: list[Event]) -> Accounts:
-    return Accounts().after(read_chain([event.row() for event in events]))
+    return Accounts().after(read_chain([astuple(event) for event in events]))
 
 
 def test_every_byte_of_every_event_is_covered_by_the_chain() -> None:
     events = chain(BOOK, OPENED, RESERVED, SETTLED, TOPPED_UP, CUT, DECLARED, CLOSED)
-    rows = [event.row() for event in events]
+    rows = [astuple(event) for event in events]
     assert read(events).position == Position(8, events[-1].hash)
     for index, row in enumerate(rows):
         for column in range(1, 7):

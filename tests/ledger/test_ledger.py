@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import astuple
 from itertools import pairwise
 
 import pytest
@@ -437,7 +438,7 @@ def test_a_changed_byte_in_the_database_is_caught(
     a_small_book(ledger)
     assert ledger.verify().ok
     for event in ledger.events():
-        old = dict(zip(("entry", "kind", "dataset", "payload", "previous", "hash"), event.row()[1:], strict=True))[
+        old = dict(zip(("entry", "kind", "dataset", "payload", "previous", "hash"), astuple(event)[1:], strict=True))[
             column
         ]
         for position in {0, len(old) // 2, len(old) - 1} if old else {0}:

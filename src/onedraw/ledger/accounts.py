@@ -92,10 +92,6 @@ class Total:
     def spends(self) -> Iterator[Spend]:
         return (spend for history in self.histories for spend in history)
 
-    @property
-    def count(self) -> int:
-        return sum(history.count for history in self.histories)
-
     @cached_property
     def composed(self) -> Composed:
         """The accountant of fixed lists; not a total for promises chosen in view of draws."""
@@ -113,7 +109,7 @@ class Total:
         return next((one for one in self.account.filters if one.keeps(self.charge(one))), None)
 
     def kept_as_one_list(self) -> bool:
-        return self.count == 1 and self.composes_within_budget()
+        return sum(history.count for history in self.histories) == 1 and self.composes_within_budget()
 
     def kept(self) -> bool:
         return not self.histories or self.keeper() is not None or self.kept_as_one_list()
@@ -259,18 +255,17 @@ class Entry:
     certificate: str | None = None
 
 
+@dataclass(eq=False)
 class Accounts:
     """Every account after some prefix of the chain. Only `absorb` changes it, so a copy is a snapshot."""
 
-    def __init__(self) -> None:
-        self.position: Position = START
-        self.by_name: dict[str, Account] = {}
-        self.entries: dict[str, Entry] = {}
+    position: Position = START
+    by_name: dict[str, Account] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
 
     def after(self, events: Iterable[Event]) -> Accounts:
         """The accounts some events later; these stay as they are."""
-        later = Accounts()
-        later.position, later.by_name, later.entries = self.position, dict(self.by_name), dict(self.entries)
+        later = Accounts(self.position, dict(self.by_name), dict(self.entries))
         for event in events:
             later.absorb(event)
         return later
@@ -280,7 +275,13 @@ class Accounts:
         try:
             content = _content(event)
             if event.kind == Kind.SETTLED:
-                self._settle(event, _string(content["certificate"]))
+                certificate, entry = _string(content["certificate"]), self.entries.get(event.entry)
+                if entry is None or entry.dataset != event.dataset:
+                    raise _Impossible("it settles what was never reserved")
+                _require(entry.certificate is None, "it settles an entry a second time")
+                self.entries[event.entry] = replace(entry, certificate=certificate)
+                account = self.by_name[event.dataset]
+                self.by_name[event.dataset] = replace(account, settlements=account.settlements + 1)
             elif event.kind != Kind.BOOK_OPENED:
                 self.by_name[event.dataset] = self._changed(event, content)
         except _Impossible as error:
@@ -321,15 +322,6 @@ class Accounts:
         _require(event.entry not in self.entries, "its entry was reserved before")
         self.entries[event.entry] = Entry(event.dataset, event.sequence, event.hash)
         return account.charged(spend.promise, gamma=spend.gamma, part=part)
-
-    def _settle(self, event: Event, certificate: str) -> None:
-        entry = self.entries.get(event.entry)
-        if entry is None or entry.dataset != event.dataset:
-            raise _Impossible("it settles what was never reserved")
-        _require(entry.certificate is None, "it settles an entry a second time")
-        self.entries[event.entry] = replace(entry, certificate=certificate)
-        account = self.by_name[event.dataset]
-        self.by_name[event.dataset] = replace(account, settlements=account.settlements + 1)
 
 
 class _Impossible(Exception):

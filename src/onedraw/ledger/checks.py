@@ -88,27 +88,25 @@ def checked_promise(promise: Promise) -> Promise:
     return promise
 
 
-def checked_share(value: float, what: str, instead: str) -> float:
+def checked_share(
+    value: float, what: str = "gamma is a total variation distance", instead: str = "pass 0 for an exact draw"
+) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < 1.0:
         raise InvalidBudget(f"{what} in [0, 1), not {value!r}: {instead}.")
     return float(value)
 
 
-def checked_gamma(gamma: float) -> float:
-    return checked_share(gamma, "gamma is a total variation distance", "pass 0 for an exact draw")
-
-
 def checked_items(promises: Sequence[Promise], gammas: Sequence[float]) -> list[tuple[Promise, float]]:
     if not promises or isinstance(promises, Promise):
         raise InvalidBudget("A declaration is a list of promises, as in [PureDP(0.1)] * 20, but none was given.")
-    distances = list(gammas) or [0.0] * len(promises)
+    distances = [checked_share(gamma) for gamma in gammas] or [0.0] * len(promises)
     if len(distances) != len(promises):
         raise InvalidBudget(
             f"{len(promises)} promises were given with {len(distances)} gammas. Pass one for each, or none."
         )
-    if sum(map(checked_gamma, distances)) >= 1.0:
+    if sum(distances) >= 1.0:
         raise InvalidBudget("The total variation distances add up to 1 or more, so nothing is promised at all.")
-    return [(checked_promise(one), checked_gamma(gamma)) for one, gamma in zip(promises, distances, strict=True)]
+    return list(zip(map(checked_promise, promises), distances, strict=True))
 
 
 def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
@@ -117,14 +115,13 @@ def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
             "Parts are declared with their public sizes, whole numbers of at least 1, as in sizes={'north': 1200, 'south': "
             "800}. Count them from the public key, not from the private records."
         )
-    checked = {new_name("part", part): size for part, size in sizes.items()}
-    if len(checked) != len(sizes):
-        raise LedgerError(
-            "Two parts have the same name once their spelling is normalised (NFC). Give each its own name."
-        )
-    names = list(checked)
-    for index, name in enumerate(names):
-        new_name("part", name, beside=names[:index])
+    checked: dict[str, int] = {}
+    for part, size in sizes.items():
+        if name_of("part", part) in checked:
+            raise LedgerError(
+                "Two parts have the same name once their spelling is normalised (NFC). Give each its own name."
+            )
+        checked[new_name("part", part, beside=checked)] = size
     return checked
 
 

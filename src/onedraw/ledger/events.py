@@ -88,9 +88,6 @@ class Event:
         content: dict[str, Any] = json.loads(self.text)
         return content
 
-    def row(self) -> Row:
-        return (self.sequence, self.entry, self.kind, self.dataset, self.text, self.previous, self.hash)
-
 
 @dataclass(frozen=True, slots=True)
 class Position:

@@ -182,7 +182,7 @@ class Ledger:
         declaration of the same part (`declare`) and was not drawn yet is paid for by it. ``entry`` is a new random name
         that the caller noted down beforehand.
         """
-        promise, gamma = checks.checked_promise(promise), checks.checked_gamma(gamma)
+        promise, gamma = checks.checked_promise(promise), checks.checked_share(gamma)
         content = {
             "promise": promise.to_dict(),
             "gamma": gamma,

@@ -22,7 +22,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -53,7 +53,7 @@ class Writer:
     def append(self, event: Event) -> None:
         from sqlalchemy import text
 
-        self.connection.execute(text(INSERT), dict(zip(NAMES, event.row(), strict=True)))
+        self.connection.execute(text(INSERT), dict(zip(NAMES, astuple(event), strict=True)))
 
 
 class Storage(ABC):
@@ -187,22 +187,19 @@ class SQLiteStorage(Storage):
         try:
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("PRAGMA fullfsync = ON")  # macOS: make a sync reach the platter
-            self._leave_wal(connection)
+            if _in_wal(
+                connection
+            ):  # back to a rollback journal, which also moves what stands in ``-wal`` into the file
+                with suppress(sqlite3.OperationalError):  # held open by somebody else, or not ours to write
+                    connection.execute("PRAGMA busy_timeout = 1000")
+                    connection.execute("PRAGMA journal_mode = DELETE")
+                if _in_wal(connection):
+                    raise self._wal()
+                connection.execute(f"PRAGMA busy_timeout = {1000 * WAIT_SECONDS:.0f}")
         except BaseException:  # not a database, say: nobody else would close it
             connection.close()
             raise
         return connection
-
-    def _leave_wal(self, connection: sqlite3.Connection) -> None:
-        """Back to a rollback journal, which also moves what stands in ``-wal`` into the file; or refuse."""
-        if not _in_wal(connection):
-            return
-        with suppress(sqlite3.OperationalError):  # held open by somebody else, or not ours to write
-            connection.execute("PRAGMA busy_timeout = 1000")
-            connection.execute("PRAGMA journal_mode = DELETE")
-        if _in_wal(connection):
-            raise self._wal()
-        connection.execute(f"PRAGMA busy_timeout = {1000 * WAIT_SECONDS:.0f}")
 
     def _wal(self) -> LedgerError:
         return LedgerError(
@@ -224,7 +221,7 @@ class SQLiteStorage(Storage):
         elif not os.path.isfile(self.path):
             raise self._not_a_ledger("it is not a regular file")
         with self._connected(writing=False) as connection:
-            tables = _tables(connection)
+            tables = self._tables(connection)
         if tables and "onedraw_events" not in tables:
             raise self._not_a_ledger("it is another SQLite database")
         if not tables and not create:
@@ -232,7 +229,11 @@ class SQLiteStorage(Storage):
         return bool(tables)
 
     def _holds_ledger(self, connection: Connection) -> bool:
-        return "onedraw_events" in _tables(connection)
+        return "onedraw_events" in self._tables(connection)
+
+    def _tables(self, connection: Connection) -> set[str]:
+        # One statement, one picture: another process may be laying out its table right now.
+        return set(connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars())
 
     def _take_turn(self, connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -255,11 +256,6 @@ class SQLiteStorage(Storage):
 
 def _in_wal(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
-
-
-def _tables(connection: Connection) -> set[str]:
-    # One statement, one picture: another process may be laying out its table right now.
-    return set(connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars())
 
 
 _SQLITE_UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR)
