@@ -1,17 +1,22 @@
-"""PAC-Bayes for the hinge loss, with its two corrections, and the predicted covariance of a draw."""
+"""PAC-Bayes for the hinge loss, with its two corrections, the predicted covariance of a draw, and the studies of the paper."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.expectations import check, expectations
 from experiments.gibbs_accuracy.asymptotics import draw_covariance, draw_deviation
 from experiments.gibbs_accuracy.pac_bayes import HingePacBayes
+from experiments.gibbs_accuracy.run import STUDIES
+from experiments.study import Table
 
 from onedraw.errors import InvalidBudget, InvalidModel
 from onedraw.privacy import ApproxDP
 
+FOLDER = Path(__file__).resolve().parents[2] / "experiments" / "gibbs_accuracy"
 SMALL = HingePacBayes(n=20, features=1, data_norm=1.0, regularisation=0.05)
 
 
@@ -138,3 +143,15 @@ def test_the_predicted_covariance_is_that_of_gaussian_mean_draws():
 def test_a_hessian_that_is_none_is_refused(hessian):
     with pytest.raises(InvalidModel):
         draw_covariance(hessian, weight=1.0, n=10)
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_every_quick_study_meets_what_the_paper_and_the_errata_say(study):
+    rows = [
+        {**cell, **row}
+        for cell, seeds in study.pieces(quick=True, seeds=None)
+        for row in study.run(seeds=seeds, **cell)
+    ]
+    found = study.quantities(Table({name: [row[name] for row in rows] for name in rows[0]}))
+    checked = check(expectations(study, FOLDER), found, seeds=1, reduced=True)
+    assert {one.verdict for one in checked} == {"passed"}, checked
