@@ -64,13 +64,9 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
         return _chunk_of_text(array.cast(pa.string()), wanted)
     if _is_text(kind):
         return _chunk_of_text(array, wanted)
-    return _numbers(array)
-
-
-def _numbers(array: Any) -> Numbers:
-    if pa.types.is_boolean(array.type):
+    if pa.types.is_boolean(kind):
         array = array.cast(pa.uint8())
-    if pa.types.is_floating(array.type) or not array.null_count:
+    if pa.types.is_floating(kind) or not array.null_count:
         return Numbers(array.to_numpy(zero_copy_only=False))  # a null float becomes NaN
     # A null must not turn the other integers into floats, which could no longer be told apart.
     return Numbers(array.fill_null(0).to_numpy(), array.is_null().to_numpy(zero_copy_only=False))
@@ -157,7 +153,7 @@ class ArrowFile(ArrowTable):
             with self._columns(names, 2**16) as batches:
                 deque(batches, 0)  # its pages could be decoded: that is all that was asked
 
-    def _part(self, groups: Sequence[int] | None, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
+    def batches(self, wanted: Mapping[str, Wanted], rows: int, groups: Sequence[int] | None = None) -> Iterator[Batch]:
         with self._columns(wanted, rows, groups) as batches:
             yield from self._batches(batches, wanted, rows)
 
@@ -188,7 +184,7 @@ class ParquetTable(ArrowFile):
                 held = 0
             groups[-1].append(group)
             held += group_rows
-        return [partial(self._part, group, dict(wanted), rows) for group in groups]
+        return [partial(self.batches, dict(wanted), rows, group) for group in groups]
 
     @contextmanager
     def _columns(self, names: Collection[str], rows: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
@@ -225,9 +221,6 @@ class IpcTable(ArrowFile):
             yield from reader
         else:
             yield from (reader.get_batch(place) for place in range(reader.num_record_batches))
-
-    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
-        return [partial(self._part, None, dict(wanted), rows)]
 
     @contextmanager
     def _columns(self, names: Collection[str], rows: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
@@ -282,12 +275,9 @@ class MemoryTable(ArrowTable):
     def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
         return {}  # the type of a table made in memory may have been inferred from its records
 
-    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
-        def part() -> Iterator[Batch]:
-            columns = self._table.select(list(wanted))
-            return self._batches(iter(columns.to_batches(max_chunksize=rows)), wanted, rows)
-
-        return [part]
+    def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
+        columns = self._table.select(list(wanted))
+        return self._batches(iter(columns.to_batches(max_chunksize=rows)), wanted, rows)
 
 
 def is_arrow(source: Any) -> bool:

@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from onedraw.data.arrow_tables import FIRST_CHECKED, ArrowTable, chunk_of
 from onedraw.data.columns import Chunk, Numbers, Wanted, cells
-from onedraw.data.tables import Batch, DatabaseTable, Part, Table
+from onedraw.data.tables import Batch, DatabaseTable, Table
 from onedraw.errors import FileMismatch, check_extra
 from onedraw.plain_text import shown_place, without_passwords
 
@@ -180,12 +180,9 @@ class PostgreSQLTable(ArrowTable):
             with self._columns(dict.fromkeys(names, Wanted.LABELS)) as batches:
                 deque(batches, 0)  # server and driver could hand it over: that is all that was asked
 
-    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
-        def part() -> Iterator[Batch]:
-            with self._columns(wanted) as batches:
-                yield from self._batches(batches, wanted, rows)
-
-        return [part]
+    def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
+        with self._columns(wanted) as batches:
+            yield from self._batches(batches, wanted, rows)
 
     @contextmanager
     def _columns(self, wanted: Mapping[str, Wanted]) -> Iterator[Iterator[Any]]:
@@ -331,13 +328,10 @@ class SQLiteTable(Table):
         if self.n * len(names) <= FIRST_CHECKED:
             deque(self._rows(names, 2**12), 0)
 
-    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
-        def part() -> Iterator[Batch]:
-            for batch in self._rows(list(wanted), rows):
-                columns = zip(*batch, strict=True)
-                yield {name: _chunk(column, wanted[name]) for name, column in zip(wanted, columns, strict=True)}
-
-        return [part]
+    def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
+        for batch in self._rows(list(wanted), rows):
+            columns = zip(*batch, strict=True)
+            yield {name: _chunk(column, wanted[name]) for name, column in zip(wanted, columns, strict=True)}
 
     def _rows(self, names: Sequence[str], rows: int) -> Iterator[list[tuple[Any, ...]]]:
         chosen = ", ".join(

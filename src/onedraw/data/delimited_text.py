@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onedraw.data.columns import Wanted
-from onedraw.data.tables import Batch, Part, Table, file_version
+from onedraw.data.tables import Batch, Table, file_version
 from onedraw.errors import FileMismatch
 
 LONGEST_LINE = 2**20
@@ -104,19 +104,14 @@ class DelimitedText(Table):
     def version(self) -> Any:
         return file_version(self._path)
 
-    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
-        def part() -> Iterator[Batch]:
-            from onedraw.data.arrow_tables import chunk_of
+    def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
+        from onedraw.data.arrow_tables import chunk_of
 
-            first = {
-                name: place for place, name in reversed(list(enumerate(self.names)))
-            }  # tens of thousands of columns
-            places = [first[name] for name in wanted]
-            for block in self._blocks():
-                columns = columns_of(block, self._end, len(self.names), places)
-                yield {name: chunk_of(column, wanted[name]) for name, column in zip(wanted, columns, strict=True)}
-
-        return [part]
+        first = {name: place for place, name in reversed(list(enumerate(self.names)))}  # tens of thousands of columns
+        places = [first[name] for name in wanted]
+        for block in self._blocks():
+            columns = columns_of(block, self._end, len(self.names), places)
+            yield {name: chunk_of(column, wanted[name]) for name, column in zip(wanted, columns, strict=True)}
 
     def _blocks(self) -> Iterator[bytes]:
         """Whole lines, each with its line end; a line too long to hold is handed over as a blank one."""

@@ -41,7 +41,7 @@ from onedraw.data.columns import Encoder, ReadWithSchema, Wanted
 from onedraw.data.persons import PersonLimit, person_keys
 from onedraw.data.schema import Schema
 from onedraw.data.sums import Block, Engine, Integers, Local, Summed, blocked, changed, check_rows
-from onedraw.data.tables import DatabaseTable, Part, Table, in_order
+from onedraw.data.tables import Columns, DatabaseTable, Frame, Part, Table, in_order
 from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
 from onedraw.plain_text import shown_place
 
@@ -241,8 +241,6 @@ def open_table(source: Any, *, keep: Sequence[str] = ()) -> Table:
     if isinstance(source, (str, os.PathLike)):
         return _open_file(source)
     if isinstance(source, Mapping):
-        from onedraw.data.data_frames import Columns
-
         return Columns(source)
     from onedraw.data.arrow_tables import MemoryTable, is_arrow
 
@@ -254,8 +252,6 @@ def open_table(source: Any, *, keep: Sequence[str] = ()) -> Table:
         from onedraw.data.spark_tables import SparkTable
 
         return SparkTable(source)
-    from onedraw.data.data_frames import Frame
-
     return Frame(source)
 
 

@@ -5,6 +5,10 @@ encoded on the way; a file is held to the size and time it had when its records 
 (`write_part`), after the encoders and the person limit, as an Arrow file a part, of mode 0600, in the program's private folder;
 from then on every pass reads the same records, whatever becomes of the table they came from.
 
+That folder (`scratch`) has mode 0700 and is removed when the program ends, and where the program was killed, at the next start of
+one: a folder belongs to whoever holds the lock on its file ``owner``, and a lock does not survive its process. `ONEDRAW_SCRATCH`
+names where such folders are made; where several machines work together, a place that all of them see.
+
 A worker that is asked for the sum over a part (`Pass.part`) rewrites its records once and keeps the blocks: up to a number of bytes,
 those least recently asked for giving way, and for a minute, so that nothing is left of a release but the release. A worker that has them
 not, new or restarted, reads the part again: what it keeps is never needed for the sum to be right.
@@ -16,14 +20,19 @@ where `combine` runs, never by a worker, who may be asked twice.
 
 from __future__ import annotations
 
+import atexit
+import fcntl
 import hashlib
 import os
+import shutil
+import tempfile
 import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,9 +43,9 @@ from onedraw.data.arrow_tables import ParquetTable
 from onedraw.data.columns import Encoder
 from onedraw.data.records import Batch, Records
 from onedraw.data.schema import Schema
-from onedraw.data.sums import Block, Integers, Work, block_rows, blocked, changed, check_rows
+from onedraw.data.sums import SCRATCH, Block, Integers, Work, block_rows, blocked, changed, check_rows
 from onedraw.data.tables import file_version
-from onedraw.errors import FileMismatch
+from onedraw.errors import CannotWrite, FileMismatch
 
 HELD_SECONDS = 60.0
 """How long after a pass a worker keeps the records it rewrote: as long as Spark keeps a worker that has nothing to do."""
@@ -117,6 +126,50 @@ def row_groups(files: Sequence[CountedFile], count: int) -> tuple[RowGroups, ...
 
 
 # ── parts that were written ──────────────────────────────────────────────────────────────────────────────────────
+
+_PREFIX = "onedraw-scratch-"
+_BEING_MADE = "onedraw-making-"
+
+
+@cache
+def scratch() -> Path:
+    """This program's folder: made when first asked for."""
+    place = Path(os.environ.get(SCRATCH) or tempfile.gettempdir())
+    try:
+        remove_orphans(place)
+        made = Path(tempfile.mkdtemp(prefix=_BEING_MADE, dir=place))  # mode 0700
+        owner = os.open(made / "owner", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)  # before it has the name by which others look for it
+        folder = made.rename(made.with_name(made.name.replace(_BEING_MADE, _PREFIX, 1)))
+    except OSError as error:
+        raise CannotWrite(
+            f"No private folder could be made in {place}: {error.strerror}. Encoded records are kept there while the program "
+            f"runs; set {SCRATCH} to a folder that can be written, and on a cluster to one that all its machines see."
+        ) from None
+    atexit.register(_remove, folder, owner, os.getpid())
+    return folder
+
+
+def remove_orphans(place: Path) -> None:
+    """Folders in ``place`` whose program is no longer there."""
+    for folder in place.glob(f"{_PREFIX}*"):
+        try:
+            owner = os.open(folder / "owner", os.O_RDWR)
+        except OSError:  # another user's, or just removed by its own program
+            continue
+        try:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # its program is alive, or this file system knows no locks
+            pass
+        finally:
+            os.close(owner)
+
+
+def _remove(folder: Path, owner: int, process: int) -> None:
+    if os.getpid() == process:  # not in a child that inherited this
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(owner)
 
 
 class File(NamedTuple):

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from onedraw.data.shards import CountedFile
-from onedraw.errors import FileMismatch, InvalidSchema
+from onedraw.errors import FileMismatch
 
 _SUITABLE = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary", "void")
 _SUITABLE_WITH_SIZE = ("decimal(", "char(", "varchar(", "string collate")
@@ -81,10 +81,6 @@ def suitable(kind: str) -> bool:
     return kind in _SUITABLE or kind.startswith(_SUITABLE_WITH_SIZE)
 
 
-def head(kind: str) -> str:
-    return kind.partition("<")[0]  # the fields of a struct may be a record's
-
-
 @contextmanager
 def explained(doing: str) -> Iterator[None]:
     """Spark's errors in our words: its own may quote a cell, and the workers' tracebacks hold them."""
@@ -121,16 +117,3 @@ def _in_words(doing: str, error: Exception) -> str:
         f"Spark failed while {doing}: {condition}. Its own message may quote a record, so it is not repeated here; look into "
         "Spark's log, and see whether the frame can be counted and written elsewhere."
     )
-
-
-@contextmanager
-def ordered() -> Iterator[None]:
-    from pyspark.errors import AnalysisException
-
-    try:
-        yield
-    except AnalysisException:
-        raise InvalidSchema(
-            "The schema counts each person's first records, but this Spark frame has no order that is the same at every reading. "
-            "Read the table from Parquet files (spark.read.parquet, without joins or unions after it)."
-        ) from None

@@ -26,7 +26,7 @@ import gc
 import math
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -39,12 +39,11 @@ from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
 from onedraw.data.columns import Encoder, Wanted
 from onedraw.data.persons import Secrets, person_keys
 from onedraw.data.records import Batch, Records
-from onedraw.data.scratch import scratch
-from onedraw.data.shards import EncodedRecords, File, Part, Pass, RowGroups, combine, row_groups, write_part
-from onedraw.data.spark_session import cores, explained, head, ordered, parquet_files, spark_type, suitable
+from onedraw.data.shards import EncodedRecords, File, Part, Pass, RowGroups, combine, row_groups, scratch, write_part
+from onedraw.data.spark_session import cores, explained, parquet_files, spark_type, suitable
 from onedraw.data.sums import BLOCK, Block, Integers, Work, block_rows, check_room, check_rows
 from onedraw.data.tables import Table
-from onedraw.errors import FileMismatch, check_extra
+from onedraw.errors import FileMismatch, InvalidSchema, check_extra
 
 MEMORY = 2**31
 """Bytes of rewritten records that a worker holds between passes."""
@@ -83,7 +82,8 @@ class SparkTable(Table):
         if not self._declared:
             return {}  # the type may have been inferred from the records: what it cannot hold is missing
         kinds = {name: self._types[self.names.index(name)] for name in names}
-        return {name: head(kind) for name, kind in kinds.items() if not suitable(kind)}
+        # The head alone: the fields of a struct may be a record's.
+        return {name: kind.partition("<")[0] for name, kind in kinds.items() if not suitable(kind)}
 
     def engaged(self, records: Records) -> Records:
         self.schema = records.schema
@@ -92,9 +92,6 @@ class SparkTable(Table):
     def check_whole(self, names: Sequence[str]) -> None:
         """Reads it all: whatever is wrong with the table is found before the charge."""
         self.encoding([name for name in names if name in self.schema.columns])
-
-    def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Any]:
-        raise NotImplementedError("a Spark frame is read as it was encoded: EncodedRecords")
 
     def files(self, columns: Sequence[str]) -> tuple[File | RowGroups, ...]:
         return self.encoding(columns).files
@@ -160,9 +157,10 @@ class SparkTable(Table):
 
     def _limited(self, columns: list[Any], task: _Task) -> Any:
         """The encoded columns beside a mark on records in surplus, which becomes the missing record when it is written."""
+        from pyspark.errors import AnalysisException
         from pyspark.sql import Window, functions
 
-        with ordered():
+        try:
             placed = self._frame.select(
                 *columns,
                 self._column(str(self.schema.person)).alias(_PERSON),
@@ -170,6 +168,11 @@ class SparkTable(Table):
                 functions.col("_metadata.row_index").alias(_PLACE),
             )
             placed.schema  # noqa: B018  # a remote session resolves the columns when first asked
+        except AnalysisException:
+            raise InvalidSchema(
+                "The schema counts each person's first records, but this Spark frame has no order that is the same at every "
+                "reading. Read the table from Parquet files (spark.read.parquet, without joins or unions after it)."
+            ) from None
         kinds = ", ".join(f"`{place}` {_kind(encoder)}" for place, encoder in enumerate(task.encoders.values()))
         keyed = placed.mapInArrow(partial(_key, task), f"{kinds}, person long, named boolean, file string, place long")
         first = functions.row_number().over(Window.partitionBy(_PERSON).orderBy(_FILE, _PLACE))

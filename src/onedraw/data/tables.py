@@ -3,6 +3,11 @@
 A `Table` knows its column names and its number of records before any cell is looked at, and hands over the
 wanted columns as chunks, in order, as often as asked. Everything that can be wrong with a *file* is found
 when the table is opened, by `check_whole` or, of a page of a long file, by the pass that decodes it; nothing that is wrong with a *record* is ever an error.
+
+Tables in memory are here too: data frames of pandas, Polars and others of their kind (narwhals, met in this one file), and
+dictionaries of columns (lists, NumPy arrays, series). The type of a frame's column may be inferred from its records: one word among the numbers makes it `object`, one missing
+integer makes it float, one dictionary a struct. So a type is never a reason to refuse (columns.py), and a list is read cell by cell,
+never made into an array first.
 """
 
 from __future__ import annotations
@@ -10,22 +15,25 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, final
 
-from onedraw.data.columns import Chunk, Wanted
+import numpy as np
+
+from onedraw.data.columns import Chunk, Wanted, chunk_in, chunks_in, library_of, plain_array
+from onedraw.errors import FileMismatch
 from onedraw.plain_text import shown_place
 
 Batch = dict[str, Chunk]
 Part = Callable[[], Iterator[Batch]]
 
 
-class Table(ABC):
+class Table:
     """A source of records: names and n at once, chunks when asked."""
 
     names: tuple[str, ...]  # as the source has them, repeats kept
@@ -51,9 +59,13 @@ class Table(ABC):
         """The records with the engine this table brings along, if it brings one."""
         return records
 
-    @abstractmethod
     def parts(self, wanted: Mapping[str, Wanted], rows: int) -> Sequence[Part]:
-        """Consecutive parts; each, when called, yields batches of about `rows` records at most."""
+        """Consecutive parts; each, when called, yields batches of about `rows` records at most. One, unless a source has more."""
+        return [partial(self.batches, dict(wanted), rows)]
+
+    def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
+        """The wanted columns of a source that is one part."""
+        raise NotImplementedError(f"{self.what} is read in parts of its own")
 
 
 @final
@@ -70,6 +82,71 @@ class DatabaseTable:
 
     def __repr__(self) -> str:
         return f"DatabaseTable({shown_place(self.place)!r}, {self.name!r})"
+
+
+# ── tables in memory ──
+
+
+class Frame(Table):
+    """An eager data frame, read in slices."""
+
+    exact = False
+
+    def __init__(self, native: Any) -> None:
+        import narwhals as nw
+
+        self.what = f"the {type(native).__module__.partition('.')[0]} {type(native).__name__}"
+        try:
+            self._frame = nw.from_native(native, eager_only=True)
+            self.names = tuple(self._frame.columns)
+        except TypeError:
+            raise FileMismatch(
+                f"Expected a path, a pyarrow table, a pandas or Polars frame or a mapping of arrays, got "
+                f"{self.what}. Collect a lazy frame first; put plain arrays into a dictionary by column name."
+            ) from None
+        except nw.exceptions.DuplicateError:
+            raise FileMismatch(
+                f"{self.what} has two columns of the same name, so it is not clear which is meant. Rename one of them."
+            ) from None
+        self.n = len(self._frame)
+
+    def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
+        for start in range(0, self.n, rows):
+            sliced = {name: self._frame[name][start : start + rows].to_native() for name in wanted}
+            yield {name: chunk_in(column, wanted[name]) for name, column in sliced.items()}
+
+
+class Columns(Table):
+    """Columns of equal length, by name."""
+
+    exact = False
+    what = "the mapping of columns"
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns: dict[str, Any] = {}
+        for name, column in columns.items():
+            held: Any = column if isinstance(column, list | tuple) or library_of(column) else plain_array(column)
+            if isinstance(held, np.ndarray) and held.ndim != 1:
+                raise FileMismatch(
+                    f"The column {name!r} has {held.ndim} dimensions, expected one entry for each record. "
+                    "Give every feature a column and a name of its own."
+                )
+            self._columns[name] = held
+        self.names = tuple(self._columns)
+        lengths = {len(column) for column in self._columns.values()}
+        if len(lengths) > 1:
+            raise FileMismatch(
+                f"Expected columns of one length, got lengths {sorted(lengths)}: a record is one entry of "
+                "each. Give every column the same number of entries."
+            )
+        self.n = lengths.pop() if lengths else 0
+
+    def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
+        columns = [chunks_in(self._columns[name], kind, rows) for name, kind in wanted.items()]
+        yield from (dict(zip(wanted, chunks, strict=True)) for chunks in zip(*columns, strict=True))
+
+
+# ── reading files ──
 
 
 def file_version(path: Path) -> tuple[int, ...]:

@@ -16,8 +16,16 @@ import pytest
 
 from onedraw.data import Schema, read
 from onedraw.data import shards as held_parts
-from onedraw.data.scratch import remove_orphans
-from onedraw.data.shards import CountedFile, EncodedRecords, Files, Pass, combine, row_groups, write_part
+from onedraw.data.shards import (
+    CountedFile,
+    EncodedRecords,
+    Files,
+    Pass,
+    combine,
+    remove_orphans,
+    row_groups,
+    write_part,
+)
 from onedraw.data.sums import Reading, Statistic, Work
 from onedraw.errors import CannotWrite, FileMismatch
 
@@ -47,7 +55,7 @@ def program(place, body):
     """A program that makes a private folder in ``place`` and puts a part there."""
     code = f"""
 import numpy as np, os, signal
-from onedraw.data.scratch import scratch
+from onedraw.data.shards import scratch
 from onedraw.data.shards import write_part
 print(write_part(str(scratch()), [{{"x": np.ones(3)}}]).path, flush=True)
 {body}
@@ -70,7 +78,7 @@ def test_what_a_killed_program_left_is_removed_by_the_next_and_what_a_live_one_h
     left, done = program(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)")
     assert done.returncode == -signal.SIGKILL
     assert left.exists()
-    _, done = program(tmp_path, f"assert not os.path.exists({str(left.parent)!r})\nfrom onedraw.data.scratch import *\n"
+    _, done = program(tmp_path, f"assert not os.path.exists({str(left.parent)!r})\nfrom onedraw.data.shards import *\n"
                       "from pathlib import Path\nremove_orphans(scratch().parent)\nassert scratch().exists()")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.iterdir()) == []
