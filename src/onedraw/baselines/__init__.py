@@ -16,6 +16,7 @@ from onedraw.on_demand import names_on_demand
 _NAMES: dict[str, str] = {
     "OutputPerturbation": "output_perturbation",
     "SufficientStatistics": "sufficient_statistics",
+    **dict.fromkeys(("DPSGD", "Training", "sgd", "train_many"), "dp_sgd"),
 }
 
 __all__ = sorted(_NAMES)

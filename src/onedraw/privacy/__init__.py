@@ -2,7 +2,7 @@
 
 ``promises`` the six values · ``corners`` sums of shifted Gaussian profiles, and ``perturbed_mode`` what they
 promise · ``composition`` several together, and from a record to a person · ``curves`` and ``posterior_curves`` Rényi
-curves · ``conversions`` the table of mathematics.md §1, one function each · ``pld`` the other
+curves · ``conversions`` the table of mathematics.md §1, one function each · ``sampled_gaussian`` noisy sums of samples · ``pld`` the other
 accountant, and its second opinion · ``promise`` what stands on a certificate · ``numbers`` rounded,
 kept in range, searched for · ``tradeoff`` what a promise leaves the best attacker.
 
@@ -28,6 +28,7 @@ from onedraw.privacy.posterior_curves import (
     GammaPoissonPosterior,
 )
 from onedraw.privacy.promise import (
+    Accounted,
     AsRun,
     Assumed,
     Assumption,
@@ -56,7 +57,7 @@ from onedraw.privacy.stored import Stored
 from onedraw.privacy.tradeoff import Attacker
 
 __all__ = [
-    "ZCDP", "ApproxDP", "AsRun", "Assumed", "Assumption", "AtOrderCurve", "Attacker", "BoundedRange",
+    "ZCDP", "Accounted", "ApproxDP", "AsRun", "Assumed", "Assumption", "AtOrderCurve", "Attacker", "BoundedRange",
     "BoundedRangeCurve", "Composed", "Corner", "CornerCurve", "CornerDP", "Curve", "DirichletPosterior",
     "Estimated", "Exact", "Exactness", "GammaExponentialPosterior", "GammaPoissonPosterior", "GaussianDP",
     "Guarantee", "LastIterate", "LinearCurve", "Neighbours", "Promise", "Provenance", "PureCurve", "PureDP",

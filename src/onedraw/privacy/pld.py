@@ -92,9 +92,7 @@ class GaussianPair:
         return _distribution(masses, up(float(upper_p[-1])), interval, pessimistic=True)
 
     def rounded_down(self, interval: float) -> Any:
-        from dp_accounting.pld import privacy_loss_distribution as foreign
-
-        return foreign.from_gaussian_mechanism(
+        return foreign().from_gaussian_mechanism(
             standard_deviation=1.0 / self.mu, sensitivity=1.0, pessimistic_estimate=False,
             value_discretization_interval=interval, use_connect_dots=False,
         )  # fmt: skip
@@ -240,9 +238,9 @@ class LossProfile:
 
 
 @lru_cache(maxsize=128)
-def upper_profile(parts: Parts) -> LossProfile:
-    """An upper bound on the profile of the composition of dominating pairs."""
-    interval = _upper_interval(parts)
+def upper_profile(parts: Parts, interval: float | None = None) -> LossProfile:
+    """An upper bound on the profile of the composition of dominating pairs, on a grid of this interval."""
+    interval = interval or _upper_interval(parts)
     return _composed([(pair.rounded_up(interval), times) for pair, times in parts])
 
 
@@ -311,10 +309,15 @@ def _split_cells(cells: NDArray[np.int64], mass_p: Array, mass_q: Array, interva
     return {int(cell): float(mass) for cell, mass in zip(cells, total, strict=True)}
 
 
-def _distribution(masses: dict[int, float], infinite: float, interval: float, *, pessimistic: bool) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as foreign
+def foreign() -> Any:
+    """dp_accounting's distributions, loaded when first asked for: it takes a second."""
+    from dp_accounting.pld import privacy_loss_distribution
 
-    return foreign.PrivacyLossDistribution.create_from_rounded_probability(
+    return privacy_loss_distribution
+
+
+def _distribution(masses: dict[int, float], infinite: float, interval: float, *, pessimistic: bool) -> Any:
+    return foreign().PrivacyLossDistribution.create_from_rounded_probability(
         masses, infinite, interval, pessimistic_estimate=pessimistic
     )
 

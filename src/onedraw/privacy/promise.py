@@ -276,6 +276,15 @@ class AsRun(Exactness, tag="as-run"):
 
 
 @dataclass(frozen=True)
+class Accounted(Exactness, tag="accounted"):
+    """The theorem is about the program itself, step by step; what all steps keep together was added up numerically, roundings
+    upwards."""
+
+    words = "the program's own privacy loss, added up numerically over its steps and rounded up, gives {promise}"
+    promise: Promise
+
+
+@dataclass(frozen=True)
 class Estimated(Exactness, tag="estimated"):
     """Estimated to be within total variation ``gamma`` for every data set: evidence, not proof.
 

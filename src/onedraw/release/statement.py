@@ -28,6 +28,7 @@ from onedraw.models.tables.table import Table
 from onedraw.plain_text import acting, texts_in
 from onedraw.plans import Plan
 from onedraw.privacy import (
+    Accounted,
     ApproxDP,
     AsRun,
     Assumed,
@@ -70,6 +71,7 @@ LEADING_WORD = {
     "exact": "Exact",
     "last-iterate": "Proven",
     "as-run": "Proven",
+    "accounted": "Accounted",
     "within-tv": "Accounted",
     "estimated": "ESTIMATED, NOT PROVEN",
     "assumed": "ASSUMED, NOT PROVEN",
@@ -91,7 +93,7 @@ def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | st
     | --- | --- |
     | Exact | the theorem's |
     | WithinTV(γ) | (ε, δ + (1+e^ε)·γ·draws), never pure |
-    | LastIterate, AsRun | its own |
+    | LastIterate, AsRun, Accounted | its own |
     | Estimated(γ) | as within γ, under the assumption that the estimate is right, only if ``accept`` names it |
     | Assumed | the theorem's, under the assumption that the draw is exact, only if ``accept`` names it |
 
@@ -107,7 +109,7 @@ def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | st
     match exactness:
         case Exact() | Assumed():
             pass
-        case LastIterate(promise=own) | AsRun(promise=own):
+        case LastIterate(promise=own) | AsRun(promise=own) | Accounted(promise=own):
             promise = own
         case WithinTV(gamma=gamma) | Estimated(gamma=gamma):
             if not plan.budget.total_variation():

@@ -31,6 +31,7 @@ STANDING = {
     "exact": "Exact",
     "last-iterate": "Proven",
     "as-run": "Proven",
+    "accounted": "Accounted for",
     "within-tv": "Accounted for",
     "estimated": "Estimated, not proven",
     "assumed": "Assumed, not proven",

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from itertools import chain
 
 from onedraw import samplers
-from onedraw.errors import ExactnessRefused, WrongCall, check_extra
+from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.conjugate.family import ConjugateModel
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
@@ -112,8 +112,7 @@ def own_sampler(plan: Plan) -> type[Sampler] | None:
 def check_sampler(plan: Plan, sampler: Sampler) -> None:
     """Refuse a sampler for a plan that is an algorithm of its own and needs none, and one that is not installed."""
     check_fork(plan)
-    if sampler.needs is not None:
-        check_extra(*sampler.needs, type(sampler).__name__)
+    sampler.check_installed()
     own = own_sampler(plan)
     if own is not None and not isinstance(sampler, own):
         raise ExactnessRefused(

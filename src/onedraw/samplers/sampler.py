@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.errors import CertificateRejected, ExactnessRefused
+from onedraw.errors import CertificateRejected, ExactnessRefused, check_extra
 from onedraw.plans import Plan
 from onedraw.privacy import Exactness
 from onedraw.privacy.stored import Stored
@@ -86,6 +86,11 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
     def seconds_each(self, plan: Plan) -> float:
         """About, on one core, of one among many draws that are made together."""
         return 0.1
+
+    def check_installed(self) -> None:
+        """Refuse, before anything is spent, what needs a library that is not here."""
+        if self.needs is not None:
+            check_extra(*self.needs, type(self).__name__)
 
     def check_own(self, plan: Plan, what: str) -> None:
         """Refuse a plan that is not about this very algorithm."""

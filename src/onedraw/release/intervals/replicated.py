@@ -188,6 +188,8 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
         )
     if isinstance(plan.mechanism, Measured):
         return "neither one draw nor several in the same measured coordinates show how noisy they are; a fit has standard errors"
+    if "weight" not in plan.parameters:  # no draw from a posterior
+        return f"nothing is known about how far estimates by {plan.mechanism.title} are from the truth; a fit has standard errors"
     if plan.draws < 2:
         return "one draw does not show how noisy it is; ask for several (8, say)"
     known = informed(plan, effect=effect, noise=noise)

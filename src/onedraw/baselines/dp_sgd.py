@@ -1,0 +1,310 @@
+"""DP-SGD: stochastic gradient descent on clipped gradients with Gaussian noise, accounted for replace-one and Poisson samples.
+
+Abadi et al. (arXiv:1607.00133). Epochs, batch size, clip, learning rate and starting weights are public and chosen beforehand;
+`calibrate` finds the noise multiplier σ. What T steps promise: `privacy.sampled_gaussian`; why the antipodal pair is the worst,
+what is enforced, and when anybody should still use it: dp_sgd.md. The steps are in `sgd_steps`, Opacus in `opacus_training`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onedraw import privacy
+from onedraw.errors import ExactnessRefused, InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.models.row_model import Encoded
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
+from onedraw.privacy import ApproxDP, Assumption, Provenance
+from onedraw.privacy.numbers import fraction_up, positive, positive_integer
+from onedraw.privacy.sampled_gaussian import (
+    LEAST_MULTIPLIER,
+    MOST_MULTIPLIER,
+    least_multiplier,
+    sampled_gaussian_epsilon,
+)
+from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
+from onedraw.samplers.variates import check_delta
+
+from .opacus_training import check_opacus, record_gradients
+from .sgd_steps import AT_ONCE, Array, Numbers, Objective, Steps, by_jax, drawn_steps, objective_of, one_by_one
+
+MOST_STEPS = 10**6
+LARGEST = 1e6
+"""Of a clip or a learning rate: a path of either cannot leave the floating-point numbers."""
+
+THEOREM = (
+    "T Poisson-sampled Gaussian steps, each dominated by the antipodal pair (dp_sgd.md), composed by a privacy-loss accountant "
+    "(arXiv:2106.08567)"
+)
+
+
+@dataclass(frozen=True)
+class DPSGD(Mechanism):
+    """Training by noisy gradient steps on random batches; the noise is found from the budget.
+
+    ``epochs`` passes over n records make ⌈epochs·n/batch_size⌉ steps. ``clip`` is the largest norm a record's gradient enters
+    with, ``start`` the public seed of a network's starting weights (those of a linear predictor are 0). Defaults are those of
+    Jewson et al. (arXiv:2307.05194) at ε = 1. Nothing may be tuned on the records; the prior is not used.
+    """
+
+    title: ClassVar[str] = "DP-SGD"
+    noun: ClassVar[str] = "estimate"
+    requires: ClassVar[str] = "dp-sgd"
+    """The plan *is* an algorithm: only `Training` carries it out."""
+
+    epochs: int = 15
+    batch_size: int = 100
+    clip: float = 1.0
+    learning_rate: float = 0.01
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def heading(self, plan: Plan) -> str:
+        return f"DP-SGD, {int(plan.parameters['steps']):,} steps"
+
+    # ── from a budget to a noise multiplier, and back ──────────────────────────────────────────────────────
+
+    def calibrate(self, request: Request) -> Plan:
+        single, steps = self._checked(request), self.steps(request.n)
+        found = least_multiplier(
+            single.stated_epsilon, single.stated_delta, rate=self._rate(request.n), steps=steps * request.draws
+        )
+        if found is None:
+            raise PromiseRefused(
+                f"No noise keeps {request.budget} over {steps * request.draws:,} steps with {request.records_per_person} "
+                "record(s) per person. Use a larger budget, fewer epochs or a smaller batch."
+            )
+        return self._plan(request, single.stated_delta, found)
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        single, multiplier = self._checked(request), parameters.get("noise_multiplier", math.nan)
+        if not LEAST_MULTIPLIER <= multiplier <= MOST_MULTIPLIER:
+            raise PromiseRefused(
+                f"The noise multiplier of {self.title} lies in [{LEAST_MULTIPLIER:g}, {MOST_MULTIPLIER:g}]; the one stated does not."
+            )
+        plan = self._plan(request, single.stated_delta, multiplier)
+        if dict(parameters) != dict(plan.parameters):
+            raise PromiseRefused("The steps and the rate stated are not those of these epochs, this batch size and n.")
+        return plan
+
+    def steps(self, n: int) -> int:
+        """T: as many batches as ``epochs`` passes over n records hold."""
+        return math.ceil(Fraction(self.epochs * n, self.batch_size))
+
+    def _rate(self, n: int) -> float:
+        return min(1.0, fraction_up(Fraction(self.batch_size, n)))
+
+    def _plan(self, request: Request, delta: float, multiplier: float) -> Plan:
+        """The promise is worked out from the multiplier, whoever states it."""
+        rate, steps = self._rate(request.n), self.steps(request.n)
+        epsilon = sampled_gaussian_epsilon(multiplier, rate=rate, steps=steps * request.draws, delta=delta)
+        if epsilon == math.inf:
+            raise PromiseRefused(
+                f"{self.title} with these numbers promises nothing at δ = {delta:.3g}. Use more noise."
+            )
+        promise = privacy.group(ApproxDP(max(epsilon, 1e-12), delta), request.records_per_person)
+        claims = (
+            f"a record's gradient enters with norm at most {self.clip:g}; one that is no finite number counts as 0",
+            f"each record is in a step by its own coin of probability {self.batch_size:,}/{request.n:,}",
+            f"sums get noise of {multiplier:.6g} times that norm and are divided by {self.batch_size:,}, whatever came up",
+        )
+        assumed = fixed_in_advance(request, "epochs, batch size, clip, learning rate, starting weights")
+        assumptions = (*assumed, *(Assumption(claim, Provenance.ENFORCED) for claim in claims))
+        numbers = {"noise_multiplier": multiplier, "rate": rate, "steps": float(steps)}
+        return Plan.of(self, request, numbers, promise, THEOREM, assumptions)
+
+    def _checked(self, request: Request) -> ApproxDP:
+        """What one record's promise may be; a model, a budget or a batch that cannot be trained with is refused."""
+        objective_of(request.model)
+        budget = request.exact_budget
+        if not isinstance(budget, ApproxDP) or not budget.stated_delta:
+            raise UnsupportedBudget(
+                f"DP-SGD cannot keep {request.budget}: its steps are accounted for in ε and δ together. Use "
+                "ApproxDP(epsilon, delta) with δ above 0."
+            )
+        if self.batch_size > request.n:
+            raise WrongCall(
+                f"A batch of {self.batch_size:,} cannot be drawn from n = {request.n:,} records. Use a smaller one."
+            )
+        if self.steps(request.n) * request.draws > MOST_STEPS:
+            raise WrongCall(
+                f"{self.epochs:,} epochs in batches of {self.batch_size:,} are {self.steps(request.n) * request.draws:,} steps, "
+                f"more than {MOST_STEPS:,}. Use fewer epochs or larger batches."
+            )
+        single = privacy.ungroup(budget, request.records_per_person)
+        assert isinstance(single, ApproxDP)
+        return single
+
+    # ── what runs ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def target(self, plan: Plan, summary: Encoded) -> TrainingTarget:
+        return TrainingTarget(plan, objective_of(plan.model), summary)
+
+    def numbers(self, plan: Plan) -> Numbers:
+        """Of a step. The noise is relative to one record's norm, and everything is divided by the public batch size."""
+        return Numbers(self.clip, plan.parameters["noise_multiplier"] * self.clip, self.learning_rate / self.batch_size)
+
+
+def check_options(options: Any) -> None:
+    """Of a training, private or not: whole numbers where whole ones are meant, and nothing that leaves floating point."""
+    for name in ("epochs", "batch_size"):
+        options._set(**{name: positive_integer(name, getattr(options, name))})
+    for name in ("clip", "learning_rate"):
+        value = positive(f"the {name.replace('_', ' ')}", getattr(options, name))
+        if not 1.0 / LARGEST <= value <= LARGEST:
+            raise WrongCall(
+                f"The {name.replace('_', ' ')} lies in [{1.0 / LARGEST:g}, {LARGEST:g}], but {value:.6g} was given."
+            )
+        options._set(**{name: value})
+    if isinstance(options.start, bool) or not isinstance(options.start, int):
+        raise WrongCall("start is the public seed of a network's starting weights, a whole number.")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTarget:
+    """The records a plan trains on, encoded: as private as they are."""
+
+    plan: Plan
+    objective: Objective
+    encoded: Encoded
+
+    def __repr__(self) -> str:
+        return f"TrainingTarget(n={self.plan.n}, records=<private>)"
+
+    def drawn(self, generator: Any, size: int) -> Steps:
+        """Coins and noise of ``size`` trainings."""
+        mechanism, steps = self.plan.mechanism, int(self.plan.parameters["steps"])
+        assert isinstance(mechanism, DPSGD)
+        return drawn_steps(
+            generator, n=self.plan.n, batch_size=mechanism.batch_size, steps=steps * size, size=self.objective.size
+        )
+
+
+@dataclass(frozen=True)
+class Training(Sampler):
+    """The plan's own algorithm. ``engine="opacus"`` takes the gradients of records from Opacus, ``"jax"`` from compiled JAX: the
+    same numbers to the last digits, with the same coins and noise."""
+
+    randomness: ClassVar[str] = "numpy"
+    carries_out: ClassVar[str] = "dp-sgd"
+    ENGINES: ClassVar[tuple[str, ...]] = ("opacus", "jax")
+
+    engine: str = "opacus"
+
+    def __post_init__(self) -> None:
+        if self.engine not in self.ENGINES:
+            raise WrongCall(f"The engine of a training is 'opacus' or 'jax', but {self.engine!r} was given.")
+
+    @classmethod
+    def chosen(cls, plan: Plan, accept: Any) -> tuple[Sampler, str]:
+        return cls(), f"the plan's own algorithm: {int(plan.parameters['steps']):,} steps, gradients by Opacus"
+
+    def check_installed(self) -> None:
+        if self.engine == "opacus":
+            check_opacus()
+
+    def exactness(self, plan: Plan) -> privacy.Accounted:
+        if not isinstance(plan.mechanism, DPSGD):
+            raise ExactnessRefused("Training() carries out DPSGD, and this plan is another. Leave out sampler=.")
+        variates = int(plan.parameters["steps"]) * len(plan.model.parameter_names) * plan.draws
+        check_delta(plan, plan.guarantee.promise, variates, randomness=self.randomness)
+        return privacy.Accounted(plan.guarantee.promise)
+
+    def passes(self, plan: Plan) -> int:
+        assert isinstance(plan.mechanism, DPSGD)
+        return plan.mechanism.epochs * plan.draws
+
+    def seconds(self, plan: Plan) -> float:
+        steps = plan.parameters["steps"] * plan.draws
+        return float(steps * 1e-3 + self.passes(plan) * plan.n * len(plan.model.parameter_names) / NUMBERS_A_SECOND)
+
+    def run(self, target: TrainingTarget, randomness: Any, *, size: int = 1) -> Sample:
+        """``size`` trainings, each with coins and noise of its own; nothing but the last weights is kept."""
+        mechanism, objective = target.plan.mechanism, target.objective
+        assert isinstance(mechanism, DPSGD)
+        X, y, start = target.encoded.X, target.encoded.y, objective.start(mechanism.start)
+        numbers, at_once = mechanism.numbers(target.plan), trainings_at_once(target.plan)
+        if self.engine == "jax":
+            sizes = [min(at_once, size - first) for first in range(0, size, at_once)]
+            parts = [
+                by_jax(objective, X, y, start, target.drawn(randomness, count).split(count), numbers) for count in sizes
+            ]
+            return Sample(np.concatenate(parts))
+        gradients = record_gradients(objective)
+        return Sample(np.array([
+            one_by_one(gradients, X, y, start, target.drawn(randomness, 1), numbers) for _ in range(size)
+        ]))  # fmt: skip
+
+
+def trainings_at_once(plan: Plan) -> int:
+    """As many as hold about `AT_ONCE` numbers: coins and rows of all steps, gradients of one."""
+    mechanism, steps = plan.mechanism, int(plan.parameters["steps"])
+    assert isinstance(mechanism, DPSGD)
+    width = len(plan.model.parameter_names)
+    each = steps * (2 * mechanism.batch_size + width) + 4 * mechanism.batch_size * width
+    return max(1, AT_ONCE // each)
+
+
+# ── studies, and the twin without privacy ────────────────────────────────────────────────────────────────────────────
+
+
+def train_many(plan: Plan, X: Any, y: Any, seeds: Sequence[int]) -> Array:
+    """m simulated data sets, X (m, n, columns) and y (m, n), each trained with its own seed side by side: θ (m, d).
+
+    For studies: seeded, nothing is charged or certified, nothing is private. The very steps of a release, on JAX.
+    """
+    mechanism = plan.mechanism
+    if not isinstance(mechanism, DPSGD):
+        raise WrongCall(f"train_many repeats the trainings of a DPSGD; a {type(mechanism).__name__} was given.")
+    if not len(seeds) == len(X) == len(y):
+        raise WrongCall(
+            f"train_many needs a seed for each data set: {len(seeds)} seeds, {len(X)} X and {len(y)} y were given."
+        )
+    at_once, found = trainings_at_once(plan), []
+    for first in range(0, len(seeds), at_once):
+        chosen = range(first, min(first + at_once, len(seeds)))
+        targets = [plan.target(plan.model.summarise((X[index], y[index]))) for index in chosen]
+        drawn = [one.drawn(np.random.default_rng(seeds[index]), 1) for one, index in zip(targets, chosen, strict=True)]
+        found.append(_side_by_side(targets, drawn, mechanism.numbers(plan), mechanism.start))
+    return np.concatenate(found)
+
+
+def _side_by_side(targets: Sequence[TrainingTarget], drawn: Sequence[Steps], numbers: Numbers, start: int) -> Array:
+    capacity = max(one.rows.shape[1] for one in drawn)
+    wide = [one.wider(capacity) for one in drawn]
+    steps = tuple(np.stack([getattr(one, name) for one in wide]) for name in ("rows", "present", "noise"))
+    objective = targets[0].objective
+    X, y = (np.stack([getattr(one.encoded, name) for one in targets]) for name in ("X", "y"))
+    return by_jax(objective, X, y, objective.start(start), (steps[0], steps[1], steps[2]), numbers)
+
+
+@dataclass(frozen=True)
+class NotPrivate:
+    """What a twin without privacy estimates: for comparison, never to be published."""
+
+    coefficients: Array
+    how: str
+
+    def __str__(self) -> str:
+        return f"NOT PRIVATE, ε = ∞: {self.how}. For comparison on data that may be shown; there is no certificate."
+
+
+def sgd(mechanism: DPSGD, model: Any, data: Any, *, seed: int) -> NotPrivate:
+    """The same training without clip and noise: the same batches, steps and learning rate, and no promise at all."""
+    encoded, objective = model.summarise(data), objective_of(model)
+    if mechanism.batch_size > encoded.n:
+        raise InvalidModel(f"A batch of {mechanism.batch_size:,} cannot be drawn from n = {encoded.n:,} records.")
+    drawn = drawn_steps(
+        np.random.default_rng(seed), n=encoded.n, batch_size=mechanism.batch_size, steps=mechanism.steps(encoded.n),
+        size=objective.size,
+    )  # fmt: skip
+    numbers = Numbers(math.inf, 0.0, mechanism.learning_rate / mechanism.batch_size)
+    theta = by_jax(objective, encoded.X, encoded.y, objective.start(mechanism.start), drawn.split(1), numbers)[0]
+    return NotPrivate(theta, f"SGD, {mechanism.steps(encoded.n):,} steps without clip and noise")
