@@ -18,6 +18,7 @@ EXCEPTIONS = {
     "samplers/chains.py": "chains on Gibbs posteriors",
     "samplers/preconditioner.py": "the proximal sampler",
     "samplers/laplace.py": "Hamiltonian chains",
+    "baselines/dp_sgd.py": "random batches of records, held in memory as by a chain",
     # no release is made of these by anything but sums
     "models/batches.py": "a column of plain data as batches, which are then added up as blocks",
     "release/predictions.py": "predictions for new records: they are given back to who has these records, nothing is released",
