@@ -108,10 +108,16 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
 
     # What people are told about its numbers: plain attributes where they are the same for all values of a class
 
-    @property
-    def kind(self) -> str:
-        """The word of ``--model`` that asks for it; empty where there is none."""
-        return ""
+    kind: ClassVar[str] = ""
+    """The word of ``--model`` that asks for it; empty where there is none."""
+    form: ClassVar[str] = "coefficients"
+    """How several numbers are laid out: "coefficients", "shares", "bars", "groups", "quantiles", or "folded" away."""
+    predicts: ClassVar[str] = ""
+    """What it says of a new record: "probabilities" of classes, a "margin", a "number", a "count", or nothing."""
+    factor: ClassVar[tuple[str, str] | None] = None
+    """What the exponential of a coefficient multiplies: `ODDS`, `RATES`, or nothing."""
+    least_variance: ClassVar[float | None] = None
+    """The floor of a variance that is drawn last, which the sensitivity rests on; None where none is drawn."""
 
     @property
     def title(self) -> str:
@@ -122,11 +128,6 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
     def meaning(self) -> str:
         """What one of its numbers is, in a sentence."""
         return "The released numbers, by name."
-
-    @property
-    def form(self) -> str:
-        """How several numbers are laid out: "coefficients", "shares", "bars", "groups", "quantiles", or "folded" away."""
-        return "coefficients"
 
     def unit(self, name: str) -> str:
         """Of the number called so: "share" of a whole, number of "records", or empty, in the units of the columns."""
@@ -148,24 +149,9 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
         """(term, label) of each released number: of several classes the column and the class."""
         return tuple((name, "") for name in self.parameter_names)
 
-    @property
-    def least_variance(self) -> float | None:
-        """The floor of a variance that is drawn last, which the sensitivity rests on; None where none is drawn."""
-        return None
-
     def interval_meaning(self, level: str, *, crossed: bool) -> str:
         """What intervals of these numbers cover, where that is their own matter; ``crossed``: they stand in a cross table."""
         return ""
-
-    @property
-    def predicts(self) -> str:
-        """What it says of a new record: "probabilities" of classes, a "margin", a "number", a "count", or nothing."""
-        return ""
-
-    @property
-    def factor(self) -> tuple[str, str] | None:
-        """What the exponential of a coefficient multiplies: `ODDS`, `RATES`, or nothing."""
-        return None
 
     # What every promise rests on
 

@@ -87,12 +87,9 @@ class Signs(Response):
     """−1 and +1 for (negative, positive) classes; without them 1 is +1, and 0, −1 and all else are −1."""
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "category")
+    interval = SIGNS
 
     classes: tuple[Label, Label] | None = None
-
-    @property
-    def interval(self) -> Interval:
-        return SIGNS
 
     def check_column(self, column: Any) -> None:
         super().check_column(column)
@@ -141,10 +138,7 @@ class Counts(Response):
     1e15, where floating-point numbers stop counting, become 1e15."""
 
     kinds: ClassVar[tuple[str, ...]] = ("count", "binary")
-
-    @property
-    def interval(self) -> Interval:
-        return (0.0, 1e15)
+    interval = (0.0, 1e15)
 
     def from_column(self, values: NDArray[Any]) -> Vector:
         return np.floor(Clamped(*self.interval).from_column(values))

@@ -118,6 +118,13 @@ class RowModel(Model):
 
     later = frozenset({"scaled"})  # of features: absent in older certificates, whose digests must not change
 
+    changes: ClassVar[str] = ""
+    """What one unit more of a column changes by its coefficient, in words; empty where that is not known."""
+    besides: ClassVar[str] = ""
+    """What the sentence about a coefficient says besides."""
+    row_blocks: ClassVar[int] = 1
+    """How many times the parameter begins with coefficients for the entries of a row: classes, hidden units."""
+
     features: Features
     prior: Any
 
@@ -127,26 +134,11 @@ class RowModel(Model):
         """How a record's response is read; None for a model of features alone."""
 
     @property
-    def changes(self) -> str:
-        """What one unit more of a column changes by its coefficient, in words; empty where that is not known."""
-        return ""
-
-    @property
-    def besides(self) -> str:
-        """What the sentence about a coefficient says besides."""
-        return ""
-
-    @property
     def meaning(self) -> str:
         if not self.changes:
             return super().meaning
         change = f"A coefficient is the change of {self.changes} for one unit more of the column{self.besides}."
         return f"{change} Figures are in the units of the columns."
-
-    @property
-    def row_blocks(self) -> int:
-        """How many times the parameter begins with coefficients for the entries of a row: classes, hidden units."""
-        return 1
 
     def column_units(self, centre: float = 0.0, scale: float = 1.0) -> tuple[Array, Array, Array]:
         names = self.parameter_names

@@ -75,6 +75,7 @@ class BetaBernoulli(_Shares):
 
     kind, quantity = "proportion", "proportion"
     asked_of, kinds = ("binary",), ("binary", "number")
+    parameter_names = ("proportion",)
 
     prior: tuple[float, float] = (1.0, 1.0)
     lower: float = 0.0
@@ -101,10 +102,6 @@ class BetaBernoulli(_Shares):
     @classmethod
     def example(cls, strength: float = 1.0) -> Self:
         return cls(prior=(strength, strength))
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return ("proportion",)
 
     @property
     def _bounds(self) -> dict[str, Bound]:

@@ -31,6 +31,7 @@ class _Rate(ConjugateModel):
     """What the two have in common: one sum of records in [0, cap], of which the first two moments are known."""
 
     error_is_telling = False
+    parameter_names = ("rate",)
 
     _adds_to: ClassVar[int]
     """What a record's value adds to, and n to the other: 0 is the posterior's shape, 1 its rate."""
@@ -55,10 +56,6 @@ class _Rate(ConjugateModel):
             "sensitivity": Bound(cap, Provenance.PROVED, moved),
             "order_limit": Bound(1.0 + self.prior[self._adds_to] / cap, Provenance.PROVED, limit),
         }
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return ("rate",)
 
     @property
     def worst_moves(self) -> tuple[Move, ...]:

@@ -59,6 +59,8 @@ class Logistic(TwoClasses, WithLikelihood):
 
     kind, title, predicts = "logistic", "Logistic regression", "probabilities"
     factor = ODDS
+    # for β-divergence posteriors: the logistic model, which either loss estimates
+    likelihood, predictor_function = Bernoulli(), Linear()
 
     loss: str = "logistic"
     exponent: float = field(default=1.0, metadata=POSITIVE)
@@ -77,7 +79,7 @@ class Logistic(TwoClasses, WithLikelihood):
             )
 
     @property
-    def changes(self) -> str:
+    def changes(self) -> str:  # type: ignore[override]  # an attribute of all others
         return log_odds(self.classes)
 
     @property
@@ -90,15 +92,6 @@ class Logistic(TwoClasses, WithLikelihood):
         lower, upper = kernel.slopes(*everywhere)
         return FitLoss(kernel, "one-sided", max(-lower, upper), kernel.curvatures(*everywhere)[1], "labels")
 
-    @property
-    def likelihood(self) -> Bernoulli:
-        """For β-divergence posteriors: the logistic model, which either loss estimates."""
-        return Bernoulli()
-
-    @property
-    def predictor_function(self) -> Linear:
-        return Linear()
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Hinge(TwoClasses):
@@ -109,12 +102,9 @@ class Hinge(TwoClasses):
 
     kind, title, predicts = "svc", "Linear support vector classifier", "margin"
     changes = "the score, whose sign is the predicted class,"
+    kernel = HingeLoss()
 
     classes: Any = None
-
-    @property
-    def kernel(self) -> LinearLoss:
-        return HingeLoss()
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -146,6 +136,7 @@ class LogitNormalBernoulli(TwoClasses):
 
     quantity: ClassVar[str] = "log-odds"
     title = "Log-odds"
+    parameter_names, kernel, gradient_difference = ("log-odds",), LogisticLoss(), 1.0
 
     variance: float
     classes: Any = None
@@ -156,18 +147,6 @@ class LogitNormalBernoulli(TwoClasses):
         alone = Features(0, data_norm=0.0, intercept=True)
         self._set(features=alone, variance=spread, classes=classes, prior=prior)
         self._check()
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return ("log-odds",)
-
-    @property
-    def kernel(self) -> LinearLoss:
-        return LogisticLoss()
-
-    @property
-    def gradient_difference(self) -> float:
-        return 1.0
 
     def _parts(self, data: Any) -> tuple[Any, Any]:
         return data, data
@@ -224,6 +203,7 @@ class Softmax(ConvexModel, DeclaredModel, WithLikelihood):
 
     kind, title, predicts = "softmax", "Multiclass logistic regression", "probabilities"
     changes, besides = "a class's score", "; only differences between classes matter"
+    slope_interval = (-1.0, 1.0)  # of each class: its probability, less 1 for the record's own
 
     classes: tuple[Label, ...] = field(metadata={"check": class_labels})
 
@@ -240,7 +220,7 @@ class Softmax(ConvexModel, DeclaredModel, WithLikelihood):
         return int(len(self.classes) * self.features.width)
 
     @property
-    def row_blocks(self) -> int:
+    def row_blocks(self) -> int:  # type: ignore[override]  # an attribute of all others
         return len(self.classes)
 
     @property
@@ -250,11 +230,6 @@ class Softmax(ConvexModel, DeclaredModel, WithLikelihood):
     @property
     def terms(self) -> tuple[tuple[str, str], ...]:
         return tuple((name, str(label)) for label in self.classes for name in self.features.column_names)
-
-    @property
-    def slope_interval(self) -> tuple[float, float]:
-        """Of each class: its probability, less 1 for the record's own."""
-        return -1.0, 1.0
 
     @property
     def response(self) -> Codes:

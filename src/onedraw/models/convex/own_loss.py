@@ -74,6 +74,8 @@ class ConvexLoss(ConvexModel, DeclaredModel):
     With a radius R, ϱ = 2RG: the difference of two losses is G-Lipschitz on a ball of diameter 2R.
     """
 
+    row_blocks = 0  # what the user's function makes of a scaled row is not known
+
     title = "Minimiser of a convex loss"
 
     fn: LossFunction
@@ -140,11 +142,6 @@ class ConvexLoss(ConvexModel, DeclaredModel):
     @property
     def own_functions(self) -> tuple[str, ...]:
         return (described(self.fn, self.name),)
-
-    @property
-    def row_blocks(self) -> int:
-        """None: what the user's function makes of a scaled row is not known."""
-        return 0
 
     @property
     def dimension(self) -> int:

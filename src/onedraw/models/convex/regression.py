@@ -64,6 +64,7 @@ class LeastSquares(LinearModel):
 
     kind, title, predicts = "linear", "Linear regression", "number"
     changes = "the expected response"
+    kernel = SquaredLoss()
 
     response_bound: float = field(metadata=POSITIVE)
 
@@ -74,10 +75,6 @@ class LeastSquares(LinearModel):
                 "LeastSquares needs a prior restricted to a ball: on all of R^d a squared residual has no bound, and no rule "
                 "gives a promise. Pass prior=Gaussian(scale=…, radius=R), or use HuberRegression."
             )
-
-    @property
-    def kernel(self) -> LinearLoss:
-        return SquaredLoss()
 
     @property
     def response(self) -> Clamped:
@@ -97,6 +94,8 @@ class HuberRegression(LinearModel):
 
     kind, title, predicts = "huber", "Linear regression (Huber)", "number"
     changes = "the expected response"
+    # in units of the declared threshold: nothing of the responses is measured
+    measured_loss = FitLoss(HuberLoss(1.0), "two-sided", 1.0, 1.0, "labels")
 
     threshold: float = field(metadata=POSITIVE)
     response_bound: float | None = field(default=None, metadata=POSITIVE)
@@ -104,11 +103,6 @@ class HuberRegression(LinearModel):
     @property
     def kernel(self) -> LinearLoss:
         return HuberLoss(self.threshold)
-
-    @property
-    def measured_loss(self) -> FitLoss:
-        """Responses in units of the declared threshold: nothing of them is measured."""
-        return FitLoss(HuberLoss(1.0), "two-sided", 1.0, 1.0, "labels")
 
     @property
     def response_scale(self) -> float:
@@ -129,16 +123,13 @@ class LogCoshRegression(LinearModel):
     kind, title, predicts = "linear", "Linear regression (robust)", "number"
     changes = "the response's centre"
     besides = "; far responses count less than in least squares"
+    fit_loss = FitLoss(LogCoshLoss(1.0), "two-sided", 1.0, 1.0, "measured")
 
     response_bound: float = field(metadata=POSITIVE)
 
     @property
     def kernel(self) -> LinearLoss:
         return LogCoshLoss(self.response_bound / 4.0)
-
-    @property
-    def fit_loss(self) -> FitLoss:
-        return FitLoss(LogCoshLoss(1.0), "two-sided", 1.0, 1.0, "measured")
 
     @property
     def response_scale(self) -> float:
@@ -200,7 +191,7 @@ class CountRegression(LinearModel):
     largest: int = field(metadata={"check": partial(count, least=1)})
 
     @property
-    def besides(self) -> str:
+    def besides(self) -> str:  # type: ignore[override]  # an attribute of all others
         return f". Counts above {self.largest:,} were read as {self.largest:,}, which is allowed for"
 
     @property

@@ -75,16 +75,14 @@ class ScaledLikelihood(Likelihood):
 class LocationNoise(ScaledLikelihood):
     """Noise around a predicted mean on the whole line; its squared scale is known, or sampled above a floor."""
 
+    response = Clamped(-LARGEST, LARGEST)
+
     variance_floor: float | None
     variance: float | None
 
     @property
     def samples_variance(self) -> bool:  # type: ignore[override]
         return self.variance is None
-
-    @property
-    def response(self) -> Clamped:
-        return Clamped(-LARGEST, LARGEST)
 
     @property
     def floor(self) -> float:
@@ -140,12 +138,10 @@ class GaussianNoise(LocationNoise):
     ∫f^β = (2πσ²)^{−(β−1)/2} β^{−1/2};  M = (2π·floor)^{−1/2}.
     """
 
+    _peak = up(1.0 / math.sqrt(2.0 * math.pi))
+
     variance_floor: float | None = None
     variance: float | None = None
-
-    @property
-    def _peak(self) -> float:
-        return up(1.0 / math.sqrt(2.0 * math.pi))
 
     def _standard(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return generator.standard_normal(shape)
@@ -223,6 +219,8 @@ class Gamma(ScaledLikelihood):
     1/λ is the scale: M = rate_cap·(k−1)^{k−1}e^{1−k}/Γ(k), and ∫f^β = λ^{β−1} Γ(a)/(Γ(k)^β β^a), a = β(k−1) + 1.
     """
 
+    response = Clamped(1.0 / LARGEST, LARGEST)
+
     rate_cap: float
     shape: float = 1.0
 
@@ -236,10 +234,6 @@ class Gamma(ScaledLikelihood):
         if not 1e-30 <= cap <= 1e30:
             raise InvalidModel(f"rate_cap must lie between 1e-30 and 1e30, got {cap!r}. Rescale the durations.")
         self._set(rate_cap=cap, shape=shape)
-
-    @property
-    def response(self) -> Clamped:
-        return Clamped(1.0 / LARGEST, LARGEST)
 
     @property
     def _peak(self) -> float:

@@ -32,9 +32,7 @@ class DiscreteLikelihood(Likelihood):
     inequalities are all the proof needs, so Δ does not rest on the accuracy of the sum.
     """
 
-    @property
-    def density_bound(self) -> Bound:
-        return Bound(1.0, Provenance.PROVED, "a probability")
+    density_bound = Bound(1.0, Provenance.PROVED, "a probability")
 
     def loss_range(self, beta: float) -> Interval:
         value = Fraction(check_beta(beta))
@@ -57,9 +55,7 @@ class DiscreteLikelihood(Likelihood):
 class Bernoulli(DiscreteLikelihood):
     """Two classes, u the log-odds of the positive one; a response above 0 is positive (so ±1 and 0/1 both serve)."""
 
-    @property
-    def response(self) -> Signs:
-        return Signs(None)
+    response = Signs(None)
 
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
         xp = array_module(predictor)
@@ -151,10 +147,7 @@ class Poisson(CountLikelihood):
     """
 
     POINTS: ClassVar[int] = 96
-
-    @property
-    def response(self) -> Counts:
-        return Counts()
+    response = Counts()
 
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
         xp = array_module(predictor)
@@ -208,6 +201,8 @@ class NegativeBinomial(CountLikelihood):
     of the sum or less, against direct sums, for β up to 21.
     """
 
+    response = Counts()
+
     dispersion: float
 
     def __post_init__(self) -> None:
@@ -218,10 +213,6 @@ class NegativeBinomial(CountLikelihood):
                 "variance: use PoissonRegression."
             )
         self._set(dispersion=value)
-
-    @property
-    def response(self) -> Counts:
-        return Counts()
 
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
         r = self.dispersion

@@ -251,7 +251,7 @@ class LikelihoodModel(RowModel, WithLikelihood):
         return self.coefficient_names + (("variance",) if self.likelihood.samples_variance else ())
 
     @property
-    def least_variance(self) -> float | None:
+    def least_variance(self) -> float | None:  # type: ignore[override]  # an attribute of all others
         drawn = self.likelihood.samples_variance and self.parameter_names[-1] == "variance"
         return self.likelihood.floor if drawn else None  # type: ignore[attr-defined]  # as all with a variance
 
@@ -300,13 +300,11 @@ class LikelihoodModel(RowModel, WithLikelihood):
 class LinearPredictorModel(LikelihoodModel, DeclaredModel):
     """A likelihood model of u = θᵀx; the options it shares with its likelihood are as that has checked them."""
 
+    predictor_function = Linear()
+
     def _check(self) -> None:
         self._set(**vars(self.likelihood))
         super()._check()
-
-    @property
-    def predictor_function(self) -> PredictorFunction:
-        return Linear()
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:

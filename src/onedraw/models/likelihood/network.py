@@ -77,11 +77,11 @@ class Network(LikelihoodModel, DeclaredModel):
         super()._check()
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> str:  # type: ignore[override]  # an attribute of all others
         return "network-classifier" if self.task == "classification" else "network-regressor"
 
     @property
-    def predicts(self) -> str:
+    def predicts(self) -> str:  # type: ignore[override]  # an attribute of all others
         return "probabilities" if self.task == "classification" else "number"
 
     @property
@@ -99,7 +99,7 @@ class Network(LikelihoodModel, DeclaredModel):
         return Codes(self.classes)
 
     @property
-    def row_blocks(self) -> int:
+    def row_blocks(self) -> int:  # type: ignore[override]  # an attribute of all others
         return self.hidden
 
     @property
@@ -123,6 +123,8 @@ class Predictor(LikelihoodModel, DeclaredModel):
     only, since it is shown to see one row at a time (`one_row`). Where it returns NaN for a record, u = 0 is used; gradient samplers also need its derivatives to be finite for
     every row there can be. ``intercept=True`` appends a 1 to the rows it is given.
     """
+
+    row_blocks = 0  # what the user's function makes of a scaled row is not known
 
     quantity: ClassVar[str] = "parameters"
     title = "Regression with a predictor of one's own"
@@ -160,11 +162,6 @@ class Predictor(LikelihoodModel, DeclaredModel):
     @property
     def likelihood(self) -> Likelihood:
         return self.law
-
-    @property
-    def row_blocks(self) -> int:
-        """None: what the user's function makes of a scaled row is not known."""
-        return 0
 
     @property
     def predictor_function(self) -> OwnFunction:

@@ -27,6 +27,7 @@ class BinaryRegression(LinearPredictorModel):
 
     kind, title, predicts = "logistic", "Logistic regression", "probabilities"
     factor = ODDS
+    likelihood = Bernoulli()
 
     classes: Any = None
 
@@ -35,12 +36,8 @@ class BinaryRegression(LinearPredictorModel):
         super()._check()
 
     @property
-    def changes(self) -> str:
+    def changes(self) -> str:  # type: ignore[override]  # an attribute of all others
         return log_odds(self.classes)
-
-    @property
-    def likelihood(self) -> Bernoulli:
-        return Bernoulli()
 
     @property
     def response(self) -> Signs:
@@ -88,11 +85,8 @@ class PoissonRegression(LinearPredictorModel):
 
     kind, title, predicts = "poisson", "Poisson regression", "count"
     factor = RATES
+    likelihood = Poisson()
     changes = "the logarithm of the expected count"
-
-    @property
-    def likelihood(self) -> Poisson:
-        return Poisson()
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -144,6 +144,9 @@ class NumpyroModel(LikelihoodModel):
     computes; the prior used does not depend on the records; row i of `summarise` depends on record i alone.
     """
 
+    row_blocks = 0  # what the model makes of a row is not known
+    prior_arguments = ()  # the prior's numbers are in the program
+
     quantity: ClassVar[str] = "parameters"
 
     fn: ModelFunction
@@ -199,11 +202,6 @@ class NumpyroModel(LikelihoodModel):
     def prior(self) -> WrittenPrior:  # type: ignore[override]  # not one of the library's own
         return WrittenPrior(tuple((site.name, site.shape) for site in self.program.sites))
 
-    @property
-    def prior_arguments(self) -> tuple[Any, ...]:
-        """None: the prior's numbers are in the program."""
-        return ()
-
     def log_prior(self, theta: Any) -> Array:
         """log π(θ), for one θ or for the rows of an array; −∞ where there is no density."""
         from .trace import compiled
@@ -226,11 +224,6 @@ class NumpyroModel(LikelihoodModel):
     def dimension(self) -> int:
         """Of the unconstrained parameter; a simplex of K numbers has K − 1."""
         return self.program.dimension
-
-    @property
-    def row_blocks(self) -> int:
-        """None: what the model makes of a row is not known."""
-        return 0
 
     @cached_property
     def prior_scale(self) -> float:

@@ -95,7 +95,7 @@ class CategoryTable(Table):
         return names[self.only is not None]
 
     @property
-    def form(self) -> str:
+    def form(self) -> str:  # type: ignore[override]  # an attribute of all others
         return "shares" if self.show == "shares" else "bars"
 
     @property
@@ -116,11 +116,11 @@ class CategoryTable(Table):
         return (0.0, 1.0) if self.show == "shares" else None
 
     @property
-    def each_level(self) -> tuple[str, ...]:
+    def each_level(self) -> tuple[str, ...]:  # type: ignore[override]  # an attribute of all others
         return self.levels if self.only is None else ()
 
     @property
-    def interval_method(self) -> str:
+    def interval_method(self) -> str:  # type: ignore[override]  # an attribute of all others
         quotient = "for each group as a quotient of two noisy counts"
         return quotient if self.moves_between_cells else "by exact inversion of both laws"
 

@@ -192,10 +192,7 @@ class PlaceOf(Reading):
     steps: int
     missing: float
     columns: tuple[str, ...] = ()
-
-    @property
-    def width(self) -> int:
-        return 1
+    width = 1
 
     def of_block(self, values: NDArray[Any], weight: NDArray[np.float64]) -> tuple[NDArray[Any]]:
         with np.errstate(all="ignore"):  # infinities are at the ends

@@ -20,7 +20,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,13 @@ class Table(Model):
     groups: tuple[tuple[str, ...], ...]
     sizes: tuple[int, ...] | None
 
+    most_moved: ClassVar[int] = 6
+    """Entries that one replaced record can move: two blocks of at most three numbers."""
+    each_level: ClassVar[tuple[str, ...]] = ()
+    """The levels counted in each group, where several are; empty where a group has one number."""
+    interval_method: ClassVar[str] = ""
+    """How intervals for the population are made, in words."""
+
     # ── what a record becomes ──────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -102,11 +109,6 @@ class Table(Model):
     def largest(self) -> int:
         """The largest size of one record's weighted entry."""
 
-    @property
-    def most_moved(self) -> int:
-        """Entries that one replaced record can move: two blocks of at most three numbers."""
-        return 6
-
     # ── what is published ──────────────────────────────────────────────────────────────────────────────────
 
     @abc.abstractmethod
@@ -121,11 +123,6 @@ class Table(Model):
     def sampling_error(self, n: int) -> float:
         """The standard error of a typical published number without any noise, by a public guess; 0 for counts and sums,
         which are about these records."""
-
-    @property
-    def each_level(self) -> tuple[str, ...]:
-        """The levels counted in each group, where several are; empty where a group has one number."""
-        return ()
 
     def sides(self, target: str | None) -> tuple[Side, Side] | None:
         """What runs down and what runs across a cross table, each with its name; None where the numbers make none."""
@@ -157,11 +154,6 @@ class Table(Model):
             f"{start} about the population the records were drawn from, for sampling and the noise added for privacy "
             f"together, {self.interval_method}.{'' if crossed else ' The thick part is what sampling alone would leave.'}"
         )
-
-    @property
-    def interval_method(self) -> str:
-        """How intervals for the population are made, in words."""
-        return ""
 
     @property
     def cells(self) -> int:
