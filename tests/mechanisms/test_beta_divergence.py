@@ -33,7 +33,7 @@ from onedraw.models import (
     Softmax,
     StudentTRegression,
 )
-from onedraw.models.likelihood.own_density import register_density
+from onedraw.models.likelihood.density import register_density
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, Provenance, PureDP, RenyiDP
 from tests.mechanisms.cases import Pair
 

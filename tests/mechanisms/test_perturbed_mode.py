@@ -25,7 +25,7 @@ from onedraw.models.fit.result import FitResult
 from onedraw.models.fit.sums import Measured, NewtonSums, Outer
 from onedraw.models.moments.measured import ColumnSums, Layout, MomentColumns, SecondMoments
 from onedraw.models.row_model import Encoded
-from onedraw.models.sums.exact_sums import gram_bits, held
+from onedraw.models.sums.exact_sums import gram_steps, held
 from onedraw.models.sums.noise_law import symmetric
 from onedraw.release import release, verify
 from onedraw.release.certificate import read_certificate
@@ -226,7 +226,7 @@ def test_sums_do_not_depend_on_the_order_or_the_partition_of_the_records() -> No
 
 def test_products_on_the_lattice_stay_exact_within_a_block() -> None:
     for squared in (0.01, 1.0, 7.3, 150.0):
-        assert (1 << 16) * squared * 4.0 ** gram_bits(squared, 1) < 2.0**53
+        assert (1 << 16) * squared * gram_steps(squared, 1) ** 2 < 2.0**53
 
 
 # ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from onedraw.mechanisms import Measured, Moments, NoisyGradient, PerturbedMode, 
 from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, UNLIKE, Stage, booked, check_lattice
 from onedraw.models.moments.columns import SQUARE
 from onedraw.models.moments.measured import Layout, SecondMoments
-from onedraw.models.sums.exact_sums import gram_bits, gram_steps
+from onedraw.models.sums.exact_sums import gram_steps
 from onedraw.samplers import Fit
 from onedraw.samplers.fit import MEAN_STEPS
 
@@ -65,7 +65,7 @@ COUNTS = [1, 5000, 2**25, 2**25 + 1, 10**8, 2**30, 10**9, 2**31 - 1]
 def test_a_lattice_is_as_fine_as_the_check_takes_it_for_and_n_shares_have_room(n):
     products, columns = Stage(1.0, 1.0, 1).bits(n), Stage(1.0, 1.0, 1, columns=True).bits(n)
     for square in [*np.geomspace(1e-6, 1e6, 200), 0.25, 1.0, 4.0]:
-        share = Fraction(square) * 4 ** gram_bits(square, n)
+        share = Fraction(square) * Fraction(gram_steps(square, n)) ** 2
         assert 2 ** products[0] < share <= 2 ** products[1]
         assert n * share < 2**62
         assert BLOCK * share < 2**53

@@ -35,12 +35,12 @@ from .convex.regression import LogCoshRegression as LogCoshRegression
 from .convex.regression import Quantile as Quantile
 from .features import schema_features as schema_features
 from .likelihood.beta_target import BetaTarget as BetaTarget
+from .likelihood.density import OwnDensity as OwnDensity
+from .likelihood.density import register_density as register_density
 from .likelihood.likelihood_model import LikelihoodModel as LikelihoodModel
 from .likelihood.network import Network as Network
 from .likelihood.network import Predictor as Predictor
 from .likelihood.network import register_predictor as register_predictor
-from .likelihood.own_density import OwnDensity as OwnDensity
-from .likelihood.own_density import register_density as register_density
 from .likelihood.regression import BinaryRegression as BinaryRegression
 from .likelihood.regression import GammaRegression as GammaRegression
 from .likelihood.regression import GaussianRegression as GaussianRegression

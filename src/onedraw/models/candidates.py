@@ -61,7 +61,8 @@ class CandidateLoss(Protocol):
 class BernoulliBeta:
     """The β-divergence loss of logistic regression, y = ±1: −p^{β−1}/(β−1) + (p^β + q^β)/β, p = σ(yθᵀx).
 
-    It lies in [1/β − 1/(β−1), 1/β] for every predictor, because f^β ≤ Σf^β ≤ 1.
+    It lies in [1/β − 1/(β−1), 1/β] for every predictor, because f^β ≤ Σf^β ≤ 1. `Bernoulli.beta_loss` is the same in double
+    precision; in single precision a predictor may overflow, and here a record on the wrong side then still costs most.
     """
 
     beta: float

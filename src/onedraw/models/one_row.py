@@ -147,21 +147,18 @@ def _evaluate(program: Any, constants: Any, given: Any) -> list[Any]:
 
     for equation in program.eqns:
         arguments = [read(variable) for variable in equation.invars]
-        results = _apply(equation, arguments)
+        primitive, options = equation.primitive, equation.params
+        if primitive in CALLS:
+            inner = options["call_jaxpr"] if "call_jaxpr" in options else options["jaxpr"]
+            closed = isinstance(inner, ClosedJaxpr)
+            results = _evaluate(inner.jaxpr if closed else inner, inner.consts if closed else (), arguments)
+        else:
+            if primitive in LOOPS:
+                options = {name: _plain_option(value) for name, value in options.items()}
+            found = primitive.bind(*arguments, **options)
+            results = found if primitive.multiple_results else [found]
         values.update(zip(equation.outvars, results, strict=True))
     return [read(variable) for variable in program.outvars]
-
-
-def _apply(equation: Any, arguments: list[Any]) -> Any:
-    primitive, options = equation.primitive, equation.params
-    if primitive in CALLS:
-        inner = options["call_jaxpr"] if "call_jaxpr" in options else options["jaxpr"]
-        closed = isinstance(inner, ClosedJaxpr)
-        return _evaluate(inner.jaxpr if closed else inner, inner.consts if closed else (), arguments)
-    if primitive in LOOPS:
-        options = {name: _plain_option(value) for name, value in options.items()}
-    results = primitive.bind(*arguments, **options)
-    return results if primitive.multiple_results else [results]
 
 
 def _plain_option(value: Any) -> Any:

@@ -29,6 +29,7 @@ from onedraw.errors import ExactnessRefused
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.convex.losses import LinearLoss
+from onedraw.models.likelihood import beta_target
 from onedraw.models.likelihood.beta_target import BetaTarget
 from onedraw.models.likelihood.likelihood_model import BetaKernel, LossKernel, WithLikelihood
 from onedraw.models.likelihood.predictors import Linear
@@ -244,8 +245,7 @@ def potential(kernel: Any, theta: Any, arguments: tuple[Any, ...]) -> Any:
     """U(θ), never NaN: what cannot be computed counts as outside."""
     *rest, squared_radius = arguments
     if isinstance(kernel, LossKernel):
-        X, y, weight, beta, *prior = rest
-        value = weight * kernel.losses(theta, X, y, beta).sum() + kernel.negative_log_prior(theta, *prior)
+        value = beta_target.potential(kernel, theta, *rest)
     else:
         X, y, weight, precision, location = rest
         away = theta - location

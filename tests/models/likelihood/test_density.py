@@ -22,7 +22,7 @@ from onedraw.models.likelihood import (
     Poisson,
     StudentT,
 )
-from onedraw.models.likelihood.own_density import OwnDensity
+from onedraw.models.likelihood.density import OwnDensity
 from tests.models.likelihood.cases import ATTAINED, CASES, OTHERS, SEED, largest_difference, title
 
 BETAS = (1.1, 1.5, 2.4427, 4.0, 11.0)

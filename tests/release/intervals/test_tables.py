@@ -11,7 +11,7 @@ import onedraw as od
 from onedraw.mechanisms import AddedNoise
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import CategoryTable, Grouped, NumberTable
-from onedraw.models.conjugate.inversion import binomial
+from onedraw.models.conjugate.family import binomial
 from onedraw.release.intervals.noise_law import law_of
 from onedraw.release.intervals.tables import _alone, _share, table_interval
 from onedraw.samplers import seeded_generator

@@ -21,8 +21,7 @@ from onedraw.privacy import Promise, Provenance
 from onedraw.privacy.posterior_curves import DirichletPosterior
 
 from .distributions import Beta, Dirichlet
-from .family import Array, ConjugateModel, Interval, Move, Simulated, Summary, pair
-from .inversion import binomial, inverted
+from .family import Array, ConjugateModel, Interval, Move, Simulated, Summary, binomial, inverted, pair
 
 
 class _Shares(ConjugateModel):

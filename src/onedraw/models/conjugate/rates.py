@@ -23,8 +23,7 @@ from onedraw.privacy import Promise, Provenance
 from onedraw.privacy.posterior_curves import GammaExponentialPosterior, GammaPoissonPosterior
 
 from .distributions import Gamma
-from .family import Array, ConjugateModel, Interval, Move, Simulated, Summary, pair
-from .inversion import inverted, normal_sums
+from .family import Array, ConjugateModel, Interval, Move, Simulated, Summary, inverted, normal_sums, pair
 
 
 class _Rate(ConjugateModel):

@@ -98,18 +98,14 @@ class FitResult:
     @cached_property
     def _bounded(self) -> Array:
         """Eigenvalues kept away from 0, where noise may have brought them."""
-        return np.maximum(self._spectrum[0], max(self._noise, 1e-12))
+        return np.maximum(self._spectrum[0], max(self._noises[0], 1e-12))
 
     @cached_property
-    def _noise(self) -> float:
-        """s_H: the standard deviation of the noise of an entry of the information."""
-        return matrix_deviation(self.problem.numbers["information_noise"], self.problem.size, pure=self.problem.pure)
-
-    @cached_property
-    def _noises(self) -> tuple[float, float]:
-        """Standard deviations of the mode's noise and of the closing one."""
+    def _noises(self) -> tuple[float, float, float]:
+        """Standard deviations of the noise of an entry of the information, s_H, of the mode's and of the closing one."""
         numbers, size, pure = self.problem.numbers, self.problem.size, self.problem.pure
-        return deviation(numbers["mode_noise"], size, pure=pure), deviation(numbers["closing_noise"], size, pure=pure)
+        tilt, closing = (deviation(numbers[name], size, pure=pure) for name in ("mode_noise", "closing_noise"))
+        return matrix_deviation(numbers["information_noise"], size, pure=pure), tilt, closing
 
     @cached_property
     def trusted(self) -> NDArray[np.bool_]:
@@ -124,7 +120,7 @@ class FitResult:
         found, axes = self._spectrum
         loss, common = self.problem.loss, 0.0
         edges = constant.EDGES if loss.blocks == 1 else constant.CLASS_EDGES
-        enough = found / (least_information(len(found), edges) * self._noise)
+        enough = found / (least_information(len(found), edges) * self._noises[0])
         if loss.blocks == 1 and self.problem.layout.intercept and loss.unit != "measured":
             common = abs(float((self._mode - self.published.mode)[-1])) * self._where.stretch
         moved = np.maximum(np.abs(self._back(found) * (self.published.mode @ axes)), common)
@@ -156,7 +152,9 @@ class FitResult:
         noise of λ counts. Weak directions are pulled at most, and coefficients that are given an interval may depend on
         them a little."""
         information = np.maximum(found, 0.0)
-        return np.asarray(self.problem.numbers["ridge"] * information / (information**2 + self._noise**2 + 1e-300))
+        return np.asarray(
+            self.problem.numbers["ridge"] * information / (information**2 + self._noises[0] ** 2 + 1e-300)
+        )
 
     @cached_property
     def _mode(self) -> Array:
@@ -177,7 +175,7 @@ class FitResult:
     @cached_property
     def _parts(self) -> tuple[Array, Array]:
         """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up."""
-        axes, (tilt, closing) = self._spectrum[1], self._noises
+        axes, (_, tilt, closing) = self._spectrum[1], self._noises
         inverse = (axes / self._bounded) @ axes.T
         curved = (axes * (self._bounded + self.problem.numbers["ridge"])) @ axes.T
         noise = tilt**2 * np.eye(self.problem.size) + closing**2 * curved @ curved
@@ -343,12 +341,12 @@ class FitResult:
         """(simulations, coefficients, mode) and (simulations, coefficients): how coefficients follow a mode, its pull taken
         back, and their standard errors, by many informations and variabilities."""
         found, axes = self._aside.spectrum(information)
-        values = np.maximum(found, max(self._noise, 1e-12))
+        (noise, tilt, closing), places = self._noises, range(axes.shape[-1])
+        values = np.maximum(found, max(noise, 1e-12))
         along = np.einsum("ci,sij->scj", change, axes)
         back = change + (along * self._back(found)[:, None, :]) @ np.swapaxes(axes, 1, 2)
         scaled = along / values[:, None, :]
         inner = np.swapaxes(axes, 1, 2) @ variability @ axes
-        places, (tilt, closing) = range(axes.shape[-1]), self._noises
         inner[:, places, places] += tilt**2 + (closing * (values + self.problem.numbers["ridge"])) ** 2
         return back, np.sqrt(np.maximum(np.einsum("scj,scj->sc", scaled @ inner, scaled), 1e-300))
 

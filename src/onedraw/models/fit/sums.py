@@ -240,7 +240,7 @@ class _Search:
         """(θ, its gradient) as far as Newton steps lead."""
         theta, added, most = np.zeros_like(self.q), FIRST * self.most, self.most
         gradient, hessian = self._derivatives(np.arange(len(theta)), theta)
-        while len(which := np.flatnonzero(self._goes_on(gradient) & (self.passes < self.public.most_passes))):
+        while len(which := self._unfinished(gradient, self.public.most_passes)):
             damped = hessian[which] + added[which, None, None] * np.eye(theta.shape[1])
             step = np.linalg.solve(damped, gradient[which][..., None])[..., 0]
             ahead, bent = self._derivatives(which, theta[which] - step)
@@ -257,15 +257,17 @@ class _Search:
         """Accelerated gradient steps from where Newton's ended, none if that was small enough."""
         low, high = np.sqrt(self.least), np.sqrt(self.most)
         momentum, ahead = (high - low) / (high + low), theta.copy()
-        while len(which := np.flatnonzero(self._goes_on(gradient))):
+        while len(which := self._unfinished(gradient)):
             moved = ahead[which] - gradient[which] / self.most[which, None]
             ahead[which] = moved + momentum[which, None] * (moved - theta[which])
             theta[which] = moved
             gradient[which], _ = self._derivatives(which, ahead[which])
         return ahead
 
-    def _goes_on(self, gradient: Array) -> NDArray[np.bool_]:
-        return np.asarray(np.sqrt(_dot(gradient, gradient)) > self.public.certified)
+    def _unfinished(self, gradient: Array, most_passes: float = np.inf) -> NDArray[np.intp]:
+        """The data sets whose gradient is still too long."""
+        far = np.sqrt(_dot(gradient, gradient)) > self.public.certified
+        return np.flatnonzero(far & (self.passes < most_passes))
 
     def _derivatives(self, which: NDArray[np.intp], theta: Array) -> tuple[Array, Array]:
         """Gradients and Hessians of the objectives of these data sets."""

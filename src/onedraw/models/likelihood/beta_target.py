@@ -11,7 +11,7 @@ arguments, so one compilation serves all plans and data sets of a model and size
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -84,18 +84,15 @@ class BetaTarget:
         return np.asarray(compiled(self.kernel, "losses")(given, *self.arguments[:2], self.beta))
 
 
+def potential(kernel: LossKernel, theta: Any, X: Any, y: Any, weight: Any, beta: Any, *prior: Any) -> Any:
+    """U(θ), not compiled."""
+    return weight * kernel.losses(theta, X, y, beta).sum() + kernel.negative_log_prior(theta, *prior)
+
+
 @lru_cache(maxsize=512)
 def compiled(kernel: LossKernel, what: str) -> Any:
     """A compiled function of the kernel: "potential", "gradient" and "hessian" of (theta, X, y, weight, beta, *prior),
     "losses" of (thetas, X, y, beta)."""
-
-    def potential(theta: Any, X: Any, y: Any, weight: Any, beta: Any, *prior: Any) -> Any:
-        return weight * kernel.losses(theta, X, y, beta).sum() + kernel.negative_log_prior(theta, *prior)
-
-    functions: dict[str, Any] = {
-        "potential": potential,
-        "gradient": jax.grad(potential),
-        "hessian": jax.hessian(potential),
-        "losses": kernel.losses_of_many,
-    }
-    return jax.jit(functions[what])
+    of_kernel = partial(potential, kernel)
+    found: dict[str, Any] = {"potential": of_kernel, "gradient": jax.grad(of_kernel), "hessian": jax.hessian(of_kernel)}
+    return jax.jit(found.get(what, kernel.losses_of_many))

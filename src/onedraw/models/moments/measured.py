@@ -72,23 +72,19 @@ class Layout:
         return np.flatnonzero(~coded)
 
     @property
-    def scale(self) -> Array:
-        """v = scale·x + shift for encoded columns x in [−1, 1]: ½ and ½ where a column is 0 or 1."""
+    def units(self) -> tuple[Array, Array]:
+        """(scale, shift): v = scale·x + shift for encoded columns x in [−1, 1], ½ and ½ where a column is 0 or 1."""
         scale = np.ones(self.columns) / (self.ball or 1.0)
         for start, stop in self.categories:
             scale[start:stop] = 0.5
-        return scale
-
-    @property
-    def shift(self) -> Array:
-        return np.zeros(self.columns) if self.ball is not None else 1.0 - self.scale
+        return scale, np.zeros(self.columns) if self.ball is not None else 1.0 - scale
 
     def rows(self, X: Any) -> Any:
         """v of encoded rows: inside the box, each category's columns at least 0 and of norm at most 1."""
-        xp = array_module(X)
+        xp, (scale, shift) = array_module(X), self.units
         if self.ball is not None:
-            return cut(X[:, : self.columns] * self.scale, 1.0)
-        values = xp.clip(X[:, : self.columns], -1.0, 1.0) * self.scale + self.shift
+            return cut(X[:, : self.columns] * scale, 1.0)
+        values = xp.clip(X[:, : self.columns], -1.0, 1.0) * scale + shift
         parts, last = [], 0
         for start, stop in self.categories:
             parts += [values[:, last:start], cut(values[:, start:stop], 1.0)]
@@ -103,11 +99,10 @@ class Layout:
 
     def encoded_coefficients(self, mean: Array, root: Array, stretch: float) -> Array:
         """The matrix that turns coefficients of z into those of encoded rows (x, 1): linear, and public."""
-        change = np.zeros((self.width, self.width))
-        slopes = self.scale[:, None] * root  # θᵀW(scale·x + shift − m)
-        change[: self.columns, : self.columns] = slopes
+        change, (scale, shift) = np.zeros((self.width, self.width)), self.units
+        change[: self.columns, : self.columns] = scale[:, None] * root  # θᵀW(scale·x + shift − m)
         if self.intercept:
-            change[self.columns, : self.columns] = (self.shift - mean) @ root
+            change[self.columns, : self.columns] = (shift - mean) @ root
             change[self.columns, self.columns] = 1.0
         return stretch * change
 

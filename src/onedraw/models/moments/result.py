@@ -102,16 +102,11 @@ class MomentsResult:
     @cached_property
     def _variance_errors(self) -> tuple[Array, Array]:
         value, noise = self._variances
-        fourth = np.diag(self.fourth) + self.problem.deviation("fourth") + self._seconds[1] * self._furthest
+        # what was lost has a fourth moment of at most so many times its second: the largest square of a standardised column
+        (lower, upper), centre = self._bounds, self.problem.columns.centre(self.mean)
+        furthest = np.maximum(upper - centre, centre - lower) ** 2 / self._unit
+        fourth = np.diag(self.fourth) + self.problem.deviation("fourth") + self._seconds[1] * furthest
         return self._unit * np.sqrt(np.maximum(fourth - (value / self._unit) ** 2, 0.0) / self.problem.n), noise
-
-    @property
-    def _furthest(self) -> Array:
-        """The largest square there can be of each standardised column: what was lost has a fourth moment of at most so many
-        times its second."""
-        lower, upper = self._bounds
-        centre = self.problem.columns.centre(self.mean)
-        return np.asarray(np.maximum(upper - centre, centre - lower) ** 2 / self._unit)
 
     @property
     def _spread(self) -> Array:

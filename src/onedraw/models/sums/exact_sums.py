@@ -51,14 +51,9 @@ def share_bits(n: int) -> int:
     return min(BLOCK_BITS, SUM_BITS - (n - 1).bit_length())
 
 
-def gram_bits(squared_norm: float, n: int) -> int:
-    """Bits of the lattice of vectors of this norm, for the products of n of them to add up exactly."""
-    return (share_bits(n) - math.ceil(math.log2(max(squared_norm, 2.0**-40)))) // 2
-
-
 def gram_steps(squared_norm: float, n: int) -> float:
-    """Steps to a unit of that lattice."""
-    return float(2.0 ** gram_bits(squared_norm, n))
+    """Steps to a unit of the lattice of vectors of this norm, for the products of n of them to add up exactly: a power of two."""
+    return float(2.0 ** ((share_bits(n) - math.ceil(math.log2(max(squared_norm, 2.0**-40)))) // 2))
 
 
 def in_words(n: int) -> str:

@@ -31,7 +31,7 @@ from scipy import optimize, special
 
 from onedraw.mechanisms.added_noise import noisy_sums
 from onedraw.models import CategoryTable, NumberTable
-from onedraw.models.conjugate.inversion import binomial
+from onedraw.models.conjugate.family import binomial
 from onedraw.models.tables.number_table import STEPS
 from onedraw.plans import Plan
 
