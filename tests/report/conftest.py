@@ -8,7 +8,7 @@ import pytest
 import onedraw as od
 from onedraw import samplers
 from onedraw.privacy import Assumed
-from onedraw.release import Estimates
+from onedraw.release import Estimate, Estimates
 from onedraw.samplers import Sample
 
 N = 600
@@ -124,7 +124,8 @@ def fits():
 
 
 def estimates(names, centre, low, high, level, sampling, privacy):
-    return Estimates.of_columns([(name, "") for name in names], (centre, low, high, sampling, privacy), level=level)
+    numbers = zip(names, centre, low, high, sampling, privacy, strict=True)
+    return Estimates((Estimate(name, "", *map(float, row)) for name, *row in numbers), level=level)
 
 
 @pytest.fixture(scope="session")

@@ -85,9 +85,6 @@ def demo(
         raise typer.Exit(3)
 
 
-# ── the steps ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def prepare(folder: Path) -> Path:
     """A folder of its own, with the schema, the private file and two new records."""
     from onedraw.errors import CannotWrite
@@ -167,9 +164,6 @@ def predicted(place: Path) -> tuple[list[dict[str, Any]], float]:
         for label, values in zip(found.labels, found.values, strict=True)
     ]
     return scored, sum(right) / len(right)
-
-
-# ── how it looks ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def show(document: dict[str, Any], place: Path) -> None:

@@ -243,17 +243,11 @@ def verify(
 def _summary(ledger: Any, name: str) -> dict[str, Any]:
     left, account = ledger.remaining(name), ledger.account(name)
     return {
-        "budget": left.budget.to_dict(),
-        "budget_epsilon": left.budget.epsilon(left.delta),
-        "delta": left.delta,
-        "spent_epsilon": known(left.spent_epsilon),
-        "remaining_epsilon": left.epsilon,
-        "kept_by": left.kept_by,
-        "order": account.order,
-        "listed_epsilon": known(left.listed_epsilon),
-        "declared_open": sum(len(one.open) for one in account.declared.values()),
-        "releases": account.reservations,
-    }
+        "budget": left.budget.to_dict(), "budget_epsilon": left.budget.epsilon(left.delta), "delta": left.delta,
+        "spent_epsilon": known(left.spent_epsilon), "remaining_epsilon": left.epsilon, "kept_by": left.kept_by,
+        "order": account.order, "listed_epsilon": known(left.listed_epsilon),
+        "declared_open": sum(len(one.open) for one in account.declared.values()), "releases": account.reservations,
+    }  # fmt: skip
 
 
 def _figure(value: float | None) -> str:

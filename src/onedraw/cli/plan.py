@@ -82,9 +82,6 @@ def drawn(planned: Planned, figure: Path, over: str, at: float, how: dict[str, A
     return {"file": str(figure), "over": over, "points": points}
 
 
-# ── how it looks ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def show(planned: Planned, document: dict[str, Any]) -> None:
     eligible, simulated = document["eligible"], "simulated_rmse" in document["eligible"][0]
     head = ["mechanism", "expected error", *(["simulated"] if simulated else []), "without privacy"]

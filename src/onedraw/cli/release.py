@@ -75,9 +75,6 @@ def release(
         spending.say_written(result.certificate, charged, report)
 
 
-# ── what was released, for people ────────────────────────────────────────────────────────────────────────────
-
-
 def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
     """The certificate, and what was computed from it."""
     joint = [row._asdict() | {"statistic": known(row.statistic), "p_value": known(row.p_value)} for row in found.joint]

@@ -233,9 +233,6 @@ def model_for(
     raise InvalidModel(f"No posterior is known for a {question}: it is released with plain noise, or by rank.")
 
 
-# ── quantiles ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class QuantileQuestion(Question):
     """Quantiles of a column, by the one mechanism there is for them."""
@@ -256,9 +253,6 @@ def quantile_model(column: Any, question: str, levels: Any, interval: float | No
     wanted = (0.5,) if question == "median" else (0.25, 0.5, 0.75) if levels is None else tuple(levels)
     step = 1.0 if column.kind == "count" else None
     return ColumnQuantiles(wanted, *_range(column), step=step, interval=interval)
-
-
-# ── which columns go together ────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)

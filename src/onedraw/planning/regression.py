@@ -88,6 +88,7 @@ WHY_NEEDED = {
     "softmax": "A classification of several classes needs classes=[…], all labels there can be. They are public and never read from "
     "the records: a label that only one person has would give that person away.",
 }
+SIZES = ("prior_scale", "radius", "response_bound", "variance_floor", "threshold", "dispersion", "effect", "noise")
 NEEDED = {"linear": ("response_bound", "threshold"), "poisson": ("largest",), "negative-binomial": ("dispersion",), "softmax": ("classes",)}  # fmt: skip
 
 
@@ -122,16 +123,7 @@ class Regression(RegressionOptions, Question):
             object.__setattr__(self, field.name, _frozen(getattr(self, field.name)))
         if self.kind == "softmax" and self.classes is not None and len(self.classes) == 2:
             object.__setattr__(self, "kind", "logistic")  # the same model, fitted by a loss that pulls half as much
-        for name in (
-            "prior_scale",
-            "radius",
-            "response_bound",
-            "variance_floor",
-            "threshold",
-            "dispersion",
-            "effect",
-            "noise",
-        ):
+        for name in SIZES:
             value = getattr(self, name)
             if value is not None and not (_real(value) and 1.0 / LARGEST < value < LARGEST):
                 raise InvalidModel(
@@ -144,8 +136,6 @@ class Regression(RegressionOptions, Question):
         if self.kind in NEEDED and all(getattr(self, name) is None for name in NEEDED[self.kind]):
             raise InvalidModel(WHY_NEEDED[self.kind])
         assert self.rows.bounded  # reading it refuses missing or double bounds
-
-    # ── public numbers ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -201,8 +191,6 @@ class Regression(RegressionOptions, Question):
         """What mechanisms are tuned by: how informative a residual is does not depend on the predictor's size."""
         name = "noise" if self.kind in RESIDUALS else "effect"
         return {name: self.sizes[name]}
-
-    # ── the ways to answer ─────────────────────────────────────────────────────────────────────────────────
 
     fit = property(fit_of)
     variants = variants_of

@@ -25,20 +25,9 @@ from .statement import promise_of
 from .verification import Verification, load, verify
 
 __all__ = [
-    "Certificate",
-    "Estimate",
-    "Estimates",
-    "Predictions",
-    "Release",
-    "Verification",
-    "check_writable",
-    "interval",
-    "load",
-    "promise_of",
-    "release",
-    "scores_of",
-    "verify",
-]
+    "Certificate", "Estimate", "Estimates", "Predictions", "Release", "Verification", "check_writable", "interval", "load",
+    "promise_of", "release", "scores_of", "verify",
+]  # fmt: skip
 
 
 class _CallableRoom(ModuleType):

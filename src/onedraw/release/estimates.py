@@ -110,14 +110,6 @@ class Estimates(tuple[Estimate, ...]):
         table.joint, table.remarks = tuple(joint), tuple(remarks)
         return table
 
-    @classmethod
-    def of_columns(
-        cls, terms: Sequence[tuple[str, str]], columns: Iterable[ArrayLike], *, level: float, **besides: Any
-    ) -> Self:
-        """From (term, label) of each row, and columns in the order of an `Estimate`'s numbers."""
-        numbers = zip(*(np.asarray(column, dtype=np.float64).tolist() for column in columns), strict=True)
-        return cls((Estimate(*term, *row) for term, row in zip(terms, numbers, strict=True)), level=level, **besides)
-
     def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (tuple(self),), dict(vars(self))
 
@@ -195,9 +187,9 @@ def estimates_of(
     columns: tuple[Any, ...] = (*found[:5], np.full(len(names), np.nan) if tests is None else tests) if found else ()
     if found is None or not np.isfinite(found.low).any():
         columns, joint = (values_of(certificate, plan),), ()
-    return Estimates.of_columns(
-        terms or plan.model.terms, columns, level=level, names=names, reason=reason, joint=joint, remarks=remarks
-    )
+    numbers = zip(*(np.asarray(column, dtype=np.float64).tolist() for column in columns), strict=True)
+    rows = [Estimate(*term, *row) for term, row in zip(terms or plan.model.terms, numbers, strict=True)]
+    return Estimates(rows, level=level, names=names, reason=reason, joint=joint, remarks=remarks)
 
 
 def interval_of(

@@ -79,9 +79,6 @@ class Payment:
             self.ledger.settle(reservation, digest)
 
 
-# ── the two ways out ────────────────────────────────────────────────────────────────────────────
-
-
 def in_memory(payment: Payment, draw: Draw) -> Drawn:
     """Reserve, draw, settle: the draw lives as long as this program."""
     payment.check_open()

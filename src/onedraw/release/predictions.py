@@ -155,8 +155,6 @@ class Predictor:
             "margin" if kind == "margin" else self.certificate.data.target or ("count" if kind == "count" else "value"),
         )
 
-    # ── intervals ──────────────────────────────────────────────────────────────────────────────────────────
-
     def between(self, rows: Array, level: float) -> tuple[Array, Array]:
         """(low, high) of what is expected at encoded rows; NaN where refused. The link is monotone, so ends stay ends."""
         fit, scores = self._fit, self.scores(rows)
@@ -185,8 +183,6 @@ class Predictor:
     def _fit(self) -> FitResult:
         assert isinstance(self.plan.mechanism, PerturbedMode)
         return self.plan.mechanism.result(self.plan, self.certificate.draw.stages or {})
-
-    # ── new records ────────────────────────────────────────────────────────────────────────────────────────
 
     def predict(self, source: Any, *, schema: Schema | None = None, level: float | None = None) -> Predictions:
         """For new records: ``source`` is what `onedraw.data.read` takes; the target need not be in it.

@@ -160,14 +160,9 @@ def payment_for(
     check_account(ledger, name, words.plan, part=part)
     promise, gamma = spend_of(words.plan, words.exactness, words.promise)
     spend = {
-        "dataset": ledger.account(name).dataset,
-        "promise": promise,
-        "gamma": gamma,
-        "part": part,
-        "seeded": words.seeded,
-        "label": label,
-        "plan_digest": words.plan.digest,
-    }
+        "dataset": ledger.account(name).dataset, "promise": promise, "gamma": gamma, "part": part, "seeded": words.seeded,
+        "label": label, "plan_digest": words.plan.digest,
+    }  # fmt: skip
     return Payment(uuid.uuid4().hex if resume is None else resume, ledger, spend, resumed=resume is not None)
 
 

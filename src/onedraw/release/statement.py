@@ -271,9 +271,6 @@ class Statement:
         )  # fmt: skip
 
 
-# ── the first line ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 @lru_cache(maxsize=64)
 def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
     """What the promise means for a person: how often the best guess about their record can be right."""
@@ -283,9 +280,6 @@ def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
         " For a person: whoever sees it and knows everybody else's records guesses right at most "
         f"{right} times in 100 which of two values {theirs} (a coin: 50){'' if certain else ', if what is not proven holds'}."
     )
-
-
-# ── the records, in public words ─────────────────────────────────────────────────────────────────────────────
 
 
 def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:

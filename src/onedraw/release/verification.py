@@ -98,17 +98,10 @@ def check_promise(certificate: Certificate, plan: Plan) -> None:
 def check_words(certificate: Certificate, plan: Plan) -> None:
     """Write the certificate again from its generating fields and compare everything that is derived."""
     words = Statement(
-        plan,
-        Sampler.from_dict(certificate.sampler),
-        certificate.sampler_choice,
-        Exactness.from_dict(certificate.exactness),
-        Promise.from_dict(certificate.promise.native),
-        certificate.lattice,
-        seeded=certificate.randomness == SEEDED,
-        data=certificate.data,
-        epsilon=certificate.promise.epsilon,
-        prepared_at=certificate.prepared_at,
-    )
+        plan, Sampler.from_dict(certificate.sampler), certificate.sampler_choice, Exactness.from_dict(certificate.exactness),
+        Promise.from_dict(certificate.promise.native), certificate.lattice, seeded=certificate.randomness == SEEDED,
+        data=certificate.data, epsilon=certificate.promise.epsilon, prepared_at=certificate.prepared_at,
+    )  # fmt: skip
     draw, opinion = certificate.draw, certificate.second_opinion
     again = words.certificate(draw.values, draw.stages, opinion=opinion, ledger=certificate.ledger)
     written, rebuilt = certificate.model_dump(mode="json"), again.model_dump(mode="json")
@@ -166,15 +159,10 @@ def check_ledger(certificate: Certificate, plan: Plan, ledger: Ledger) -> None:
     if ledger.certificate_digest(entry.entry) != certificate.digest:
         raise reject(f"the ledger's entry {entry.entry} does not hold this certificate's digest")
     with rejecting("what was spent for it cannot be told"):
-        promise, gamma = spend_of(
-            plan, Exactness.from_dict(certificate.exactness), Promise.from_dict(certificate.promise.native)
-        )
-    expected = {
-        "promise": promise.to_dict(),
-        "gamma": gamma,
-        "seeded": certificate.randomness == SEEDED,
-        "plan": certificate.plan_digest,
-    }
+        native, exactness = Promise.from_dict(certificate.promise.native), Exactness.from_dict(certificate.exactness)
+        promise, gamma = spend_of(plan, exactness, native)
+    seeded, digest = certificate.randomness == SEEDED, certificate.plan_digest
+    expected = {"promise": promise.to_dict(), "gamma": gamma, "seeded": seeded, "plan": digest}
     reserved = next(event for event in ledger.events() if event.entry == entry.entry and event.kind == Kind.RESERVED)
     if (reserved.dataset, reserved.hash) != (entry.dataset, entry.head):
         raise reject(f"the ledger's entry {entry.entry} stands under another dataset or head than it states")

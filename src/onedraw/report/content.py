@@ -178,9 +178,6 @@ def content(
     }  # fmt: skip
 
 
-# ── first things first ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def verification(release: Release, ledger: Ledger | None) -> tuple[str | None, str]:
     """The answer of `verify`, or why there is none. A certificate that should hold and does not gets no report.
 
@@ -222,9 +219,6 @@ def warnings_of(
     return [warning for holds, warning in warnings if holds]
 
 
-# ── the attacker ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def attacker_words(attacker: Attacker, plan: Plan) -> dict[str, Any]:
     right = attacker.right_guesses
     unit = plan.guarantee.unit.records_per_person
@@ -243,9 +237,6 @@ def attacker_words(attacker: Attacker, plan: Plan) -> dict[str, Any]:
             for misses in (attacker.misses(alpha),)
         ],
     }
-
-
-# ── what it rests on, the ledger, how it was made ─────────────────────────────────────────────────────────────
 
 
 def assumption_words(assumptions: Iterable[Any]) -> list[dict[str, str]]:

@@ -340,9 +340,6 @@ def _below(words: Sequence[tuple[float, str, str]]) -> Markup:
     )
 
 
-# ── scales ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def comparable(rows: Sequence[Row]) -> bool:
     """Whether the rows are of one order of magnitude, so that none vanishes on an axis for all; zeros fit anywhere."""
     reaches = sorted(max(map(abs, row.ends)) for row in rows if all(map(math.isfinite, row.ends)) and any(row.ends))

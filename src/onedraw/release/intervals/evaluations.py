@@ -82,9 +82,6 @@ def scores_of(certificate: Certificate, plan: Plan, level: float = 0.95) -> Scor
     return (_of_classes if isinstance(plan.model, ClassifierScores) else _of_numbers)(noisy, plan, float(level))
 
 
-# ── classes ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _of_classes(noisy: Array, plan: Plan, level: float) -> Scores:
     model: ClassifierScores = plan.model
     shape = (-1, len(model.classes), model.columns)
@@ -197,9 +194,6 @@ def _calibration(tables: Array, model: ClassifierScores, level: float) -> Curve:
     return Curve(predicted, y, low, high)
 
 
-# ── numbers ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _of_numbers(noisy: Array, plan: Plan, level: float) -> Scores:
     model: RegressorScores = plan.model
     generator, n = np.random.default_rng(PUBLIC_SEED), plan.n
@@ -218,9 +212,6 @@ def _of_numbers(noisy: Array, plan: Plan, level: float) -> Scores:
         Figure(float(values[0, k]), float(np.std(values[1:, k])), float(ends[0, k]), float(ends[1, k])) for k in (0, 1)
     ]
     return Scores(level, {"RMSE": found[0], "R²": found[1]})
-
-
-# ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _figure(

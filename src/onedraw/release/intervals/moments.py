@@ -186,7 +186,9 @@ class _Average:
         """The parameters to be estimated, H and K there, and n times the covariance of the usual estimate."""
         usual = LogisticLoss() if not self.design.numeric else SquaredLoss()
         plain = self.loss.of if isinstance(self.loss, Weighted) else self.loss
-        consistent = not isinstance(plain, HuberisedHingeLoss) and _symmetric(plain)
+        probe = np.array([0.7, 1.9])  # an even loss of a residual estimates the mean
+        even = not isinstance(plain, ResidualLoss) or np.allclose(plain.slope(probe, 0.0), -plain.slope(-probe, 0.0))
+        consistent = even and not isinstance(plain, HuberisedHingeLoss)
         truth = self.truths if consistent else self._minimum()
         _, information, variability = self.derivatives(truth, None)
         _, hessian, squares = self.derivatives(truth, None, usual if consistent else self.loss)
@@ -282,17 +284,6 @@ def _positive(matrices: Array) -> Array:
     values, vectors = np.linalg.eigh(matrices)
     floor = 1e-3 * np.abs(values).max(axis=1, keepdims=True)
     return _rebuilt(vectors, np.maximum(values, floor))
-
-
-def _symmetric(loss: Any) -> bool:
-    """Whether the loss of a residual is even, so that it estimates the mean."""
-    probe = np.array([0.7, 1.9])
-    if not isinstance(loss, ResidualLoss):
-        return True
-    return bool(np.allclose(loss.slope(probe, 0.0), -loss.slope(-probe, 0.0)))
-
-
-# ── where only H and K are known ─────────────────────────────────────────────────────────────────────────────
 
 
 def _linear_moments(plan: Plan, design: Design) -> Moments | None:

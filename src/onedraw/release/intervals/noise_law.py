@@ -34,8 +34,6 @@ class NoiseLaw:
     rounded: bool
     """Whether it is a Gaussian of a finer lattice, rounded to whole steps."""
 
-    # ── exactly, on whole numbers ──────────────────────────────────────────────────────────────────────────
-
     def at_most(self, steps: Any) -> Array:
         """P(Z ≤ step), exact, for whole or real steps."""
         whole = np.floor(np.asarray(steps, dtype=np.float64))
@@ -58,8 +56,6 @@ class NoiseLaw:
         while float(self.at_most(q) - self.at_most(-q - 1.0)) < level:
             q += step
         return q
-
-    # ── together with a normal error ───────────────────────────────────────────────────────────────────────
 
     def beyond(self, x: Any, factors: Sequence[float], sampling: float) -> Any:
         """P(Σ factor·Z + N(0, sampling²) > x), Z independent variates of this law; one x or an array of them."""

@@ -153,9 +153,6 @@ def largest_ratio(plan: Plan, design: Design) -> float:
     return float(np.abs(np.linalg.eigvals(inverse @ found.variability)).max())
 
 
-# ── the regime ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def informed(plan: Plan, *, effect: float | None = None, noise: float | None = None) -> float:
     """n·w·λ·s₀² of one draw, along the direction of which the records say least; not a number if λ is unknown."""
     design, model = design_of(plan, effect=effect, noise=noise), plan.model
@@ -210,9 +207,6 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
             f"wide as their noise does, more than {LARGEST_STRETCH:g}"
         )
     return None
-
-
-# ── the multiplier ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_level(level: Any) -> float:

@@ -64,9 +64,6 @@ def table_interval(
     return np.minimum(low, shown), np.maximum(high, shown), sampling, privacy
 
 
-# ── counts and shares ──────────────────────────────────────────────────────────────────────────────────────
-
-
 def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) -> list[Ends]:
     table, n = plan.model, plan.n
     sizes = table.group_sizes(n)
@@ -182,9 +179,6 @@ def _quotient(value: float, others: float, count: int, law: NoiseLaw, level: flo
         lambda p: (p + 0.5, 1.5 - p),
         law, level, value / max(value + others, 1.0), max(value + others, 1.0),
     )  # fmt: skip
-
-
-# ── means, sums, variances ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _numbers(plan: Plan, noisy: Array, law: NoiseLaw, level: float, noise: float | None) -> list[Ends]:
