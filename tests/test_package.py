@@ -52,7 +52,7 @@ def test_a_library_that_only_some_need_is_met_in_the_files_that_say_how_to_get_i
     files = imported()
     optional = {"numpyro", "blackjax", "matplotlib", "adbc_driver_postgresql", "pyspark"}
     for path in (ROOT / "src").rglob("*.py"):
-        asked_before = ("plan_figure", "spark_session")  # by cli/plan, by spark_tables
+        asked_before = ("spark_session",)  # by spark_tables
         if any(path.stem in files[library] for library in optional) and path.stem not in asked_before:
             assert "check_extra(" in path.read_text(), f"{path.name} imports what may not be installed"
 

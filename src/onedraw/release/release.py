@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onedraw.data import Records
 from onedraw.errors import CountMismatch, PromiseRefused, WrongCall
@@ -35,9 +34,9 @@ from onedraw.models import BetaTarget, ConvexModel, Table
 from onedraw.models.row_model import RowModel
 from onedraw.plans import Plan
 from onedraw.privacy import Assumption, certify
-from onedraw.samplers.sampler import Sampler
+from onedraw.samplers.sampler import Sample, Sampler
 
-from .certificate import DrawStatement, LedgerEntry, round_up, snap, spacing_for
+from .certificate import Certificate, DrawStatement, LedgerEntry, round_up, snap, spacing_for
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
@@ -103,13 +102,7 @@ def release(
     def draw(reservation: Reservation | None) -> Drawn:
         target = plan.target(plan.model.summarise(data))
         sample = sampler.run(target, randomness, size=plan.draws)
-        values = published(target, sample.draws, plan, spacing)
-        left: dict[str, Any] = {
-            "draw": DrawStatement(**dict(prepared.draw) | {"values": values.tolist(), "stages": sample.stages})
-        }
-        if entry is not None and reservation is not None:
-            left["ledger"] = entry.model_copy(update={"head": reservation.head})
-        return prepared.model_copy(update=left), sample.diagnostics
+        return published(target, sample, plan, prepared, reservation), sample.diagnostics
 
     paid = in_memory(payment, draw) if out is None else on_disk(payment, draw, Path(out), room=room, how=how_to_resume)
     made = Release(*paid)
@@ -117,16 +110,22 @@ def release(
     return made
 
 
-def published(target: Any, draws: NDArray[np.float64], plan: Plan, spacing: float) -> NDArray[np.float64]:
-    """Draws as they leave: in the model's own units, on the lattice, a sampled variance not below its floor."""
-    model = plan.model
+def published(
+    target: Any, sample: Sample, plan: Plan, prepared: Certificate, reservation: Reservation | None
+) -> Certificate:
+    """Draws as they leave: in the model's own units, on the lattice, a sampled variance not below its floor; in the certificate
+    that was prepared for them, under the entry that paid for them."""
+    model, draws, spacing, entry = plan.model, sample.draws, prepared.lattice, prepared.ledger
     if isinstance(target, BetaTarget):  # drawn from in unconstrained coordinates
         draws = np.clip(model.constrain(draws), -LARGEST_VALUE, LARGEST_VALUE)
     values = snap(draws, spacing).reshape(plan.draws, -1)
     if model.least_variance is not None:  # rounding to nearest could carry a variance below it
         least = math.ceil(Fraction(model.least_variance) / Fraction(spacing)) * spacing
         values[:, -1] = np.maximum(values[:, -1], least)
-    return values
+    if entry is not None and reservation is not None:
+        entry = entry.model_copy(update={"head": reservation.head})
+    draw = DrawStatement(**dict(prepared.draw) | {"values": values.tolist(), "stages": sample.stages})
+    return prepared.model_copy(update={"draw": draw, "ledger": entry})
 
 
 def source_of_randomness(sampler: Sampler, random_state: int | None) -> Any:

@@ -8,7 +8,6 @@ every release made by it, so that what was signed can be told from what was not.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,21 +50,18 @@ def write_report(
     interval: Estimates | str | None = None, audit: Any = None, plan_table: Any = None, overwrite: bool = False,
 ) -> Path:  # fmt: skip
     """Write `report_html` to ``path``, whole or not at all; `CannotWrite` before anything else is done."""
-    return _write(
-        path, lambda: report_html(release, ledger=ledger, interval=interval, audit=audit, plan_table=plan_table), "report",
-        overwrite=overwrite,
-    )  # fmt: skip
+    target = Path(path)
+    check_place(target, overwrite=overwrite)
+    text = report_html(release, ledger=ledger, interval=interval, audit=audit, plan_table=plan_table)
+    write_whole(target, text, "report", overwrite=overwrite)
+    return target
 
 
 def write_plan(planned: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write `plan_html` to ``path``, whole or not at all."""
-    return _write(path, lambda: plan_html(planned), "plan", overwrite=overwrite)
-
-
-def _write(path: str | os.PathLike[str], html: Callable[[], str], noun: str, *, overwrite: bool) -> Path:
     target = Path(path)
     check_place(target, overwrite=overwrite)
-    write_whole(target, html(), noun, overwrite=overwrite)
+    write_whole(target, plan_html(planned), "plan", overwrite=overwrite)
     return target
 
 

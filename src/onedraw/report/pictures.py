@@ -179,17 +179,14 @@ def box_plot(rows: Sequence[Row]) -> Markup | None:
 
 def tradeoff(attacker: Attacker) -> Markup:
     """Misses against false alarms: blind guessing is the diagonal, the promise keeps every attacker above the curve."""
-    points = attacker.curve()
-    curve = " ".join(f"{_x(alpha):.2f},{_y(misses):.2f}" for alpha, misses in points)
+    points, (x0, y0), (x1, y1) = attacker.curve(), _at(0, 0), _at(1, 1)
+    curve = " ".join("{:.2f},{:.2f}".format(*_at(*point)) for point in points)
     room = points[0][1] > 0.9 and attacker.right_guesses < 0.72
-    label = Markup('<text x="{}" y="{}" class="reach">out of reach</text>').format(_x(0.06), _y(0.12)) if room else ""
+    label = Markup('<text x="{}" y="{}" class="reach">out of reach</text>').format(*_at(0.06, 0.12)) if room else ""
     drawn = Markup(
         '<polygon class="gap" points="{curve} {end}"/><polygon class="safe" points="{origin} {curve}"/>'
         '<path class="blind" d="M{x0} {y1}L{x1} {y0}"/><polyline class="curve" points="{curve}"/>{label}'
-    ).format(
-        curve=curve, origin=f"{_x(0)},{_y(0)}", end=f"{_x(1)},{_y(0)} {_x(0)},{_y(1)}", x0=_x(0), y0=_y(0), x1=_x(1),
-        y1=_y(1), label=label,
-    )  # fmt: skip
+    ).format(curve=curve, origin=f"{x0},{y0}", end=f"{x1},{y0} {x0},{y1}", x0=x0, y0=y0, x1=x1, y1=y1, label=label)
     kept = "; ".join(
         f"at {100 * alpha:g} % false alarms at least {100 * attacker.misses(alpha):.1f} % misses"
         for alpha in (0.01, 0.1, 0.5)
@@ -206,16 +203,16 @@ def banded(curve: Curve, name: str, title: str, *, across: str, up: str, dots: b
     """A curve with its band; the diagonal is chance, or perfect calibration."""
     known = np.isfinite(curve.y)
     x, y, low, high = (values[known].tolist() for values in (curve.x, curve.y, curve.low, curve.high))
-    points = [(f"{_x(across):.1f}", f"{_y(up):.1f}") for across, up in zip(x, y, strict=True)]
     around = [*zip(x, low, strict=True), *reversed([*zip(x, high, strict=True)])]
-    circles = (Markup('<circle class="dot" cx="{}" cy="{}" r="4"/>').format(*point) for point in points if dots)
+    line, band = (["{:.1f},{:.1f}".format(*_at(*point)) for point in some] for some in (zip(x, y, strict=True), around))
+    circles = (
+        Markup('<circle class="dot" cx="{}" cy="{}" r="4"/>').format(*point.split(",")) for point in line if dots
+    )
+    (x0, y0), (x1, y1) = _at(0, 0), _at(1, 1)
     drawn = Markup(
         '<polygon class="safe" points="{band}"/><path class="blind" d="M{x0} {y0}L{x1} {y1}"/>'
         '<polyline class="curve" points="{line}"/>{dots}'
-    ).format(
-        band=" ".join(f"{_x(across):.1f},{_y(up):.1f}" for across, up in around), line=" ".join(map(",".join, points)),
-        dots=Markup("").join(circles), x0=_x(0), y0=_y(0), x1=_x(1), y1=_y(1),
-    )  # fmt: skip
+    ).format(band=" ".join(band), line=" ".join(line), dots=Markup("").join(circles), x0=x0, y0=y0, x1=x1, y1=y1)
     return _unit_square(name, title, drawn, across=across, up=up)
 
 
@@ -225,8 +222,9 @@ def _unit_square(name: str, title: str, drawn: Markup, *, across: str, up: str, 
         Markup(
             '<text x="{0}" y="302" text-anchor="middle">{1}</text><text x="48" y="{2}" text-anchor="end">{1}</text>'
             '<path class="grid" d="M{0} 16V286M54 {3}H350"/>'
-        ).format(f"{_x(t):.1f}", f"{100 * t:g} %" if t else "0", f"{_y(t) + 4:.1f}", f"{_y(t):.1f}")
+        ).format(f"{x:.1f}", f"{100 * t:g} %" if t else "0", f"{y + 4:.1f}", f"{y:.1f}")
         for t in (0.0, 0.25, 0.5, 0.75, 1.0)
+        for x, y in (_at(t, t),)
     )
     words = Markup('<desc id="{}-desc">{}</desc>').format(name, described) if described else ""
     return Markup(
@@ -357,9 +355,6 @@ def _common_scale(rows: Sequence[Row], *, around_zero: bool) -> Scale:
     return Scale(low - margin, high + margin)
 
 
-def _x(alpha: float) -> float:
-    return 54.0 + 296.0 * alpha
-
-
-def _y(misses: float) -> float:
-    return 286.0 - 270.0 * misses
+def _at(x: float, y: float) -> tuple[float, float]:
+    """Where a point of the unit square is drawn."""
+    return 54.0 + 296.0 * x, 286.0 - 270.0 * y

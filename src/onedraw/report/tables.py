@@ -154,6 +154,16 @@ def correlation_words(found: Correlations | None) -> dict[str, Any] | None:
     """For the page: a row for each column but the first, with a picture and the numbers."""
     if found is None:
         return None
+    pairs = [
+        (value, found.names[j], name)
+        for row, name in zip(found.values, found.names, strict=True)
+        for j, value in enumerate(row)
+        if not math.isnan(value)
+    ]
+    strongest = "No correlation can be told from the noise."  # for whoever cannot see the picture, and as its caption
+    if pairs:
+        value, one, other = max(pairs, key=lambda pair: (abs(pair[0]), *pair))
+        strongest = f"The strongest is {signed(value)}, of {one} and {other}."
     plot, ends, last = pictures.heat_map(found.values), found.intervals, len(found.names) - 1
     return {
         "lines": [
@@ -167,22 +177,8 @@ def correlation_words(found: Correlations | None) -> dict[str, Any] | None:
         "axis": plot.axis,
         "last": last,
         "noise": None if math.isnan(found.noise) else f"{found.noise:.1g}",
-        "strongest": strongest(found),
+        "strongest": strongest,
     }  # fmt: skip
-
-
-def strongest(found: Correlations) -> str:
-    """For whoever cannot see the picture, and as its caption."""
-    pairs = [
-        (value, found.names[j], name)
-        for row, name in zip(found.values, found.names, strict=True)
-        for j, value in enumerate(row)
-    ]
-    known = [pair for pair in pairs if not math.isnan(pair[0])]
-    if not known:
-        return "No correlation can be told from the noise."
-    value, one, other = max(known, key=lambda pair: (abs(pair[0]), *pair))
-    return f"The strongest is {signed(value)}, of {one} and {other}."
 
 
 def signed(value: float) -> str:
