@@ -13,7 +13,7 @@ from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.conjugate.family import binomial
 from onedraw.release.intervals.noise_law import law_of
-from onedraw.release.intervals.tables import _alone, _share, table_interval
+from onedraw.release.intervals.tables import NoisyCount, _share, table_interval
 from onedraw.samplers import seeded_generator
 from onedraw.samplers.noisy_sums import NoisySums
 
@@ -54,7 +54,7 @@ def test_the_interval_of_a_share_covers_exactly_at_least_what_it_says(n, share, 
     )
     covered = narrow = 0.0
     for value, mass in zip(values, weight, strict=True):
-        low, high, *_ = _share(_alone(float(value)), n, law, 0.9)
+        low, high, *_ = _share(NoisyCount(float(value), [1.0], True), n, law, 0.9)
         quarter = (high - low) / 4
         covered += mass * (low <= share <= high)
         narrow += mass * (low + quarter <= share <= high - quarter)
