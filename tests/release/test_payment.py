@@ -252,7 +252,7 @@ def test_the_room_that_is_held_is_enough_for_any_draw(mean_plan, tmp_path, monke
     held = []
     monkeypatch.setattr(places, "_allocate", lambda handle, room: held.append(room))
     longest = -np.nextafter(sys.float_info.max, 0)
-    monkeypatch.setattr(door, "published", lambda *_: np.full((1, 1), longest))
+    monkeypatch.setattr(door, "snap", lambda *_: np.full((1, 1), longest))
     od.release(mean_plan, np.zeros(100), out=tmp_path / "out.json")
     assert str(longest) in (tmp_path / "out.json").read_text()
     assert (tmp_path / "out.json").stat().st_size <= held[0] < 20_000
