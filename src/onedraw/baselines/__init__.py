@@ -14,6 +14,7 @@ from onedraw.on_demand import names_on_demand
 
 # name → the file it lives in
 _NAMES: dict[str, str] = {
+    "ObjectivePerturbation": "objective_perturbation",
     "OutputPerturbation": "output_perturbation",
     "SufficientStatistics": "sufficient_statistics",
     **dict.fromkeys(("DPSGD", "Training", "sgd", "train_many"), "dp_sgd"),

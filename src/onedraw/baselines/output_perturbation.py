@@ -31,7 +31,7 @@ from onedraw.samplers.noisy_sums import laplace_steps
 from onedraw.samplers.randomness import BOTH, OPENDP, OPERATING_SYSTEM, is_secure
 from onedraw.samplers.sampler import Sample, Sampler
 
-from .regularised_fit import RegularisedFit, RegularisedTarget, power_below, regularised_fit
+from .regularised_fit import RegularisedFit, RegularisedTarget, exactness_of, power_below, regularised_fit
 
 LAWS = ("norm", "laplace", "gaussian")
 
@@ -197,7 +197,7 @@ class NoisyMinimum(Sampler):
     why: ClassVar[str] = "a regularised minimum, and noise on it"
     compiling: ClassVar[float] = 1.0
 
-    def exactness(self, plan: Plan) -> privacy.AsRun:
+    def exactness(self, plan: Plan) -> privacy.Exactness:
         self.check_own(plan, "adds noise to a minimum")
         numbers, mechanism = plan.parameters, _of(plan)
         if mechanism.law(plan.budget) == "laplace" and mechanism.proven:
@@ -208,7 +208,7 @@ class NoisyMinimum(Sampler):
                     f"OpenDP's measurement does not confirm {plan.guarantee.promise} for this noise, so nothing is released. "
                     "Please report it: one of the two libraries is wrong."
                 )
-        return privacy.AsRun(plan.guarantee.promise)
+        return exactness_of(plan)
 
     def entropy(self, plan: Plan) -> str:
         return {"norm": OPERATING_SYSTEM, "laplace": OPENDP, "gaussian": BOTH}[_of(plan).law(plan.budget)]

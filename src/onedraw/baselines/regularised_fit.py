@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw import privacy
 from onedraw.data.sums import check_room
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models.compute import jnp
@@ -29,7 +30,7 @@ from onedraw.models.convex.number_losses import HuberLoss, LogCoshLoss, Residual
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.sums import NewtonSums, Objective, minimum
 from onedraw.models.sums.exact_sums import Compiled, SummedTarget, gram_steps
-from onedraw.plans import Request
+from onedraw.plans import Plan, Request
 from onedraw.privacy.numbers import fraction_up, root_up, up
 
 Array = NDArray[np.float64]
@@ -69,8 +70,10 @@ class RegularisedFit:
         """M: the largest second derivative of φ."""
         return self.kernel.curvatures(math.inf, self.responses)[1]
 
-    def tilted(self, ridge: float) -> RegularisedFit:
+    def stronger(self, ridge: float) -> RegularisedFit:
         """With ½·ridge·‖θ‖² more."""
+        if not ridge:
+            return self
         moved = tuple(c * p / (p + ridge) for c, p in zip(self.centre, self.precision, strict=True))
         return replace(self, precision=tuple(p + ridge for p in self.precision), centre=moved)
 
@@ -143,8 +146,11 @@ class RegularisedFit:
     @property
     def tolerance(self) -> float:
         """t: the norm of ∇F that is reached, in θ. Half of it is certified by the search, a quarter is rounding's."""
-        back = self.worth / self.step
-        return up(max(CLOSE * self.pull, back * self.least_gradient))
+        return self.tolerance_of(CLOSE)
+
+    def tolerance_of(self, close: float) -> float:
+        """… for another share of one record's pull, where double precision can certify it."""
+        return up(max(close * self.pull, self.worth / self.step * self.least_gradient))
 
     def distance(self, tolerance: float) -> float:
         """t/m: how far what is found may be from the minimum, rounded up."""
@@ -197,6 +203,13 @@ class RegularisedTarget(SummedTarget):
     """The same with its records, and the plan that says what is done with it."""
 
     plan: Any
+
+
+def exactness_of(plan: Plan) -> privacy.Exactness:
+    """The theorem is about the very program; of a promise that is false as published nothing is proven."""
+    if plan.mechanism.proven:
+        return privacy.AsRun(plan.guarantee.promise)
+    return privacy.Exact("the published procedure, its minimum to a certified gradient")
 
 
 def power_below(value: float) -> float:

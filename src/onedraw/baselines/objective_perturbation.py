@@ -1,0 +1,269 @@
+"""Objective perturbation as its papers calibrate it: a random linear term, and a ridge if the regularisation is too weak for it.
+
+    θ* = argmin Σ φ(x_iᵀθ, y_i) + ½(θ − c)ᵀP(θ − c) + ½Δ‖θ‖² + bᵀθ
+
+K. Chaudhuri, C. Monteleoni, A. Sarwate, JMLR 12 (2011), Algorithm 2: b of density ∝ e^{−β‖b‖}, pure ε, true as printed.
+D. Kifer, A. Smith, A. Thakurta, COLT 2012, Algorithm 1: Gaussian b for (ε, δ), or the same pure law; true where neighbours have
+one record more or less, false where one is replaced. It is corrected here by `privacy.perturbed_mode`, whose mechanism this is.
+Ours calibrates the same minimum with less noise: `mechanisms.PerturbedMode`. Theorems, proofs: objective_perturbation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from onedraw import privacy
+from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.mechanisms.calibration import largest_total
+from onedraw.models.convex.losses import MarginLoss
+from onedraw.models.convex.number_losses import SquaredLoss
+from onedraw.models.sums import exact_sums
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
+from onedraw.privacy import ApproxDP, Assumption, Promise, Provenance, PureDP
+from onedraw.privacy.corners import Corner, CornerDP
+from onedraw.privacy.numbers import fraction_up, positive, sum_up, up
+from onedraw.privacy.perturbed_mode import slopes, volume_cost
+from onedraw.samplers.noise import Noise
+from onedraw.samplers.sampler import Sample, Sampler
+
+from .regularised_fit import RegularisedFit, RegularisedTarget, exactness_of, regularised_fit
+
+VERSIONS = ("chaudhuri", "kifer")
+
+CLOSE, CLOSING = 2.0**-32, 2.0**-7
+"""The certified gradient, as a share of one record's pull, and the share of ε, or of μ, that hides what is left of it."""
+
+NUMBERS = ("ridge", "tilt_noise", "tolerance", "closing_noise")
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Mechanism):
+    """The minimum of a randomly tilted, regularised loss. ``regularisation`` is λ, public and chosen without the records; None takes
+    it from the model's prior, λ = 1/(n·scale²).
+
+    | version | budget | calibration |
+    | --- | --- | --- |
+    | ``chaudhuri`` | pure ε; of (ε, δ) the ε | as printed in 2011, with the row's and the loss's own constants |
+    | ``kifer`` | pure ε, or (ε, δ) with Gaussian noise | as printed, at the largest ε₀ ≤ ε for which replacing a record keeps the budget |
+
+    ``as_published=True``: ``kifer`` at ε itself, false when a record is replaced; ``chaudhuri`` as in their paper of 2008 (NIPS), which
+    leaves out what a record does to volume. Neither is ever proven.
+    """
+
+    title: ClassVar[str] = "objective perturbation"
+    noun: ClassVar[str] = "estimate"
+    whole_sums: ClassVar[bool] = True
+    requires: ClassVar[str] = "objective-perturbation"
+
+    version: str = "chaudhuri"
+    regularisation: float | None = None
+    as_published: bool = False
+
+    def __post_init__(self) -> None:
+        if self.version not in VERSIONS or self.as_published not in (True, False):
+            raise WrongCall(
+                f"version must be 'chaudhuri' or 'kifer', and as_published True or False, but {self.version!r} and "
+                f"{self.as_published!r} were given."
+            )
+        if self.regularisation is not None:
+            self._set(regularisation=positive("the regularisation λ", self.regularisation))
+
+    @property
+    def proven(self) -> bool:
+        return not self.as_published
+
+    def heading(self, plan: Plan) -> str:
+        return f"{self.title} after {self.version.capitalize()} et al.{' as published' if self.as_published else ''}"
+
+    # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────────────────
+
+    def calibrate(self, request: Request) -> Plan:
+        fit, budget = self.fit(request), request.exact_budget
+        epsilon = self._epsilon(budget)
+        if self.as_published:
+            return self._plan(request, fit, self._numbers(request, fit, epsilon))
+        if self.version == "chaudhuri":
+            least = (1.0 - 2.0**-36) * epsilon
+            return self._plan(request, fit, self._numbers(request, fit, least))
+
+        def keeps(total: float) -> bool:
+            numbers = self._numbers(request, fit, total)
+            return total <= epsilon and self._promise(request, fit, numbers).implies(budget)
+
+        found = largest_total(keeps)
+        if found is None:
+            raise PromiseRefused(f"No objective perturbation keeps {budget} for this model. Use a larger budget.")
+        return self._plan(request, fit, self._numbers(request, fit, found))
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        fit = self.fit(request)
+        numbers = {name: parameters.get(name, math.nan) for name in NUMBERS}
+        if self.as_published:
+            published = self._numbers(request, fit, self._epsilon(request.exact_budget))
+            if not all(math.isclose(numbers[name], published[name], rel_tol=1e-9) for name in NUMBERS):
+                raise PromiseRefused("The numbers stated are not those of the paper for this budget.")
+        else:
+            positive_ones = all(0.0 < numbers[name] < 1e75 for name in NUMBERS[1:])
+            if not (positive_ones and 0.0 <= numbers["ridge"] < 1e75):
+                raise PromiseRefused(
+                    "Objective perturbation needs noise and a tolerance above 0; those stated are not."
+                )
+            certain = fit.stronger(numbers["ridge"]).tolerance_of(0.0)
+            if numbers["tolerance"] < certain:
+                raise PromiseRefused(
+                    f"A gradient of {numbers['tolerance']:.3g} cannot be certified: {certain:.3g} can."
+                )
+        return self._plan(request, fit, numbers)
+
+    def fit(self, request: Request) -> RegularisedFit:
+        """Everything public of the minimum, but for its ridge."""
+        model: Any = request.model
+        if getattr(model, "radius", None) is not None or isinstance(getattr(model, "kernel", None), SquaredLoss):
+            raise UnsupportedBudget(
+                "A tilted minimum may lie anywhere, so objective perturbation needs a loss of bounded slope without a ball. "
+                "Leave out the prior's radius, or use HuberRegression for LeastSquares."
+            )
+        return regularised_fit(request, self.regularisation, "Objective perturbation")
+
+    def pure(self, budget: Promise) -> bool:
+        return self.version == "chaudhuri" or budget.is_pure
+
+    def _epsilon(self, budget: Promise) -> float:
+        if not isinstance(budget, PureDP | ApproxDP):
+            raise UnsupportedBudget(
+                f"Objective perturbation is calibrated for ε, or for ε and δ, not for {budget}. Use PureDP(epsilon) or "
+                "ApproxDP(epsilon, delta)."
+            )
+        return budget.stated_epsilon
+
+    def _numbers(self, request: Request, fit: RegularisedFit, epsilon: float) -> dict[str, float]:
+        """The papers' Δ and noise at this ε, in sums over records (theirs are means: n·Δ, and b is the same); and what hides that
+        a minimum is found to a tolerance only, which they leave out."""
+        k, closing = request.records_per_person, 0.0 if self.as_published else CLOSING
+        spent, bend, m, L = (1.0 - closing) * epsilon, fit.curvature * fit.reach**2, fit.strong_convexity, fit.lipschitz
+        pure = self.pure(request.budget)
+        if self.version == "kifer":
+            ridge = 2.0 * bend / spent
+            noise = (
+                2.0 * L / spent if pure else L * math.sqrt(8.0 * math.log(2.0 / _delta(request)) + 4.0 * spent) / spent
+            )
+        elif self.as_published:  # of 2008
+            ridge, noise = 0.0, 2.0 * L / epsilon
+        else:  # a person's k records share ε: the theorem is about one
+            ridge, left = 0.0, spent / k - 2.0 * math.log1p(bend / m)
+            if left <= 0.0:
+                ridge, left = max(bend / math.expm1(spent / k / 4.0) - m, 0.0), spent / k / 2.0
+            noise = 2.0 * L / left
+        strong = fit.stronger(ridge)
+        tolerance = strong.tolerance_of(CLOSE)
+        ratio = closing * (epsilon if pure else 2.0 * L / noise)
+        closing_noise = up(2.0 * tolerance / strong.strong_convexity / ratio) if ratio else 0.0
+        return {"ridge": ridge, "tilt_noise": up(noise), "tolerance": tolerance, "closing_noise": closing_noise}
+
+    # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _promise(self, request: Request, fit: RegularisedFit, numbers: Mapping[str, float]) -> Promise:
+        if self.as_published:
+            return PureDP(self._epsilon(request.exact_budget)) if self.pure(request.budget) else request.exact_budget
+        k, strong, noise = request.records_per_person, fit.stronger(numbers["ridge"]), numbers["tilt_noise"]
+        kappa = volume_cost(curvature=fit.curvature, radius_squared=fit.reach**2, ridge=strong.strong_convexity)
+        closing = (
+            2 * Fraction(numbers["tolerance"]) / Fraction(strong.strong_convexity) / Fraction(numbers["closing_noise"])
+        )
+        if self.version == "chaudhuri":
+            tilt = 2 * k * Fraction(fit.lipschitz) / Fraction(noise)
+            return PureDP(sum_up([fraction_up(tilt + closing), 2.0 * k * kappa]))
+        lower, upper = fit.kernel.slopes(math.inf, fit.responses)
+        low, high = (max(-lower, upper), 0.0) if isinstance(fit.kernel, MarginLoss) else (-lower, upper)
+        corners = slopes(low, high, kappa, records=k)
+        ratio, other = up(fit.reach / noise), fraction_up(closing)
+        if self.pure(request.budget):
+            return PureDP(sum_up([corners.pure_promise(ratio).epsilon(0.0), other]))
+        terms = corners.promise(ratio).terms  # a Gaussian stage after them adds its square to each
+        squares = (fraction_up(Fraction(square) + Fraction(other) ** 2) for _, square, _ in terms)
+        return CornerDP(tuple(Corner(c, square, shift) for (c, _, shift), square in zip(terms, squares, strict=True)))
+
+    def _plan(self, request: Request, fit: RegularisedFit, numbers: Mapping[str, float]) -> Plan:
+        strong = fit.stronger(numbers["ridge"])
+        named = {
+            "regularisation": fit.strong_convexity / request.n, "strong_convexity": strong.strong_convexity,
+            "lipschitz": fit.lipschitz, "smoothness": up(fit.curvature * fit.reach**2), "pure": float(self.pure(request.budget)),
+            **numbers,
+        }  # fmt: skip
+        claims = [f"rows have norm at most {fit.reach:.6g}, the intercept included", exact_sums.in_words(request.n)]
+        if not self.as_published:
+            claims.append(
+                f"the gradient at what is published has norm at most {numbers['tolerance']:.3g}, checked on exact sums"
+            )
+        found = [Assumption(claim, Provenance.ENFORCED) for claim in claims]
+        if self.as_published:
+            false = "the paper's claim holds when a record is replaced and the minimum is exact, which is false (objective_perturbation.md)"
+            found.append(Assumption(false, Provenance.ASSUMED))
+        assumptions = (*fixed_in_advance(request, "bounds, regularisation"), *found)
+        return Plan.of(self, request, named, self._promise(request, fit, numbers), self._theorem(), assumptions)
+
+    def _theorem(self) -> str:
+        if self.as_published:
+            paper = (
+                "Kifer, Smith, Thakurta (COLT 2012), Theorem 2"
+                if self.version == "kifer"
+                else "Chaudhuri, Monteleoni (NIPS 2008)"
+            )
+            return f"{paper}, as published; NOT PROVEN (objective_perturbation.md)"
+        if self.version == "chaudhuri":
+            return "Chaudhuri, Monteleoni, Sarwate (JMLR 2011), Theorem 9, with noise on what the search leaves (objective_perturbation.md)"
+        return "Kifer, Smith, Thakurta (COLT 2012), corrected for a replaced record by the corners of perturbed_mode.md"
+
+    def target(self, plan: Plan, summary: Any) -> RegularisedTarget:
+        return RegularisedTarget(self.fit(plan.request).stronger(plan.parameters["ridge"]), summary, plan)
+
+
+def _delta(request: Request) -> float:
+    budget = request.exact_budget
+    assert isinstance(budget, ApproxDP)
+    return budget.stated_delta
+
+
+# ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class TiltedMinimum(Sampler):
+    """The plan's own algorithm: a random tilt, the minimum to its certified gradient, and noise that hides what is left. It has no
+    options."""
+
+    randomness: ClassVar[str] = "numpy"
+    carries_out: ClassVar[str] = "objective-perturbation"
+    why: ClassVar[str] = "the minimum of a tilted, regularised loss"
+    compiling: ClassVar[float] = 1.0
+
+    def exactness(self, plan: Plan) -> privacy.Exactness:
+        self.check_own(plan, "minimises a tilted loss")
+        return exactness_of(plan)
+
+    def passes(self, plan: Plan) -> int:
+        return 20
+
+    def seconds_each(self, plan: Plan) -> float:
+        return 2e-3
+
+    def run(self, target: RegularisedTarget, randomness: Generator, *, size: int = 1) -> Sample:
+        plan, fit, p = target.plan, target.problem, len(target.plan.model.parameter_names)
+        numbers = plan.parameters
+        noise = Noise(randomness, pure=bool(numbers["pure"]))
+        published, passes = np.empty((size, p)), 0
+        for one in published:
+            found, took = fit.minimum(target, numbers["tolerance"], noise.real(p, numbers["tilt_noise"]))
+            passes += took
+            one[:] = found
+            if numbers["closing_noise"]:
+                closed = found + noise.real(p, numbers["closing_noise"])
+                one[:] = noise.rounded(closed, numbers["closing_noise"])
+        return Sample(published, {"passes": passes})
