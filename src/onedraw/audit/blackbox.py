@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onedraw.audit import bounds
+from onedraw.audit.classifier import learned_scorers
 from onedraw.audit.membership import as_points
 from onedraw.audit.results import AttackResult
 from onedraw.errors import WrongCall
@@ -61,8 +62,10 @@ def attack_draws(
     if min(len(learn0), len(learn1)) == 0:
         raise WrongCall("an attack needs at least 4 draws of each data set: two choose the event, the rest is counted")
     delta = probability("δ", delta)
+    if method not in SCORERS:
+        raise WrongCall(f"the methods are {' and '.join(map(repr, SCORERS))}, not {method!r}")
     chosen: list[tuple[float, Scorer, float]] = []
-    for scorer in _scorers(method, learn0, learn1):
+    for scorer in SCORERS[method](learn0, learn1):
         scores = scorer(choose0), scorer(choose1)
         threshold = bounds.best_threshold(*scores, delta=delta, confidence=confidence)
         shown = bounds.sweep_lower_bound(*scores, [threshold], delta, confidence).epsilon_lower_bound
@@ -88,16 +91,6 @@ def many_draws(mechanism: Callable[..., Any], dataset: Any, size: int, generator
             raise WrongCall(f"{size} draws were asked of the mechanism at once, but {len(points)} were given")
         return points
     return as_points(np.array([np.ravel(mechanism(dataset, generator)) for _ in range(size)], dtype=float))
-
-
-def _scorers(method: str, draws0: Array, draws1: Array) -> list[Scorer]:
-    if method == "histogram":
-        return [histogram_scorer(draws0, draws1)]
-    if method == "classifier":
-        from onedraw.audit.classifier import learned_scorers
-
-        return learned_scorers(draws0, draws1)
-    raise WrongCall(f"the methods are 'histogram' and 'classifier', not {method!r}")
 
 
 def _split(draws: Array) -> tuple[Array, Array, Array]:
@@ -168,3 +161,9 @@ def _edges(values: Array, number: int) -> Array:
     levels = np.linspace(0.0, 1.0, number + 1)[1:-1]
     tails = np.array([0.25, 0.5]) / number
     return np.unique(np.quantile(values, np.concatenate([tails, levels, 1.0 - tails])))
+
+
+SCORERS: dict[str, Callable[[Array, Array], list[Scorer]]] = {
+    "histogram": lambda draws0, draws1: [histogram_scorer(draws0, draws1)],
+    "classifier": learned_scorers,
+}

@@ -191,7 +191,7 @@ def confidence_of(value: Any) -> float:
 
 
 def best_threshold(scores0: Array, scores1: Array, *, delta: float, confidence: float, candidates: int = 512) -> float:
-    """Of thresholds between these (held-out) scores the one whose bound is largest. Not a bound itself: it chose what it saw."""
+    """Of thresholds between held-out scores the one whose bound is largest; no bound itself: it chose what it saw."""
     pooled = np.unique(np.concatenate([scores0, scores1]))
     middles = (pooled[:-1] + pooled[1:]) / 2.0 if len(pooled) > 1 else pooled
     # between two neighbouring floats there is no middle: the lower one separates as well

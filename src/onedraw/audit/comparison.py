@@ -25,13 +25,20 @@ _ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0, 64.0)
 
 
 def violation(profile: Profile, promise: Promise) -> Violation | None:
-    """The first place where the profile's low end exceeds the promise: log-ratio, range, δ(ε), Rényi; None if nowhere."""
+    """The first place where the profile's low end exceeds the promise: log-ratio, range, δ(ε), Rényi; or None."""
     ratio, spread = profile.largest_log_ratio_bracket[0], profile.log_ratio_range_bracket[0]
     if ratio > _granted(promise.pure_epsilon):
         return Violation(promise, "log-ratio", None, promise.pure_epsilon, ratio)
     if spread > _granted(promise.range_epsilon):
         return Violation(promise, "range", None, promise.range_epsilon, spread)
-    return _delta_violation(profile, promise) or _renyi_violation(profile, promise)
+    found = _delta_violation(profile, promise)
+    if found or promise.renyi is None or isinstance(promise, PureDP | BoundedRange | ApproxDP | GaussianDP):
+        return found  # of the last ones δ(ε) has said it all
+    for order in _orders(promise.renyi.limit):
+        bound, low = promise.renyi.at_order(order), profile.renyi_bracket(order)[0]
+        if low > _granted(bound):
+            return Violation(promise, "renyi", order, bound, low)
+    return None
 
 
 def _delta_violation(profile: Profile, promise: Promise) -> Violation | None:
@@ -51,16 +58,6 @@ def _delta_violation(profile: Profile, promise: Promise) -> Violation | None:
             if low > promised:
                 found.append(Violation(promise, "delta", epsilon, promised, low))
     return max(found, key=lambda one: one.factor, default=None)
-
-
-def _renyi_violation(profile: Profile, promise: Promise) -> Violation | None:
-    if promise.renyi is None or isinstance(promise, PureDP | BoundedRange | ApproxDP | GaussianDP):
-        return None  # δ(ε) has said it all
-    for order in _orders(promise.renyi.limit):
-        bound, low = promise.renyi.at_order(order), profile.renyi_bracket(order)[0]
-        if low > _granted(bound):
-            return Violation(promise, "renyi", order, bound, low)
-    return None
 
 
 def share(

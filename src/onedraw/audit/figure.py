@@ -21,6 +21,8 @@ from onedraw.privacy.tradeoff import TradeOff, shown_delta
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _SMALLEST_DELTA = 1e-7
+_TAIL = np.geomspace(1e-6, 0.5, 200)
+_ALPHAS = np.unique(np.concatenate([[0.0, 1.0], _TAIL, 1.0 - _TAIL, np.linspace(0, 1, 201)]))
 
 
 def tradeoff_figure(
@@ -42,7 +44,14 @@ def tradeoff_figure(
             _draw_profile(tradeoff, deltas, result, colour, curve)
         else:
             _draw_attack(tradeoff, deltas, result, colour, curve)
-    _label(tradeoff, deltas)
+    tradeoff.set(
+        xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal", xlabel="false positive rate: draws of D taken for D'",
+        ylabel="false negative rate: draws of D' taken for D",
+    )  # fmt: skip
+    tradeoff.set_title("trade-off; thin lines as counted, boxes with confidence", fontsize=9)
+    deltas.set(yscale="log", ylim=(_SMALLEST_DELTA, 1.0), xlabel="ε", ylabel="δ")
+    deltas.margins(x=0.0)
+    deltas.set_title("δ at each ε: promised (black), and surely given away", fontsize=9)
     handles, labels = tradeoff.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     figure.suptitle(title or f"What the promise {promise} allows, and what was found", fontsize=11)
@@ -55,9 +64,9 @@ def tradeoff_figure(
 
 
 def _draw_promise(tradeoff: Any, deltas: Any, curve: TradeOff) -> None:
-    alphas, style = _alphas(), {"color": "black", "linewidth": 1.6, "zorder": 3}
-    tradeoff.plot(alphas, curve(alphas), label="promise: no attack may come below", **style)
-    tradeoff.fill_between(alphas, 0.0, curve(alphas), color="0.9", linewidth=0)
+    style = {"color": "black", "linewidth": 1.6, "zorder": 3}
+    tradeoff.plot(_ALPHAS, curve(_ALPHAS), label="promise: no attack may come below", **style)
+    tradeoff.fill_between(_ALPHAS, 0.0, curve(_ALPHAS), color="0.9", linewidth=0)
     tradeoff.plot([0.0, 1.0], [1.0, 0.0], color="0.6", linewidth=0.8, linestyle=":", label="guessing")
     visible = np.maximum(curve.deltas, _SMALLEST_DELTA / 10.0)
     deltas.plot(curve.epsilons, visible, **style)
@@ -65,9 +74,8 @@ def _draw_promise(tradeoff: Any, deltas: Any, curve: TradeOff) -> None:
 
 
 def _draw_profile(tradeoff: Any, deltas: Any, profile: Profile, colour: str, curve: TradeOff) -> None:
-    alphas = _alphas()
     style = {"color": colour, "linewidth": 1.4, "linestyle": "--", "zorder": 4}
-    tradeoff.plot(alphas, profile.tradeoff(alphas), label="exact, this pair of data sets", **style)
+    tradeoff.plot(_ALPHAS, profile.tradeoff(_ALPHAS), label="exact, this pair of data sets", **style)
     epsilons = curve.epsilons[:: max(1, len(curve.epsilons) // 128)]
     deltas.plot(epsilons, [max(profile.delta(float(epsilon)), _SMALLEST_DELTA / 10.0) for epsilon in epsilons], **style)
 
@@ -85,19 +93,3 @@ def _draw_attack(tradeoff: Any, deltas: Any, result: AttackResult, colour: str, 
     tradeoff.plot(*rates, marker="o", markersize=4, color=colour, linestyle="none", label=label, zorder=5)
     shown = np.maximum(shown_delta(curve.epsilons, *limits), _SMALLEST_DELTA / 10.0)
     deltas.plot(curve.epsilons, shown, color=colour, linewidth=1.2)
-
-
-def _label(tradeoff: Any, deltas: Any) -> None:
-    tradeoff.set(
-        xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal", xlabel="false positive rate: draws of D taken for D'",
-        ylabel="false negative rate: draws of D' taken for D",
-    )  # fmt: skip
-    tradeoff.set_title("trade-off; thin lines as counted, boxes with confidence", fontsize=9)
-    deltas.set(yscale="log", ylim=(_SMALLEST_DELTA, 1.0), xlabel="ε", ylabel="δ")
-    deltas.margins(x=0.0)
-    deltas.set_title("δ at each ε: promised (black), and surely given away", fontsize=9)
-
-
-def _alphas() -> Any:
-    spread = np.geomspace(1e-6, 0.5, 200)
-    return np.unique(np.concatenate([[0.0, 1.0], spread, 1.0 - spread, np.linspace(0, 1, 201)]))

@@ -60,8 +60,8 @@ def exact_profile(
     errors = float(cells.first_error.sum()) / totals[0], float(cells.second_error.sum()) / totals[1]
     if not max(errors) <= 1e-3:
         raise WrongCall(
-            f"the integral of a density was found only to within a relative {max(errors):.1g}: it may not be finite on this "
-            "domain, or it is too narrow or too rough. Check that the density can be normalised, or give a smaller domain."
+            f"the integral of a density was found only to within a relative {max(errors):.1g}: it may not be finite here, "
+            "or be too narrow or rough. Check that the density can be normalised, or give a smaller domain."
         )
     continuous = Normalised(pair, integrator, totals, errors)
     return Profile(continuous.normalised(cells), tolerance, continuous)
@@ -84,8 +84,8 @@ def finite_profile(probabilities: ArrayLike, probabilities_neighbour: ArrayLike,
     rounding = [2.0**-48 * (1.0 + np.abs(np.where(np.isfinite(log[kept]), log[kept], 0.0))) for log in logs]
     zeros = np.zeros((len(ratio), 1))
     cells = Cells(
-        zeros, zeros, first, second, ratio, ratio[:, 0], ratio[:, 0], first[:, 0] * rounding[0], second[:, 0] * rounding[1],
-        np.zeros(len(ratio), dtype=np.int64),
+        zeros, zeros, first, second, ratio, ratio[:, 0], ratio[:, 0], first[:, 0] * rounding[0],
+        second[:, 0] * rounding[1], np.zeros(len(ratio), dtype=np.int64),
     )  # fmt: skip
     return Profile(cells, 1e-12, None)
 
@@ -311,7 +311,8 @@ class Profile:
             "method": "summation" if self.continuous is None else f"quadrature in d = {self.continuous.dimension}",
             "largest_log_ratio": self.largest_log_ratio, "largest_log_ratio_bracket": self.largest_log_ratio_bracket,
             "log_ratio_range": self.log_ratio_range, "accuracy": self.accuracy,
-            "delta": {f"{epsilon:g}": self._delta(epsilon, refine=False)[1] for epsilon in epsilons}, "error": self.error,
+            "error": self.error,
+            "delta": {f"{epsilon:g}": self._delta(epsilon, refine=False)[1] for epsilon in epsilons},
         })  # fmt: skip
 
 

@@ -160,8 +160,9 @@ class Normalised:
         first, second = self.totals
         shift = math.log(first) - math.log(second)
         return replace(
-            cells, first=cells.first / first, second=cells.second / second, ratio=cells.ratio - shift, low=cells.low - shift,
-            high=cells.high - shift, first_error=cells.first_error / first, second_error=cells.second_error / second,
+            cells, first=cells.first / first, second=cells.second / second, ratio=cells.ratio - shift,
+            low=cells.low - shift, high=cells.high - shift, first_error=cells.first_error / first,
+            second_error=cells.second_error / second,
         )  # fmt: skip
 
     def split(self, cells: Cells) -> Cells:

@@ -1,4 +1,4 @@
-"""Rényi divergences: of masses by summation, of densities by a quadrature of p^λ q^{1−λ}, which lives elsewhere than p and q."""
+"""Rényi divergences: of masses by summation, of densities by a quadrature of p^λ q^{1−λ} of its own."""
 
 from __future__ import annotations
 

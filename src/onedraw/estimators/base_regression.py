@@ -55,6 +55,10 @@ class RegressionEstimator(PrivateEstimator):
             ) from error
         return question
 
+    def _responses(self, y: Any) -> Any:
+        """Responses as the question measures them."""
+        return y
+
     def _answered(self, question: Regression, data: Any, n: int, *, people: int = 1) -> NDArray[np.float64]:
         """Plan from public numbers, then release; the draws as drawn, one row each."""
         budget, accepted = self._budget(), self._accepted()

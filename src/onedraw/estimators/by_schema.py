@@ -52,7 +52,7 @@ def target_of(estimator: Any, schema: Schema, y: Any) -> str:
     name = estimator.target if estimator.target is not None else getattr(y, "name", None)
     if not isinstance(name, str):
         raise WrongCall(
-            "Which column of the schema is explained? Pass target='…', the name of a declared column, or y as a series of that name."
+            "Which column of the schema is explained? Pass target='…', a declared column, or a series y of that name."
         )
     schema.column(name)
     return name
@@ -83,7 +83,7 @@ def by_name(X: Any, names: list[str]) -> dict[str, Any]:
 
 
 def schema_classes(estimator: Any, schema: Schema, target: str) -> NDArray[Any]:
-    """The labels as predictions give them: the target's levels, or ``classes`` where they are the same ones in other types."""
+    """The labels as predictions give them: the target's levels, or ``classes``, the same ones in other types."""
     levels = schema.column(target).labels  # type: ignore[union-attr]  # a classification: the question was accepted
     if estimator.classes is None:
         return np.asarray(levels)

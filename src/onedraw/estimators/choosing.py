@@ -94,7 +94,7 @@ def choose(
 
 @dataclass(frozen=True)
 class LossSum(Statistic):
-    """Σ of the losses of pairs (what a record was, what the model said), in whole steps: a statistic of `onedraw.data.sums`."""
+    """Σ of the losses of pairs (what a record was, what the model said), in whole steps."""
 
     kind: Kind
     largest: float | None

@@ -147,7 +147,7 @@ class DPLogisticRegression(LinearClassifier):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X: Any, interval: float | None = None) -> Array | Expected:
-        """(n, K), in the order of ``classes_``; with ``interval=0.95`` also the ends of intervals of them, which are free."""
+        """(n, K), in the order of ``classes_``; with ``interval=0.95`` also the ends of their intervals, which are free."""
         return self._expected(X, interval)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -194,7 +194,7 @@ class DPLinearSVC(LinearClassifier):
 
 
 def declared_classes(classes: Any, name: str = "classes", *, of: str = "") -> NDArray[Any]:
-    """The labels as declared, at least two different ones; never those that occur in the records. ``of`` is who needs them."""
+    """The labels as declared, at least two; never those that occur in the records. ``of`` is who needs them."""
     if classes is None:
         raise InvalidModel(
             f"{of} needs {name}=[…], all labels there can be, the negative one first. They are never read from the records: a "

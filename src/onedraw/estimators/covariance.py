@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPCovariance(PrivateEstimator):
-    """Means, covariance and correlation matrix of columns in declared ``bounds``, under differential privacy, with errors.
+    """Means, covariances and correlations of columns in declared ``bounds``, under differential privacy, with errors.
 
     ``DPCovariance(epsilon=1.0, bounds=([0, 0], [100, 50])).fit(X).correlation_``
 
@@ -118,7 +118,7 @@ class DPCovariance(PrivateEstimator):
         return self.release_.moments.correlation_interval(level)
 
     def get_precision(self) -> Array:
-        """As in scikit-learn: the pseudo-inverse of the covariance. It has no errors: small eigenvalues are mostly noise."""
+        """As in scikit-learn: the covariance's pseudo-inverse, without errors: small eigenvalues are mostly noise."""
         check_is_fitted(self)
         return np.asarray(self.precision_)
 

@@ -101,7 +101,7 @@ def evaluate(
     random_state: int | None = None, out: str | os.PathLike[str] | None = None, resume: str | None = None,
     how_to_resume: str = "",
 ) -> Evaluation:  # fmt: skip
-    """Accuracy, confusion matrix, ROC, AUC and calibration of a classifier, or RMSE and R² of a regressor, released once.
+    """Accuracy, confusion matrix, ROC, AUC, calibration of a classifier, or RMSE and R² of a regressor, released once.
 
     ``model`` is a release of this library (then ``X`` is a frame or file with the target in it, read by the release's
     schema), an estimator of it, or anything with scikit-learn's ``predict``. ``classes`` of a foreign classifier, in

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ class DPProportion(PosteriorEstimator):
     ``interval_reason_``, ``notes_``.
     """
 
+    term: ClassVar[str] = "proportion"
+
     classes: Any = None
     between: Any = None
 
@@ -67,9 +69,6 @@ class DPProportion(PosteriorEstimator):
 
     def _keep(self, centre: Array) -> None:
         self.proportion_ = self._of_groups(centre)
-
-    def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
-        return "proportion", names
 
 
 class LevelEstimator(ColumnEstimator):
@@ -105,6 +104,8 @@ class DPHistogram(LevelEstimator, PosteriorEstimator):
     sum to 1), ``levels_``, and those of `DPProportion`.
     """
 
+    term: ClassVar[str] = "share"
+
     levels: Any = None
 
     def _table(self, groups: dict[str, Any]) -> CategoryTable:
@@ -117,9 +118,6 @@ class DPHistogram(LevelEstimator, PosteriorEstimator):
 
     def _keep(self, centre: Array) -> None:
         self.levels_, self.shares_ = self._declared(), self._by_level(centre)
-
-    def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
-        return "share", names
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -135,6 +133,8 @@ class DPCount(LevelEstimator, TableEstimator):
     Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with
     ``level`` or ``between`` ``count_``; ``levels_``, and those of `DPProportion`.
     """
+
+    term: ClassVar[str] = "count"
 
     levels: Any = None
     level: Any = None
@@ -162,9 +162,6 @@ class DPCount(LevelEstimator, TableEstimator):
             self.counts_ = self._by_level(centre)
         else:
             self.count_ = self._of_groups(centre)
-
-    def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
-        return "count", names
 
 
 def declared_condition(estimator: Any, other: str) -> dict[str, Any]:

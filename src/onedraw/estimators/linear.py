@@ -77,10 +77,6 @@ class LinearEstimator(RegressionEstimator):
     def _options(self) -> dict[str, Any]:
         return super()._options() | {"intercept": self.fit_intercept}
 
-    def _responses(self, y: Any) -> Any:
-        """Responses as the question measures them."""
-        return y
-
     def _fitted_by_schema(self, X: Any, y: Any) -> Array:
         schema = declared_schema(self)
         target = target_of(self, schema, y)
@@ -183,7 +179,7 @@ class LinearEstimator(RegressionEstimator):
             raise PromiseRefused(f"This release has no standard errors: {reason}")
 
     def _sizes(self) -> dict[str, Any]:
-        """What the question expects of its predictor and its noise, by which intervals of several draws are calibrated."""
+        """What the question expects of predictor and noise, by which intervals of several draws are calibrated."""
         return self._public_question.sizes
 
     def summary(self, level: float = 0.95) -> Estimates:

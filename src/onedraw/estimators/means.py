@@ -60,10 +60,6 @@ class DPMean(NumberColumn, PosteriorEstimator):
             )
         return super()._planned(budget, n)
 
-    @property
-    def _noise(self) -> float | None:
-        return None if self.noise is None else float(self.noise)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPSum(NumberColumn, TableEstimator):

@@ -50,10 +50,6 @@ class NetworkEstimator(RegressionEstimator):
         self.draws_: Array = self.choice_.best.model.in_column_units(draws)
         self.interval_reason_ = NO_INTERVAL
 
-    def _responses(self, y: Any) -> Any:
-        """Responses as the question measures them."""
-        return y
-
     def _scores(self, X: Any) -> Array:
         """(draws, n, outputs): each draw's predictor."""
         check_is_fitted(self)

@@ -1,4 +1,4 @@
-"""One column at a time: a proportion, a count, a histogram, a mean, a sum, a variance, a rate; as a whole or within groups.
+"""One column at a time: a proportion, count, histogram, mean, sum, variance or rate; as a whole or within groups.
 
 Each is released with plain noise on exact sums, or as one draw from a conjugate posterior, whichever is expected to be
 off by less (`planning.ColumnQuestion`); both have a known law, so one release gives an interval. These estimators take
@@ -59,9 +59,13 @@ class ColumnEstimator(PrivateEstimator):
     group_sizes: Any = None
     prior: Any = None
     between: Any = None
+    noise: Any = None
     mechanism: Any = "auto"
     n_draws: Any = 1
     """Parameters where a subclass makes fields of them; otherwise as here."""
+
+    term: ClassVar[str] = ""
+    """What is published, if it is one for each label."""
 
     has_posterior: ClassVar[bool] = False
     """Whether a conjugate posterior answers the question too."""
@@ -137,25 +141,17 @@ class ColumnEstimator(PrivateEstimator):
         sums, which are about these records, for the noise."""
         if self.interval_reason_:
             raise PromiseRefused(f"This release gives no interval: {self.interval_reason_}")
-        found = interval_of(self.certificate_, self.release_.plan, level, noise=self._noise)
+        found = interval_of(self.certificate_, self.release_.plan, level, noise=self.noise)
         return np.column_stack([found.low, found.high])
-
-    @property
-    def _noise(self) -> float | None:
-        """The records' standard deviation, where it is publicly known."""
-        return None
 
     def summary(self, level: float = 0.95) -> Estimates:
         """The published numbers with their intervals, labelled; ``pandas.DataFrame`` takes it."""
         check_is_fitted(self)
-        term, labels = self._labelled(self.certificate_.draw.names)
+        names, term = self.certificate_.draw.names, self.term or self.certificate_.draw.quantity
+        terms = [(term, label) for label in names] if self.term or self.groups_ else [(names[0], "")]
         return estimates_of(
-            self.certificate_, self.release_.plan, level, terms=[(term, label) for label in labels],
-            reason=self.interval_reason_, noise=self._noise,
-        )  # fmt: skip
-
-    def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
-        return (names[0], [""]) if not self.groups_ else (self.certificate_.draw.quantity, names)
+            self.certificate_, self.release_.plan, level, terms=terms, reason=self.interval_reason_, noise=self.noise
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

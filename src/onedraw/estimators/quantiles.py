@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ class DPQuantile(ColumnEstimator):
     asked for) and ``iqr_interval_`` (low, high, level: 0.9 where ``interval`` is 0.95, because both quartiles have to
     be covered), ``rank_error_`` (expected, from public numbers, as a share of the records), and those of `DPProportion`.
     """
+
+    term: ClassVar[str] = "quantile"
 
     quantiles: Any = (0.5,)
     bounds: Any = None
@@ -77,9 +79,6 @@ class DPQuantile(ColumnEstimator):
     def summary(self, level: Any = 0.95) -> Estimates:
         """The quantiles with the intervals that were released with them; ``pandas.DataFrame`` takes it."""
         return super().summary(_probability(level))
-
-    def _labelled(self, names: list[str]) -> tuple[str, list[str]]:
-        return "quantile", names
 
 
 def _probability(level: Any) -> float:

@@ -58,7 +58,7 @@ def _fitted_before(module: str, caller: Any) -> list[str]:
 
 
 def _parts(step: Any) -> Iterator[Any]:
-    """A step, or the steps inside it: of a pipeline, a union or a column transformer; words like "passthrough" are none."""
+    """A step, or the steps inside it: of a pipeline, union or column transformer; words like "passthrough" are none."""
     holders = ("steps", "transformers", "transformer_list")
     inner = [each[1] for name in holders for each in getattr(step, name, None) or ()]
     if inner:

@@ -72,7 +72,7 @@ def one_column(estimator: Any, X: Any) -> tuple[Any, int]:
 
 
 def grouped_columns(estimator: Any, X: Any, by: dict[str, tuple[Any, ...]]) -> tuple[Any, tuple[Any, ...]]:
-    """A column of records and the codes of its groups: of a frame by name, of rows (value, group, …) in the order of ``by``."""
+    """A column of records and the codes of its groups: of a frame by name, of rows (value, group, …) in that order."""
     X = _container(X, "X")
     width = _shape(X, 1 + len(by))[1]
     if width != 1 + len(by):
@@ -196,7 +196,7 @@ def as_given(column: Any) -> Any:
 
 
 class Measured(_Late):
-    """(response − centre)/unit, each record on its own; what is not a number stays NaN. The certificate says the measure."""
+    """(response − centre)/unit, each record on its own; what is not a number stays NaN. The certificate says it."""
 
     def __init__(self, values: Any, measure: Measure) -> None:
         super().__init__(values)

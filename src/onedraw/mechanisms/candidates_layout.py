@@ -41,7 +41,7 @@ from .candidates_loss import CHAINS, CandidatePrior, log_normal
 Array = NDArray[np.float64]
 
 ENOUGH, PLENTY, LEAST_COVER = 4.0, 16.0, 1.0
-"""Candidates of full weight in the only round: as planned, as planned where they cost next to nothing, and the least."""
+"""Candidates of full weight in the only round: as planned, where they cost next to nothing, and the least."""
 
 LEAST_LATER_COVER = 0.5
 """The least in the last and heaviest of several rounds: a pick that is off is averaged with the others."""

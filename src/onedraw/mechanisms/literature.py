@@ -2,7 +2,7 @@
 
 | rule | what it says | source |
 | --- | --- | --- |
-| ``theorem7`` | μ²/2 ≤ (√(k+ε) − √k)², k = log 1/δ, for μ = wG/√m | Minami et al. (NIPS 2016), Theorem 7; 15 for the Gaussian mean |
+| ``theorem7`` | μ²/2 ≤ (√(k+ε) − √k)², k = log 1/δ, for μ = wG/√m | Minami et al. (NIPS 2016), Theorem 7 (15) |
 | ``corollary8`` | μ ≤ ε/√(1 + 2 log 1/δ), where that is true (errata 16) | the same, Corollary 8 |
 | ``theorem10`` | GaussianDP(μ) on a ball: no unknown constant | the same, Theorem 10, sharpened |
 | ``jewson`` | w = 1 and the smallest β with 2Δ(β) ≤ ε (errata 3) | Jewson, Ghalebikesabi, Holmes (NeurIPS 2023) |

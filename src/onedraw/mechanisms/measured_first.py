@@ -52,7 +52,7 @@ from .fit_numbers import Setting, row_bound
 from .gibbs import Gibbs
 from .noisy_gradient import NoisyGradient
 from .perturbed_mode import layout_of
-from .stages import Categories, MomentsStage, Spending, check_lattice, stage_before
+from .stages import Categories, MomentsStage, Spending, booked_ratios, check_lattice, stage_before
 
 PREDICTOR_DEVIATION = 2.0
 """Under the default prior the predictor of a row of norm r has this standard deviation, as in declared coordinates."""
@@ -60,7 +60,7 @@ PREDICTOR_DEVIATION = 2.0
 
 @dataclass(frozen=True)
 class DesignNumbers(MomentsStage):
-    """What runs before the inner mechanism. Noises are 0 where columns are as declared, r where rows are not weighted."""
+    """What runs before the inner mechanism; noises are 0 where columns are as declared, r where rows have no weight."""
 
     row_bound: float = 0.0
     prior_deviation: float = 0.0
@@ -183,7 +183,8 @@ class Measured(Mechanism):
 
     def _ratios(self, request: Request, numbers: DesignNumbers) -> list[float]:
         """What mean and second moments spend, for a person's records."""
-        return numbers.ratios(self._columns(request.model), request.records_per_person, pure=self._kind.pure)
+        stages = numbers.stages(self._columns(request.model), pure=self._kind.pure)
+        return booked_ratios(stages, request.records_per_person, pure=self._kind.pure)
 
     def sums_exactly(self, plan: Plan) -> bool:
         """The moments always; the draw if it does by itself."""
@@ -298,7 +299,7 @@ class Weighted:
         return GaussianDP(math.sqrt(left) * (1.0 - MARGIN))
 
     def within(self, request: Request, model: Any, left: Promise) -> Request:
-        """The whole's budget, which a part of it keeps as well: its δ must carry the variates, its γ a chain's distance."""
+        """The whole's budget, which a part keeps as well: its δ carries the variates, its γ a chain's distance."""
         return replace(request, model=model)
 
     def together(self, ratios: Sequence[float], inner: Promise) -> Promise:

@@ -2,7 +2,7 @@
 
 Three stages, each adaptive on what was published before, with noise on exact sums:
 
-    sums      Σ (x, b·x²), b = φ^{5/2}/2: squares cost nothing beside the means      moves by S at most, the box's diagonal
+    sums      Σ (x, b·x²), b = φ^{5/2}/2: squares cost nothing beside the means     moves by S at most, the diagonal
     moments   Σ z̄z̄ᵀ, z the columns standardised by what was published, shortened to R    √2·R² (Frobenius), R² (trace)
     fourth    Σ z̄²z̄²ᵀ, squares shortened to U: for the errors of the others             √2·U², U²
 

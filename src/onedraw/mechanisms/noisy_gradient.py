@@ -210,7 +210,7 @@ class NoisyGradient(Mechanism):
         return path(weight, relaxed(weight, lasting)) if weight < most else longest(weight)
 
     def _relaxations(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> float:
-        """c with the smallest predicted squared error: with few records a short path, with more of its start, less noise.
+        """c with the smallest predicted squared error: with few records a short path, nearer its start, with less noise.
 
         A path of c relaxation times has the weight 2μ²nλ/(cG²) (noisy_gradient.md), so each of p directions the noise
         c(1 − e^{−2c})·G²/(2n²λ²μ²); and e^{−c} of the coefficients' norm is missing.
@@ -226,7 +226,7 @@ class NoisyGradient(Mechanism):
         return float(times[np.argmin(noise * times * (1.0 - left) + length**2 * left)])
 
     def _most(self, request: Request, keeps: Callable[[float], bool], most: float) -> float:
-        """The largest number up to ``most`` that keeps the budget; a little less where a step more moved its last digits."""
+        """The largest number up to ``most`` that keeps the budget, or a little less where a step moved its last digits."""
         share = largest(lambda share: keeps(share * most))
         if share is None:
             raise PromiseRefused(

@@ -104,10 +104,6 @@ class Stage(NamedTuple):
         """That share has 2 to the power of these lattice steps, at least and at most (`models.sums.exact_sums`)."""
         return (MEAN_BITS, MEAN_BITS) if self.columns else (share_bits(n) - 2, share_bits(n))
 
-    @property
-    def ratio(self) -> float:
-        return up(self.reach / self.noise)
-
 
 def booked(ratio: float | Fraction, margin: Fraction = MARGIN) -> float:
     """μ of discrete Gaussian noise, whose continuous one would have this."""
@@ -116,15 +112,15 @@ def booked(ratio: float | Fraction, margin: Fraction = MARGIN) -> float:
 
 def booked_ratios(stages: Iterable[Stage], records: int, *, pure: bool) -> list[float]:
     """Sensitivity over noise for a person's records, rounded up; booked where noise is drawn on whole numbers."""
-    found = [up(records * stage.ratio) for stage in stages]
+    found = [up(records * up(stage.reach / stage.noise)) for stage in stages]
     return found if pure else [booked(ratio) for ratio in found]
 
 
 def check_lattice(stages: Iterable[Stage], n: int, budget: object) -> None:
-    """Refuse, before anything is spent, noise too narrow for the lattice of n records, or too wide for whole numbers."""
+    """Refuse, before anything is spent, noise too narrow for the lattice of n records or too wide for whole numbers."""
     if n >= MOST_RECORDS:
         raise PromiseRefused(
-            f"Sums of {n:,} records could exceed 64-bit whole numbers. Use a public part of fewer than {MOST_RECORDS:,}."
+            f"Sums of {n:,} records could exceed 64-bit whole numbers. Use a part of fewer than {MOST_RECORDS:,}."
         )
     for stage in stages:
         deviation, (least, most) = stage.noise / stage.unit, stage.bits(n)
@@ -166,10 +162,6 @@ class MomentsStage(Numbers):
     mean_noise: float = 0.0
     moments_noise: float = 0.0
     moment_radius: float = 0.0
-
-    def ratios(self, columns: MomentColumns, records: int = 1, *, pure: bool) -> list[float]:
-        """Sensitivity over noise of what runs, for a person's records, rounded up, and booked for whole numbers."""
-        return booked_ratios(self.stages(columns, pure=pure), records, pure=pure)
 
     def stages(self, columns: MomentColumns, *, pure: bool) -> list[Stage]:
         """What runs, for one record."""

@@ -87,7 +87,7 @@ class Case(abc.ABC):
 
     @property
     def delta(self) -> float:
-        """The δ at which promise and lower bound are compared: 0 if it is pure, the promise's own or the one that was asked for."""
+        """The δ at which promise and lower bound are compared: 0 of a pure one, its own, or the one asked for."""
         if self.promise.pure_epsilon < math.inf:
             return 0.0
         stated = self.promise if isinstance(self.promise, ApproxDP) else self.plan.request.budget
@@ -98,11 +98,6 @@ class Case(abc.ABC):
         """At which a Rényi promise is compared: that of the plan, and one nearer to 1."""
         order = self.plan.parameters.get("order")
         return (2.0, 8.0) if order is None else (order, 1.0 + (order - 1.0) / 2.0)
-
-    @property
-    def layout_seed(self) -> int:
-        """Of public candidates, where there are any."""
-        return 0
 
     @abc.abstractmethod
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
@@ -168,7 +163,7 @@ class DensityCase(Case):
 
 
 class NormalCase(DensityCase):
-    """A draw whose first coordinate is N(mean, variance), with moments that depend on the records; the others say nothing."""
+    """A draw whose first coordinate is N(mean, variance), both of the records; the others say nothing."""
 
     @abc.abstractmethod
     def moments(self, records: Any, factor: float) -> tuple[float, float]:
@@ -207,6 +202,4 @@ def eligible(mechanism: Any, model: Any, budget: Promise, *, n: int) -> list[Pla
 
 def pure(budget: Promise) -> PureDP:
     """The pure part of a budget, for mechanisms that need no δ."""
-    return PureDP(
-        budget.stated_epsilon if isinstance(budget, ApproxDP | PureDP) else budget.epsilon(budget.quoted_delta)
-    )
+    return PureDP(budget.allows(PureDP))

@@ -102,7 +102,7 @@ def case_for(plan: Plan) -> Case:
 
 
 def one_draw(plan: Plan) -> Plan:
-    """The same numbers as a plan of one draw and one record per person: what several of them promise follows from it."""
+    """The same numbers for one draw and one record per person: what several of them promise follows from it."""
     if plan.draws == 1 and plan.request.records_per_person == 1:
         return plan
     request = replace(plan.request, draws=1, records_per_person=1)

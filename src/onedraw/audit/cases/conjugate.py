@@ -182,7 +182,7 @@ def family_cases(family: type[ConjugateModel], budget: Promise, *, n: int = 10) 
 
 
 def _strong_enough(family: type[ConjugateModel], budget: Promise, *, n: int) -> Plan:
-    """Direct sampling, whose only freedom is the prior: the first power of 1.5 as its strength that keeps the budget."""
+    """Direct sampling, free in its prior alone: the first power of 1.5 as its strength that keeps the budget."""
     for step in range(60):
         for plan in eligible(Direct(), family.example(1.5**step), budget, n=n):
             return plan

@@ -54,7 +54,7 @@ class PredictorCase(DensityCase):
         return lambda points: density(np.asarray(points, dtype=np.float64).reshape(-1))
 
     def domain(self, pair: Pair, factor: float) -> Any:
-        """Where either density is within e^−60 of its top; all of it on a ball, or if a pure promise looks everywhere."""
+        """Where either density is within e^−60 of its top; all of it on a ball, or where a promise is pure."""
         radius = self.plan.model.prior.radius
         if radius is not None:
             end = radius * float(np.linalg.norm(self.row))
@@ -131,7 +131,7 @@ def linear_model(radius: float | None = None, *, smooth: bool = True) -> ConvexL
 LINEAR = "where the posterior is, the losses are linear, and it is two Gaussians at the distance the rule allows"
 TAIL = "the posteriors are as far apart as the rule allows, but its (ε, δ) comes from a tail bound that gives some away"
 CUT = "the ball cuts the tails off the two Gaussians"
-HALF = "G = 2L counts two records far on the wrong side at once; along one row the two slopes of a margin loss add up to one"
+HALF = "G = 2L counts two records on the wrong side at once; along one row two slopes of a margin loss add up to one"
 RANGE = "the log-ratio of the two losses runs over its whole range on the ball"
 UNKNOWN = "the pair is the worst one along a single row"
 
@@ -140,7 +140,7 @@ ON_A_BALL = ("theorem10", "bounded")
 
 
 def predictor_case(plan: Plan, *, linear: bool = False, label: str = "") -> PredictorCase:
-    """The case of any plan for a convex loss of a linear predictor; ``linear``: as good as linear where the posterior is."""
+    """The case of any plan for a convex loss; ``linear``: as good as linear where the posterior is."""
     model, rule = plan.model, plan.mechanism.rule if isinstance(plan.mechanism, Gibbs) else "rdp"
     if model.prior.radius is not None and not centred(model.prior, model.dimension):
         raise no_formula("rows on a ball under a prior around 0 with one scale, not for this prior of", model)
@@ -151,27 +151,19 @@ def predictor_case(plan: Plan, *, linear: bool = False, label: str = "") -> Pred
     return PredictorCase(plan, flips(model, plan.n), reason, attained, label)
 
 
-_ONE: dict[str, Any] = {"features": 1, "intercept": False}
-
-
-def _prior(radius: float | None) -> Gaussian:
-    return Gaussian(scale=1.0, radius=radius)
+def _of_one_feature(model: Any, **options: Any) -> Callable[[float | None], Any]:
+    return lambda radius: model(features=1, intercept=False, prior=Gaussian(scale=1.0, radius=radius), **options)
 
 
 SETTINGS: dict[str, tuple[Callable[[float | None], Any], float, int, bool]] = {
     "linear": (linear_model, 3.0, 4, True),
-    "logistic": (lambda radius: Logistic(**_ONE, bounds=(-1, 1), prior=_prior(radius)), 2.0, 4, False),
+    "logistic": (_of_one_feature(Logistic, bounds=(-1, 1)), 2.0, 4, False),
     # rows of norm 0.1: the posterior hardly sees the kink, and the loss is as good as linear
-    "hinge": (lambda radius: Hinge(**_ONE, data_norm=0.1, prior=_prior(radius)), 5.0, 1, True),
+    "hinge": (_of_one_feature(Hinge, data_norm=0.1), 5.0, 1, True),
     # responses at ±20, far beyond the threshold: every residual is on the linear part
-    "huber": (
-        lambda radius: HuberRegression(**_ONE, threshold=1.0, response_bound=20.0, data_norm=1.0, prior=_prior(radius)),
-        5.0, 3, True,
-    ),
-    "least-squares": (
-        lambda _: LeastSquares(**_ONE, response_bound=1.0, data_norm=1.0, prior=_prior(1.0)), 1.0, 4, False
-    ),
-}  # fmt: skip
+    "huber": (_of_one_feature(HuberRegression, threshold=1.0, response_bound=20.0, data_norm=1.0), 5.0, 3, True),
+    "least-squares": (_of_one_feature(LeastSquares, response_bound=1.0, data_norm=1.0), 1.0, 4, False),
+}
 """Model → how it is made with a radius, the radius of rules on a ball, n, and whether it is as good as linear: then the
 Lipschitz rules are attained."""
 
@@ -179,7 +171,8 @@ Lipschitz rules are attained."""
 def rule_cases(name: str, budget: Promise) -> list[Case]:
     """One case for each rule that keeps the budget."""
     model_of, radius, n, linear = SETTINGS[name]
-    rules = ("gdp", "bounded") if name == "least-squares" else (*RULES, *ON_A_BALL)
-    models = [(rule, model_of(radius if rule in ON_A_BALL else None)) for rule in rules]
+    always = name == "least-squares"  # whose slope is bounded on a ball alone
+    rules = ("gdp", "bounded") if always else (*RULES, *ON_A_BALL)
+    models = [(rule, model_of(radius if always or rule in ON_A_BALL else None)) for rule in rules]
     plans = [plan for rule, model in models for plan in eligible(Gibbs(rule), model, budget, n=n)]
     return [predictor_case(plan, linear=linear) for plan in plans]

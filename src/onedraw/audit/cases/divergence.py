@@ -1,4 +1,4 @@
-"""β-divergence posteriors, written down again: π(θ)·exp(−w Σ ℓ_β(x_i, θ)) (Jewson, Ghalebikesabi, Holmes, NeurIPS 2023).
+"""β-divergence posteriors, written down again: π(θ)·exp(−w Σ ℓ_β(x_i, θ)) (Jewson et al., NeurIPS 2023).
 
     ℓ_β = −f(y)^{β−1}/(β−1) + (1/β) ∫ f^β
 
@@ -27,7 +27,7 @@ from .losses import Loss, flips, longest_row
 
 @dataclass(frozen=True)
 class BinaryDivergenceCase(PredictorCase):
-    """Labels from a linear predictor: a law of u = θᵀx, in the coordinate v with u = sinh(v), for rows may be very long."""
+    """Labels from a linear predictor: a law of u = θᵀx, in v with u = sinh(v), for rows may be very long."""
 
     @property
     def loss(self) -> Loss:
@@ -61,7 +61,7 @@ class KnownVarianceCase(PredictorCase):
 
 @dataclass(frozen=True)
 class FlooredVarianceCase(DensityCase):
-    """y ~ N(θ, σ²), σ² ≥ floor a parameter too; the second coordinate is log(σ²/floor) ≥ 0. One coefficient, rows of 1."""
+    """y ~ N(θ, σ²), σ² ≥ floor a parameter too, as log(σ²/floor) ≥ 0. One coefficient, rows of 1."""
 
     def integrand(self, records: Any, factor: float) -> LogDensity:
         numbers, model = self.numbers(factor), self.plan.model

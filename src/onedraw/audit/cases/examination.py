@@ -42,7 +42,7 @@ class Examination:
     confidence: float = 0.95
     violation: Violation | None = None
     factor: float | None = None
-    """The smallest factor on the weight that the exact audit catches; None where none up to 64 is, or none was sought."""
+    """The smallest factor on the weight that the exact audit catches; None where none up to 64, or none was sought."""
     attacks: tuple[AttackResult, ...] = ()
     left_out: tuple[str, ...] = ()
     departures: tuple[str, ...] | None = None

@@ -79,7 +79,7 @@ class CandidateCase(FiniteCase):
 
     @cached_property
     def _proposed(self) -> Any:
-        """The candidates and their public costs by seed, as the program lays them out; the records have no part in it."""
+        """The candidates and their public costs by seed, as the program lays them out, without the records."""
         target = self.plan.target(self.plan.model.summarise(self.pairs[0].first))
         return lambda seed: target.propose(0, [], np.random.default_rng(seed))
 
@@ -101,7 +101,7 @@ def candidate_case(plan: Plan, *, label: str = "") -> CandidateCase:
 
 
 def two_candidates(budget: Promise) -> list[Case]:
-    """β-losses on rows so long that each candidate is sure of every label, and enough of them to outvote one; a margin loss on a ball."""
+    """β-losses on rows so long that candidates are sure of every label, enough to outvote one; a margin loss on a ball."""
     asked = pure(budget)
     binary = BinaryRegression(1, intercept=False, prior=Gaussian(scale=1.0))
     margin = Logistic(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0, radius=2.0))

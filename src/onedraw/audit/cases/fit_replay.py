@@ -141,7 +141,7 @@ class Declared:
         return lower_triangle(z * np.sqrt(a * psi)[:, None])
 
     def variability(self, theta: Array, where: Coordinates) -> Array:
-        """Σa²E[φ'²|x]zzᵀ where the model says how often each response comes, otherwise that of the pulls as they are."""
+        """Σa²E[φ'²|x]zzᵀ where the model says how often each response comes, otherwise of the pulls as they are."""
         loss = slope_of(self.plan.model)
         if fit_of(self.plan).robust or loss.variability is None:
             return lower_triangle(self.pulls(theta, where))

@@ -1,4 +1,4 @@
-"""Fits in stages, attacked: see `staged`; the mode's worst pair are opposite rows, with other records that add a constant pull."""
+"""Fits in stages, attacked (see `staged`): the mode's worst pair are opposite rows, other records add a constant pull."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .staged import Moves, StagedCase, matrix, opposite_ends, with_either_noise
 
 STAGES = ("mean", "moments", "mode", "information", "variability", "closing")
 
-LONGEST = "rows of opposite direction, both far out where slopes are steepest: the longest corner, and nothing else, is left of the promise"
+LONGEST = "opposite rows, both where slopes are steepest: the longest corner, and nothing else, is left of the promise"
 HELD = "the theorem pays for the volume of all classes; the law is that of one direction, the others being held fast"
 BENT = "volume costs κ at every corner in the theorem, in the law only where a record bends"
 STEEP = "a record of this loss bends where it is steepest: volume and longest corner meet in one place"
@@ -70,9 +70,8 @@ class FitCase(StagedCase):
 def fit_case(plan: Plan, *, label: str = "", attained: bool = False, reason: str = BENT) -> FitCase:
     """The case of any plan in stages."""
     slope_of(plan.model)
-    places = (
-        (10.0,) if plan.parameters["pure"] else (1.0, 2.0, 3.0, 4.0, 5.0)
-    )  # deviations of the noise from the middle
+    # deviations of the noise from the middle
+    places = (10.0,) if plan.parameters["pure"] else (1.0, 2.0, 3.0, 4.0, 5.0)
     bent = [Pair(f"opposite rows, one bends at {place:g} deviations", Own(1, place), Own(-1)) for place in places]
     return FitCase(plan, (Pair("opposite rows, both steep", Own(1), Own(-1)), *bent), reason, attained, label)
 

@@ -1,4 +1,4 @@
-"""The law of a noisy-gradient draw, step by step: θ ← θ − h(wΣφ'(θx_i, y_i)x_i + Λθ) + √(2h)ξ, T times from a public start.
+"""The law of a noisy-gradient draw: θ ← θ − h(wΣφ'(θx_i, y_i)x_i + Λθ) + √(2h)ξ, T times from a public start.
 
 For a linear loss every iterate is Gaussian and its moments follow a recursion (an AR(1) process: the case that attains
 the last iterate's bound of arXiv:2403.00278). For any other loss of one parameter the density is carried from step to
@@ -44,7 +44,7 @@ class LinearPathCase(NormalCase):
 
 @dataclass(frozen=True)
 class GridPathCase(FiniteCase):
-    """The last iterate of a margin loss along one row: with one scale for the whole prior, t = θᵀx/‖x‖ moves by itself."""
+    """The last iterate of a margin loss along one row: if the prior has one scale, t = θᵀx/‖x‖ moves by itself."""
 
     @property
     def spread(self) -> float:
@@ -91,9 +91,7 @@ def path_case(plan: Plan, *, label: str = "") -> Case:
     slope_of(model)
     steps = plan.parameters["steps"]
     if model.prior.radius is not None or not centred(model.prior, model.dimension):
-        raise no_formula(
-            "noisy gradients under a prior around 0 with one scale on all of R^d, not for this prior of", model
-        )
+        raise no_formula("noisy gradients under a prior around 0 with one scale on all of R^d, not this one of", model)
     case = GridPathCase(plan, flips(model, plan.n), HALF, False, label)
     if steps > MOST_STEPS or case.cells > MOST_CELLS:
         raise WrongCall(

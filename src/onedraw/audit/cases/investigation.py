@@ -28,7 +28,7 @@ class Effort:
     attack_seconds: float
     methods: tuple[str, ...]
     chains: bool
-    """Whether draws of chains are attacked and fits replayed too: compiling one takes longer than a whole demonstration."""
+    """Whether chains are attacked and fits replayed too: compiling one takes longer than a whole demonstration."""
     faults: bool
     """Whether the smallest caught fault is sought."""
     thorough: bool

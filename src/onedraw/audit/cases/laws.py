@@ -35,13 +35,13 @@ from .case import Array
 from .losses import Slope
 
 POINTS, FEWEST, ACROSS, BINS = 1501, 40, 60, 500
-"""Cells along the pair's direction, at least where a loss bends; cells across it, and cells kept when laws are multiplied."""
+"""Cells along the pair's direction, and where a loss bends at least; across it; and kept when laws are multiplied."""
 
 RARELY = 1e-3
 """The chance of an outcome that a record makes likelier: the smaller, the nearer its log-ratio comes to the range."""
 
 UNSEEN = 1e-4
-"""Share of an outcome added to both laws, which takes up what the grid misses: log-ratios stay exact, and something is hidden."""
+"""Share of an outcome added to both laws for what the grid misses: log-ratios stay exact, and something is hidden."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,8 @@ class Law:
 
     def __mul__(self, other: Law) -> Law:
         """Both published, with noise of their own."""
-        first, second = (
-            np.add.outer(one, another).ravel()
-            for one, another in ((self.first, other.first), (self.second, other.second))
-        )
-        return Law(first, second).merged(BINS)
+        both = ((self.first, other.first), (self.second, other.second))
+        return Law(*(np.add.outer(one, another).ravel() for one, another in both)).merged(BINS)
 
     def merged(self, bins: int) -> Law:
         """Cells of nearly equal log-ratio as one, which can only hide; those at its two ends are kept as they are."""
@@ -108,7 +105,7 @@ class Noise:
         return np.asarray(-np.hypot(x, middle) / self.scale + (self.entries - 2) * np.log(middle) + np.log(width))
 
     def across(self) -> tuple[Array, Array] | None:
-        """Cells of the length across the pair's direction, where it counts: fine near 0, where the log-ratio is largest."""
+        """Cells of the length across, where it counts: fine near 0, where the log-ratio is largest."""
         if not self.pure or self.entries == 1:
             return None
         edges = np.append(0.0, self.reach * np.geomspace(1e-4, 1.0, ACROSS))
@@ -135,7 +132,7 @@ class MatrixNoise:
 
 @functools.lru_cache(maxsize=32)
 def _matrix_density(size: int) -> Any:
-    """log of T's density as a function of |T|, up to a constant: of V = Q − Q' first, then of c·V, c ~ Gamma(p(p+1) + 1)."""
+    """log of T's density by |T|, up to a constant: of V = Q − Q' first, then of c·V, c ~ Gamma(p(p+1) + 1)."""
     numbers, cells = size * (size + 1) // 2, 600
     shares = _share_masses(size, cells)
     of_v = [special.logsumexp(shares[lag:] + shares[: len(shares) - lag]) for lag in range(2 * cells)]
@@ -150,7 +147,7 @@ def _matrix_density(size: int) -> Any:
 
 
 def _share_masses(size: int, cells: int) -> Array:
-    """Log masses of Q = S(2B − 1) on equal cells of [−1, 1], S ~ Beta(p + 1, what is left) and B ~ Beta((p+1)/2, (p+1)/2)."""
+    """Log masses of Q = S(2B − 1) on equal cells of [−1, 1], S ~ Beta(p + 1, rest) and B ~ Beta((p+1)/2, (p+1)/2)."""
     half = (size + 1) / 2.0
     left = size * (size + 1) / 2.0 - 2.0 * half + 1.0
     nodes, weights = np.polynomial.legendre.leggauss(100)
@@ -226,10 +223,12 @@ def _cells(
     are thin, because volume is largest right there, and between two ``stations`` there are always some."""
     thin = 1e-6 * end
     marks = {-end, end, *stations, *(kink + side for kink in kinks for side in (-thin, 0.0, thin))}
-    edges = [
-        np.linspace(low, high, 2 if high - low < 2.0 * thin else max(fewest, math.ceil(points * (high - low) / (2.0 * end))) + 1)
-        for low, high in itertools.pairwise(sorted(mark for mark in marks if -end <= mark <= end))
-    ]  # fmt: skip
+
+    def between(low: float, high: float) -> Array:
+        cells = max(fewest, math.ceil(points * (high - low) / (2.0 * end)))
+        return np.linspace(low, high, 2 if high - low < 2.0 * thin else cells + 1)
+
+    edges = [between(*pair) for pair in itertools.pairwise(sorted(mark for mark in marks if -end <= mark <= end))]
     middles = np.concatenate([(one[1:] + one[:-1]) / 2.0 for one in edges])
     half = np.concatenate([np.diff(one) for one in edges]) / 2.0
     return np.concatenate([middles - half / math.sqrt(3.0), middles + half / math.sqrt(3.0)]), np.tile(half, 2)

@@ -109,7 +109,7 @@ def output_perturbation(
 
 
 def minimiser(labels: Array, *, dimension: int, penalty: float) -> float:
-    """t with θ = t·1 the minimiser of mean log(1 + e^{−y·p·t}) + (λ/2)·p·t²: rows of ones make all coordinates equal."""
+    """t with θ = t·1 the minimiser of mean log(1 + e^{−y·p·t}) + (λ/2)·p·t²: rows of ones, equal coordinates."""
 
     def slope(t: float) -> float:
         return float(-np.mean(labels * special.expit(-labels * dimension * t)) + penalty * t)
@@ -148,7 +148,7 @@ def published_beta(epsilon: float, variance: float) -> float:
 
 
 def attack_rates(*, rounds: int = 1000, confidence: float = 0.95, seed: int = 6) -> Fault:
-    """Errata 6c: error counts divided by *all* rounds, as in the published attack, on a mechanism that ignores its records."""
+    """Errata 6c: error counts over *all* rounds, as in the published attack, on a mechanism that ignores its records."""
     generator = np.random.default_rng(seed)
     draws, truth = generator.normal(size=rounds), generator.integers(2, size=rounds)
     wrong = [int(np.sum((draws > 0.0)[truth == which] != which)) for which in (0, 1)]
@@ -201,7 +201,7 @@ def first_corollary8(*, epsilon: float = 5.0) -> Fault:
 
 
 def divergence_gradient(*, beta: float = 2.0) -> Fault:
-    """Errata 18: the slope of the β-loss of a label in its log-odds, at its steepest; G = ¼ and M = 1 for the logistic model."""
+    """Errata 18: the steepest slope of a label's β-loss in its log-odds; G = ¼ and M = 1 for the logistic model."""
     margins = np.linspace(-10.0, 10.0, 200_001)
     slopes = np.abs(np.gradient(bernoulli_loss(margins, beta), margins))
     place = float(special.expit(margins[int(np.argmax(slopes))]))

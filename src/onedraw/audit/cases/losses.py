@@ -73,7 +73,7 @@ def slope_of(model: Any) -> Slope:
             )  # fmt: skip
         case models.Logistic(loss="exp-linear", exponent=power):
             return _exp_linear(power)
-        case models.Softmax():  # where the own class leads one other and the rest are far behind: a logistic loss of √2·u
+        case models.Softmax():  # the own class leads one other, the rest far behind: a logistic loss of √2·u
             root = math.sqrt(2.0)
             return Slope(
                 lambda u: -root * special.expit(-root * u),
@@ -179,7 +179,7 @@ def longest_row(model: Any, *, unbounded: float = 40.0) -> Array:
 
 
 def flips(model: Any, n: int, *, unbounded: float = 40.0, both_sides: bool = False) -> tuple[Pair, ...]:
-    """One record's response flipped, all rows the longest one; the others half and half, or agreeing with one side (or either).
+    """One record's response flipped, all rows the longest one; the others half and half, or agreeing with one side.
 
     Where all others agree, the posterior lies where their losses are flat and adds no curvature to the prior's.
     """

@@ -29,11 +29,11 @@ from .laws import Law, rare_outcome
 from .losses import of_classes, slope_of
 from .staged import EACH_STAGE, Moves, Recorded, StagedCase, departures_of_sums, matrix, opposite_ends
 
-AR1 = "the last iterate of an AR(1) process shows what its path may, where records outweigh the prior; Gaussian sums are shifted"
+AR1 = "an AR(1) process's last iterate shows what its path may, where records outweigh the prior; sums are shifted"
 LINEAR = (
     "where losses are linear the posteriors are two Gaussians at the distance the rule allows, and sums are shifted"
 )
-RARE = "a rare outcome that a record makes as likely as its range allows attains it, up to the share it takes from the others"
+RARE = "a rare outcome made as likely as its range allows attains it, up to the share it takes from the others"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class MeasuredCase(StagedCase):
         return [rare_outcome(self._range(numbers))] if self.pure else []
 
     def _shift(self, numbers: Mapping[str, float]) -> float:
-        """The distance of the two draws, in their common deviation: both records where they are steepest, at opposite rows."""
+        """The distance of the two draws in their common deviation: opposite rows, both where slopes are steepest."""
         precision = numbers["prior_deviation"] ** -2.0
         pull = numbers["weight"] * 2.0 * slope_of(self.plan.model).steepest * numbers["row_bound"]
         if "steps" not in numbers:  # an exact draw: Gaussians of the prior's precision
@@ -143,12 +143,9 @@ def _departures_of_the_draw(plan: Plan, declared: Declared, target: Any, publish
     numbers, where = plan.parameters, target.problem.coordinates(published)
     law = target.within(where)
     if not numbers["row_bound"]:
-        same = np.allclose(law.encoded.X, declared.measured(where)[0])
-        return (
-            []
-            if same and np.array_equal(law.encoded.y, target.encoded.y)
-            else ["the draw is about other rows than the plan declares"]
-        )
+        same = np.array_equal(law.encoded.y, target.encoded.y)
+        same = same and np.allclose(law.encoded.X, declared.measured(where)[0])
+        return [] if same else ["the draw is about other rows than the plan declares"]
     found = []
     if np.linalg.norm(law.encoded.X * law.encoded.y[:, 1:], axis=1).max() > numbers["row_bound"]:
         found.append("a row is longer than the plan declares")

@@ -111,7 +111,7 @@ def laplace(moved: Array, scale: float) -> tuple[Array, Array]:
 
 
 def _laplace_masses(edges: Array, scale: float) -> Array:
-    """Of a discrete Laplace law between edges, each from the tail on its own side: at ε = 20 a difference from 1 has no digits."""
+    """Of a discrete Laplace law between edges, each from its own tail: at ε = 20 a difference from 1 has no digits."""
     q = math.exp(-1.0 / scale)
     with np.errstate(over="ignore", invalid="ignore"):
         low = np.exp(np.minimum(edges, 0.0) / scale) / (1.0 + q)

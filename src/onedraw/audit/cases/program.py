@@ -44,7 +44,7 @@ def program_draws(plan: Plan, records: Any, sampler: Any, *, size: int, seed: in
 
 
 def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None) -> Draw | None:
-    """``draw(which, generator, size)`` of the program with the planted fault, or None where nothing proven can be run."""
+    """``draw(which, generator, size)`` of the program with the planted fault; None where nothing proven can be run."""
     if isinstance(case, RandomisedResponse):
         return lambda which, generator, size: case.draws(which, factor, generator, size)
     plan = case.faulty(factor)
@@ -67,7 +67,7 @@ def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None)
 
 @dataclass(frozen=True)
 class RandomisedResponse:
-    """The yardstick: tells the truth with probability e^ε/(1 + e^ε). Its ε is its weight, and it is attained exactly."""
+    """The yardstick: tells the truth with probability e^ε/(1 + e^ε). Its ε is its weight, and attained exactly."""
 
     epsilon: float
     name: str = "randomised response"
@@ -110,8 +110,8 @@ tells two data sets apart most often and so is the one to break a Gaussian or R�
 
 
 def attack_program(
-    case: Any, pair: Pair, *, rounds: int, methods: tuple[str, ...] = ("membership",), factor: float = 1.0, delta: float,
-    confidence: float = 0.95, generator: np.random.Generator, sampler: Any = None,
+    case: Any, pair: Pair, *, rounds: int, methods: tuple[str, ...] = ("membership",), factor: float = 1.0,
+    delta: float, confidence: float = 0.95, generator: np.random.Generator, sampler: Any = None,
 ) -> tuple[AttackResult, ...]:  # fmt: skip
     """Attacks on what the library really draws, at ``factor`` times the weight; none where nothing proven can be run.
 
@@ -133,8 +133,8 @@ def attack_program(
                 draw, 0, 1, rounds=rounds, delta=delta, confidence=each, method=method, generator=generator
             )
         return audit.membership_attack(
-            draw, *logs, rounds=rounds, calibration_rounds=max(200, rounds // 5), threshold=THRESHOLDS[method], delta=delta,
-            confidence=each, generator=generator,
+            draw, *logs, rounds=rounds, calibration_rounds=max(200, rounds // 5), threshold=THRESHOLDS[method],
+            delta=delta, confidence=each, generator=generator,
         )  # fmt: skip
 
     return tuple(attack(method) for method in chosen)

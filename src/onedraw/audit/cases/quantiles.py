@@ -202,7 +202,7 @@ class WholeRelease(SelectionCase):
 
 
 def width_law(places: list[int], place: int, low: float, high: float, eta: float, steps: int, *, flip: bool) -> Array:
-    """Rungs of the whole range, and each 1/√2 of the one before, by the records that both ends are short of or beyond."""
+    """Rungs of the whole range, each 1/√2 of the one before, by the records that ends are short of or beyond."""
     widths = sorted({math.ceil(steps / math.sqrt(2.0) ** power) for power in range(2 * steps.bit_length() + 1)} | {0})
     beyond = []
     for width in widths[::-1]:

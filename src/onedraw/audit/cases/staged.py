@@ -1,4 +1,4 @@
-"""Plans in stages, attacked: each stage on the pair that is worst for it, all of them together, and the program replayed.
+"""Plans in stages, attacked: each stage on its own worst pair, all of them together, and the program replayed.
 
 The promise covers stages that are chosen in view of those before, whatever pair each of them meets; so the audit gives
 every stage its own worst pair: rows at opposite ends of the box for means, orthogonal ones of the largest norm for
