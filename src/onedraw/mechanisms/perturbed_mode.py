@@ -81,14 +81,15 @@ class PerturbedMode(Mechanism):
                 f"{request.records_per_person} record(s) per person. Use a larger budget."
             )
         measured = all(other.numbers.moments_noise for other in found)
-
-        def rank(one: Option) -> tuple[bool, bool, float]:
-            """A pure promise is no gift if it costs the intervals, the mean of the columns, or accuracy: the predicted
-            error is in measured coordinates, off themselves by the edge beside a usual column's variance."""
-            coordinates = 1.0 + one.edge / constant.LEAST_SPREAD if measured else 1.0
-            return not one.comfortable, not one.numbers.mean_noise, one.error * coordinates**2
-
-        best = min(found, key=rank)
+        # A pure promise is no gift if it costs the intervals, the mean of the columns, or accuracy: the predicted error
+        # is in measured coordinates, off themselves by the edge beside a usual column's variance.
+        best = min(
+            found,
+            key=lambda one: (
+                not one.comfortable, not one.numbers.mean_noise,
+                one.error * (1.0 + one.edge / constant.LEAST_SPREAD if measured else 1.0) ** 2,
+            ),
+        )  # fmt: skip
         return self._plan(request, best.setting, best.numbers)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
