@@ -120,7 +120,7 @@ def check_lattice(stages: Iterable[Stage], n: int, budget: object) -> None:
     """Refuse, before anything is spent, noise too narrow for the lattice of n records or too wide for whole numbers."""
     if n >= MOST_RECORDS:
         raise PromiseRefused(
-            f"Sums of {n:,} records could exceed 64-bit integers. Use a public part of fewer than {MOST_RECORDS:,}."
+            f"Sums of {n:,} records may exceed 64-bit whole numbers. Use a public part of fewer than {MOST_RECORDS:,}."
         )
     for stage in stages:
         deviation, (least, most) = stage.noise / stage.unit, stage.bits(n)
