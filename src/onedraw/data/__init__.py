@@ -28,20 +28,8 @@ _NAMES = {
 }
 
 __all__ = [
-    "Binary",
-    "Category",
-    "Column",
-    "Count",
-    "DatabaseTable",
-    "Inference",
-    "Measure",
-    "Number",
-    "Records",
-    "Schema",
-    "infer",
-    "infer_schema",
-    "read",
-]
-
+    "Binary", "Category", "Column", "Count", "DatabaseTable", "Inference", "Measure", "Number", "Records", "Schema", "infer",
+    "infer_schema", "read",
+]  # fmt: skip
 
 __getattr__ = names_on_demand(__name__, _NAMES)

@@ -300,6 +300,8 @@ class Accounts:
         if account is None:
             raise _Impossible(f"the dataset {event.dataset!r} was never opened")
         _require(not account.closed, f"the dataset {event.dataset!r} was closed before")
+        part = content.get("part")
+        _require(part is None or part in account.sizes, f"the part {part!r} was never declared")
         match event.kind:
             case Kind.TOP_UP:
                 return replace(account, **_budget(content))
@@ -312,12 +314,12 @@ class Accounts:
                 _require(whole, "the sizes of parts must be whole numbers of at least 1")
                 return replace(account, partition=_string(content["partition"]), sizes=MappingProxyType(dict(sizes)))
             case Kind.DECLARED:
-                delta, part, items = content["delta"], _known_part(account, content["part"]), content["items"]
+                delta, items = content["delta"], content["items"]
                 _require(delta is None or _share(delta), "the δ of a declared list must be null or a number in [0, 1)")
                 listed = items and all(set(item) == {"promise", "gamma"} for item in items)
                 _require(listed, "a declared list must hold promises, each with its γ")
                 return account.declaring(event.entry, tuple(map(_spend, items)), delta=delta, part=part)
-        spend, part = _spend(content), _known_part(account, content["part"])
+        spend = _spend(content)
         _require(type(content["seeded"]) is bool, "the seeded mark must be true or false")
         _require(event.entry not in self.entries, "its entry was reserved before")
         self.entries[event.entry] = Entry(event.dataset, event.sequence, event.hash)
@@ -357,11 +359,6 @@ def _budget(content: dict[str, Any]) -> dict[str, Any]:
 def _spend(content: dict[str, Any]) -> Spend:
     _require(_share(content["gamma"]), "γ must be a number in [0, 1)")
     return Spend(_promise(canonical(content["promise"])), content["gamma"])
-
-
-def _known_part(account: Account, part: Any) -> str | None:
-    _require(part is None or part in account.sizes, f"the part {part!r} was never declared")
-    return None if part is None else _string(part)
 
 
 @lru_cache(maxsize=4096)

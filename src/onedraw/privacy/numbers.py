@@ -173,11 +173,6 @@ def positive_integer(name: str, value: Any) -> int:
 # ── searching ──
 
 
-def halfway(low: float, high: float) -> float:
-    """The arithmetic mean."""
-    return low + (high - low) / 2.0
-
-
 def geometric(low: float, high: float) -> float:
     """The geometric mean, for ends that are orders of magnitude apart."""
     return math.sqrt(low * high)
@@ -191,7 +186,7 @@ def largest(
     most: float = 2.0**1000,
     precision: float = 0.0,
     factor: float = 2.0,
-    middle: Middle = halfway,
+    middle: Middle | None = None,
 ) -> float | None:
     """The largest number from ``least`` to ``most`` at which the condition holds; None if not even at ``least``.
 
@@ -223,7 +218,7 @@ def smallest(
     most: float = 2.0**1000,
     precision: float = 0.0,
     factor: float = 2.0,
-    middle: Middle = halfway,
+    middle: Middle | None = None,
 ) -> float | None:
     """The smallest number from ``least`` to ``most`` at which the condition holds; None if not even at ``most``."""
     return largest(holds, start=start, least=most, most=least, precision=precision, factor=1.0 / factor, middle=middle)
@@ -235,16 +230,18 @@ def narrowed(
     true: float,
     false: float,
     precision: float = 0.0,
-    middle: Middle = halfway,
+    middle: Middle | None = None,
     steps: int = 3000,
 ) -> tuple[float, float]:
     """Two numbers closer together: the condition holds at the first, as it does at ``true``, and fails at the second.
 
-    ``steps`` is how often the condition may be asked, where asking is dear.
+    ``middle`` says where between two numbers it is asked: at their mean, unless another is given. ``steps`` is how often it
+    may be asked, where asking is dear.
     """
     for _ in range(steps):
-        between = middle(min(true, false), max(true, false))
-        if abs(true - false) <= precision * max(true, false) or between in (true, false):
+        low, high = min(true, false), max(true, false)
+        between = low + (high - low) / 2.0 if middle is None else middle(low, high)
+        if high - low <= precision * high or between in (true, false):
             break
         true, false = (between, false) if holds(between) else (true, between)
     return true, false

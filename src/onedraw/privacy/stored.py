@@ -68,7 +68,7 @@ class Stored(abc.ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """``{key: tag, name: value, …}``, ready for JSON; ``from_dict`` reads it back."""
-        defaults = _constructor(type(self))
+        defaults = inspect.signature(type(self)).parameters if self.later else {}
         shown = {
             name: _plain(value)
             for name, value in self._values().items()
@@ -105,9 +105,9 @@ class Stored(abc.ABC):
 
     @classmethod
     def _from_values(cls, values: dict[str, Any]) -> Self:
-        hints = _annotations(cls)
-        check_names(values, _constructor(cls), later=cls.later, of=f"{cls._noun} {cls.tag}", refuses=cls._refuses)
-        return cls(**{name: _read(hints.get(name), value) for name, value in values.items()})
+        hints, of = _constructor(cls), f"{cls._noun} {cls.tag}"
+        check_names(values, hints, later=cls.later, of=of, refuses=cls._refuses)
+        return cls(**{name: _read(hints[name], value) for name, value in values.items()})
 
     def _set(self, **values: object) -> None:
         """Store validated values on a frozen value, from its ``__post_init__``."""
@@ -141,15 +141,11 @@ def check_names(
 
 
 @cache
-def _constructor(member: type[Stored]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(member).parameters
-
-
-@cache
-def _annotations(member: type[Stored]) -> dict[str, Any]:
-    """The annotation of each parameter of the constructor."""
+def _constructor(member: type[Stored]) -> dict[str, Any]:
+    """The parameters of the constructor, each with its annotation."""
     generated = member.__dataclass_params__.init  # type: ignore[attr-defined]  # every member is a dataclass
-    return get_type_hints(member if generated else member.__init__)
+    hints = get_type_hints(member if generated else member.__init__)
+    return {name: hints.get(name) for name in inspect.signature(member).parameters}
 
 
 def _plain(value: Any) -> Any:
