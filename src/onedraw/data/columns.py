@@ -115,7 +115,12 @@ def chunk_in(column: Any, wanted: Wanted) -> Chunk:
         case "pandas":
             return _in_pandas(column, wanted)
         case "polars":
-            return _in_polars(column, wanted)
+            kind = column.dtype
+            if kind.is_nested() or kind.is_temporal():  # not even converted: Arrow does not know all of them
+                return missing_cells(len(column))
+            if str(kind) in ("Object", "Int128", "UInt128"):  # nor these: cell by cell
+                return cells(column.to_list())
+            return chunk_in(column.to_arrow(), wanted)
         case "pyarrow":
             from onedraw.data.arrow_tables import chunk_of
 
@@ -182,16 +187,6 @@ def _in_pandas(column: Any, wanted: Wanted) -> Chunk:
     if kind.kind in NUMERIC:
         return Numbers(column.to_numpy(dtype=np.float64, na_value=np.nan))
     return cells(column.tolist()) if kind.kind == "O" else missing_cells(len(column))
-
-
-def _in_polars(column: Any, wanted: Wanted) -> Chunk:
-    """Polars: by way of Arrow; Python objects and types that Arrow does not know (128-bit integers) cell by cell."""
-    kind = column.dtype
-    if kind.is_nested() or kind.is_temporal():  # not even converted: Arrow does not know all of them
-        return missing_cells(len(column))
-    if str(kind) in ("Object", "Int128", "UInt128"):
-        return cells(column.to_list())
-    return chunk_in(column.to_arrow(), wanted)
 
 
 # ── from cells to what a model sees ───────────────────────────────────────────────────────────────────────────────

@@ -109,21 +109,16 @@ def _shares(declared: Declared, chunks: Iterable[Chunk]) -> list[str]:
     counts, rows = np.zeros(len(KINDS)), 0
     try:
         for chunk in chunks:
-            counts += _faults(declared, chunk)
+            if not isinstance(chunk, Cells):
+                values = np.where(False if chunk.absent is None else chunk.absent, np.nan, chunk.floats())
+                different, codes = np.unique(values, return_inverse=True)
+                chunk = Cells(different.tolist(), codes)
+            faults = [declared.fault(cell) for cell in chunk.values]
+            places = np.array([len(KINDS) if fault is None else fault for fault in faults] + [0])  # code −1: missing
+            counts += np.bincount(places[chunk.codes], minlength=len(KINDS) + 1)[: len(KINDS)]
             rows += len(chunk)
     except KeyboardInterrupt:
         raise
     except BaseException:  # a library may panic over a record; the release will read it by its own rules
         return ["?"] * len(KINDS)
     return [f"{100 * count / rows:.1f} %" if count else "–" for count in counts]
-
-
-def _faults(declared: Declared, chunk: Chunk) -> np.ndarray[Any, Any]:
-    """How many cells of a chunk have each fault."""
-    if not isinstance(chunk, Cells):
-        values = np.where(False if chunk.absent is None else chunk.absent, np.nan, chunk.floats())
-        different, codes = np.unique(values, return_inverse=True)
-        chunk = Cells(different.tolist(), codes)
-    faults = [declared.fault(cell) for cell in chunk.values]
-    places = np.array([len(KINDS) if fault is None else fault for fault in faults] + [0])  # code −1: missing
-    return np.bincount(places[chunk.codes], minlength=len(KINDS) + 1)[: len(KINDS)]

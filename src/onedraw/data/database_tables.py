@@ -49,7 +49,15 @@ _INSTEAD = "Export it as Parquet, which any of them writes, and read that file"
 
 def opened(source: DatabaseTable) -> Table:
     """The table named in a database: by the URL's scheme, or by the first bytes of the file."""
-    names = _parts_of(source.name)
+    names, rest = list[str](), source.name + "."  # ``patients``, ``clinic.patients``, ``clinic."table.with.dots"``
+    while rest and (part := _PART_OF_NAME.match(rest)) and rest[part.end() : part.end() + 1] == ".":
+        names.append(part[2] or part[1].replace('""', '"'))
+        rest = rest[part.end() + 1 :]
+    if rest or len(names) > 2 or "\0" in source.name:
+        raise FileMismatch(
+            f"{source.name!r} is not the name of a table: expected table or schema.table. A query is not taken, since one record "
+            'could change how many it finds; put a part that has dots or quotes in "double quotes".'
+        )
     if found := _POSTGRESQL.match(source.place):
         return PostgreSQLTable(f"postgresql://{source.place[found.end() :]}", names, source.name)
     if "://" in source.place:
@@ -58,20 +66,6 @@ def opened(source: DatabaseTable) -> Table:
             f"Tables are read from PostgreSQL (postgresql://…) and SQLite files, not from {scheme}://. {_INSTEAD}."
         )
     return SQLiteTable(Path(source.place), names, source.name)
-
-
-def _parts_of(name: str) -> list[str]:
-    """``patients``, ``clinic.patients``, ``clinic."table.with.dots"``: the parts, as written."""
-    parts, rest = [], name + "."
-    while rest and (found := _PART_OF_NAME.match(rest)) and rest[found.end() : found.end() + 1] == ".":
-        parts.append(found[2] or found[1].replace('""', '"'))
-        rest = rest[found.end() + 1 :]
-    if rest or len(parts) > 2 or "\0" in name:
-        raise FileMismatch(
-            f"{name!r} is not the name of a table: expected table or schema.table. A query is not taken, since one record "
-            'could change how many it finds; put a part that has dots or quotes in "double quotes".'
-        )
-    return parts
 
 
 def _quoted(*parts: str) -> str:

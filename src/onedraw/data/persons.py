@@ -58,26 +58,20 @@ def person_keys(chunk: Chunk, *, exact: bool, secret: Secrets = SECRETS) -> tupl
     identifier turns a frame's integers into floats that no longer differ.
     """
     if isinstance(chunk, Numbers):
-        return _keys_of_numbers(chunk, secret, exact=exact)
+        floats = chunk.floats()
+        keys = _scramble((floats + 0.0).view(np.uint64))  # + 0.0: minus zero is zero
+        if exact and chunk.values.dtype.kind in "iu":
+            large = np.abs(floats) >= EXACT_INTEGERS
+            masks = np.where(floats[large] < 0, np.uint64(secret.negative), np.uint64(secret.large))
+            keys[large] = _scramble(chunk.values[large].astype(np.uint64) ^ masks)
+        absent = ~np.isfinite(floats)
+        return keys, absent if chunk.absent is None else absent | chunk.absent
     bits = np.zeros(len(chunk.values) + 1, dtype=np.uint64)
     named = np.zeros(len(chunk.values) + 1, dtype=bool)  # the last one stands for code −1
     for place, value in enumerate(chunk.values):
         found = _bits_of_cell(value, secret, exact=exact)
         bits[place], named[place] = found or 0, found is not None
     return _scramble(bits)[chunk.codes], ~named[chunk.codes]
-
-
-def _keys_of_numbers(chunk: Numbers, secret: Secrets, *, exact: bool) -> tuple[Keys, Mask]:
-    floats = chunk.floats()
-    absent = ~np.isfinite(floats)
-    if chunk.absent is not None:
-        absent |= chunk.absent
-    keys = _scramble((floats + 0.0).view(np.uint64))  # + 0.0: minus zero is zero
-    if exact and chunk.values.dtype.kind in "iu":
-        large = np.abs(floats) >= EXACT_INTEGERS
-        masks = np.where(floats[large] < 0, np.uint64(secret.negative), np.uint64(secret.large))
-        keys[large] = _scramble(chunk.values[large].astype(np.uint64) ^ masks)
-    return keys, absent
 
 
 def _bits_of_cell(cell: Any, secret: Secrets, *, exact: bool) -> int | None:

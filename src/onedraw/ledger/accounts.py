@@ -121,7 +121,7 @@ class Total:
 
     def epsilon(self) -> float:
         """The smallest ε that a proven filter gives, at the account's δ; a single list has its own."""
-        delta = self.account.delta
+        delta = self.account.budget.quoted_delta
         found = [one.epsilon(self.charge(one), delta) for one in self.account.filters]
         if self.kept_as_one_list():
             found.append(self.composed.epsilon(delta))
@@ -168,11 +168,6 @@ class Account:
     whole: History | None = field(default=None, repr=False)
     parts: Mapping[str, History] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     declared: Mapping[str, Declared] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-
-    @property
-    def delta(self) -> float:
-        """The δ at which ε is quoted."""
-        return self.budget.quoted_delta
 
     @cached_property
     def filters(self) -> tuple[Filter, ...]:

@@ -27,7 +27,7 @@ from onedraw.plain_text import acting
 from onedraw.privacy import Promise
 from onedraw.privacy.filters import Spend, filters_of
 
-from .accounts import Account, Accounts, Total
+from .accounts import Account, Accounts
 
 LONGEST_TEXT = 500
 
@@ -51,8 +51,10 @@ def new_name(what: str, value: str, beside: Iterable[str] = ()) -> str:
     fault = unclear(name)
     if fault:
         raise LedgerError(f"{value!a} cannot be the name of a {what}: {fault}. Two budgets could look the same.")
+    drawn = name.translate(_TABLE)
     for other in beside:
-        if look_alike(name, other):
+        shown = other.translate(_TABLE)
+        if drawn == shown or drawn.casefold() == shown.casefold() or name.casefold() == other.casefold():
             raise LedgerError(
                 f"The {what} {name!a} would look like {other!a}, which this ledger holds already, and have a budget of "
                 "its own. Use that name, or one that differs in more than case or look-alike letters."
@@ -174,51 +176,50 @@ def check_may_be_cut(account: Account, partition: str) -> None:
 
 def refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
     """Say why there is no room, with public numbers only; computed after the writer's lock is given back."""
-    delta, total = account.delta, account.total(part)
+    delta, total = account.budget.quoted_delta, account.total(part)
     spent, alone, left = total.epsilon(), asked.composed.epsilon(delta), account.room(part)
     where = repr(account.dataset) if part is None else f"{account.dataset!r}, part {part!r}"
     at = f" at δ = {delta:g}" if delta else ""
-    raise BudgetSpent(
-        f"The budget of {where} does not cover this release: it is {account.budget}, spent is ε = "
-        f"{spent:.6g}{at}, asked is {asked.promise}{f' with γ = {asked.gamma:g}' if asked.gamma else ''} (ε = "
-        f"{alone:.6g}{at}). Nothing was drawn and nothing was written. {_why_not(total, left)}",
-        dataset=account.dataset, part=part, budget=account.budget, delta=delta,
-        spent=spent, asked=alone, remaining=left,
-    )  # fmt: skip
-
-
-def _why_not(total: Total, left: float) -> str:
-    if not total.kept() and total.composes_within_budget():
-        return (
-            "What stands in this ledger keeps the budget only if all of it was fixed before the first draw, so nothing can be "
-            "added. Let whoever answers for the data raise the budget with top_up."
-        )
     # Four digits, rounded down: a message must not promise room that is not there.
     unit = 10.0 ** (math.floor(math.log10(left)) - 3) if left > 0 else 1.0
-    return (
+    why = (
         f"At most ε = {math.floor(left / unit) * unit:.4g} is left for a pure release; ask for less, declare a list of "
         "releases before the first of them (ledger declare), or let whoever answers for the data raise the budget with top_up."
     )
+    if not total.kept() and total.composes_within_budget():
+        why = (
+            "What stands in this ledger keeps the budget only if all of it was fixed before the first draw, so nothing can be "
+            "added. Let whoever answers for the data raise the budget with top_up."
+        )
+    raise BudgetSpent(
+        f"The budget of {where} does not cover this release: it is {account.budget}, spent is ε = "
+        f"{spent:.6g}{at}, asked is {asked.promise}{f' with γ = {asked.gamma:g}' if asked.gamma else ''} (ε = "
+        f"{alone:.6g}{at}). Nothing was drawn and nothing was written. {why}",
+        dataset=account.dataset, part=part, budget=account.budget, delta=delta,
+        spent=spent, asked=alone, remaining=left,
+    )  # fmt: skip
 
 
 def overspent(account: Account, when: str) -> list[str]:
     over = [total for total in account.totals() if not total.kept() and not total.composes_within_budget()]
     if not over:
         return []
-    spent = max(total.composed.epsilon(account.delta) for total in over)
+    delta = account.budget.quoted_delta
+    spent = max(total.composed.epsilon(delta) for total in over)
     return [
         f"dataset {account.dataset!r} is over its budget {when}: {account.budget} was set, ε = {spent:.6g} "
-        f"at δ = {account.delta:g} is spent according to this version's accountant"
+        f"at δ = {delta:g} is spent according to this version's accountant"
     ]
 
 
 def only_if_fixed(account: Account) -> list[str]:
     if account.within_budget() or overspent(account, ""):
         return []
+    delta = account.budget.quoted_delta
     return [
         f"dataset {account.dataset!r} keeps its budget only if every promise was fixed before the first draw: as a "
-        f"list ε = {account.spent().epsilon(account.delta):.6g}, by a proven filter ε = {account.total().epsilon():.6g} "
-        f"at δ = {account.delta:g}. Nothing more can be spent on it"
+        f"list ε = {account.spent().epsilon(delta):.6g}, by a proven filter ε = {account.total().epsilon():.6g} "
+        f"at δ = {delta:g}. Nothing more can be spent on it"
     ]
 
 
@@ -259,9 +260,3 @@ def unclear(name: str) -> str | None:
         if sum(any(letter.startswith(script) for letter in letters) for script in _SCRIPTS) > 1:
             return "it mixes letters of different scripts in one word; keep to one"
     return None
-
-
-def look_alike(name: str, other: str) -> bool:
-    """Whether two names look the same: drawn alike letter by letter, or equal but for case."""
-    drawn, shown = name.translate(_TABLE), other.translate(_TABLE)
-    return drawn == shown or drawn.casefold() == shown.casefold() or name.casefold() == other.casefold()

@@ -261,9 +261,10 @@ class Ledger:
         account = self.account(dataset)
         part = checks.checked_part(account, part)
         total = account.total(part)
-        listed = None if total.kept() else total.composed.epsilon(account.delta)
+        delta = account.budget.quoted_delta
+        listed = None if total.kept() else total.composed.epsilon(delta)
         return Remaining(
-            0.0 if account.closed else account.room(part), account.delta, total.epsilon(), account.budget,
+            0.0 if account.closed else account.room(part), delta, total.epsilon(), account.budget,
             total.kept_by(), listed,
         )  # fmt: skip
 

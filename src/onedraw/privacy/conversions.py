@@ -265,8 +265,12 @@ def _minimise_over_orders(objective: Callable[[Array], Array], below: float) -> 
 
     Every order gives a valid bound, so stopping early costs tightness and never safety.
     """
-    orders = _coarse_orders(below)
-    best = AtOrder(math.inf, math.nan)
+    orders, best, width = 1.0 + np.geomspace(1e-7, 1e9, 81), AtOrder(math.inf, math.nan), below - 1.0
+    if width < math.inf:
+        spread = np.geomspace(min(1e-7, width * 1e-4), width, 65)[:-1] if width > 0.0 else np.empty(0)
+        towards_limit = width * (1.0 - np.geomspace(0.2, 1e-9, 16))
+        orders = np.unique(np.concatenate([1.0 + spread, 1.0 + towards_limit, [math.nextafter(below, 1.0)]]))
+        orders = orders[(orders > 1.0) & (orders < below)]
     for _ in range(6):
         if len(orders) == 0:  # no float lies between 1 and λ*
             break
@@ -282,18 +286,6 @@ def _minimise_over_orders(objective: Callable[[Array], Array], below: float) -> 
         orders = 1.0 + np.linspace(left - 1.0, right - 1.0, 17)
         orders = orders[(orders > 1.0) & (orders < below)]
     return best
-
-
-def _coarse_orders(below: float) -> Array:
-    if below == math.inf:
-        return np.asarray(1.0 + np.geomspace(1e-7, 1e9, 81))
-    width = below - 1.0
-    if width <= 0.0:
-        return np.empty(0)
-    spread = np.geomspace(min(1e-7, width * 1e-4), width, 65)[:-1]
-    towards_limit = width * (1.0 - np.geomspace(0.2, 1e-9, 16))
-    orders = np.unique(np.concatenate([1.0 + spread, 1.0 + towards_limit, [math.nextafter(below, 1.0)]]))
-    return np.asarray(orders[(orders > 1.0) & (orders < below)])
 
 
 # ── groups, and draws that are only nearly exact ───────────────────────────────────────────────────────────
@@ -321,8 +313,3 @@ def total_variation_delta(epsilon: float, gamma: float) -> float:
     if epsilon > 700.0:
         return math.inf
     return up((1.0 + math.exp(epsilon)) * gamma)
-
-
-def total_variation_within(epsilon: float, delta: float) -> float:
-    """The γ that ``delta`` can pay for, rounded down: (1 + e^ε)γ ≤ δ. 0 where ε is beyond what e^ε can be computed for."""
-    return max(0.0, down(delta / (1.0 + math.exp(epsilon)))) if epsilon < 700.0 else 0.0

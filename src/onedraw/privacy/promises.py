@@ -271,7 +271,9 @@ class ApproxDP(Promise):
         return known if self.stated_delta else known | {BoundedRange: self.stated_epsilon}
 
     def total_variation(self, share: float = 1.0) -> float:
-        return conversions.total_variation_within(self.stated_epsilon, share * self.stated_delta)
+        if self.stated_epsilon >= 700.0:  # e^ε is beyond what can be computed
+            return 0.0
+        return max(0.0, down(share * self.stated_delta / (1.0 + math.exp(self.stated_epsilon))))
 
     def less(self, gamma: float) -> Promise | None:
         cost = conversions.total_variation_delta(self.stated_epsilon, gamma)
