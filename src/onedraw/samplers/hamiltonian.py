@@ -301,20 +301,15 @@ def _hmc_chains(
     kernel: Any, walks: bool, at_once: int, keys: Any, frame: LaplaceFrame, settings: Settings, steps: Any,
     arguments: Any,
 ) -> Any:  # fmt: skip
-    def chain(key: Any) -> Any:
-        return _hmc_chain(kernel, walks, key, frame, settings, steps, arguments)
-
-    return mapped(chain, keys, at_once)
+    return mapped(lambda key: _hmc_chain(kernel, walks, key, frame, settings, steps, arguments), keys, at_once)
 
 
 @jit(0, 1)
 def _hmc_fits(
     kernel: Any, walks: bool, keys: Any, frames: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
 ) -> Any:
-    def fit(key: Any, frame: LaplaceFrame, own: Any) -> Any:
-        return _hmc_chain(kernel, walks, key, frame, settings, steps, own)[0]
-
-    return jax.vmap(fit)(keys, frames, arguments)
+    fit: Any = jax.vmap(lambda key, frame, own: _hmc_chain(kernel, walks, key, frame, settings, steps, own)[0])
+    return fit(keys, frames, arguments)
 
 
 @jit(0, 1, 2, 3)

@@ -114,11 +114,7 @@ frame_by_newton = jit(0)(_by_newton)
 @jit(0)
 def frames_by_newton(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> LaplaceFrame:
     """The same for stacked targets."""
-
-    def one(own: Any) -> LaplaceFrame:
-        return _by_newton(kernel, starts, location, scale, own)
-
-    found: LaplaceFrame = jax.vmap(one)(arguments)
+    found: LaplaceFrame = jax.vmap(lambda own: _by_newton(kernel, starts, location, scale, own))(arguments)
     return found
 
 

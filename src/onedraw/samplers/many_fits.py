@@ -230,11 +230,7 @@ class _Gang:
 def _mapped(what: Any, side_by_side: bool, arrays: Any, weight: Any, *public: Any) -> Any:
     """One block of every member. On a processor one after the other, where a product of many may round otherwise than each alone:
     there a gang's sums are, integer for integer, those of single fits."""
-
-    def one(member: Any) -> Any:
-        arrays, public = member
-        return what.block(*arrays, weight, *public)
-
+    one: Any = lambda member: what.block(*member[0], weight, *member[1])  # noqa: E731
     return jax.vmap(one)((arrays, public)) if side_by_side else jax.lax.map(one, (arrays, public))
 
 

@@ -68,9 +68,9 @@ class LinearLoss(abc.ABC):
     def spread(self, reach: float, responses: Interval) -> float:
         """sup φ − inf φ over |u| ≤ reach and all responses: Δ."""
 
-    @abc.abstractmethod
     def oscillation(self, reach: float, responses: Interval) -> float:
-        """The largest sup − inf of φ(·, y) over |u| ≤ reach for one response y: ϱ/2."""
+        """The largest sup − inf of φ(·, y) over |u| ≤ reach for one response y: ϱ/2, never above Δ."""
+        return self.spread(reach, responses)
 
     # What a whole data set needs: two matrix–vector products, and one weighted Gram matrix.
 
@@ -106,9 +106,6 @@ class MarginLoss(LinearLoss):
 
     def spread(self, reach: float, responses: Interval) -> float:
         return difference_up(self.value(-reach, 1.0), self.value(reach, 1.0))
-
-    def oscillation(self, reach: float, responses: Interval) -> float:
-        return self.spread(reach, responses)
 
 
 @dataclass(frozen=True)

@@ -363,6 +363,3 @@ class CappedPoissonLoss(LinearLoss):
     def spread(self, reach: float, responses: Interval) -> float:
         """|φ'| ≤ Y, and φ(0, y) = 0 for every y."""
         return product_up(2.0 * self.largest, reach)
-
-    def oscillation(self, reach: float, responses: Interval) -> float:
-        return self.spread(reach, responses)

@@ -79,15 +79,13 @@ class Likelihood(Stored, key="likelihood", noun="likelihood", refuses=InvalidMod
     samples_variance: ClassVar[bool] = False
     """Whether a variance is a parameter of its own, besides the predictor's."""
 
+    own_functions: ClassVar[tuple[str, ...]] = ()
+    """The caller's functions it is made of, in words."""
+
     @property
     @abc.abstractmethod
     def response(self) -> Response:
         """How a record's response is read, where the model says nothing else."""
-
-    @property
-    def own_functions(self) -> tuple[str, ...]:
-        """The caller's functions it is made of, in words."""
-        return ()
 
     @abc.abstractmethod
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
@@ -192,7 +190,7 @@ class OwnDensity(Likelihood):
             checked_row(fn, f"{called} of {self.name!r}", "a function of two numbers", (), ())
 
     @property
-    def own_functions(self) -> tuple[str, ...]:
+    def own_functions(self) -> tuple[str, ...]:  # type: ignore[override]  # none of all others
         kinds = ("logarithm", "power integral")
         return tuple(
             described(fn, f"{self.name}: {kind}") for fn, kind in zip(_DENSITIES[self.name], kinds, strict=True)

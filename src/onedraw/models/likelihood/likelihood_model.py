@@ -165,7 +165,13 @@ class WithLikelihood(abc.ABC):
         """``size`` independent draws from the prior, unconstrained, one per row."""
         prior, dimension = self._prior, self._size
         if isinstance(prior, NormalInverseGamma):
-            return self._draw_with_variance(prior, generator, size)
+            floor = cast(Any, self.likelihood).floor
+            inside = special.gammainc(prior.shape, prior.rate / floor)
+            precision = special.gammaincinv(prior.shape, inside * (1.0 - generator.random(size))) / prior.rate
+            variance = 1.0 / np.clip(precision, 1e-60, 1.0 / floor)
+            spread = prior.scale * (np.sqrt(variance) if prior.conjugate else np.ones(size))
+            coefficients = spread[:, None] * generator.standard_normal((size, dimension - 1))
+            return np.column_stack([coefficients, self._coordinate(variance)])
         kept: list[Array] = []
         missing = size
         while missing > 0:  # on a ball: those outside are drawn again
@@ -176,15 +182,6 @@ class WithLikelihood(abc.ABC):
             kept.append(draws)
             missing -= len(draws)
         return np.concatenate(kept) if kept else np.zeros((0, dimension))
-
-    def _draw_with_variance(self, prior: NormalInverseGamma, generator: np.random.Generator, size: int) -> Array:
-        floor = cast(Any, self.likelihood).floor
-        inside = special.gammainc(prior.shape, prior.rate / floor)
-        precision = special.gammaincinv(prior.shape, inside * (1.0 - generator.random(size))) / prior.rate
-        variance = 1.0 / np.clip(precision, 1e-60, 1.0 / floor)
-        spread = prior.scale * (np.sqrt(variance) if prior.conjugate else np.ones(size))
-        coefficients = spread[:, None] * generator.standard_normal((size, self._size - 1))
-        return np.column_stack([coefficients, self._coordinate(variance)])
 
     def predictor(self, theta: Any, X: Any) -> Any:
         """u = m(x_i, θ) for encoded rows X."""

@@ -65,8 +65,6 @@ class WeightedLoss(LinearLoss):
     def spread(self, reach: float, responses: Interval) -> float:
         raise NotImplementedError("a weighted row may be long: its loss is bounded by its slope, not by its reach")
 
-    oscillation = spread
-
 
 @dataclass(frozen=True, init=True, repr=False)
 class MeasuredModel(ConvexModel):
