@@ -192,11 +192,9 @@ class Choices:
         return shown_as_html(self.why, ("mechanism", "expected error", "without privacy"), rows, more=refused)
 
 
-def choices(
-    model: Any, budget: Promise, *, n: int, draws: int = 1, records_per_person: int = 1, mechanisms: Iterable[Any] = CANDIDATES
-) -> Choices:  # fmt: skip
+def choices(model: Any, budget: Promise, *, n: int, draws: int = 1, records_per_person: int = 1) -> Choices:
     """Calibrate every mechanism that can keep ``budget`` and rank them; `PromiseRefused` if none can."""
-    return ranked(model, Terms(budget, n, draws, "auto", frozenset(), records_per_person, True), mechanisms)
+    return ranked(model, Terms(budget, n, draws, "auto", frozenset(), records_per_person, True))
 
 
 def ranked(model: Any, terms: Terms, mechanisms: Iterable[Any] = CANDIDATES) -> Choices:

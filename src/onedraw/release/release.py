@@ -217,15 +217,7 @@ def check_data(plan: Plan, sampler: Sampler, data: Any) -> None:
 
 def check_passes(plan: Plan, sampler: Sampler, data: Any) -> None:
     """How often a draw reads the records, and how much: refused where it would be too often. n, the width of a row and the
-    steps are public.
-
-    | what | where | refused |
-    | --- | --- | --- |
-    | sums of whole numbers (counts, fits, picks from candidates, noisy gradients) | one machine | beyond `MOST_READ` bytes in all passes |
-    | the same | a cluster | beyond its ``most_passes`` |
-    | a chain on a posterior, which holds the rows in memory | one machine | rows of more than `MOST_HELD` bytes, or beyond `MOST_READ` |
-    | the same | a cluster | always |
-    """
+    steps are public. Sums of whole numbers are made where the records are; a chain on a posterior holds the rows in memory."""
     passes = sampler.passes(plan)
     row = 8 * (plan.model.features.width + 1 if isinstance(plan.model, RowModel) else 1)
     engine = data.engine if isinstance(data, Records) else None

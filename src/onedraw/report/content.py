@@ -264,17 +264,10 @@ def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:
     if least > left.epsilon:  # what is left must not be overstated
         least -= 10.0 ** (math.floor(math.log10(left.epsilon)) - 3)
     return {
-        "dataset": dataset,
-        "budget": str(budget),
-        "total": shown(total),
-        "spent": shown_up(spent),
-        "left": f"{least:.4g}",
-        "delta": small(left.delta),
-        "releases": account.reservations,
-        "closed": account.closed,
-        "bar": pictures.budget_bar(spent, total),
-        "head": ledger.head(),
-    }
+        "dataset": dataset, "budget": str(budget), "total": shown(total), "spent": shown_up(spent), "left": f"{least:.4g}",
+        "delta": small(left.delta), "releases": account.reservations, "closed": account.closed,
+        "bar": pictures.budget_bar(spent, total), "head": ledger.head(),
+    }  # fmt: skip
 
 
 def how_made(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:

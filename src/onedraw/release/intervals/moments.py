@@ -79,32 +79,25 @@ class Moments:
         squared = (np.broadcast_to(by, self.truth.shape[1:]) ** 2)[self.varying]
         total = self._variances(self.sampling + self.drawing / draws, squared)
         bias = float((self.bias[:, self.varying] ** 2 * squared).mean())
-        squares = bias + total if self.radius is None else self._squares_on_ball(draws, squared)
+        squares = bias + total
+        if self.radius is not None:  # by simulation, each draw inside the ball
+            generator, found = np.random.default_rng(POINTS_SEED), []
+            for truth, mean, sampling, drawing in zip(self.truth, self.mean, self.sampling, self.drawing, strict=True):
+                centres = mean + generator.standard_normal((256, len(mean))) @ _root(sampling).T
+                inside = [_on_ball(centres, _root(drawing), self.radius, generator) for _ in range(draws)]
+                found.append(((np.mean(inside, axis=0) - truth)[:, self.varying] ** 2 * squared).mean())
+            squares = float(np.mean(found))
         return math.sqrt(squares), math.sqrt(self._variances(self.plain, squared)), math.sqrt(bias)
 
     def _variances(self, covariances: Array, squared: Array) -> float:
         return float((np.diagonal(covariances, axis1=1, axis2=2)[:, self.varying] * squared).mean())
 
-    def _squares_on_ball(self, draws: int, squared: Array) -> float:
-        """By simulation, each draw inside the ball."""
-        assert self.radius is not None
-        generator, count = np.random.default_rng(POINTS_SEED), 256
-        squares = []
-        for truth, mean, sampling, drawing in zip(self.truth, self.mean, self.sampling, self.drawing, strict=True):
-            centres = mean + generator.standard_normal((count, len(mean))) @ _root(sampling).T
-            inside = [_on_ball(centres, _root(drawing), self.radius, generator) for _ in range(draws)]
-            squares.append(((np.mean(inside, axis=0) - truth)[:, self.varying] ** 2 * squared).mean())
-        return float(np.mean(squares))
-
 
 def design_of(plan: Plan, *, effect: float | None = None, noise: float | None = None) -> Design:
     """The design of a plan's model, at the sizes given, or those its mechanism declares, or the usual ones."""
     mechanism = getattr(plan.mechanism, "of", plan.mechanism)
-    return Design.of(
-        plan.model,
-        effect=effect or getattr(mechanism, "effect", None),
-        noise=noise or getattr(mechanism, "noise", None),
-    )
+    effect, noise = effect or getattr(mechanism, "effect", None), noise or getattr(mechanism, "noise", None)
+    return Design.of(plan.model, effect=effect, noise=noise)
 
 
 @lru_cache(maxsize=256)

@@ -98,19 +98,16 @@ def _tail(x: Any, scales: Sequence[float], normal: float) -> Any:
     """P(Σ Laplace(scale) + N(0, normal²) > x)."""
     total = 0.0
     for scale in scales:
-        weight = math.prod(scale**2 / (scale**2 - other**2) for other in scales if other != scale)
-        total = total + weight * _one_tail(x, scale, normal)
+        if normal < 1e-9 * scale:
+            half = 0.5 * np.exp(-np.abs(x) / scale)
+            tail = np.where(np.asarray(x) >= 0, half, 1.0 - half)
+        else:
+            ratio, z = normal / scale, x / normal
+            first = np.exp(ratio**2 / 2.0 - x / scale + special.log_ndtr(z - ratio))
+            second = np.exp(ratio**2 / 2.0 + x / scale + special.log_ndtr(-z - ratio))
+            tail = special.ndtr(-z) + 0.5 * (first - second)
+        total = total + math.prod(scale**2 / (scale**2 - other**2) for other in scales if other != scale) * tail
     return total
-
-
-def _one_tail(x: Any, scale: float, normal: float) -> Any:
-    if normal < 1e-9 * scale:
-        half = 0.5 * np.exp(-np.abs(x) / scale)
-        return np.where(np.asarray(x) >= 0, half, 1.0 - half)
-    ratio, z = normal / scale, x / normal
-    first = np.exp(ratio**2 / 2.0 - x / scale + special.log_ndtr(z - ratio))
-    second = np.exp(ratio**2 / 2.0 + x / scale + special.log_ndtr(-z - ratio))
-    return special.ndtr(-z) + 0.5 * (first - second)
 
 
 @lru_cache(maxsize=16)
