@@ -88,9 +88,15 @@ def listed(known: dict[str, Any], as_json: bool) -> None:
 
 
 def told(result: dict[str, Any]) -> None:
+    """What was checked as a table; then what was found, and where it is."""
+    checked = [one for one in result["expectations"] if one["verdict"] != "not checked"]
     rows = [
         [one["quantity"], one["expected"], "" if one["found"] is None else f"{one['found']:.4g}", one["source"], one["verdict"]]
-        for one in result["expectations"]
+        for one in checked
     ]  # fmt: skip
     show_table(f"{result['study']}: {result['claim']}", ["quantity", "expected", "found", "source", ""], rows)
-    show_lines(*(f"· {finding}" for finding in result["findings"]), result["times"], f"Written to {result['folder']}.")
+    left = len(result["expectations"]) - len(checked)
+    more = [f"{left} more expectations are checked by the whole run, without --quick or fewer --seeds."] if left else []
+    show_lines(
+        *(f"· {finding}" for finding in result["findings"]), *more, result["times"], f"Written to {result['folder']}."
+    )
