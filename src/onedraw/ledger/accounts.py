@@ -310,7 +310,8 @@ class Accounts:
                 return replace(account, partition=_string(content["partition"]), sizes=MappingProxyType(dict(sizes)))
             case Kind.DECLARED:
                 delta, items = content["delta"], content["items"]
-                _require(delta is None or _share(delta), "the δ of a declared list must be null or a number in [0, 1)")
+                known = delta is None or (type(delta) is float and 0.0 <= delta < 1.0)
+                _require(known, "the δ of a declared list must be null or a number in [0, 1)")
                 listed = items and all(set(item) == {"promise", "gamma"} for item in items)
                 _require(listed, "a declared list must hold promises, each with its γ")
                 return account.declaring(event.entry, tuple(map(_spend, items)), delta=delta, part=part)
@@ -352,18 +353,15 @@ def _budget(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spend(content: dict[str, Any]) -> Spend:
-    _require(_share(content["gamma"]), "γ must be a number in [0, 1)")
-    return Spend(_promise(canonical(content["promise"])), content["gamma"])
+    gamma = content["gamma"]
+    _require(type(gamma) is float and 0.0 <= gamma < 1.0, "γ must be a number in [0, 1)")
+    return Spend(_promise(canonical(content["promise"])), gamma)
 
 
 @lru_cache(maxsize=4096)
 def _promise(text: str) -> Promise:
     """A promise as the ledger holds it; equal ones are read once."""
     return Promise.from_dict(json.loads(text))
-
-
-def _share(value: Any) -> bool:
-    return type(value) is float and 0.0 <= value < 1.0
 
 
 def _string(value: Any) -> str:

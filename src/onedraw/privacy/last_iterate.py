@@ -48,7 +48,15 @@ def last_iterate_mu(
 ) -> float:
     """μ of the last iterate alone, for a potential that is m-strongly convex (m ≥ 0) and M-smooth."""
     step_size, steps = _step_size(step_size), _steps(steps)
-    gap = _contraction_gap(step_size, strong_convexity, smoothness)
+    strong, smooth = _curvatures(strong_convexity, smoothness)
+    step = Fraction(step_size)
+    if step * smooth >= 2:
+        raise WrongCall(
+            f"The step size must lie in (0, 2/M) = (0, {text(fraction_down(2 / smooth))}) for smoothness M = "
+            f"{text(float(smooth))}, not {text(step_size)}. Beyond it a step no longer contracts: the chain "
+            "diverges and its last iterate has no promise of its own. Use a smaller step."
+        )
+    gap = min(step * strong, 2 - step * smooth)  # 1 − c, exactly
     return root_up(_one_step(step_size, weight, gradient_difference) * _growth(fraction_down(gap), steps))
 
 
@@ -82,19 +90,6 @@ def _growth(gap: float, steps: int) -> Fraction:
     exponent = -0.5 * math.log1p(-gap) * float(min(steps, 10**308))
     product = up(math.tanh(min(exponent, 1e3)) * (2.0 - gap) / gap)
     return min(max(Fraction(1), Fraction(product)), Fraction(steps))
-
-
-def _contraction_gap(step_size: float, strong_convexity: float, smoothness: float) -> Fraction:
-    """1 − c = min(hm, 2 − hM), exactly."""
-    strong, smooth = _curvatures(strong_convexity, smoothness)
-    step = Fraction(step_size)
-    if step * smooth >= 2:
-        raise WrongCall(
-            f"The step size must lie in (0, 2/M) = (0, {text(fraction_down(2 / smooth))}) for smoothness M = "
-            f"{text(float(smooth))}, not {text(step_size)}. Beyond it a step no longer contracts: the chain "
-            "diverges and its last iterate has no promise of its own. Use a smaller step."
-        )
-    return min(step * strong, 2 - step * smooth)
 
 
 def _curvatures(strong_convexity: float, smoothness: float) -> tuple[Fraction, Fraction]:
