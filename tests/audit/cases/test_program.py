@@ -7,7 +7,8 @@ from scipy import integrate
 import onedraw as od
 from onedraw import samplers
 from onedraw.audit.cases import EFFORTS, attack_program, cases, examine, investigate, program_draws, tasks_for
-from onedraw.audit.cases.program import draws_of, sampler_for
+from onedraw.audit.cases.case import sampler_for
+from onedraw.audit.cases.program import draws_of
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 SURE = 0.999999

@@ -10,22 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from onedraw.baselines.dp_sgd import DPSGD
 from onedraw.baselines.objective_perturbation import ObjectivePerturbation
 from onedraw.baselines.output_perturbation import OutputPerturbation
 from onedraw.baselines.sufficient_statistics import SufficientStatistics
 from onedraw.plans import Plan
 from onedraw.privacy import Promise
 
-from . import family_sums, regularised, tilted
+from . import family_sums, regularised, tilted, training
 from .case import Case
 
 BUILDERS: tuple[Callable[[Promise], list[Case]], ...] = (
     regularised.output_cases,
     tilted.objective_cases,
+    training.training_cases,
     partial(family_sums.family_sums_cases, SufficientStatistics),
 )
 
 CASES: Mapping[type, Callable[[Plan], Case]] = {
+    DPSGD: training.training_case,
     OutputPerturbation: regularised.output_case,
     ObjectivePerturbation: tilted.objective_case,
     SufficientStatistics: family_sums.family_sums_case,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import abc
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -17,8 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw import audit
-from onedraw.errors import PromiseRefused, WrongCall
+from onedraw import audit, samplers
+from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.mechanisms import BetaDivergence, Gibbs
 from onedraw.plans import Plan, calibrate
 from onedraw.privacy import ApproxDP, Promise, PureDP
@@ -98,6 +99,10 @@ class Case(abc.ABC):
         """At which a Rényi promise is compared: that of the plan, and one nearer to 1."""
         order = self.plan.parameters.get("order")
         return (2.0, 8.0) if order is None else (order, 1.0 + (order - 1.0) / 2.0)
+
+    def sampler(self, plan: Plan) -> Any:
+        """What the draws of its plan, or of a faulty one, are made with; None where no proven one exists."""
+        return sampler_for(plan)
 
     @abc.abstractmethod
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
@@ -179,6 +184,14 @@ class NormalCase(DensityCase):
         return ((min(first, second) - margin, max(first, second) + margin),)
 
 
+def sampler_for(plan: Plan) -> Any:
+    """The sampler a release would choose; None where no proven one exists."""
+    try:
+        return samplers.default_sampler(plan)[0]
+    except ExactnessRefused:
+        return None
+
+
 def no_formula(known: str, model: Any) -> WrongCall:
     """What is said where nobody has written down what a plan publishes on a worst pair of tables."""
     return WrongCall(
@@ -188,8 +201,8 @@ def no_formula(known: str, model: Any) -> WrongCall:
 
 
 def words(name: str) -> str:
-    """GaussianMean → gaussian-mean."""
-    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+    """GaussianMean → gaussian-mean, DPSGD → dpsgd."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
 def eligible(mechanism: Any, model: Any, budget: Promise, *, n: int) -> list[Plan]:

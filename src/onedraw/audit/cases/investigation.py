@@ -16,7 +16,7 @@ from onedraw import audit
 from onedraw.audit.results import AttackResult
 
 from .examination import Examination, examine, smallest_caught_factor
-from .program import BLACK_BOX, attack_program, sampler_for
+from .program import BLACK_BOX, attack_program
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _task(case: Any, effort: Effort, allowed: float, rounds: int | None, confide
         return Task(case, rounds or effort.rounds, "", exact)
     if case.without_draws:
         return Task(case, 0, case.without_draws, exact + REPLAYING * effort.chains)
-    sampler = sampler_for(case.plan) if named is None else named
+    sampler = case.sampler(case.plan) if named is None else named
     if sampler is None:
         return Task(case, 0, "no proven sampler exists for it", exact)
     each, compiling = sampler.seconds_each(case.plan), sampler.compiling

@@ -16,7 +16,6 @@ from scipy import special
 
 from onedraw import audit, samplers
 from onedraw.audit.results import AttackResult
-from onedraw.errors import ExactnessRefused
 from onedraw.mechanisms import Candidates, Plan
 from onedraw.privacy import Promise, PureDP
 from onedraw.release.certificate import snap, spacing_for
@@ -25,14 +24,6 @@ from onedraw.samplers.selection import select
 from .case import Array, LogDensity, Pair
 
 Draw = Callable[[int, np.random.Generator, int], Array]
-
-
-def sampler_for(plan: Plan) -> Any:
-    """The sampler a release would choose; None where no proven one exists."""
-    try:
-        return samplers.default_sampler(plan)[0]
-    except ExactnessRefused:
-        return None
 
 
 def program_draws(plan: Plan, records: Any, sampler: Any, *, size: int, seed: int) -> Array:
@@ -48,7 +39,7 @@ def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None)
     if isinstance(case, RandomisedResponse):
         return lambda which, generator, size: case.draws(which, factor, generator, size)
     plan = case.faulty(factor)
-    chosen = sampler_for(plan) if sampler is None else sampler
+    chosen = case.sampler(plan) if sampler is None else sampler
     if chosen is None:
         return None
 

@@ -1,0 +1,150 @@
+"""DP-SGD under attack: T noisy sums of Poisson samples on the pair where one record's gradient is C and its opposite −C.
+
+Written down again, without the accountant: a step's outcomes are put into cells, whose masses under both records are normal
+tails; outcomes of several steps are products of cells. Cells of nearly the same likelihood ratio are merged, which hides a little and
+never adds anything: what is found is a lower bound of the path's own privacy loss. The fault divides the noise.
+
+The draws are last iterates. Where every record but one has no features, and the gradient of that one is always clipped, θ_T is
+η/B·C times ±K + σ√T·ξ with K ~ Binomial(T, B/n): the attacker's formula.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special
+
+from onedraw import audit
+from onedraw.baselines.dp_sgd import DPSGD, Training
+from onedraw.models import Gaussian, Logistic
+from onedraw.plans import Plan
+from onedraw.privacy import Promise
+
+from .case import Array, Case, LogDensity, Pair, eligible
+
+CELLS = 1500
+"""Of one step, and of steps together; a merge costs the square of a cell's width in the loss's variance."""
+
+REACH = 9.0
+"""Deviations that a step's noise is followed; what lies beyond is one cell."""
+
+ATTAINED = "one record's clipped gradient becomes its opposite: the pair that dominates every other"
+
+
+@dataclass(frozen=True)
+class TrainingCase(Case):
+    """The path of a plan on the pair of opposite gradients."""
+
+    noises: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
+
+    def sampler(self, plan: Plan) -> Any:
+        """Compiled, since draws are needed by the thousand; the steps are those of a release."""
+        return Training("jax")
+
+    @property
+    def options(self) -> DPSGD:
+        assert isinstance(self.plan.mechanism, DPSGD)
+        return self.plan.mechanism
+
+    @property
+    def rate(self) -> float:
+        return self.options.batch_size / self.plan.n
+
+    @property
+    def steps(self) -> int:
+        return math.ceil(self.options.epochs * self.plan.n / self.options.batch_size)
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        sigma = self.numbers(factor)["noise_multiplier"]
+        return audit.finite_profile(*path_law(sigma, self.rate, self.steps))
+
+    def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity | None:
+        """Of the last iterate, for the records of `training_cases`."""
+        if not isinstance(records, tuple):
+            return None
+        options, steps, sign = self.options, self.steps, 1.0 if records[1][-1] == 1 else -1.0
+        unit = options.learning_rate * options.clip / options.batch_size
+        deviation = self.numbers(factor)["noise_multiplier"] * math.sqrt(steps)
+        came_up = np.arange(steps + 1.0)
+        log_weights = special.gammaln(steps + 1) - special.gammaln(came_up + 1) - special.gammaln(steps - came_up + 1)
+        log_weights = log_weights + special.xlogy(came_up, self.rate) + special.xlog1py(steps - came_up, -self.rate)
+
+        def density(draws: Array) -> Array:
+            places = np.asarray(draws).reshape(len(draws), -1)[:, :1] / unit
+            return np.asarray(
+                special.logsumexp(log_weights - (places - sign * came_up) ** 2 / (2.0 * deviation**2), axis=1)
+            )
+
+        return density
+
+
+# ── laws ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def path_law(sigma: float, rate: float, steps: int) -> tuple[Array, Array]:
+    """(P, Q) of all steps together, over merged cells, by repeated squaring."""
+    total, power, left = None, step_law(sigma, rate), steps
+    while left:
+        if left % 2:
+            total = power if total is None else both(total, power)
+        left //= 2
+        if left:
+            power = both(power, power)
+    assert total is not None
+    return total
+
+
+def step_law(sigma: float, rate: float) -> tuple[Array, Array]:
+    """(P, Q) of one noisy sum over cells of its value: (1−q)N(0, σ²) + qN(±1, σ²)."""
+    edges = np.concatenate([[-np.inf], np.linspace(-1.0 - REACH * sigma, 1.0 + REACH * sigma, CELLS - 1), [np.inf]])
+    without = _masses(edges / sigma)
+    first, second = ((1.0 - rate) * without + rate * _masses((edges - opposite) / sigma) for opposite in (1.0, -1.0))
+    return first, second
+
+
+def _masses(edges: Array) -> Array:
+    """Of a standard normal law between neighbouring edges, from the side where the digits are."""
+    return np.asarray(
+        np.where(edges[:-1] > 0.0, special.ndtr(-edges[:-1]) - special.ndtr(-edges[1:]), np.diff(special.ndtr(edges)))
+    )
+
+
+def both(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Two independent outcomes as one, cells of about the same log-ratio merged."""
+    first, second = (np.outer(a, b).reshape(-1) for a, b in zip(one, other, strict=True))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.nan_to_num(np.log(first) - np.log(second), nan=0.0, posinf=1e3, neginf=-1e3)
+    deviation = math.sqrt(float(np.clip(ratio, -30.0, 30.0) ** 2 @ first) + 1e-300)
+    # most cells where most of the loss is, a few for its tails
+    places = np.searchsorted(_grid(deviation), ratio)
+    size = len(_grid(deviation)) + 1
+    merged = [np.asarray(np.bincount(places, masses, size), dtype=np.float64) for masses in (first, second)]
+    return merged[0], merged[1]
+
+
+def _grid(deviation: float) -> Array:
+    near = deviation * np.linspace(-8.0, 8.0, CELLS - 200)
+    far = deviation * np.geomspace(8.0, 80.0, 101)[1:]
+    return np.concatenate([-far[::-1], near, far])
+
+
+# ── cases ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def training_case(plan: Plan, *, label: str = "") -> TrainingCase:
+    """The case of any plan of DP-SGD: its path's law depends on noise, rate and steps alone. Its draws have no formula."""
+    return TrainingCase(plan, (Pair("a gradient and its opposite", 1, -1),), ATTAINED, True, label)
+
+
+def training_cases(budget: Promise) -> list[Case]:
+    """Few steps of logistic regression on one feature; all records but one have none, and the clip is below any gradient met."""
+    model = Logistic(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0))
+    options = DPSGD(epochs=2, batch_size=5, clip=0.01, learning_rate=0.1)
+    rows = np.zeros((20, 1))
+    rows[-1] = 1.0
+    first, second = ((rows, np.r_[np.zeros(19, dtype=int), label]) for label in (1, 0))
+    pair = Pair("the label of the one record with a feature", first, second)
+    return [TrainingCase(plan, (pair,), ATTAINED, True) for plan in eligible(options, model, budget, n=20)]
