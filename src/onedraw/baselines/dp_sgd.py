@@ -34,6 +34,9 @@ from .opacus_training import check_opacus, record_gradients
 from .sgd_steps import AT_ONCE, Array, Numbers, Objective, Steps, by_jax, drawn_steps, objective_of, one_by_one
 
 MOST_STEPS = 10**6
+MARGIN = 1.0 + 1e-6
+"""On the accountant's ε, so that another machine, whose convolutions round otherwise, finds no more than is stated."""
+
 LARGEST = 1e6
 """Of a clip or a learning rate: a path of either cannot leave the floating-point numbers."""
 
@@ -81,7 +84,8 @@ class DPSGD(Mechanism):
                 f"No noise keeps {request.budget} over {steps * request.draws:,} steps with {request.records_per_person} "
                 "record(s) per person. Use a larger budget, fewer epochs or a smaller batch."
             )
-        return self._plan(request, single.stated_delta, found)
+        accounted = self._accounted(request, single.stated_delta, found)
+        return self._plan(request, single.stated_delta, found, min(accounted * MARGIN, single.stated_epsilon))
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         single, multiplier = self._checked(request), parameters.get("noise_multiplier", math.nan)
@@ -89,7 +93,12 @@ class DPSGD(Mechanism):
             raise PromiseRefused(
                 f"The noise multiplier of {self.title} lies in [{LEAST_MULTIPLIER:g}, {MOST_MULTIPLIER:g}]; the one stated does not."
             )
-        plan = self._plan(request, single.stated_delta, multiplier)
+        epsilon = parameters.get("epsilon", math.nan)
+        if not self._accounted(request, single.stated_delta, multiplier) <= epsilon < math.inf:
+            raise PromiseRefused(
+                f"{self.title} with the noise stated has a larger ε than the one stated. Use more noise."
+            )
+        plan = self._plan(request, single.stated_delta, multiplier, epsilon)
         if dict(parameters) != dict(plan.parameters):
             raise PromiseRefused("The steps and the rate stated are not those of these epochs, this batch size and n.")
         return plan
@@ -101,15 +110,13 @@ class DPSGD(Mechanism):
     def _rate(self, n: int) -> float:
         return min(1.0, fraction_up(Fraction(self.batch_size, n)))
 
-    def _plan(self, request: Request, delta: float, multiplier: float) -> Plan:
-        """The promise is worked out from the multiplier, whoever states it."""
-        rate, steps = self._rate(request.n), self.steps(request.n)
-        epsilon = sampled_gaussian_epsilon(multiplier, rate=rate, steps=steps * request.draws, delta=delta)
-        if epsilon == math.inf:
-            raise PromiseRefused(
-                f"{self.title} with these numbers promises nothing at δ = {delta:.3g}. Use more noise."
-            )
-        promise = privacy.group(ApproxDP(max(epsilon, 1e-12), delta), request.records_per_person)
+    def _accounted(self, request: Request, delta: float, multiplier: float) -> float:
+        """ε of one record at this δ."""
+        steps = self.steps(request.n) * request.draws
+        return sampled_gaussian_epsilon(multiplier, rate=self._rate(request.n), steps=steps, delta=delta)
+
+    def _plan(self, request: Request, delta: float, multiplier: float, epsilon: float) -> Plan:
+        promise = privacy.group(ApproxDP(epsilon, delta), request.records_per_person)
         claims = (
             f"a record's gradient enters with norm at most {self.clip:g}; one that is no finite number counts as 0",
             f"each record is in a step by its own coin of probability {self.batch_size:,}/{request.n:,}",
@@ -117,7 +124,10 @@ class DPSGD(Mechanism):
         )
         assumed = fixed_in_advance(request, "epochs, batch size, clip, learning rate, starting weights")
         assumptions = (*assumed, *(Assumption(claim, Provenance.ENFORCED) for claim in claims))
-        numbers = {"noise_multiplier": multiplier, "rate": rate, "steps": float(steps)}
+        numbers = {
+            "noise_multiplier": multiplier, "epsilon": epsilon, "rate": self._rate(request.n),
+            "steps": float(self.steps(request.n)),
+        }  # fmt: skip
         return Plan.of(self, request, numbers, promise, THEOREM, assumptions)
 
     def _checked(self, request: Request) -> ApproxDP:
