@@ -29,6 +29,7 @@ from onedraw.samplers.noise import Noise
 
 BUDGETS = (
     od.PureDP(1.0),
+    od.BoundedRange(1.0),
     od.ApproxDP(1.0, 1e-6),
     od.ZCDP(0.05),
     od.GaussianDP(0.4),

@@ -160,8 +160,9 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         for sentence in notes:  # before the charge: where warnings are errors nothing paid for is lost
             warnings.warn(sentence, NotCovered, stacklevel=5)
         found = release(
-            plan, data, ledger=opened(self.ledger), dataset=self.dataset, accept=self._accepted(), random_state=self._seed(),
-            label=type(self).__name__, notes=tuple(Assumption(sentence, Provenance.ASSUMED) for sentence in notes),
+            plan, data, ledger=opened(self.ledger), dataset=self.dataset, accept=self._accepted(),
+            random_state=self._seed(), label=type(self).__name__,
+            notes=tuple(Assumption(sentence, Provenance.ASSUMED) for sentence in notes),
         )  # fmt: skip
         self.choice_: Choices = choice
         self.release_: Release = replace(found, diagnostics={})

@@ -41,7 +41,10 @@ class Rows:
 def check_rows(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Rows:
     """Check shapes, names and the number of columns; ``reset`` (in fit) remembers them on the estimator."""
     X = _container(X, "X")
-    declared = _declared_columns(estimator.bounds) if reset else getattr(estimator, "n_features_in_", None)
+    declared = getattr(estimator, "n_features_in_", None)
+    if reset:  # how many columns the bounds speak of; None if they are the same numbers for all
+        ends = estimator.bounds if isinstance(estimator.bounds, list | tuple) else ()
+        declared = next((len(end) for end in ends if isinstance(end, list | tuple | np.ndarray)), None)
     n, features = _shape(X, declared)
     checked = np.empty((0, features)) if is_rows(X) else X  # a row is a record: its length is not looked at
     if reset:
@@ -77,8 +80,8 @@ def grouped_columns(estimator: Any, X: Any, by: dict[str, tuple[Any, ...]]) -> t
     width = _shape(X, 1 + len(by))[1]
     if width != 1 + len(by):
         raise InvalidModel(
-            f"By {' and '.join(by)}, {type(estimator).__name__} takes {1 + len(by)} columns, the one it is about and its groups, got "
-            f"{width}. Pass these alone."
+            f"By {' and '.join(by)}, {type(estimator).__name__} takes {1 + len(by)} columns, the one it is about and its "
+            f"groups, got {width}. Pass these alone."
         )
     validate_data(estimator, np.empty((0, width)) if is_rows(X) else X, skip_check_array=True)
     columns = columns_in(X)
@@ -135,12 +138,6 @@ def _shape(X: Any, declared: int | None) -> tuple[int, int]:
         if not size:
             raise InvalidModel(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
     return shape[0], shape[1]
-
-
-def _declared_columns(bounds: Any) -> int | None:
-    """How many columns the bounds speak of; None if they are the same numbers for all."""
-    ends = bounds if isinstance(bounds, list | tuple) else ()
-    return next((len(end) for end in ends if isinstance(end, list | tuple | np.ndarray)), None)
 
 
 def _only_column(table: Any) -> Any:

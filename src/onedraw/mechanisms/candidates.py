@@ -180,10 +180,9 @@ class Candidates(Mechanism):
     ) -> Plan:  # fmt: skip
         spent = [2 * Fraction(width, 2**bits) for width in widths]
         promise = promise_of_rounds(spent, request.budget, **self._times(request))
-        laid_out = {"rounds": float(layout.rounds), "candidates": float(layout.candidates), "bits": float(bits)}
         numbers = {
             **loss.numbers,
-            **laid_out,
+            **{"rounds": float(layout.rounds), "candidates": float(layout.candidates), "bits": float(bits)},
             **{f"width_{number}": float(width) for number, width in enumerate(widths, 1)},
             **{f"epsilon_{number}": fraction_up(part) for number, part in enumerate(spent, 1)},
             **derived,

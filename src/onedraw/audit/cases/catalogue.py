@@ -32,8 +32,8 @@ BUILDERS: Mapping[str, tuple[Callable[[Promise], list[Any]], ...]] = {
     "covariance": (moments.covariance_cases,),
     "linear": (partial(convex.rule_cases, "linear"), gradient.linear_path_cases),
     "logistic": (
-        partial(convex.rule_cases, "logistic"), gradient.logistic_path_cases, divergence.binary_cases, finite.two_candidates,
-        partial(fits.fits_of, "logistic"), partial(measured.measured_cases, "logistic"),
+        partial(convex.rule_cases, "logistic"), gradient.logistic_path_cases, divergence.binary_cases,
+        finite.two_candidates, partial(fits.fits_of, "logistic"), partial(measured.measured_cases, "logistic"),
     ),
     "hinge": (partial(convex.rule_cases, "hinge"), partial(fits.fits_of, "hinge")),
     "huber": (partial(convex.rule_cases, "huber"),),
