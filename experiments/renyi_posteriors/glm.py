@@ -17,7 +17,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from experiments.data import data_file
 from experiments.simulation import GLM, draws
 from scipy import special, stats
@@ -34,6 +33,8 @@ NUMBERS = ("age", "education_num", "hours_per_week", "capital_gain", "capital_lo
 @cache
 def table(name: str) -> tuple[Any, Any]:
     """(rows in the unit ball, labels ±1)."""
+    import pandas as pd
+
     data = pd.read_csv(data_file(FILES[name]))
     if name == "abalone":
         X, positive = pd.get_dummies(data.drop(columns="rings"), columns=["sex"]), data["rings"] > 10
