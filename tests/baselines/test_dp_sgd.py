@@ -164,6 +164,8 @@ def test_many_trainings_side_by_side_are_those_made_one_by_one(plan, monkeypatch
     assert np.allclose(many, alone, atol=1e-12)
     monkeypatch.setattr(dp_sgd, "AT_ONCE", 1)
     assert np.allclose(train_many(plan, X, y, range(5)), alone, atol=1e-12)
+    twins = train_many(plan, X, y, range(5), private=False)
+    assert np.allclose(twins[3], sgd(SMALL, MODEL, data[3], seed=3).coefficients, atol=1e-12)
     with pytest.raises(WrongCall, match="a seed for each"):
         train_many(plan, X, y, [1])
 

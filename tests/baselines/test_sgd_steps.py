@@ -126,7 +126,7 @@ def test_an_empty_batch_is_a_step_of_noise():
     numbers = Numbers(1.0, 2.0, 0.1)
     for theta in (
         by_jax(objective, X, y, start, nothing.split(1), numbers)[0],
-        one_by_one(lambda *_: pytest.fail("nothing came up"), X, y, start, nothing, numbers),
+        one_by_one(lambda *_: pytest.fail("nobody is in it"), X, y, start, nothing, numbers),
     ):
         assert np.allclose(theta, -0.2)
 
@@ -150,7 +150,7 @@ def test_compiled_steps_are_those_of_a_loop_over_records():
     assert np.allclose(found, theta, atol=1e-7)
 
 
-def test_the_sum_is_divided_by_the_public_batch_size_and_not_by_what_came_up():
+def test_the_sum_is_divided_by_the_public_batch_size_and_not_by_how_many_are_in_it():
     """Twice as many records that pull alike pull twice as far."""
     gradients = np.tile([[0.3, 0.0]], (8, 1))
     few, many = (moved(np.zeros(2), gradients, np.arange(8) < count, np.zeros(2), (1.0, 0.0, 0.1)) for count in (2, 4))

@@ -120,7 +120,7 @@ class DPSGD(Mechanism):
         claims = (
             f"a record's gradient enters with norm at most {self.clip:g}; one that is no finite number counts as 0",
             f"each record is in a step by its own coin of probability {self.batch_size:,}/{request.n:,}",
-            f"sums get noise of {multiplier:.6g} times that norm and are divided by {self.batch_size:,}, whatever came up",
+            f"sums get noise of {multiplier:.6g} times that norm and are divided by {self.batch_size:,}, whoever is in them",
         )
         assumed = fixed_in_advance(request, "epochs, batch size, clip, learning rate, starting weights")
         assumptions = (*assumed, *(Assumption(claim, Provenance.ENFORCED) for claim in claims))
@@ -160,6 +160,11 @@ class DPSGD(Mechanism):
     def numbers(self, plan: Plan) -> Numbers:
         """Of a step. The noise is relative to one record's norm, and everything is divided by the public batch size."""
         return Numbers(self.clip, plan.parameters["noise_multiplier"] * self.clip, self.learning_rate / self.batch_size)
+
+    @property
+    def without_privacy(self) -> Numbers:
+        """The same step without clip and noise: that of the twin."""
+        return Numbers(math.inf, 0.0, self.learning_rate / self.batch_size)
 
 
 def check_options(options: Any) -> None:
@@ -271,10 +276,11 @@ def trainings_at_once(plan: Plan) -> int:
 # ── studies, and the twin without privacy ────────────────────────────────────────────────────────────────────────────
 
 
-def train_many(plan: Plan, X: Any, y: Any, seeds: Sequence[int]) -> Array:
+def train_many(plan: Plan, X: Any, y: Any, seeds: Sequence[int], *, private: bool = True) -> Array:
     """m simulated data sets, X (m, n, columns) and y (m, n), each trained with its own seed side by side: θ (m, d).
 
-    For studies: seeded, nothing is charged or certified, nothing is private. The very steps of a release, on JAX.
+    For studies: seeded, nothing is charged or certified. The very steps of a release, on JAX; with ``private=False`` those of
+    the twin without clip and noise, on the same batches.
     """
     mechanism = plan.mechanism
     if not isinstance(mechanism, DPSGD):
@@ -288,7 +294,8 @@ def train_many(plan: Plan, X: Any, y: Any, seeds: Sequence[int]) -> Array:
         chosen = range(first, min(first + at_once, len(seeds)))
         targets = [plan.target(plan.model.summarise((X[index], y[index]))) for index in chosen]
         drawn = [one.drawn(np.random.default_rng(seeds[index]), 1) for one, index in zip(targets, chosen, strict=True)]
-        found.append(_side_by_side(targets, drawn, mechanism.numbers(plan), mechanism.start))
+        numbers = mechanism.numbers(plan) if private else mechanism.without_privacy
+        found.append(_side_by_side(targets, drawn, numbers, mechanism.start))
     return np.concatenate(found)
 
 
@@ -321,6 +328,6 @@ def sgd(mechanism: DPSGD, model: Any, data: Any, *, seed: int) -> NotPrivate:
         np.random.default_rng(seed), n=encoded.n, batch_size=mechanism.batch_size, steps=mechanism.steps(encoded.n),
         size=objective.size,
     )  # fmt: skip
-    numbers = Numbers(math.inf, 0.0, mechanism.learning_rate / mechanism.batch_size)
-    theta = by_jax(objective, encoded.X, encoded.y, objective.start(mechanism.start), drawn.split(1), numbers)[0]
+    start = objective.start(mechanism.start)
+    theta = by_jax(objective, encoded.X, encoded.y, start, drawn.split(1), mechanism.without_privacy)[0]
     return NotPrivate(theta, f"SGD, {mechanism.steps(encoded.n):,} steps without clip and noise")

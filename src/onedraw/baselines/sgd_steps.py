@@ -3,7 +3,7 @@
     θ ← θ − (η/B) ( Σ_{i in the batch} clip(∇ℓ(θ, x_i), C) + σC ξ ),        T steps from a public start
 
 Abadi et al. (arXiv:1607.00133). A record is in a batch by its own coin of probability B/n, and the sum is divided by the public
-B, never by how many came up: the size of a batch is secret. An empty batch is a step of noise alone. Coins and noise are drawn
+B, never by how many are in it: the size of a batch is secret. An empty batch is a step of noise alone. Coins and noise are drawn
 beforehand, from whatever generator is handed in (`drawn_steps`), so that two engines can be given the same ones: compiled JAX
 (`by_jax`, many trainings side by side) and Opacus (`opacus_training`, one after the other).
 
@@ -132,7 +132,7 @@ def moved(theta: Any, gradients: Any, present: Any, noise: Any, numbers: Any) ->
 
 @dataclass(frozen=True)
 class Steps:
-    """Of T steps: ``rows`` (T, capacity) of the records that came up, those that are ``present``, and ``noise`` (T, d)."""
+    """Of T steps: ``rows`` (T, capacity) of records, those that are ``present``, and ``noise`` (T, d)."""
 
     rows: NDArray[np.int64]
     present: NDArray[np.bool_]

@@ -68,14 +68,14 @@ class TrainingCase(Case):
         options, steps, sign = self.options, self.steps, 1.0 if records[1][-1] == 1 else -1.0
         unit = options.learning_rate * options.clip / options.batch_size
         deviation = self.numbers(factor)["noise_multiplier"] * math.sqrt(steps)
-        came_up = np.arange(steps + 1.0)
-        log_weights = special.gammaln(steps + 1) - special.gammaln(came_up + 1) - special.gammaln(steps - came_up + 1)
-        log_weights = log_weights + special.xlogy(came_up, self.rate) + special.xlog1py(steps - came_up, -self.rate)
+        count = np.arange(steps + 1.0)
+        log_weights = special.gammaln(steps + 1) - special.gammaln(count + 1) - special.gammaln(steps - count + 1)
+        log_weights = log_weights + special.xlogy(count, self.rate) + special.xlog1py(steps - count, -self.rate)
 
         def density(draws: Array) -> Array:
             places = np.asarray(draws).reshape(len(draws), -1)[:, :1] / unit
             return np.asarray(
-                special.logsumexp(log_weights - (places - sign * came_up) ** 2 / (2.0 * deviation**2), axis=1)
+                special.logsumexp(log_weights - (places - sign * count) ** 2 / (2.0 * deviation**2), axis=1)
             )
 
         return density
