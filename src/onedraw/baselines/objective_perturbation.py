@@ -33,7 +33,7 @@ from onedraw.privacy.perturbed_mode import slopes, volume_cost
 from onedraw.samplers.noise import Noise
 from onedraw.samplers.sampler import Sample, Sampler
 
-from .regularised_fit import RegularisedFit, RegularisedTarget, exactness_of, regularised_fit
+from .regularised_fit import Array, RegularisedFit, RegularisedTarget, exactness_of, regularised_fit
 
 VERSIONS = ("chaudhuri", "kifer")
 
@@ -255,15 +255,22 @@ class TiltedMinimum(Sampler):
         return 2e-3
 
     def run(self, target: RegularisedTarget, randomness: Generator, *, size: int = 1) -> Sample:
-        plan, fit, p = target.plan, target.problem, len(target.plan.model.parameter_names)
-        numbers = plan.parameters
-        noise = Noise(randomness, pure=bool(numbers["pure"]))
-        published, passes = np.empty((size, p)), 0
-        for one in published:
-            found, took = fit.minimum(target, numbers["tolerance"], noise.real(p, numbers["tilt_noise"]))
+        plan, passes, published = target.plan, 0, []
+        for _ in range(size):
+            tilt = self.tilt(plan, randomness)
+            found, took = target.problem.minimum(target, plan.parameters["tolerance"], tilt)
+            published.append(self.published(plan, found, randomness))
             passes += took
-            one[:] = found
-            if numbers["closing_noise"]:
-                closed = found + noise.real(p, numbers["closing_noise"])
-                one[:] = noise.rounded(closed, numbers["closing_noise"])
-        return Sample(published, {"passes": passes})
+        return Sample(np.array(published), {"passes": passes})
+
+    def tilt(self, plan: Plan, randomness: Generator) -> Array:
+        """b."""
+        return self._noise(plan, randomness).real(len(plan.model.parameter_names), plan.parameters["tilt_noise"])
+
+    def published(self, plan: Plan, found: Array, randomness: Generator) -> Array:
+        """A minimum with the noise that closes it, if it has any."""
+        noise, size = self._noise(plan, randomness), plan.parameters["closing_noise"]
+        return noise.rounded(found + noise.real(len(found), size), size) if size else found
+
+    def _noise(self, plan: Plan, randomness: Generator) -> Noise:
+        return Noise(randomness, pure=bool(plan.parameters["pure"]))

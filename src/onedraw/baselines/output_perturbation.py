@@ -31,7 +31,7 @@ from onedraw.samplers.noisy_sums import laplace_steps
 from onedraw.samplers.randomness import BOTH, OPENDP, OPERATING_SYSTEM, is_secure
 from onedraw.samplers.sampler import Sample, Sampler
 
-from .regularised_fit import RegularisedFit, RegularisedTarget, exactness_of, power_below, regularised_fit
+from .regularised_fit import Array, RegularisedFit, RegularisedTarget, exactness_of, power_below, regularised_fit
 
 LAWS = ("norm", "laplace", "gaussian")
 
@@ -222,25 +222,23 @@ class NoisyMinimum(Sampler):
     def run(self, target: RegularisedTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """``size`` estimates: the minimum is the same, the noise is not."""
         plan, fit = target.plan, target.problem
-        steps, noise = plan.parameters["steps"], plan.parameters["noise"]
         found, passes = fit.minimum(target, plan.parameters["tolerance"])
+        return Sample(np.array([self.published(plan, found, randomness) for _ in range(size)]), {"passes": passes})
+
+    def tilt(self, plan: Plan, randomness: Generator) -> None:
+        """There is none: what is minimised has no noise in it."""
+
+    def published(self, plan: Plan, found: Array, randomness: Generator) -> Array:
+        """A minimum with its noise, on the lattice."""
+        steps, noise, law = plan.parameters["steps"], plan.parameters["noise"], _of(plan).law(plan.budget)
         whole = np.rint(found * steps).astype(np.int64)
-        law = _of(plan).law(plan.budget)
-        if law == "laplace":
-            published = [_laplace(whole, noise * steps, randomness) / steps for _ in range(size)]
-        else:
-            source = Noise(randomness, pure=law == "norm")
-            published = [source.vector(whole, steps, noise) for _ in range(size)]
-        return Sample(np.array(published), {"passes": passes})
+        if law != "laplace":
+            return Noise(randomness, pure=law == "norm").vector(whole, steps, noise)
+        if is_secure(randomness):
+            return np.array(measurement("laplace", len(whole), noise * steps).release(whole)) / steps
+        return np.asarray((whole + laplace_steps(noise * steps, len(whole), randomness)) / steps)
 
 
 def _of(plan: Plan) -> OutputPerturbation:
     assert isinstance(plan.mechanism, OutputPerturbation)
     return plan.mechanism
-
-
-def _laplace(whole: Any, scale: float, randomness: Generator) -> Any:
-    """Discrete Laplace noise of this scale on each: OpenDP's where the entropy is fresh."""
-    if is_secure(randomness):
-        return np.array(measurement("laplace", len(whole), scale).release(whole), dtype=np.float64)
-    return (whole + laplace_steps(scale, len(whole), randomness)).astype(np.float64)
