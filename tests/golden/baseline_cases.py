@@ -33,7 +33,30 @@ def dp_sgd() -> od.Release:
     return od.release(plan, (rows, ill), sampler=baselines.Training("jax"), random_state=1)
 
 
+def regularised(mechanism: Any, budget: Any) -> Callable[[], od.Release]:
+    """Whether somebody is ill, by age and smoking: a logistic regression."""
+
+    def release() -> od.Release:
+        X = [
+            [float(age), float(smokes == "yes")]
+            for age, smokes in zip(patients("age"), patients("smoker"), strict=True)
+        ]
+        ill = [float(cell == "yes") for cell in patients("ill")]
+        prior = od.Gaussian(scale=2.0)
+        model = models.Logistic(2, bounds=((0, 0), (100, 1)), scaled=True, feature_names=("age", "smoker"), prior=prior)
+        return _released(mechanism, model, (X, ill), budget)
+
+    return release
+
+
 BASELINES: dict[str, Callable[[], od.Release]] = {
     "dp-sgd": dp_sgd,
     "sufficient-statistics": sufficient_statistics,
+    "output-perturbation": regularised(baselines.OutputPerturbation(regularisation=0.05), od.PureDP(2.0)),
+    "output-perturbation-gaussian": regularised(baselines.OutputPerturbation(), od.ApproxDP(2.0, 1e-6)),
+    "output-perturbation-as-published": regularised(
+        baselines.OutputPerturbation("laplace", as_published=True), od.PureDP(2.0)
+    ),
+    "objective-perturbation-chaudhuri": regularised(baselines.ObjectivePerturbation(), od.PureDP(2.0)),
+    "objective-perturbation-kifer": regularised(baselines.ObjectivePerturbation("kifer"), od.ApproxDP(2.0, 1e-6)),
 }

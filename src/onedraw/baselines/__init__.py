@@ -16,6 +16,7 @@ from onedraw.on_demand import names_on_demand
 _NAMES: dict[str, str] = {
     "ObjectivePerturbation": "objective_perturbation",
     "OutputPerturbation": "output_perturbation",
+    **dict.fromkeys(("simulated_fits", "simulated_minima"), "simulation"),
     "SufficientStatistics": "sufficient_statistics",
     **dict.fromkeys(("DPSGD", "Training", "sgd", "train_many"), "dp_sgd"),
 }

@@ -96,14 +96,13 @@ def _chunk(plan: Plan, fit: RegularisedFit, tolerance: float, size: int, X: Arra
 
 @jit(0, 1)
 def _minima(loss: Any, one_by_one: bool, z: Any, y: Any, q: Any, precision: Any, certified: Any, most: Any) -> Any:
-    def solve(data: Any) -> Any:
-        return _newton(loss, *data, precision, certified, most)
-
+    solve = partial(_newton, loss, precision, certified, most)
     return jax.lax.map(solve, (z, y, q)) if one_by_one else jax.vmap(solve)((z, y, q))
 
 
-def _newton(loss: Any, z: Any, y: Any, q: Any, precision: Any, certified: Any, most: Any) -> Any:
+def _newton(loss: Any, precision: Any, certified: Any, most: Any, data: Any) -> Any:
     """(η, the norm of its gradient): as in `models.fit.sums._Search.newton`, for one data set."""
+    z, y, q = data
 
     def derivatives(theta: Any) -> Any:
         u = z @ theta
