@@ -200,5 +200,6 @@ def test_a_quarter_of_the_noise_shows_in_the_programs_own_sums():
 
 def test_every_baseline_has_a_case_and_is_asked_for_by_its_word():
     found = {type(case.plan.mechanism).__name__ for case in cases("baselines", od.ApproxDP(1.0, 1e-5))}
-    assert found >= set(od.baselines.__all__)
-    assert {kind.__name__ for kind in baselines.CASES} >= set(od.baselines.__all__)
+    offered = {name for name in od.baselines.__all__ if name in od.mechanisms.Mechanism.members()}
+    assert found >= offered >= {"OutputPerturbation", "SufficientStatistics"}
+    assert {kind.__name__ for kind in baselines.CASES} >= offered
