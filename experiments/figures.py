@@ -13,7 +13,13 @@ from typing import Any
 from experiments.study import Table, mean
 from onedraw.errors import check_extra
 
-STYLE = {"svg.hashsalt": "onedraw", "axes.spines.top": False, "axes.spines.right": False, "font.size": 9.0}
+STYLE = {
+    "svg.hashsalt": "onedraw",
+    "svg.fonttype": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "font.size": 9.0,
+}
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 WIDEST = 4
 """Panels in a row."""
