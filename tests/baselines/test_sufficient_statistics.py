@@ -201,5 +201,5 @@ def test_a_quarter_of_the_noise_shows_in_the_programs_own_sums():
 def test_every_baseline_has_a_case_and_is_asked_for_by_its_word():
     found = {type(case.plan.mechanism).__name__ for case in cases("baselines", od.ApproxDP(1.0, 1e-5))}
     offered = {name for name in od.baselines.__all__ if name in od.mechanisms.Mechanism.members()}
-    assert found >= offered >= {"OutputPerturbation", "SufficientStatistics"}
+    assert found >= offered >= {"NoiseAware", "OutputPerturbation", "SufficientStatistics"}
     assert {kind.__name__ for kind in baselines.CASES} >= offered

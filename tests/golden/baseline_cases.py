@@ -49,8 +49,14 @@ def regularised(mechanism: Any, budget: Any) -> Callable[[], od.Release]:
     return release
 
 
+def noise_aware() -> od.Release:
+    visits, model = [float(cell) for cell in patients("visits")], models.GammaPoisson(prior=(2.0, 1.0), cap=8)
+    return _released(baselines.NoiseAware(), model, visits, od.PureDP(2.0))
+
+
 BASELINES: dict[str, Callable[[], od.Release]] = {
     "dp-sgd": dp_sgd,
+    "noise-aware": noise_aware,
     "sufficient-statistics": sufficient_statistics,
     "output-perturbation": regularised(baselines.OutputPerturbation(regularisation=0.05), od.PureDP(2.0)),
     "output-perturbation-gaussian": regularised(baselines.OutputPerturbation(), od.ApproxDP(2.0, 1e-6)),

@@ -17,6 +17,7 @@ _NAMES: dict[str, str] = {
     "ObjectivePerturbation": "objective_perturbation",
     "OutputPerturbation": "output_perturbation",
     **dict.fromkeys(("simulated_fits", "simulated_minima"), "simulation"),
+    "NoiseAware": "noise_aware",
     "SufficientStatistics": "sufficient_statistics",
     **dict.fromkeys(("DPSGD", "Training", "sgd", "train_many"), "dp_sgd"),
 }

@@ -23,14 +23,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from onedraw.errors import UnsupportedBudget, WrongCall
-from onedraw.mechanisms.added_noise import NoiseOnSums, NoiseTarget, whole_numbers
+from onedraw.mechanisms.added_noise import Moving, NoiseOnSums, NoiseTarget, whole_numbers
 from onedraw.models import ConjugateModel, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
 from onedraw.models.conjugate.distributions import Beta, Dirichlet, Gamma, Law, Normal
 from onedraw.models.conjugate.family import Summary
@@ -95,6 +95,19 @@ def feasible(model: ConjugateModel, n: int, noisy: Array) -> Array:
     return np.clip(noisy, 0.0, n * largest)
 
 
+class WholeSums(Moving, Protocol):
+    """Sums of whole numbers that are published with noise."""
+
+    @property
+    def entries(self) -> int: ...
+
+    @property
+    def unit(self) -> Fraction: ...
+
+    def whole(self, summary: Any) -> tuple[int, ...]:
+        """The exact sums, in steps of the unit."""
+
+
 # ── the mechanism ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -102,7 +115,7 @@ def feasible(model: ConjugateModel, n: int, noisy: Array) -> Array:
 class FamilyNoise(NoiseOnSums):
     """What the naive and the noise-aware posterior share: the same sums, the same noise, the same promise."""
 
-    def sums(self, request: Request) -> FamilySums:
+    def sums(self, request: Request) -> WholeSums:
         if not isinstance(request.model, ConjugateModel):
             raise UnsupportedBudget(
                 f"{self.title} is about the sum that a conjugate family knows its records by, and {type(request.model).__name__} "
@@ -113,11 +126,11 @@ class FamilyNoise(NoiseOnSums):
 
     def target(self, plan: Plan, summary: Summary) -> NoiseTarget:
         assert self.law is not None
-        numbers, whole = plan.parameters, sums_of(plan.model).whole(summary)
+        numbers, whole = plan.parameters, self.sums(plan.request).whole(summary)
         return NoiseTarget(whole, self.law, numbers["scale"], int(numbers["refinement"]), plan)
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
-        return {"noisy sums": sums_of(plan.model).entries}
+        return {"noisy sums": self.sums(plan.request).entries}
 
     @abc.abstractmethod
     def posterior(self, plan: Plan, stages: Mapping[str, Any]) -> Posterior: ...
@@ -189,9 +202,14 @@ class NaivePosterior:
         return self.law.draws(generator, size).reshape(size, -1)
 
     def interval(self, level: float, change: Any = None) -> Array:
-        if not 0.0 < level < 1.0:
-            raise WrongCall(f"level is a probability such as 0.9, not {level!r}. Pass one between 0 and 1.")
-        return np.stack([quantiles(self.law, part) for part in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)], axis=1)
+        return np.stack([quantiles(self.law, part) for part in tails(level)], axis=1)
+
+
+def tails(level: float) -> tuple[float, float]:
+    """The two probabilities that a central interval lies between."""
+    if not 0.0 < level < 1.0:
+        raise WrongCall(f"level is a probability such as 0.9, not {level!r}. Pass one between 0 and 1.")
+    return (1.0 - level) / 2.0, (1.0 + level) / 2.0
 
 
 def quantiles(law: Law, probability: float) -> Array:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from onedraw.baselines.dp_sgd import DPSGD
+from onedraw.baselines.noise_aware import NoiseAware
 from onedraw.baselines.objective_perturbation import ObjectivePerturbation
 from onedraw.baselines.output_perturbation import OutputPerturbation
 from onedraw.baselines.sufficient_statistics import SufficientStatistics
@@ -25,6 +26,8 @@ BUILDERS: tuple[Callable[[Promise], list[Case]], ...] = (
     tilted.objective_cases,
     training.training_cases,
     partial(family_sums.family_sums_cases, SufficientStatistics),
+    partial(family_sums.family_sums_cases, NoiseAware),
+    family_sums.product_sums_cases,
 )
 
 CASES: Mapping[type, Callable[[Plan], Case]] = {
@@ -32,4 +35,5 @@ CASES: Mapping[type, Callable[[Plan], Case]] = {
     OutputPerturbation: regularised.output_case,
     ObjectivePerturbation: tilted.objective_case,
     SufficientStatistics: family_sums.family_sums_case,
+    NoiseAware: family_sums.noise_aware_case,
 }

@@ -1,5 +1,6 @@
 """Noisy sums of conjugate families, written down again from Foulds et al. (arXiv:1603.07294, §3): what one record adds, and the law
-of its sum with noise on two data sets that differ in one record.
+of its sum with noise on two data sets that differ in one record; and of the products of a regression's rows, from Bernstein and Sheldon
+(arXiv:1910.13153, §3).
 
 A record's share is its sufficient statistic in whole steps: a place in its range (2³² steps), a count, one unit in its category, a
 distance from the centre (2³¹ steps to the bound). The laws of the coordinates that the record moves are those of `noise`. Posterior and
@@ -8,19 +9,30 @@ intervals are post-processing, so whoever is told the noisy sums knows all there
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from onedraw.models import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
+from onedraw.baselines.noise_aware import NoiseAware
+from onedraw.models import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
+    GaussianMean,
+    GaussianRegression,
+)
 from onedraw.models.conjugate.family import Move
 from onedraw.plans import Mechanism, Plan
 from onedraw.privacy import Promise
 
 from .case import Array, Case, Pair, eligible
-from .noise import ATTAINED, NoiseCase, law_of
+from .laws import Law
+from .noise import ATTAINED, NoiseCase, laplace, law_of
 
 PLACES, TO_THE_BOUND = 2.0**32, 2.0**31
 
@@ -64,6 +76,67 @@ def _worst_moves(model: Any) -> tuple[Move, ...]:
     away = model.bound / math.sqrt(model.dim)
     low, high = ((np.atleast_1d(model.centre) + sign * away).tolist() for sign in (-1.0, 1.0))
     return (Move(low, low, high),)
+
+
+# ── products of rows and responses ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ProductSumsCase(NoiseCase):
+    """A record is the products of its entries, each over its bound, the intercept's own left out."""
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        """Of Laplace noise on many entries: their laws multiplied one by one, cells of equal log-ratio merged."""
+        if law_of(self.plan) == "gaussian":
+            return super().profile(pair, factor)
+        scale, moved = self.numbers(factor)["scale"], self.moved(pair)
+        laws = (Law(*map(np.log, laplace(moved[[j]], scale))) for j in np.flatnonzero(moved))
+        return functools.reduce(operator.mul, laws).profile()
+
+    def share(self, data: Any) -> Array:
+        model, mechanism = self.plan.model, self.plan.mechanism
+        bounds = np.maximum(*np.abs(np.array(model.features.encoded_ends)))
+        row = np.append(data[0][-1] / bounds, [1.0, data[1][-1] / mechanism.response_bound])  # type: ignore[attr-defined]
+        k = np.rint(np.clip(row, -1.0, 1.0) * 2.0**18)
+        products = np.tril(np.outer(k, k))
+        products[-2, -2] = 0.0
+        return products[np.tril_indices(len(k))]
+
+
+def product_sums_case(plan: Plan, *, label: str = "") -> ProductSumsCase:
+    """Rows with an intercept: from all entries at 1 to all at −1/(q+1), which is farthest in L1; and, for L2, to ±1 in turns."""
+    columns, scale = plan.model.features.count, np.array(plan.model.features.encoded_ends[1])
+    y = plan.mechanism.response_bound  # type: ignore[attr-defined]
+    far = np.full(columns + 1, -1.0 / (columns + 2.0))
+    if law_of(plan) == "gaussian":
+        far = np.where(np.arange(columns + 1) % 2 == columns % 2, -1.0, 1.0)
+    ends = [(np.vstack([np.ones((plan.n - 1, columns)), last[:-1]]) * scale, np.append(np.ones(plan.n - 1), last[-1]) * y)
+            for last in (np.ones(columns + 1), far)]  # fmt: skip
+    even = law_of(plan) == "laplace" or columns % 2 == 0
+    return ProductSumsCase(
+        plan, (Pair("one row from 1 to the farthest", *ends),), ATTAINED if even else ODD, even, label
+    )
+
+
+ODD = "no two rows of ±1 are orthogonal: with an odd number of entries the bound p is not attained"
+
+REGRESSION = GaussianRegression(2, bounds=(-2, 2), variance_floor=0.01)
+
+
+def product_sums_cases(budget: Promise, *, n: int = 12) -> list[Case]:
+    plans = [
+        plan
+        for law in ("laplace", "gaussian")
+        for plan in eligible(NoiseAware(law, response_bound=3.0), REGRESSION, budget, n=n)
+    ]
+    return [product_sums_case(plan, label=law_of(plan)) for plan in plans]
+
+
+def noise_aware_case(plan: Plan) -> Case:
+    return product_sums_case(plan) if isinstance(plan.model, GaussianRegression) else family_sums_case(plan)
+
+
+# ── families ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 FAMILIES = (

@@ -152,6 +152,21 @@ class GaussianMean(ConjugateModel):
         distance = 2 * Fraction(weight) * Fraction(self.bound)
         return GaussianDP(root_up(draws * distance**2 / (Fraction(self.variance) * records)))
 
+    def clamped_moments(self, mean: Any) -> tuple[Any, Any]:
+        """Of one record in one dimension, normal with this mean and clamped: mean and variance of its distance from the centre."""
+        from scipy.special import ndtr
+
+        sigma, (centre,), bound = math.sqrt(self.variance), self._centres, self.bound
+        away = mean - centre
+        low, high = (-bound - away) / sigma, (bound - away) / sigma
+        below, above = ndtr(low), ndtr(-high)
+        bell_low, bell_high = (np.exp(-0.5 * end**2) / math.sqrt(2.0 * math.pi) for end in (low, high))
+        inside, slope = 1.0 - below - above, bell_low - bell_high
+        first = bound * (above - below) + away * inside + sigma * slope
+        square = bound**2 * (above + below) + (away**2 + self.variance) * inside + 2.0 * away * sigma * slope
+        square = square + self.variance * (low * bell_low - high * bell_high)
+        return first, np.maximum(square - first**2, 0.0)
+
     @property
     def worst_moves(self) -> tuple[Move, ...]:
         """From one end of the range to the other, or of the ball along its first axis."""

@@ -64,8 +64,8 @@ class _Rate(ConjugateModel):
         return Gamma(*map(float, parameters))
 
     @abc.abstractmethod
-    def clamped_moments(self, rate: float) -> tuple[float, float]:
-        """Mean and variance of one clamped record."""
+    def clamped_moments(self, rate: Any) -> tuple[Any, Any]:
+        """Mean and variance of one clamped record; of one rate, or of each of an array."""
 
     def simulate(self, n: int, generator: np.random.Generator) -> Simulated:
         truth = generator.gamma(self.prior[0], 1 / self.prior[1])
@@ -160,7 +160,7 @@ class GammaPoisson(_Rate):
     def curve(self, n: int, weight: float, prior_factor: float) -> GammaPoissonPosterior:
         return GammaPoissonPosterior(self.prior[0], float(self.cap), weight, prior_factor)
 
-    def clamped_moments(self, rate: float) -> tuple[float, float]:
+    def clamped_moments(self, rate: Any) -> tuple[Any, Any]:
         """P(X ≥ c) = P(c, rate), and E[X; X < c] = rate·P(X ≤ c − 2): no sum over counts up to a billion."""
         from scipy.special import gammainc, gammaincc
 
@@ -168,7 +168,7 @@ class GammaPoisson(_Rate):
         below, at_cap = rate * gammaincc(cap - 1, rate), gammainc(cap, rate)
         mean = below + cap * at_cap
         square = rate**2 * gammaincc(max(cap - 2, 0), rate) + below + cap**2 * at_cap
-        return float(mean), max(float(square - mean**2), 0.0)
+        return mean, np.maximum(square - mean**2, 0.0)
 
     def sampling_error(self, rate: float, n: int) -> float:
         return math.sqrt(rate / n)
@@ -234,10 +234,12 @@ class GammaExponential(_Rate):
     def curve(self, n: int, weight: float, prior_factor: float) -> GammaExponentialPosterior:
         return GammaExponentialPosterior(*self.prior, self.cap, n, weight, prior_factor)
 
-    def clamped_moments(self, rate: float) -> tuple[float, float]:
-        mean = -math.expm1(-rate * self.cap) / rate
-        square = 2.0 * (mean - self.cap * math.exp(-rate * self.cap)) / rate
-        return mean, max(square - mean**2, 0.0)
+    def clamped_moments(self, rate: Any) -> tuple[Any, Any]:
+        """Of x = rate·cap: cap·(1 − e^{−x})/x and the second moment; below 1/1000, where digits cancel, by their series."""
+        x = rate * self.cap
+        mean = np.where(x < 1e-3, 1.0 - x / 2.0 + x**2 / 6.0 - x**3 / 24.0, -np.expm1(-x) / x)
+        square = np.where(x < 1e-3, 1.0 - 2.0 * x / 3.0 + x**2 / 4.0 - x**3 / 15.0, 2.0 * (mean - np.exp(-x)) / x)
+        return self.cap * mean, self.cap**2 * np.maximum(square - mean**2, 0.0)
 
     def sampling_error(self, rate: float, n: int) -> float:
         return rate / math.sqrt(n)
