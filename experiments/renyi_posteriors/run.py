@@ -124,10 +124,10 @@ def glm_findings(table: Table) -> list[str]:
     orders = table.values("order")
     return [
         "Diffused loses less than concentrated (settings of data and ε, by order): "
-        + ", ".join(f"λ = {order:g}: {count('diffused', 'concentrated', order)}" for order in orders) + ". The paper's claim holds.",
+        + ", ".join(f"λ = {order:g}: {count('diffused', 'concentrated', order)}" for order in orders) + ". The paper's claim holds wherever a draw learns anything.",
         "Diffused loses less than OPS: " + ", ".join(f"λ = {order:g}: {count('diffused', 'OPS', order)}" for order in orders)
         + "; concentrated less than OPS: " + ", ".join(f"λ = {order:g}: {count('concentrated', 'OPS', order)}" for order in orders)
-        + ". The claim that both beat OPS holds at λ = 1; at λ = 100 OPS, whose pure ε does not depend on the order, is better from "
+        + ". The claim that both beat OPS holds at λ = 1 up to ε = 1; at λ = 100 OPS, whose pure ε does not depend on the order, is better from "
         "ε ≈ 1 on.",
         "What OPS promises at order λ is min(ε, λε²/8), not ε: with that its draw may weigh the records √(8/(λε)) times as much, and "
         "at λ = 1 it comes near the concentrated one.",
