@@ -1,4 +1,4 @@
-"""Output perturbation: how far one record moves a minimum, what is certified of it, and what the noise then promises."""
+"""Output perturbation: how far one record moves a minimum, what is certified of it, and what the noise promises."""
 
 import numpy as np
 import pytest
@@ -191,13 +191,14 @@ def test_a_certificate_with_less_noise_is_rejected():
 
 
 def test_what_no_noise_or_minimum_can_be_made_for_is_refused():
-    wrong, kept = od.errors.WrongCall, od.errors.PromiseRefused
+    wrong, kept, unsupported = od.errors.WrongCall, od.errors.PromiseRefused, od.errors.UnsupportedBudget
+    small = models.LeastSquares(**BOX | {"prior": od.Gaussian(scale=9.0, radius=1.0)}, response_bound=2.0)
     for mechanism, model, budget, error, words in (
-        (OutputPerturbation("gaussian"), MODELS["logistic"], PURE, od.errors.UnsupportedBudget, "pure for a pure budget"),
-        (OutputPerturbation(), models.Hinge(**BOX), PURE, od.errors.UnsupportedBudget, "HuberisedHinge"),
-        (OutputPerturbation(), models.Softmax(**BOX, classes=("a", "b")), PURE, od.errors.UnsupportedBudget, "linear predictor"),
-        (OutputPerturbation(), models.BetaBernoulli(prior=(1, 1)), PURE, od.errors.UnsupportedBudget, "linear predictor"),
-        (OutputPerturbation(), models.LeastSquares(**BOX | {"prior": od.Gaussian(scale=9.0, radius=1.0)}, response_bound=2.0), PURE, wrong, "at least"),
+        (OutputPerturbation("gaussian"), MODELS["logistic"], PURE, unsupported, "pure for a pure budget"),
+        (OutputPerturbation(), models.Hinge(**BOX), PURE, unsupported, "HuberisedHinge"),
+        (OutputPerturbation(), models.Softmax(**BOX, classes=("a", "b")), PURE, unsupported, "linear predictor"),
+        (OutputPerturbation(), models.BetaBernoulli(prior=(1, 1)), PURE, unsupported, "linear predictor"),
+        (OutputPerturbation(), small, PURE, wrong, "at least"),
         (OutputPerturbation(regularisation=1e-15), MODELS["hinge"], PURE, kept, "stronger regularisation"),
         (OutputPerturbation(), MODELS["logistic"], od.ApproxDP(1e11, 1e-3), kept, "64 bits"),
     ):  # fmt: skip
@@ -254,7 +255,9 @@ def test_draws_of_the_program_show_a_fault_and_nothing_without_it(examined):
         assert any(attack.breaks(one.case.promise) is not None for attack in attacks) is broken
 
 
-@pytest.mark.parametrize(("penalty", "balanced", "agreeing"), [(1.0, 1.68, 2.95), (10.0, 6.67, 6.87), (100.0, 9.52, 9.52)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("penalty", "balanced", "agreeing"), [(1.0, 1.68, 2.95), (10.0, 6.67, 6.87), (100.0, 9.52, 9.52)]
+)
 def test_the_published_laplace_scale_fails_the_audit_with_the_figures_of_the_errata(penalty, balanced, agreeing):
     case = jewson_case(penalty)
     assert case.plan.parameters["noise"] == pytest.approx(2.0 / (10.0 * penalty), rel=1e-9)

@@ -1,11 +1,13 @@
-"""Objective perturbation as its papers calibrate it: a random linear term, and a ridge if the regularisation is too weak for it.
+"""Objective perturbation as its papers calibrate it: a random linear term, and a ridge if the regularisation is too
+weak for it.
 
     θ* = argmin Σ φ(x_iᵀθ, y_i) + ½(θ − c)ᵀP(θ − c) + ½Δ‖θ‖² + bᵀθ
 
 K. Chaudhuri, C. Monteleoni, A. Sarwate, JMLR 12 (2011), Algorithm 2: b of density ∝ e^{−β‖b‖}, pure ε, true as printed.
-D. Kifer, A. Smith, A. Thakurta, COLT 2012, Algorithm 1: Gaussian b for (ε, δ), or the same pure law; true where neighbours have
-one record more or less, false where one is replaced. It is corrected here by `privacy.perturbed_mode`, whose mechanism this is.
-Ours calibrates the same minimum with less noise: `mechanisms.PerturbedMode`. Theorems, proofs: objective_perturbation.md.
+D. Kifer, A. Smith, A. Thakurta, COLT 2012, Algorithm 1: Gaussian b for (ε, δ), or the same pure law; true where
+neighbours have one record more or less, false where one is replaced. It is corrected here by `privacy.perturbed_mode`,
+whose mechanism this is. Ours calibrates the same minimum with less noise: `mechanisms.PerturbedMode`. Theorems, proofs:
+objective_perturbation.md.
 """
 
 from __future__ import annotations
@@ -38,23 +40,24 @@ from .regularised_fit import Array, RegularisedFit, RegularisedTarget, exactness
 VERSIONS = ("chaudhuri", "kifer")
 
 CLOSE, CLOSING = 2.0**-32, 2.0**-7
-"""The certified gradient, as a share of one record's pull, and the share of ε, or of μ, that hides what is left of it."""
+"""The certified gradient, as a share of one record's pull, and the share of ε, or of μ, that hides what is left of
+it."""
 
 NUMBERS = ("ridge", "tilt_noise", "tolerance", "closing_noise")
 
 
 @dataclass(frozen=True)
 class ObjectivePerturbation(Mechanism):
-    """The minimum of a randomly tilted, regularised loss. ``regularisation`` is λ, public and chosen without the records; None takes
-    it from the model's prior, λ = 1/(n·scale²).
+    """The minimum of a randomly tilted, regularised loss. ``regularisation`` is λ, public and chosen without the
+    records; None takes it from the model's prior, λ = 1/(n·scale²).
 
     | version | budget | calibration |
     | --- | --- | --- |
-    | ``chaudhuri`` | pure ε; of (ε, δ) the ε | as printed in 2011, with the row's and the loss's own constants |
-    | ``kifer`` | pure ε, or (ε, δ) with Gaussian noise | as printed, at the largest ε₀ ≤ ε for which replacing a record keeps the budget |
+    | ``chaudhuri`` | pure ε; of (ε, δ) the ε | as printed in 2011, with the loss's own constants |
+    | ``kifer`` | pure ε, or (ε, δ), Gaussian | as printed, at the largest ε₀ ≤ ε that a replaced record keeps |
 
-    ``as_published=True``: ``kifer`` at ε itself, false when a record is replaced; ``chaudhuri`` as in their paper of 2008 (NIPS), which
-    leaves out what a record does to volume. Neither is ever proven.
+    ``as_published=True``: ``kifer`` at ε itself, false when a record is replaced; ``chaudhuri`` as in their paper of
+    2008 (NIPS), which leaves out what a record does to volume. Neither is ever proven.
     """
 
     title: ClassVar[str] = "objective perturbation"
@@ -82,7 +85,7 @@ class ObjectivePerturbation(Mechanism):
     def heading(self, plan: Plan) -> str:
         return f"{self.title} after {self.version.capitalize()} et al.{' as published' if self.as_published else ''}"
 
-    # ── from a budget to numbers ───────────────────────────────────────────────────────────────────────────────────────
+    # ── from a budget to numbers ─────────────────────────────────────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
         fit, budget = self.fit(request), request.exact_budget
@@ -127,8 +130,8 @@ class ObjectivePerturbation(Mechanism):
         model: Any = request.model
         if getattr(model, "radius", None) is not None or isinstance(getattr(model, "kernel", None), SquaredLoss):
             raise UnsupportedBudget(
-                "A tilted minimum may lie anywhere, so objective perturbation needs a loss of bounded slope without a ball. "
-                "Leave out the prior's radius, or use HuberRegression for LeastSquares."
+                "A tilted minimum may lie anywhere, so objective perturbation needs a loss of bounded slope without a "
+                "ball. Leave out the prior's radius, or use HuberRegression for LeastSquares."
             )
         return regularised_fit(request, self.regularisation, "Objective perturbation")
 
@@ -144,8 +147,8 @@ class ObjectivePerturbation(Mechanism):
         return budget.stated_epsilon
 
     def _numbers(self, request: Request, fit: RegularisedFit, epsilon: float) -> dict[str, float]:
-        """The papers' Δ and noise at this ε, in sums over records (theirs are means: n·Δ, and b is the same); and what hides that
-        a minimum is found to a tolerance only, which they leave out."""
+        """The papers' Δ and noise at this ε, in sums over records (theirs are means: n·Δ, and b is the same); and what
+        hides that a minimum is found to a tolerance only, which they leave out."""
         k, closing = request.records_per_person, 0.0 if self.as_published else CLOSING
         spent, bend, m, L = (1.0 - closing) * epsilon, fit.curvature * fit.reach**2, fit.strong_convexity, fit.lipschitz
         pure = self.pure(request.budget)
@@ -167,7 +170,7 @@ class ObjectivePerturbation(Mechanism):
         closing_noise = up(2.0 * tolerance / strong.strong_convexity / ratio) if ratio else 0.0
         return {"ridge": ridge, "tilt_noise": up(noise), "tolerance": tolerance, "closing_noise": closing_noise}
 
-    # ── from numbers to a promise ──────────────────────────────────────────────────────────────────────────────────────
+    # ── from numbers to a promise ────────────────────────────────────────────────────────────────────────────────────
 
     def _promise(self, request: Request, fit: RegularisedFit, numbers: Mapping[str, float]) -> Promise:
         if self.as_published:
@@ -194,8 +197,8 @@ class ObjectivePerturbation(Mechanism):
         strong = fit.stronger(numbers["ridge"])
         named = {
             "regularisation": fit.strong_convexity / request.n, "strong_convexity": strong.strong_convexity,
-            "lipschitz": fit.lipschitz, "smoothness": up(fit.curvature * fit.reach**2), "pure": float(self.pure(request.budget)),
-            **numbers,
+            "lipschitz": fit.lipschitz, "smoothness": up(fit.curvature * fit.reach**2),
+            "pure": float(self.pure(request.budget)), **numbers,
         }  # fmt: skip
         claims = [f"rows have norm at most {fit.reach:.6g}, the intercept included", exact_sums.in_words(request.n)]
         if not self.as_published:
@@ -204,7 +207,7 @@ class ObjectivePerturbation(Mechanism):
             )
         found = [Assumption(claim, Provenance.ENFORCED) for claim in claims]
         if self.as_published:
-            false = "the paper's claim holds when a record is replaced and the minimum is exact, which is false (objective_perturbation.md)"
+            false = "the paper's claim holds when a record is replaced, which is false (objective_perturbation.md)"
             found.append(Assumption(false, Provenance.ASSUMED))
         assumptions = (*fixed_in_advance(request, "bounds, regularisation"), *found)
         return Plan.of(self, request, named, self._promise(request, fit, numbers), self._theorem(), assumptions)
@@ -218,7 +221,9 @@ class ObjectivePerturbation(Mechanism):
             )
             return f"{paper}, as published; NOT PROVEN (objective_perturbation.md)"
         if self.version == "chaudhuri":
-            return "Chaudhuri, Monteleoni, Sarwate (JMLR 2011), Theorem 9, with noise on what the search leaves (objective_perturbation.md)"
+            return (
+                "Chaudhuri, Monteleoni, Sarwate (JMLR 2011), Theorem 9, and closing noise (objective_perturbation.md)"
+            )
         return "Kifer, Smith, Thakurta (COLT 2012), corrected for a replaced record by the corners of perturbed_mode.md"
 
     def target(self, plan: Plan, summary: Any) -> RegularisedTarget:
@@ -231,13 +236,13 @@ def _delta(request: Request) -> float:
     return budget.stated_delta
 
 
-# ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class TiltedMinimum(Sampler):
-    """The plan's own algorithm: a random tilt, the minimum to its certified gradient, and noise that hides what is left. It has no
-    options."""
+    """The plan's own algorithm: a random tilt, the minimum to its certified gradient, and noise that hides what is
+    left. It has no options."""
 
     randomness: ClassVar[str] = "numpy"
     carries_out: ClassVar[str] = "objective-perturbation"

@@ -2,10 +2,10 @@
 
     θ̂ = argmin (1/n)Σ φ(x_iᵀθ, y_i) + (λ/2)‖θ‖²,        published θ̂ + b,        ‖θ̂ − θ̂'‖ ≤ G/(nλ) ≤ 2L/(nλ)
 
-K. Chaudhuri, C. Monteleoni, A. Sarwate, JMLR 12 (2011), Algorithm 1, for noise of density ∝ e^{−ε‖b‖/Δ}; Gaussian noise where the
-budget has a δ; Laplace noise in each coordinate as J. Jewson et al. (NeurIPS 2023) have it, corrected (errata 2) or ``as_published``.
-What runs stops at a certified gradient, and its promise says so. Theorem, proof, and when anybody should still use it:
-output_perturbation.md.
+K. Chaudhuri, C. Monteleoni, A. Sarwate, JMLR 12 (2011), Algorithm 1, for noise of density ∝ e^{−ε‖b‖/Δ}; Gaussian noise
+where the budget has a δ; Laplace noise in each coordinate as J. Jewson et al. (NeurIPS 2023) have it, corrected (errata
+2) or ``as_published``. What runs stops at a certified gradient, and its promise says so. Theorem, proof, and when
+anybody should still use it: output_perturbation.md.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ COARSEST = 2.0**20
 
 @dataclass(frozen=True)
 class OutputPerturbation(Mechanism):
-    """A regularised minimum with noise. ``noise``: "norm", of density ∝ e^{−‖b‖/s}, or "laplace" in each coordinate, both for a pure
-    ε; "gaussian"; None takes "norm" for a pure budget and "gaussian" for any other. ``regularisation`` is λ, public and chosen without
-    the records; None takes it from the model's prior, λ = 1/(n·scale²).
+    """A regularised minimum with noise. ``noise``: "norm", of density ∝ e^{−‖b‖/s}, or "laplace" in each coordinate,
+    both for a pure ε; "gaussian"; None takes "norm" for a pure budget and "gaussian" for any other. ``regularisation``
+    is λ, public and chosen without the records; None takes it from the model's prior, λ = 1/(n·scale²).
 
-    ``as_published=True`` (with "laplace") has the scale of Jewson et al., 2L/(√p·nλε): too small by a factor p, never proven.
+    ``as_published=True`` (with "laplace") has the scale of Jewson et al., 2L/(√p·nλε): too small by a factor p, never
+    proven.
     """
 
     title: ClassVar[str] = "output perturbation"
@@ -65,8 +66,8 @@ class OutputPerturbation(Mechanism):
             raise WrongCall(f"noise must be one of {', '.join(map(repr, LAWS))} or None, but {self.noise!r} was given.")
         if self.as_published not in (True, False) or (self.as_published and self.noise != "laplace"):
             raise WrongCall(
-                "as_published=True is the scale of Jewson et al. (2023) and belongs to noise='laplace' alone; the other laws are "
-                "proven as published. Pass noise='laplace', or leave it out."
+                "as_published=True is the scale of Jewson et al. (2023) and belongs to noise='laplace' alone; the "
+                "other laws are proven as published. Pass noise='laplace', or leave it out."
             )
         if self.regularisation is not None:
             self._set(regularisation=positive("the regularisation λ", self.regularisation))
@@ -81,7 +82,7 @@ class OutputPerturbation(Mechanism):
         ]
         return f"{self.title} with {law}{' as published' if self.as_published else ''}"
 
-    # ── from a budget to numbers, and from numbers to a promise ────────────────────────────────────────────────────────
+    # ── from a budget to numbers, and from numbers to a promise ──────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
         law = self.law(request.budget)
@@ -89,9 +90,11 @@ class OutputPerturbation(Mechanism):
         kind = GaussianDP if law == "gaussian" else PureDP
         allowed = request.exact_budget.allows(kind)
         if not allowed:
+            instead = (
+                "noise=None, which is pure for a pure budget" if kind is GaussianDP else "noise=None or a pure budget"
+            )
             raise UnsupportedBudget(
-                f"Output perturbation with {law} noise cannot keep {request.budget}. Use "
-                f"{'noise=None, which is pure for a pure budget' if kind is GaussianDP else 'noise=None or a pure budget'}."
+                f"Output perturbation with {law} noise cannot keep {request.budget}. Use {instead}."
             )
         steps = lattice(fit, request.records_per_person, allowed)
         reach = self._reach(request, fit, fit.tolerance, steps)
@@ -116,8 +119,8 @@ class OutputPerturbation(Mechanism):
         reach = self._reach(request, fit, tolerance, steps)
         _check_steps(fit, law, noise * steps, reach * steps)
         numbers = {
-            "regularisation": fit.strong_convexity / request.n, "strong_convexity": fit.strong_convexity, "lipschitz": fit.lipschitz,
-            "gradient_difference": fit.pull, "sensitivity": reach, **given,
+            "regularisation": fit.strong_convexity / request.n, "strong_convexity": fit.strong_convexity,
+            "lipschitz": fit.lipschitz, "gradient_difference": fit.pull, "sensitivity": reach, **given,
         }  # fmt: skip
         ratio = fraction_up(Fraction(reach) / Fraction(noise))
         promise = GaussianDP(booked(ratio)) if law == "gaussian" else PureDP(ratio)
@@ -131,8 +134,8 @@ class OutputPerturbation(Mechanism):
         return regularised_fit(request, self.regularisation, "Output perturbation")
 
     def _reach(self, request: Request, fit: RegularisedFit, tolerance: float, steps: float) -> float:
-        """How far a person's records move what the noise is added to: kG/m, the search's two ends and the lattice; in the sum of
-        all coordinates, √p times that, for Laplace noise. As published: 2L/m over √p, and nothing else."""
+        """How far a person's records move what the noise is added to: kG/m, the search's two ends and the lattice; in
+        the sum of all coordinates, √p times that, for Laplace noise. As published: 2L/m over √p, and nothing else."""
         k, m, p = request.records_per_person, Fraction(fit.strong_convexity), fit.width
         if self.as_published:
             return fraction_up(2 * k * Fraction(fit.lipschitz) / m / Fraction(root_up(Fraction(p))))
@@ -180,17 +183,18 @@ def _check_steps(fit: RegularisedFit, law: str, noise: float, reach: float) -> N
     fine = reach >= COARSEST and (law != "gaussian" or UNLIKE * fit.width <= LARGEST_KAPPA * noise**2)
     if not (fine and max(noise, 1.0) < MOST_STEPS):
         raise PromiseRefused(
-            "This budget, n and regularisation ask for noise that whole numbers of 64 bits cannot carry. Use a budget nearer to "
-            "ε = 1, or a stronger regularisation."
+            "This budget, n and regularisation ask for noise that whole numbers of 64 bits cannot carry. Use a budget "
+            "nearer to ε = 1, or a stronger regularisation."
         )
 
 
-# ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class NoisyMinimum(Sampler):
-    """The plan's own algorithm: the minimum to its certified gradient, on the lattice, with noise. It has no options."""
+    """The plan's own algorithm: the minimum to its certified gradient, on the lattice, with noise. It has no
+    options."""
 
     randomness: ClassVar[str] = "numpy"
     carries_out: ClassVar[str] = "output-perturbation"
@@ -205,8 +209,8 @@ class NoisyMinimum(Sampler):
             noise = measurement("laplace", len(plan.model.parameter_names), numbers["noise"] * numbers["steps"])
             if not noise.confirms(reach, epsilon=plan.guarantee.promise.number):
                 raise ExactnessRefused(
-                    f"OpenDP's measurement does not confirm {plan.guarantee.promise} for this noise, so nothing is released. "
-                    "Please report it: one of the two libraries is wrong."
+                    f"OpenDP's measurement does not confirm {plan.guarantee.promise} for this noise, so nothing is "
+                    "released. Please report it: one of the two libraries is wrong."
                 )
         return exactness_of(plan)
 

@@ -1,13 +1,14 @@
-"""The minimum of a ridge-regularised convex loss to a public, certified distance: what output and objective perturbation share.
+"""The minimum of a ridge-regularised convex loss to a public, certified distance: what output and objective
+perturbation share.
 
     F(θ) = Σ φ(x_iᵀθ, y_i) + ½(θ − c)ᵀP(θ − c) + bᵀθ,      P diagonal, at least m = nλ
 
-Everything public of it is a `RegularisedFit`: which loss, how large one record's pull is, m, and how small a gradient is certified.
-‖∇F(θ̃)‖ ≤ t means ‖θ̃ − θ̂‖ ≤ t/m, whatever the records. The minimum is found by the program of our own fits
-(`models.fit.sums.minimum`): gradients are exact sums of whole numbers, and every data set arrives.
+Everything public of it is a `RegularisedFit`: which loss, how large one record's pull is, m, and how small a gradient
+is certified. ‖∇F(θ̃)‖ ≤ t means ‖θ̃ − θ̂‖ ≤ t/m, whatever the records. The minimum is found by the program of our own
+fits (`models.fit.sums.minimum`): gradients are exact sums of whole numbers, and every data set arrives.
 
-Rows and responses are divided by powers of two first, which is exact, so that rows are no longer than 1 and residuals count in
-about their threshold: the lattice of those sums is made for such numbers. Proofs: output_perturbation.md.
+Rows and responses are divided by powers of two first, which is exact, so that rows are no longer than 1 and residuals
+count in about their threshold: the lattice of those sums is made for such numbers. Proofs: output_perturbation.md.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ CLOSE = 2.0**-20
 """The certified gradient, as a share of what one record can pull: what it adds to a sensitivity nobody notices."""
 
 SLOPE, LATTICE, ARITHMETIC = 2.0**-45, 2.0**-50, 2.0**-50
-"""Rounding of a slope, relatively; of an entry of one record's pull; of one product or sum of the search, relatively."""
+"""Rounding of a slope, relatively; of an entry of one record's pull; of one product or sum of the search,
+relatively."""
 
 MOST_PASSES = 100
 """Of Newton's method, before the gradient method takes over."""
@@ -47,8 +49,8 @@ MOST_PASSES = 100
 
 @dataclass(frozen=True)
 class RegularisedFit:
-    """All that is public of F before the records are read. ``pull`` is G: the largest difference of two records' gradients where
-    a minimum can be; ``lipschitz`` the largest gradient of one."""
+    """All that is public of F before the records are read. ``pull`` is G: the largest difference of two records'
+    gradients where a minimum can be; ``lipschitz`` the largest gradient of one."""
 
     n: int
     width: int
@@ -77,7 +79,7 @@ class RegularisedFit:
         moved = tuple(c * p / (p + ridge) for c, p in zip(self.centre, self.precision, strict=True))
         return replace(self, precision=tuple(p + ridge for p in self.precision), centre=moved)
 
-    # ── in units that are powers of two: θ = step·η, F = worth·F̃(η), rows x·2^−e, responses y/unit ─────────────────────
+    # ── in units that are powers of two: θ = step·η, F = worth·F̃(η), rows x·2^−e, responses y/unit ──────────────────
 
     @property
     def unit(self) -> float:
@@ -121,11 +123,12 @@ class RegularisedFit:
         precision = np.array(self.precision) * (self.step**2 / self.worth)
         return precision, np.array(self.centre) / self.step
 
-    # ── how near the minimum ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── how near the minimum ─────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def farthest(self) -> float:
-        """How long η can be at a minimum: F̃ is no larger there than at the centre, and every record pulls by at most L."""
+        """How long η can be at a minimum: F̃ is no larger there than at the centre, and every record pulls by at most
+        L."""
         precision, centre = self.penalty
         start, least, loss = float(np.linalg.norm(centre)), float(precision.min()), self.loss
         far = self.n * loss.slope_bound / least
@@ -162,8 +165,8 @@ class RegularisedFit:
         flat = self.n * loss.curvature_bound * (self.width + 2) * ARITHMETIC
         if not (4.0 * flat <= float(precision.min()) and self.tolerance <= self.n * self.pull):
             raise PromiseRefused(
-                f"A strong convexity of {self.strong_convexity:.3g} is too little beside n = {self.n:,} records for a minimum "
-                "to be certified in double precision. Use a stronger regularisation."
+                f"A strong convexity of {self.strong_convexity:.3g} is too little beside n = {self.n:,} records for a "
+                "minimum to be certified in double precision. Use a stronger regularisation."
             )
         check_room(self.n, NewtonSums(loss), *self._lattice, None)
 
@@ -171,7 +174,7 @@ class RegularisedFit:
     def _lattice(self) -> tuple[float, float]:
         return gram_steps(self.loss.curvature_bound, self.n), 1.0
 
-    # ── the minimum ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the minimum ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def minimum(self, target: RegularisedTarget, tolerance: float, tilt: Array | None = None) -> tuple[Array, int]:
         """(θ̃, passes over the records): within `distance(tolerance)` of the minimum of F with bᵀθ, b = ``tilt``."""
@@ -217,15 +220,17 @@ def power_below(value: float) -> float:
     return math.ldexp(1.0, math.frexp(value)[1] - 1)
 
 
-# ── from a model ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── from a model ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def regularised_fit(request: Request, regularisation: float | None, what: str) -> RegularisedFit:
-    """F of a model: nλ = ``regularisation``·n about the prior's mean, or the prior's own precision. What cannot be minimised to a
-    bounded gradient is refused."""
+    """F of a model: nλ = ``regularisation``·n about the prior's mean, or the prior's own precision. What cannot be
+    minimised to a bounded gradient is refused."""
     model = request.model
     if not isinstance(model, LinearModel):
-        raise UnsupportedBudget(f"{what} needs a convex loss of one linear predictor, which {_NAMES}. {_REMEDY}")
+        raise UnsupportedBudget(
+            f"{what} needs a convex loss of one linear predictor, which this model's is not. {_REMEDY}"
+        )
     if request.draws != 1:
         raise UnsupportedBudget(f"{what} publishes one minimum; more of them would share its budget. Leave out draws.")
     p = model.dimension
@@ -240,19 +245,19 @@ def regularised_fit(request: Request, regularisation: float | None, what: str) -
     )
     slopes = kernel.slopes(math.inf, model.responses)
     if not (math.isfinite(max(-slopes[0], slopes[1])) and math.isfinite(fit.curvature)):
-        raise UnsupportedBudget(f"{what} needs a smooth loss of bounded slope, which {_NAMES}. {_REMEDY}")
+        raise UnsupportedBudget(f"{what} needs a smooth loss of bounded slope, which this model's is not. {_REMEDY}")
     _check_radius(model, fit)
     fit.check()
     return fit
 
 
-_NAMES = "this model's is not"
 _REMEDY = "Use Logistic, HuberisedHinge, HuberRegression, LogCoshRegression, Quantile(smoothing=…) or LeastSquares."
 
 
 def _kernel(model: LinearModel, n: int, m: float, centre: tuple[float, ...]) -> tuple[LinearLoss, float, float]:
-    """(φ, G, L). Squared residuals are Huber's from a threshold on that no residual at a minimum reaches: with |y| ≤ Y all minima lie
-    in ‖θ‖ ≤ R, residuals there are at most Y + Rr̃, and both losses have the same minimum for every data set."""
+    """(φ, G, L). Squared residuals are Huber's from a threshold on that no residual at a minimum reaches: with |y| ≤ Y
+    all minima lie in ‖θ‖ ≤ R, residuals there are at most Y + Rr̃, and both losses have the same minimum for every data
+    set."""
     if not isinstance(model.kernel, SquaredLoss):
         lower, upper = model.slope_interval
         return model.kernel, model.gradient_difference, up(max(-lower, upper) * model.features.reach)
@@ -263,15 +268,16 @@ def _kernel(model: LinearModel, n: int, m: float, centre: tuple[float, ...]) -> 
 
 
 def least_squares_radius(model: LinearModel, n: int, m: float, centre: tuple[float, ...]) -> float:
-    """R: no minimum of ½Σ(y − xᵀθ)² + ½(θ − c)ᵀP(θ − c) is longer. From its equation vᵀPv + Σu² = Σu·y', v = θ − c, y' = y − xᵀc,
-    and u·y' ≤ u² + y'²/4: m‖v‖² ≤ n(Y + ‖c‖r̃)²/4."""
+    """R: no minimum of ½Σ(y − xᵀθ)² + ½(θ − c)ᵀP(θ − c) is longer. From its equation vᵀPv + Σu² = Σu·y', v = θ − c, y'
+    = y − xᵀc, and u·y' ≤ u² + y'²/4: m‖v‖² ≤ n(Y + ‖c‖r̃)²/4."""
     length = root_up(sum((Fraction(value) ** 2 for value in centre), Fraction(0)))
     bound = max(map(abs, model.responses)) + length * model.features.reach
     return up(length + 0.5 * bound * math.sqrt(n / m))
 
 
 def _check_radius(model: LinearModel, fit: RegularisedFit) -> None:
-    """A ball may be declared where every minimum lies inside it anyway; otherwise it would have to be searched with its edge."""
+    """A ball may be declared where every minimum lies inside it anyway; otherwise it would have to be searched with its
+    edge."""
     if model.radius is None:
         return
     inside = fit.farthest * fit.step
@@ -279,6 +285,7 @@ def _check_radius(model: LinearModel, fit: RegularisedFit) -> None:
         inside = min(inside, least_squares_radius(model, fit.n, fit.strong_convexity, fit.centre))
     if not inside <= model.radius:
         raise WrongCall(
-            f"A minimum may be as far as {inside:.6g} from 0, outside the prior's ball of radius {model.radius:.6g}, and is not "
-            f"searched for on its edge. Declare a radius of at least {inside:.6g}, or a stronger regularisation."
+            f"A minimum may be as far as {inside:.6g} from 0, outside the prior's ball of radius "
+            f"{model.radius:.6g}, and is not searched for on its edge. Declare a radius of at least "
+            f"{inside:.6g}, or a stronger regularisation."
         )

@@ -1,12 +1,14 @@
-"""Thousands of regularised fits on simulated data sets at once: what output and objective perturbation would publish. For studies.
+"""Thousands of regularised fits on simulated data sets at once: what output and objective perturbation would publish.
+For studies.
 
     estimates = simulated_fits(plan, X, y, seeds)         # X (m, n, columns), y (m, n), a seed each: (m, parameters)
     minima = simulated_minima(plan, X, y)                 # the same without any noise: the non-private twin, ε = ∞
 
-One compiled program finds each minimum by the damped Newton steps of `models.fit.sums`, in plain double precision: the same minima as
-a release's to its tolerance, without exact sums. On a processor fits of a chunk follow one another, as many chunks at a time as there
-are cores, because a fit then stops when it has arrived; on an accelerator all fits of a chunk share every step (`jax.vmap`).
-Not private: seeds are given, nothing is accounted for or certified, and records leave through `release` alone.
+One compiled program finds each minimum by the damped Newton steps of `models.fit.sums`, in plain double precision: the
+same minima as a release's to its tolerance, without exact sums. On a processor fits of a chunk follow one another, as
+many chunks at a time as there are cores, because a fit then stops when it has arrived; on an accelerator all fits of a
+chunk share every step (`jax.vmap`). Not private: seeds are given, nothing is accounted for or certified, and records
+leave through `release` alone.
 """
 
 from __future__ import annotations
@@ -37,13 +39,14 @@ ENOUGH = 4.0
 
 
 def simulated_fits(plan: Plan, X: Any, y: Any, seeds: Sequence[int]) -> Array:
-    """(m, parameters): what m releases with these seeds would publish, but for the lattice. Simulation only, never private."""
+    """(m, parameters): what m releases with these seeds would publish, but for the lattice. Simulation only, never
+    private."""
     sampler: Any = own_sampler(plan)
     generators = [np.random.default_rng(seed) for seed in seeds]
     if sampler is None or not isinstance(plan.mechanism, OutputPerturbation | ObjectivePerturbation):
         raise WrongCall(
-            f"simulated_fits repeats output and objective perturbation; a {type(plan.mechanism).__name__} was given. Use "
-            "samplers.fits or samplers.fit_many."
+            f"simulated_fits repeats output and objective perturbation; a {type(plan.mechanism).__name__} was given. "
+            "Use samplers.fits or samplers.fit_many."
         )
     tilts = [sampler().tilt(plan, generator) for generator in generators]
     found = simulated_minima(plan, X, y, None if tilts and tilts[0] is None else np.array(tilts))
@@ -55,8 +58,8 @@ def simulated_minima(plan: Plan, X: Any, y: Any, tilts: Array | None = None) -> 
     rows, responses = np.asarray(X), np.asarray(y)
     if rows.ndim != 3 or not len(rows) or rows.shape[1] != plan.n or responses.shape != rows.shape[:2]:
         raise WrongCall(
-            f"Simulated fits need X of shape (m, n, columns) and y of shape (m, n), n = {plan.n:,} as planned; X {rows.shape} "
-            f"and y {responses.shape} were given."
+            f"Simulated fits need X of shape (m, n, columns) and y of shape (m, n), n = {plan.n:,} as planned; "
+            f"X {rows.shape} and y {responses.shape} were given."
         )
     mechanism: Any = plan.mechanism
     fit: RegularisedFit = mechanism.fit(plan.request).stronger(plan.parameters.get("ridge", 0.0))

@@ -1,12 +1,13 @@
 """Minima of regularised losses with noise on them or in them, written down again from the papers.
 
-Output perturbation: where all rows are multiples of one row x and the penalty is the same in all directions, the minimum is t·x/‖x‖ with
+Output perturbation: where all rows are multiples of one row x and the penalty is the same in all directions, the
+minimum is t·x/‖x‖ with
 
     Σ s_i·φ'(s_i·t, y_i) + m·t = 0,        s_i the length of row i along x, m = nλ,
 
 one number, found by bracketing. A pair moves it by a distance, which the noise hides or does not: in the norm and for
-Gaussian noise along the one direction, for Laplace noise in each coordinate, whose losses add up.
-Sources: Chaudhuri, Monteleoni, Sarwate (JMLR 12, 2011), Algorithm 1; Jewson, Ghalebikesabi, Holmes (NeurIPS 2023), Theorem 4.
+Gaussian noise along the one direction, for Laplace noise in each coordinate, whose losses add up. Sources: Chaudhuri,
+Monteleoni, Sarwate (JMLR 12, 2011), Algorithm 1; Jewson, Ghalebikesabi, Holmes (NeurIPS 2023), Theorem 4.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class OutputCase(Case):
         return density
 
 
-# ── the cases ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the cases ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 STEEP = "both records pull with their full slope at the minimum: it moves by all of G/(nλ), in all coordinates alike"
 BENT = "the losses bend where the minimum is, and it moves by less than a loss without curvature would let it"
@@ -130,7 +131,8 @@ SETTINGS: tuple[tuple[Any, bool], ...] = (
     (Logistic(features=3, bounds=(-1, 1), prior=_PRIOR), False),
     (LeastSquares(**_ONE, response_bound=1.0, prior=Gaussian(scale=0.5, radius=2.0)), False),
 )
-"""Model, and whether one record's flip moves the minimum as far as theory allows: the losses are straight where it is."""
+"""Model, and whether one record's flip moves the minimum as far as theory allows: the losses are straight where it
+is."""
 
 
 def output_cases(budget: Promise) -> list[Case]:

@@ -1,11 +1,16 @@
-"""Objective perturbation of one coefficient, written down again: θ is where g(θ) = Σ x_i·φ'(x_iθ, y_i) + Λθ equals −b.
+"""Objective perturbation along one row, written down again: θ is where g(θ) = Σ x_i·φ'(x_iᵀθ, y_i) + Λθ equals −b.
 
-g grows, so that θ ∈ [s, t] means −b ∈ [g(s), g(t)]: a cell of θ has the mass of an interval of the noise, exactly, and no density,
-volume or minimum has to be found. What a pair of real tables gives away is then a sum over cells; cells end where a loss bends.
-Sources: Chaudhuri, Monteleoni, Sarwate (JMLR 12, 2011), Algorithm 2; Kifer, Smith, Thakurta (COLT 2012), Algorithm 1.
+Where all rows are multiples of one, x̂ its direction and t = x̂ᵀθ, the records speak of t alone, by g(t) = Σ
+s_i·φ'(s_i·t, y_i) + Λt, which grows. So t ∈ [a, b] means that −x̂ᵀb lies in [g(a), g(b)]: a cell of t has the mass of
+an interval of the noise, exactly, and no density, volume or minimum has to be found. What two real tables give away is
+a sum over cells; cells end where a loss bends. Across x̂ the tables agree. Gaussian noise there says nothing; of
+density ∝ e^{−‖b‖/s} it says how steep the noise is along x̂, steepest where it is 0: that x̂ᵀb is then a Laplace number
+is counted with the chance of being so near. Sources: Chaudhuri, Monteleoni, Sarwate (JMLR 12, 2011), Algorithm 2;
+Kifer, Smith, Thakurta (COLT 2012), Algorithm 1.
 
-The worst pair has two labels of one row: between the two bends of the huberised hinge both pull with all their strength, and at a
-bend one of them changes the volume as well. Other records on the far side push that place as far out into the noise as wanted.
+The worst pair has two labels of one row: between the two bends of the huberised hinge both pull with all their
+strength, and at a bend one of them changes the volume as well. Other records on the far side push that place as far out
+into the noise as wanted.
 """
 
 from __future__ import annotations
@@ -13,11 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
+from onedraw import models
 from onedraw.baselines.objective_perturbation import ObjectivePerturbation
 from onedraw.mechanisms import Plan
 from onedraw.models import Gaussian, HuberisedHinge, Logistic
@@ -25,7 +32,7 @@ from onedraw.privacy import Promise
 
 from .case import Array, Case, LogDensity, Pair, eligible, no_formula, pure
 from .laws import Law, Noise, shifted
-from .losses import centred, of_classes, records_of
+from .losses import centred, encoded_rows, flips, longest_row, of_classes, records_of
 from .regularised import slopes_of
 
 CELLS, BESIDE = 3000, 80
@@ -42,33 +49,46 @@ class ObjectiveCase(Case):
     def pure(self) -> bool:
         return bool(self.plan.parameters["pure"])
 
-    def equations(self, records: Any, theta: Array) -> Array:
-        """g(θ), growing in θ."""
+    @cached_property
+    def axis(self) -> Array:
+        """x̂."""
+        row = encoded_rows(self.plan.model, longest_row(self.plan.model)[None, :])[0]
+        return np.asarray(row / np.linalg.norm(row))
+
+    def equations(self, records: Any, t: Array) -> Array:
+        """g(t), growing in t."""
         (rows, responses), slopes = records_of(self.plan.model, records), slopes_of(self.plan.model)
-        unique, counts = np.unique(np.column_stack([rows[:, 0], responses]), axis=0, return_counts=True)
-        total = self.plan.parameters["strong_convexity"] * theta
-        for (x, y), count in zip(unique, counts, strict=True):
-            total = total + count * x * slopes(x * theta, y)
+        lengths = rows @ self.axis
+        assert np.allclose(rows, np.outer(lengths, self.axis), atol=1e-9), "all rows must be multiples of one"
+        unique, counts = np.unique(np.column_stack([lengths, responses]), axis=0, return_counts=True)
+        total = self.plan.parameters["strong_convexity"] * t
+        for (s, y), count in zip(unique, counts, strict=True):
+            total = total + count * s * slopes(s * t, y)
         return np.asarray(total)
 
     def law(self, pair: Pair, factor: float = 1.0) -> Law:
         numbers = self.numbers(factor)
         edges = self._edges(pair, numbers["tilt_noise"])
         tilted = Law(*(self._masses(records, edges, numbers["tilt_noise"]) for records in (pair.first, pair.second)))
+        if self.pure and len(self.axis) > 1:
+            seen = log_chance_near(len(self.axis))
+            tilted = Law(*(np.append(seen + one, np.log1p(-np.exp(seen))) for one in (tilted.first, tilted.second)))
         if not numbers["closing_noise"]:
             return tilted
         apart = 2.0 * numbers["tolerance"] / numbers["strong_convexity"]
-        return tilted.merged(500) * shifted(apart, Noise(numbers["closing_noise"], 1, self.pure))
+        return tilted.merged(500) * shifted(apart, Noise(numbers["closing_noise"], len(self.axis), self.pure))
 
     def _masses(self, records: Any, edges: Array, scale: float) -> Array:
         ends = self.equations(records, edges) / scale
         return log_masses(np.append(-np.inf, ends), np.append(ends, np.inf), pure=self.pure)
 
     def _edges(self, pair: Pair, scale: float) -> Array:
-        """Ends of the cells: where either data set's equations have the values of an even grid of the noise, and close to bends."""
+        """Ends of the cells: where either data set's equations have the values of an even grid of the noise, and close
+        to bends."""
         far, m = (60.0 if self.pure else 12.0) * scale, self.plan.parameters["strong_convexity"]
         rough = np.linspace(-1.0, 1.0, 20_001) * (far + self.plan.n * self.plan.parameters["lipschitz"]) / m
-        values, bends = np.linspace(-far, far, CELLS), bends_of(self.plan.model)
+        values = np.linspace(-far, far, CELLS)
+        bends = [bend for bend in bends_of(self.plan.model) if abs(bend) < rough[-1]]
         even = [np.interp(values, self.equations(records, rough), rough) for records in (pair.first, pair.second)]
         thin = 1e-8 * rough[-1]  # in thinner cells rounding would be seen
         beside = np.geomspace(10.0 * thin, 1.0, BESIDE)
@@ -80,15 +100,29 @@ class ObjectiveCase(Case):
         return self.law(pair, factor).profile()
 
     def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
-        scale, step = self.numbers(factor)["tilt_noise"], 1e-5
+        scale, step, m = self.numbers(factor)["tilt_noise"], 1e-5, self.plan.parameters["strong_convexity"]
 
         def density(draws: Array) -> Array:
-            theta = np.asarray(draws).reshape(len(draws))
-            g = self.equations(records, theta) / scale
-            rise = self.equations(records, theta + step) - self.equations(records, theta - step)
-            return np.asarray((-np.abs(g) if self.pure else -0.5 * g**2) + np.log(rise))
+            theta = np.asarray(draws).reshape(len(draws), -1)
+            t = theta @ self.axis
+            across = m * np.linalg.norm(theta - np.outer(t, self.axis), axis=1)
+            length = np.hypot(self.equations(records, t), across) / scale
+            rise = self.equations(records, t + step) - self.equations(records, t - step)
+            return np.asarray((-length if self.pure else -0.5 * length**2) + np.log(rise))
 
         return density
+
+
+NEAR = 0.01
+"""Scales of the noise: so near to x̂ it is a Laplace number along it."""
+
+
+def log_chance_near(size: int) -> float:
+    """log P(the part of b across x̂ is shorter than `NEAR`): |S^{p−2}|·∫₀ 2ρ^{p−1}K₁(ρ)dρ over |S^{p−1}|Γ(p), ρK₁(ρ) ≥
+    0.99 there."""
+    spheres = [math.log(2.0) + 0.5 * k * math.log(math.pi) - math.lgamma(0.5 * k) for k in (size - 1, size)]
+    inside = math.log(1.98 / (size - 1)) + (size - 1) * math.log(NEAR)
+    return spheres[0] - spheres[1] + inside - math.lgamma(size)
 
 
 def log_masses(low: Array, high: Array, *, pure: bool) -> Array:
@@ -108,14 +142,31 @@ def log_masses(low: Array, high: Array, *, pure: bool) -> Array:
         return np.asarray(first + np.log(-np.expm1(np.minimum(rest - first, -1e-300))))
 
 
-def bends_of(model: Any) -> tuple[float, ...]:
-    """θ at which a record of row ±1 bends."""
-    if isinstance(model, HuberisedHinge):
-        return tuple(side * place for side in (-1.0, 1.0) for place in (1.0 - model.width, 1.0))
-    return (0.0,)
+def bends_of(model: Any) -> list[float]:
+    """t at which a record of the longest row bends, by either of the pair's labels."""
+    length = float(np.linalg.norm(encoded_rows(model, longest_row(model)[None, :])[0]))
+    ends = two_labels(model)
+    match model:
+        case models.HuberisedHinge(width=h):
+            places = [side * place for side in (-1.0, 1.0) for place in (1.0 - h, 1.0)]
+        case models.HuberRegression(threshold=tau):
+            places = [float(y) + side * tau for y in ends for side in (-1.0, 1.0)]
+        case _:
+            places = [0.0] if of_classes(model) else [float(y) for y in ends]
+    return [place / length for place in places]
 
 
-# ── the cases ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+def two_labels(model: Any) -> tuple[Any, Any]:
+    """The responses that pull furthest apart."""
+    if of_classes(model):
+        return (0, 1) if model.classes is None else tuple(model.classes[:2])
+    low, high = model.response.interval
+    if isinstance(model, models.HuberRegression):  # whose responses may be anywhere: near enough to bend
+        low, high = max(low, -4.0 * model.threshold), min(high, 4.0 * model.threshold)
+    return low, high
+
+
+# ── the cases ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 BOTH = "both labels pull with all their strength where one of them bends: tilt and volume are used up in one place"
 TWICE = "the theorem counts the volume of both records, which cannot both add to the log-ratio"
@@ -127,27 +178,27 @@ PLACES = (0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0)
 
 
 def objective_case(plan: Plan, *, label: str = "", attained: bool = False, reason: str = BENT) -> ObjectiveCase:
-    """The case of any plan with one coefficient, rows up to length 1 and two classes."""
+    """The case of any plan: one response flipped, or its record removed, the others pushing or balanced."""
     model: Any = plan.model
     slopes_of(model)
-    if model.dimension != 1 or not of_classes(model) or not centred(model.prior, 1) or model.features.reach != 1.0:
-        raise no_formula(
-            "tilted minima of one coefficient of two classes, rows within [−1, 1] and a prior around 0, not of", model
-        )
+    if not centred(model.prior, model.dimension):
+        raise no_formula("priors around 0 with one scale, not for this prior of", model)
+    neutral = not np.any(encoded_rows(model, np.zeros((1, model.features.count))))
+    found = pushed(plan, PLACES) if neutral else flips(model, plan.n, both_sides=True)
     mechanism: Any = plan.mechanism
-    return ObjectiveCase(plan, pairs(plan, PLACES), FALSE if mechanism.as_published else reason, attained, label)
+    return ObjectiveCase(plan, found, FALSE if mechanism.as_published else reason, attained, label)
 
 
-def pairs(plan: Plan, places: Sequence[float]) -> tuple[Pair, ...]:
-    """One label flipped, or its row moved to 0, where it counts for nothing: a record removed. Of the others as many are on the far
-    side as push its bend out to a place, the rest at 0."""
-    no, yes = (0, 1) if plan.model.classes is None else plan.model.classes[:2]
-    noise, most = plan.parameters["tilt_noise"], plan.n - 1
-    pushes = sorted({min(most, round(place * noise)) for place in places})
+def pushed(plan: Plan, places: Sequence[float]) -> tuple[Pair, ...]:
+    """One label flipped, or its row moved to 0, where it counts for nothing: a record removed. Of the others as many
+    are on the far side as push its bend out to a place, the rest at 0."""
+    (no, yes), row, most = two_labels(plan.model), longest_row(plan.model), plan.n - 1
+    steps = plan.parameters["tilt_noise"] / plan.parameters["lipschitz"]
+    pushes = sorted({min(most, round(place * steps)) for place in places})
 
-    def table(pushing: int, row: float, label: Any) -> Any:
-        rows = np.concatenate([[row], np.ones(pushing), np.zeros(most - pushing)])
-        return rows[:, None], [label, *([no] * most)]
+    def table(pushing: int, own: float, label: Any) -> Any:
+        sizes = np.concatenate([[own], np.ones(pushing), np.zeros(most - pushing)])
+        return np.outer(sizes, row), [label, *([no] * most)]
 
     flipped = (Pair(f"one label flipped, {j} others against", table(j, 1.0, yes), table(j, 1.0, no)) for j in pushes)
     removed = (Pair(f"one record removed, {j} others against", table(j, 1.0, yes), table(j, 0.0, yes)) for j in pushes)
