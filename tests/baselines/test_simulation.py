@@ -5,6 +5,7 @@ import pytest
 
 import onedraw as od
 from onedraw import models
+from onedraw.baselines import simulation
 from onedraw.baselines.objective_perturbation import ObjectivePerturbation
 from onedraw.baselines.output_perturbation import OutputPerturbation
 from onedraw.baselines.simulation import simulated_fits, simulated_minima
@@ -49,6 +50,16 @@ def test_a_thousand_minima_are_those_of_ridge_regression():
         np.einsum("mni,mnj->mij", rows, rows) + 2.0 * np.eye(3), np.einsum("mni,mn->mi", rows, y)[..., None]
     )
     assert np.abs(simulated_minima(plan, X, y) - ridge[..., 0]).max() < 1e-5
+
+
+def test_fits_that_share_every_step_find_the_same_minima(monkeypatch):
+    """As on an accelerator, where all fits of a chunk are one program."""
+    plan = od.calibrate(OutputPerturbation(), LOGISTIC, od.PureDP(1.0), n=30)
+    X, y = tables(5, 30, np.random.default_rng(4))
+    alone = simulated_minima(plan, X, y)
+    monkeypatch.setattr(simulation, "accelerated", lambda: True)
+    monkeypatch.setattr(simulation, "LARGEST_CHUNK", 3 * 30 * 3)
+    assert np.abs(simulated_minima(plan, X, y) - alone).max() < 1e-6
 
 
 def test_odd_cells_fail_no_simulation():

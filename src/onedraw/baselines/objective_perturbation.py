@@ -83,7 +83,10 @@ class ObjectivePerturbation(Mechanism):
         return not self.as_published
 
     def heading(self, plan: Plan) -> str:
-        return f"{self.title} after {self.version.capitalize()} et al.{' as published' if self.as_published else ''}"
+        paper = {"chaudhuri": "Chaudhuri et al. 2011", "kifer": "Kifer et al. 2012"}[self.version]
+        if not self.as_published:
+            return f"{self.title} ({paper})"
+        return f"{self.title} as published ({'Chaudhuri, Monteleoni 2008' if self.version == 'chaudhuri' else paper})"
 
     # ── from a budget to numbers ─────────────────────────────────────────────────────────────────────────────────────
 
