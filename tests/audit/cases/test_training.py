@@ -31,21 +31,13 @@ def test_noise_that_is_ten_percent_too_small_is_caught_and_half_a_percent_too(ca
 
 
 def test_noise_found_with_the_default_relation_is_caught(case):
-    """Accounted as if a record were left out, about half the noise seems enough."""
-
-    def left_out(multiplier):
-        step = foreign.from_gaussian_mechanism(multiplier, sampling_prob=0.25)
-        return step.self_compose(8).get_epsilon_for_delta(1e-5)
-
-    low, high = 1.0, case.plan.parameters["noise_multiplier"]
-    for _ in range(6):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if left_out(middle) > 1.0 else (low, middle)
-    factor = case.plan.parameters["noise_multiplier"] / high
-    assert 1.5 < factor < 2.1  # 1.70 for these few steps, 2 for many with little noise each
+    """Accounted as if a record were left out, a good deal less noise seems enough: about half, over many steps."""
+    factor = 1.69
+    step = foreign.from_gaussian_mechanism(case.plan.parameters["noise_multiplier"] / factor, sampling_prob=0.25)
+    assert step.self_compose(8).get_epsilon_for_delta(1e-5) < 1.0
     broken = case.profile(case.pairs[0], factor)
     assert broken.breaks(case.promise) is not None
-    assert broken.epsilon_bracket(1e-5)[0] > 1.5
+    assert broken.epsilon_bracket(1e-5)[0] > 1.7
 
 
 @pytest.mark.oracle
