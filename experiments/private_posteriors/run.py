@@ -39,7 +39,8 @@ def findings(table: Table) -> list[str]:
         aware, naive = (100.0 * float(group[method].mean()) for method in METHODS)
         wider = float(group["aware_width"].mean() / group["naive_width"].mean())
         found.append(
-            f"{at['model']}, {at['parameter']}, ε = {at['epsilon']:g}: noise-aware intervals cover {aware:.1f} %, naive ones {naive:.1f} %; the "
+            f"{at['model']}, {at['parameter']}, ε = {at['epsilon']:g}: noise-aware intervals cover {aware:.1f} %, "
+            f"naive ones {naive:.1f} %; the "
             f"former are {wider:.2g} times as wide."
         )
     return found
@@ -48,8 +49,8 @@ def findings(table: Table) -> list[str]:
 STUDIES = (
     Study(
         name="private-posteriors",
-        claim="Posteriors that count the noise on their sums are calibrated; posteriors that take noisy sums for true ones are not",
-        paper="Foulds et al. (UAI 2016), §3; Bernstein, Sheldon (NeurIPS 2018), Figure 4; Bernstein, Sheldon (NeurIPS 2019), Figure 2",
+        claim="Posteriors that count the noise on their sums are calibrated; those that take noisy sums for true ones are not",
+        paper="Foulds et al. (UAI 2016); Bernstein, Sheldon (NeurIPS 2018 and 2019)",
         run=simulate.run,
         cells=grid(model=list(simulate.MODELS), epsilon=EPSILONS),
         quick=grid(model=["bernoulli", "poisson", "linear"], epsilon=EPSILONS),

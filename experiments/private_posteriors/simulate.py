@@ -1,7 +1,9 @@
-"""How often 90 % credible intervals cover, over data sets whose truth was drawn from the prior: noise-aware and naive, from the same sums.
+"""How often 90 % credible intervals cover, over data sets whose truth was drawn from the prior: noise-aware and naive,
+from the same sums.
 
-Every data set is released by the whole program (seeded): clamped, summed exactly, noise added, certified. What follows is read off the noisy
-sums of its certificate. A truth from the prior is covered by exact posteriors as often as their level says, whatever n and ε.
+Every data set is released by the whole program (seeded): clamped, summed exactly, noise added, certified. What follows
+is read off the noisy sums of its certificate. A truth from the prior is covered by exact posteriors as often as their
+level says, whatever n and ε.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from onedraw.baselines.sufficient_statistics import naive_posterior
 
 LEVEL, TAILS = 0.9, (0.05, 0.95)
 DRAWS = 160
-"""Of each regression's posterior; its quantiles are those of as many draws (Weibull's), so that their number does not bias coverage."""
+"""Of each regression's posterior; its quantiles are those of as many draws (Weibull's), so that their number does not
+bias coverage."""
 
 PRIOR = od.NormalInverseGamma(scale=2.0, shape=20.0, rate=0.5)
 LINE = models.GaussianRegression(1, bounds=(-1, 1), variance_floor=1e-4, feature_names=("slope",), prior=PRIOR)
@@ -112,5 +115,9 @@ def of_linear(model: Any, n: int, generator: Any) -> Any:
 
 
 TRUTHS = {
-    "bernoulli": of_bernoulli, "poisson": of_poisson, "exponential": of_exponential, "mean": of_mean, "linear": of_linear,
-}  # fmt: skip
+    "bernoulli": of_bernoulli,
+    "poisson": of_poisson,
+    "exponential": of_exponential,
+    "mean": of_mean,
+    "linear": of_linear,
+}

@@ -134,7 +134,8 @@ class Potential(Target, Protocol):
 
 
 class Posterior(Protocol):
-    """A whole law of the released quantity that follows from published numbers alone: any number of draws, for nothing."""
+    """A whole law of the released quantity that follows from published numbers alone: any number of draws, for
+    nothing."""
 
     @property
     def mean(self) -> Any:
@@ -206,7 +207,8 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
         raise NotImplementedError(f"{self.title} does not publish in stages")
 
     def posterior(self, plan: Plan, stages: Mapping[str, Any]) -> Posterior | None:
-        """Of a release in stages: the posterior that follows from what was published; None where a mechanism gives none."""
+        """Of a release in stages: the posterior that follows from what was published; None where a mechanism gives
+        none."""
         return None
 
     def heading(self, plan: Plan) -> str:

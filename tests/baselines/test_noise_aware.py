@@ -1,4 +1,5 @@
-"""Posteriors that know of the noise, against naive versions: sums over all true counts, quadrature, and truths that are known."""
+"""Posteriors that know of the noise, against naive versions: sums over all true counts, quadrature, and truths that
+are known."""
 
 import math
 
@@ -54,13 +55,10 @@ def test_categories_are_the_sum_over_all_true_counts_together():
     plan = od.calibrate(NoiseAware(), model, od.PureDP(0.7), n=n)
     found, noise = posterior_of(plan, *z), SumNoise.of(plan, 1.0)
     tables = [(i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)]
-    logs = [
-        sum(special.gammaln(a + k) - special.gammaln(k + 1) + float(noise.log_mass(np.array(y - k))) for a, k, y in zip(model.prior, counts, z, strict=True))
-        for counts in tables
-    ]  # fmt: skip
-    weights = np.exp(np.array(logs) - max(logs))
-    weights /= weights.sum()
     shapes = np.array(tables) + np.array(model.prior)
+    logs = special.gammaln(shapes) - special.gammaln(np.array(tables) + 1) + noise.log_mass(np.array(z) - tables)
+    weights = np.exp(logs.sum(axis=1) - logs.sum(axis=1).max())
+    weights /= weights.sum()
     assert found.mean == pytest.approx(weights @ shapes / shapes[0].sum(), rel=1e-10)
     for j, (low, high) in enumerate(found.interval(0.9)):
         mixed = [
@@ -88,7 +86,8 @@ def far_apart(plan, z, value, exact):
 @pytest.mark.parametrize("n", [20, 300])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_a_normal_sum_stands_for_poisson_counts_and_gamma_sums(epsilon, n):
-    """Without clamping both have exact posteriors, by sums and by quadrature; the paper's approximation stays near them."""
+    """Without clamping both have exact posteriors, by sums and by quadrature; the paper's approximation stays near
+    them."""
     counts = od.calibrate(NoiseAware(), models.GammaPoisson(prior=(4.0, 2.0), cap=25), od.PureDP(epsilon), n=n)
     rate = np.linspace(1e-4, 14.0, 3000)
     k = np.arange(0.0, 14.0 * n + 1.0)
@@ -111,13 +110,16 @@ def test_a_normal_sum_stands_for_poisson_counts_and_gamma_sums(epsilon, n):
 @pytest.mark.oracle
 @pytest.mark.parametrize("parameter", [0.02, 0.9, 3.0, 40.0])
 def test_moments_of_clamped_records(parameter):
-    generator = np.random.default_rng(1)
-    records = {
-        models.GammaPoisson(prior=(1.0, 1.0), cap=3): generator.poisson(parameter, 10**6).clip(0, 3),
-        models.GammaExponential(prior=(1.0, 1.0), cap=2.0): generator.exponential(1.0 / parameter, 10**6).clip(0.0, 2.0),
-        models.GaussianMean(2.0, 2.25, prior_count=1.0, centre=1.0): generator.normal(parameter, 1.5, 10**6).clip(-1.0, 3.0) - 1.0,
-    }  # fmt: skip
-    for model, drawn in records.items():
+    generator, many = np.random.default_rng(1), 10**6
+    clamped = [
+        (models.GammaPoisson(prior=(1.0, 1.0), cap=3), generator.poisson(parameter, many).clip(0, 3)),
+        (models.GammaExponential(prior=(1.0, 1.0), cap=2.0), generator.exponential(1 / parameter, many).clip(0, 2)),
+        (
+            models.GaussianMean(2.0, 2.25, prior_count=1.0, centre=1.0),
+            generator.normal(parameter - 1, 1.5, many).clip(-2, 2),
+        ),
+    ]
+    for model, drawn in clamped:
         mean, variance = model.clamped_moments(np.array([parameter]))
         assert mean[0] == pytest.approx(drawn.mean(), abs=6e-3 * max(drawn.std(), 1e-3))
         assert variance[0] == pytest.approx(drawn.var(), rel=0.02, abs=1e-5)
@@ -134,8 +136,11 @@ def test_the_moments_of_a_duration_do_not_lose_their_digits():
 @pytest.mark.parametrize("name", FAMILIES)
 def test_with_hardly_any_noise_it_is_the_familys_own_posterior(name):
     model, records = FAMILIES[name]
-    wide = {"mean": models.GaussianMean(50.0, 1.0, prior_count=1.0, centre=1.0), "counts": models.GammaPoisson(prior=(1.0, 0.5), cap=80),
-            "durations": models.GammaExponential(prior=(2.0, 2.0), cap=400.0)}  # fmt: skip
+    wide = {
+        "mean": models.GaussianMean(50.0, 1.0, prior_count=1.0, centre=1.0),
+        "counts": models.GammaPoisson(prior=(1.0, 0.5), cap=80),
+        "durations": models.GammaExponential(prior=(2.0, 2.0), cap=400.0),
+    }
     model = wide.get(name, model)
     plan = od.calibrate(NoiseAware(), model, od.PureDP(1e4), n=N)
     whole = sums_of(model).whole(model.summarise(records))
@@ -164,7 +169,8 @@ def test_a_tabulated_law_is_the_law():
 
 @pytest.mark.oracle
 def test_gaussian_noise_that_was_rounded_is_counted_as_such():
-    """zCDP is discrete noise on counts, Gaussian DP is finer noise rounded to them: two laws, where they are a step wide."""
+    """zCDP is discrete noise on counts, Gaussian DP is finer noise rounded to them: two laws, where they are a step
+    wide."""
     discrete, rounded = (
         SumNoise.of(plan_of("categories", budget), 1.0) for budget in (od.ZCDP(2.0), od.GaussianDP(2.0))
     )

@@ -125,7 +125,8 @@ def test_with_hardly_any_noise_it_is_the_conjugate_posterior(law, monkeypatch):
 
 @pytest.mark.oracle
 def test_the_law_of_the_true_sums_is_that_of_simulated_ones():
-    """p(G) against G of data sets drawn from the prior: log-ratios of densities integrate to 1 against any other law of sums."""
+    """p(G) against G of data sets drawn from the prior: log-ratios of densities integrate to 1 against any other law
+    of sums."""
     regression = (plan := plan_of(n=12)).mechanism.regression(plan)
     generator, rounds = np.random.default_rng(4), 40_000
 
@@ -172,7 +173,8 @@ def ranks(regression, noise, generator, sets, kept, n):
 @pytest.mark.statistical
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_truth_has_a_uniform_rank_and_half_the_noise_shows(epsilon):
-    """α ≈ 1e-6: means of 600 ranks within 4.9·0.289/√600; the planted fault is noise twice as large as the chain believes."""
+    """α ≈ 1e-6: means of 600 ranks within 4.9·0.289/√600; the planted fault is noise twice as large as the chain
+    believes."""
     regression = (plan := plan_of(budget=od.PureDP(epsilon), n=500)).mechanism.regression(plan)
     generator, limit = np.random.default_rng(6), 4.9 * 0.289 / math.sqrt(600.0)
     honest = ranks(regression, regression.noise.scale, generator, 600, 60, 500)

@@ -150,16 +150,20 @@ def test_an_interval_that_leaves_out_the_noise_is_not_given_under_the_name_of_on
         release.plan.mechanism.posterior(release.plan, release.certificate.draw.stages).interval(90)
 
 
-def test_an_edited_sum_or_estimate_is_rejected():
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda draw: draw["stages"]["noisy sums"].__setitem__(0, 400.0),
+        lambda draw: draw["stages"]["noisy sums"].__setitem__(0, draw["stages"]["noisy sums"][0] + 0.25),
+        lambda draw: draw["values"][0].__setitem__(0, 9.0),
+    ],
+)
+def test_an_edited_sum_or_estimate_is_rejected(change):
     release = od.release(plan_of("counts"), EVERY["counts"][1], random_state=2)
     document = release.certificate.model_dump(mode="json")
-    for change in (lambda d: d["stages"]["noisy sums"].__setitem__(0, 400.0), lambda d: d["values"][0].__setitem__(0, 9.0),
-                   lambda d: d["stages"]["noisy sums"].__setitem__(0, d["stages"]["noisy sums"][0] + 0.25)):  # fmt: skip
-        edited = {**document, "draw": {**document["draw"], "stages": {"noisy sums": [*document["draw"]["stages"]["noisy sums"]]},
-                                       "values": [[*row] for row in document["draw"]["values"]]}}  # fmt: skip
-        change(edited["draw"])
-        with pytest.raises(od.errors.CertificateRejected):
-            od.verify(type(release.certificate).model_validate(edited))
+    change(document["draw"])
+    with pytest.raises(od.errors.CertificateRejected):
+        od.verify(type(release.certificate).model_validate(document))
 
 
 @pytest.mark.parametrize("budget", [od.PureDP(1.0), od.ZCDP(0.5), od.GaussianDP(1.0)], ids=str)

@@ -1,9 +1,9 @@
 """Posteriors that know of the noise: what noisy sums say of a parameter, the noise included, for one spend.
 
-Bernstein and Sheldon, "Differentially Private Bayesian Inference for Exponential Families" (NeurIPS 2018, arXiv:1809.02188) and "Differentially
-Private Bayesian Linear Regression" (NeurIPS 2019, arXiv:1910.13153). What is published, and so the promise, is that of
-`SufficientStatistics`; what follows is the posterior p(θ | noisy sums) instead of p(θ | sums). Theorems, what each posterior is about, and what is
-exact in it: noise_aware.md.
+Bernstein and Sheldon, "Differentially Private Bayesian Inference for Exponential Families" (NeurIPS 2018,
+arXiv:1809.02188) and "Differentially Private Bayesian Linear Regression" (NeurIPS 2019, arXiv:1910.13153). What is
+published, and so the promise, is that of `SufficientStatistics`; what follows is the posterior p(θ | noisy sums)
+instead of p(θ | sums). Theorems, what each posterior is about, and what is exact in it: noise_aware.md.
 
 | model | law of the true sum | file |
 | --- | --- | --- |
@@ -38,15 +38,16 @@ from .sufficient_statistics import FamilyNoise, WholeSums, check_one_draw
 class NoiseAware(FamilyNoise):
     """A whole posterior for one spend, whose intervals count sampling and privacy noise together.
 
-    **Guarantee.** The noisy sums keep the plan's promise; posterior, draws and intervals follow from them and cost nothing. ``law``
-    is "laplace", "gaussian", or None for the one with less noise under the budget.
+    **Guarantee.** The noisy sums keep the plan's promise; posterior, draws and intervals follow from them and cost
+    nothing. ``law`` is "laplace", "gaussian", or None for the one with less noise under the budget.
 
-    Of a regression ``response_bound`` is Y, to which responses are clamped, and ``row_deviation`` the standard deviation that columns are
-    believed to have, as a share of their bound, as if d + 2 records had shown it: both public.
+    Of a regression ``response_bound`` is Y, to which responses are clamped, and ``row_deviation`` the standard
+    deviation that columns are believed to have, as a share of their bound, as if d + 2 records had shown it: both
+    public.
 
     | what follows | how |
     | --- | --- |
-    | the released estimate | the posterior's mean; of a regression the plain function of the noisy sums that its chain starts from |
+    | the released estimate | the posterior's mean; of a regression, of the sums that its chain starts from |
     | `Release.posterior(size)` | draws, as many as one likes |
     | `Release.conf_int(level)` | credible intervals: under the model and its prior they cover as often as they say |
     """
@@ -70,11 +71,13 @@ class NoiseAware(FamilyNoise):
             return self._products(request)
         if self.response_bound is not None:
             raise UnsupportedBudget(
-                f"response_bound is about the responses of a regression, and {type(request.model).__name__} has none. Leave it out."
+                f"response_bound is about the responses of a regression, and {type(request.model).__name__} has none. "
+                "Leave it out."
             )
         if isinstance(request.model, GaussianMean) and request.model.dim > 1:
             raise UnsupportedBudget(
-                "The law of a vector that was shortened onto a ball has no closed form, so no posterior that knows of the noise is had "
+                "The law of a vector that was shortened onto a ball has no closed form, so no posterior that knows of "
+                "the noise is had "
                 "for it. Release each coordinate by itself with dim=1, or use baselines.SufficientStatistics()."
             )
         return super().sums(request)
@@ -85,17 +88,20 @@ class NoiseAware(FamilyNoise):
         model: Any = request.model
         if self.response_bound is None or not model.features.bounded:
             raise UnsupportedBudget(
-                "Products of rows and responses have no bound unless both are declared. Pass response_bound=Y to NoiseAware, and "
+                "Products of rows and responses have no bound unless both are declared. Pass response_bound=Y to "
+                "NoiseAware, and "
                 "bounds=(lo, hi) or data_norm=r to the model."
             )
         if not isinstance(model.prior, NormalInverseGamma) or not model.prior.conjugate:
             raise UnsupportedBudget(
-                "A noise-aware regression integrates coefficients and variance out, which takes the conjugate prior. Pass "
+                "A noise-aware regression integrates coefficients and variance out, which takes the conjugate prior. "
+                "Pass "
                 "variance_floor=… and prior=NormalInverseGamma(…) to the model, not a known variance."
             )
         if request.n < model.features.width + 4:
             raise UnsupportedBudget(
-                f"{request.n} records are too few for {model.features.width} coefficients. Use at least {model.features.width + 4}."
+                f"{request.n} records are too few for {model.features.width} coefficients. Use at least "
+                f"{model.features.width + 4}."
             )
         return ProductSums.of(model, self.response_bound, request.n)
 
@@ -120,8 +126,8 @@ class NoiseAware(FamilyNoise):
         return regression.plug_in(whole_numbers(stages) * float(regression.sums.unit))[0]
 
     def draw_many(self, plan: Plan, noisy: Any, size: int, generator: Any) -> Any:
-        """(data sets, size, parameters): draws from the posterior of each row of noisy sums, as published; of a regression in one run,
-        for simulations of thousands of data sets."""
+        """(data sets, size, parameters): draws from the posterior of each row of noisy sums, as published; of a
+        regression in one run, for simulations of thousands of data sets."""
         rows = np.asarray(noisy, dtype=np.float64)
         if isinstance(plan.model, GaussianRegression):
             regression = self.regression(plan)

@@ -1,14 +1,15 @@
 """The posterior of proportions given noisy counts, exactly: a mixture over what the true counts may have been.
 
-Bernstein and Sheldon (NeurIPS 2018, arXiv:1809.02188) replace the law of the true count by a normal one. For counts there is no need to.
-Before anything is published the counts N of n records have the law of Dirichlet and multinomial, and given what was published
+Bernstein and Sheldon (NeurIPS 2018, arXiv:1809.02188) replace the law of the true count by a normal one. For counts
+there is no need to. Before anything is published the counts N of n records have the law of Dirichlet and multinomial,
+and given what was published
 
     P(N | z) ∝ Π_j Γ(α_j + N_j)/N_j! · noise(z_j − N_j)         on N ≥ 0, Σ N_j = n,
 
-a product but for its sum. So partial sums N_1 + … + N_j are a Markov chain, whose laws are convolutions; single counts have their
-law by two of them, and all counts together are drawn backwards. Given N the proportions are Dirichlet(α + N), each of them a
-Beta: so the posterior is a finite mixture, of which draws, means and quantiles are had without any approximation.
-One proportion is the case of two categories, of which only the first count is published.
+a product but for its sum. So partial sums N_1 + … + N_j are a Markov chain, whose laws are convolutions; single counts
+have their law by two of them, and all counts together are drawn backwards. Given N the proportions are Dirichlet(α +
+N), each of them a Beta: so the posterior is a finite mixture, of which draws, means and quantiles are had without any
+approximation. One proportion is the case of two categories, of which only the first count is published.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class Counted:
         total = float(weights.sum())
         if not total > 0.0:
             raise PromiseRefused(
-                "No counts of so many records lead to these noisy sums: the noise of this plan would be beyond belief. They were "
+                "No counts of so many records lead to these noisy sums: the noise of this plan would be beyond belief. "
+                "They were "
                 "edited or damaged; do not rely on them."
             )
         return Counted(self.counts, weights / total)
@@ -74,7 +76,8 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class CountPosterior:
-    """Proportions given the noisy counts of all categories; ``single`` where they are two, and one proportion is asked for."""
+    """Proportions given the noisy counts of all categories; ``single`` where they are two, and one proportion is asked
+    for."""
 
     alpha: Array
     n: int
@@ -106,7 +109,8 @@ class CountPosterior:
 
     @cached_property
     def partial(self) -> list[tuple[int, Array]]:
-        """(least, weights) of N_1 + … + N_j, each as if nothing were known of the sum of all; the first is that of none."""
+        """(least, weights) of N_1 + … + N_j, each as if nothing were known of the sum of all; the first is that of
+        none."""
         found = [(0, np.ones(1))]
         for one in self.each[:-1]:
             least, weights = found[-1]
@@ -165,7 +169,7 @@ class CountPosterior:
         return sampling, np.sqrt(np.maximum(np.array(squares) - self.mean**2 - sampling**2, 0.0))
 
     def draw(self, size: int, generator: Any) -> Array:
-        """Gamma variates on logarithms, as in `models.conjugate.distributions`: small parameters do not make them 0/0."""
+        """Gamma variates on logarithms, as in `models.conjugate.distributions`: none is 0/0."""
         shapes = self.alpha + self.draw_counts(size, generator)
         logs = np.log(np.maximum(generator.standard_gamma(shapes + 1.0), np.finfo(np.float64).tiny))
         logs -= generator.standard_exponential(shapes.shape) / shapes
@@ -187,13 +191,15 @@ def check_size(title: str, n: int, categories: int, deviation: float) -> None:
     counts = min(n, 2.0 * FOLLOWED * deviation)
     if counts > MOST_COUNTS or categories * counts > MOST_TOGETHER:
         raise PromiseRefused(
-            f"{title} of {categories} categories with noise of {deviation:,.0f} counts would have to tell too many counts apart. "
+            f"{title} of {categories} categories with noise of {deviation:,.0f} counts would have to tell too many "
+            "counts apart. "
             "Use a larger budget, fewer categories, or baselines.SufficientStatistics()."
         )
 
 
 def _convolved(one: Array, other: Array) -> Array:
-    """Σ one(k)·other(s − k): added up one by one where that is quick; by Fourier's transform the smallest weights are lost."""
+    """Σ one(k)·other(s − k): added up one by one where that is quick; by Fourier's transform the smallest weights are
+    lost."""
     if len(one) * len(other) <= DIRECTLY:
         return np.convolve(one, other)
     return np.asarray(np.maximum(signal.fftconvolve(one, other), 0.0))
@@ -208,7 +214,7 @@ def _at(law: tuple[int, Array], sums: Array) -> Array:
 
 
 def _quantile(alpha: float, rest: float, law: Counted, n: int, probability: float) -> float:
-    """Of a mixture of Beta(α + N, rest + n − N): Newton's steps, halved where they leave what is known to contain it."""
+    """Of a mixture of Beta(α + N, rest + n − N): Newton's steps, or halves of what must contain it."""
     kept = law.weights > 1e-18
     weights, a, b = law.weights[kept], alpha + law.counts[kept], rest + n - law.counts[kept]
     low, high = 0.0, 1.0

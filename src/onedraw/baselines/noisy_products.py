@@ -1,14 +1,17 @@
-"""The sums that a linear regression knows its records by, in whole numbers: Σ of the products of a row's entries and its response.
+"""The sums that a linear regression knows its records by, in whole numbers: Σ of the products of a row's entries and
+its response.
 
-A record is w = (x_1/c_1, …, x_d/c_d, 1, y/Y), c and Y public, every entry clamped to [−1, 1] and rounded to a lattice; its share are
-the products w_j·w_k, j ≥ k, but for that of the intercept with itself, whose sum is n. With an intercept p = q + 1, without one p = q:
+A record is w = (x_1/c_1, …, x_d/c_d, 1, y/Y), c and Y public, every entry clamped to [−1, 1] and rounded to a lattice;
+its share are the products w_j·w_k, j ≥ k, but for that of the intercept with itself, whose sum is n. With an intercept
+p = q + 1, without one p = q:
 
 | | one replaced record moves them by at most | attained |
 | --- | --- | --- |
 | L1 | q(q + 2)²/(2(q + 1)) with an intercept, q(q + 1)/2 without | always |
 | L2 | p | where p is even |
 
-Proofs in noise_aware.md. The bound that adds up the largest change of each product is larger: 8 in place of 5⅓ for one column.
+Proofs in noise_aware.md. The bound that adds up the largest change of each product is larger: 8 in place of 5⅓ for one
+column.
 """
 
 from __future__ import annotations
@@ -106,8 +109,8 @@ class ProductSums:
         return tuple(int(value) for value in summary.records.sum(self.statistic))
 
     def matrices(self, sums: Array, n: int) -> Array:
-        """(p, p, …): symmetric matrices of sums in units of 1, the corner put back, the intercept first; one for each row of sums.
-        Data sets run along memory, so that elimination is a few long operations."""
+        """(p, p, …): symmetric matrices of sums in units of 1, the corner put back, the intercept first; one for each
+        row of sums. Data sets run along memory, so that elimination is a few long operations."""
         size, (rows, columns), moved = len(self.statistic.divisors), self._ordered_places, np.moveaxis(sums, -1, 0)
         found = np.empty((size, size, *sums.shape[:-1]))
         found[rows, columns] = found[columns, rows] = moved

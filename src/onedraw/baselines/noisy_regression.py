@@ -1,15 +1,19 @@
-"""The posterior of a linear regression given noisy sums of products (Bernstein, Sheldon, NeurIPS 2019, arXiv:1910.13153).
+"""The posterior of a linear regression given noisy sums of products (Bernstein, Sheldon, NeurIPS 2019,
+arXiv:1910.13153).
 
-y ~ N(θᵀx, σ²), θ | σ² ~ N(0, scale²σ²I), σ² ~ InvGamma(shape, rate) above a floor, and rows x that are normal with an unknown mean and
-covariance, of which no more is believed than a public standard deviation. The paper's sampler ("Gibbs-SS-Update") goes around θ, σ², the
-rows' moments and the true sums G, whose law it takes for normal. Here everything but G is integrated out, in closed form, with the exact law of G
-(Wishart for the rows; given these, normal and χ² for the responses):
+y ~ N(θᵀx, σ²), θ | σ² ~ N(0, scale²σ²I), σ² ~ InvGamma(shape, rate) above a floor, and rows x that are normal with an
+unknown mean and covariance, of which no more is believed than a public standard deviation. The paper's sampler
+("Gibbs-SS-Update") goes around θ, σ², the rows' moments and the true sums G, whose law it takes for normal. Here
+everything but G is integrated out, in closed form, with the exact law of G (Wishart for the rows; given these, normal
+and χ² for the responses):
 
-    p(G) ∝ |S|^{(n−d−2)/2} |Ψ + S + …|^{−(ν+n)/2} · |A|^{−½} RSS^{(n−p)/2−1} |Λ + A|^{−½} b(G)^{−(a+n/2)} · P(σ² ≥ floor | G),
+    p(G) ∝ |S|^{(n−d−2)/2} |Ψ + S + …|^{−(ν+n)/2}                                          the rows
+           · |A|^{−½} RSS^{(n−p)/2−1} |Λ + A|^{−½} b(G)^{−(a+n/2)} · P(σ² ≥ floor | G),      the responses
 
-A = XᵀX, S the same about the mean. What is left is p(G | z) ∝ p(G)·noise(z − G): Gaussian noise as it is, Laplace noise as a normal law whose
-variance is drawn again at every step (Park, Casella 2008, as in the paper). Each step is elliptical slice sampling (Murray, Adams, MacKay
-2010), which needs no tuning; θ and σ² are then drawn exactly, given G. Determinants are products of pivots, for thousands of data sets at once.
+A = XᵀX, S the same about the mean. What is left is p(G | z) ∝ p(G)·noise(z − G): Gaussian noise as it is, Laplace
+noise as a normal law whose variance is drawn again at every step (Park, Casella 2008, as in the paper). Each step is
+elliptical slice sampling (Murray, Adams, MacKay 2010), which needs no tuning; θ and σ² are then drawn exactly, given
+G. Determinants are products of pivots, for thousands of data sets at once.
 """
 
 from __future__ import annotations
@@ -140,7 +144,8 @@ class Regression:
 
     @cached_property
     def believed_factors(self) -> tuple[Array, Array]:
-        """(centre, deviation) about what factors are before anything is known: only how quickly chains mix depends on it."""
+        """(centre, deviation) about what factors are before anything is known: only how quickly chains mix depends on
+        it."""
         size, variance = self.coefficients + 1, self.rate / self.shape
         rows, columns = self._below
         slopes = np.sqrt(variance * (1.0 / self.precision + 1.0 / self.n))
@@ -173,7 +178,8 @@ class Regression:
         return np.asarray(np.concatenate([theta[..., back], variance[..., None]], axis=-1) * self.units)
 
     def likely(self, noisy: Array) -> Array:
-        """Sums that records could have had, near to the noisy ones: no direction has less than the noise's spectral edge."""
+        """Sums that records could have had, near to the noisy ones: no direction has less than the noise's spectral
+        edge."""
         matrices = np.moveaxis(self.sums.matrices(noisy, self.n), (0, 1), (-2, -1))
         edge = min(self.noise.deviation * math.sqrt(matrices.shape[-1]), 0.1 * self.n) + 1e-6 * self.n
         values, vectors = np.linalg.eigh(matrices)
@@ -185,7 +191,8 @@ class Regression:
         return self.sums.entries_of(np.moveaxis(raised, (-2, -1), (0, 1)))
 
     def plug_in(self, noisy: Array) -> tuple[Array, Array]:
-        """(mean, deviation) of the posterior if `likely` sums were the true ones: a plain function of what was published."""
+        """(mean, deviation) of the posterior if `likely` sums were the true ones: a plain function of what was
+        published."""
         matrices = self.sums.matrices(self.likely(noisy), self.n)
         shape, rate = self.shape + 0.5 * self.n, float(0.5 * pivots(self._updated(matrices))[-1])
         inverse = np.linalg.inv(matrices[:-1, :-1] + np.diag(self.precision))
@@ -195,8 +202,8 @@ class Regression:
 
 
 def factored(matrices: Array) -> tuple[Array, Array]:
-    """(pivots, L) of L·D·Lᵀ, for matrices (p, p, …): all pivots are above 0 where one is positive, and their products are its leading
-    minors."""
+    """(pivots, L) of L·D·Lᵀ, for matrices (p, p, …): all pivots are above 0 where one is positive, and their products
+    are its leading minors."""
     left, lower = np.array(matrices), np.zeros(matrices.shape)
     for k in range(len(left)):
         lower[k:, k] = left[k:, k] / np.where(left[k, k] > 0.0, left[k, k], 1.0)
@@ -222,9 +229,9 @@ def _on_diagonal(matrices: Array, added: Array) -> Array:
 class Chain:
     """True sums of many data sets (or of one, many times), each given its noisy ones.
 
-    Two kinds of steps take turns, each of which leaves p(G | z) as it is. One turns G around the noisy sums, and is quick where the noise
-    is small beside what the prior leaves open; the other turns the factors of G = L·D·Lᵀ (means, slopes and logarithms of pivots) around
-    what is believed of them, and is quick where the noise is large.
+    Two kinds of steps take turns, each of which leaves p(G | z) as it is. One turns G around the noisy sums, and is
+    quick where the noise is small beside what the prior leaves open; the other turns the factors of G = L·D·Lᵀ (means,
+    slopes and logarithms of pivots) around what is believed of them, and is quick where the noise is large.
     """
 
     regression: Regression
@@ -259,8 +266,9 @@ class Chain:
 
 
 def turned(place: Array, centre: Array, deviation: Any, log_height: Any, generator: Any) -> Array:
-    """One step of elliptical slice sampling for each row, of the law ∝ N(place; centre, deviation²)·e^{height}: a turn around the ellipse
-    through the row and a new normal one, shrunk towards the row until it is high enough. ``log_height(rows, which)``."""
+    """One step of elliptical slice sampling for each row, of the law ∝ N(place; centre, deviation²)·e^{height}: a turn
+    around the ellipse through the row and a new normal one, shrunk towards the row until it is high enough.
+    ``log_height(rows, which)``."""
     size = len(place)
     away, other = place - centre, deviation * generator.standard_normal(place.shape)
     middle, found = np.broadcast_to(centre, place.shape), np.array(place)
@@ -282,7 +290,8 @@ def turned(place: Array, centre: Array, deviation: Any, log_height: Any, generat
 
 
 def simulated(regression: Regression, noisy: Array, generator: Any, *, kept: int, chains: int = 1) -> Array:
-    """(data sets, kept, parameters): draws of the posterior of each row of noisy sums; ``chains`` of each run side by side."""
+    """(data sets, kept, parameters): draws of the posterior of each row of noisy sums; ``chains`` of each run side by
+    side."""
     each = -(-kept // chains)
     chain = Chain(regression, np.repeat(noisy, chains, axis=0), generator)
     for _ in range(WARM_UP):

@@ -1,14 +1,17 @@
-"""The posterior of one number given a noisy sum: rates and means, whose records were clamped (Bernstein, Sheldon, NeurIPS 2018).
+"""The posterior of one number given a noisy sum: rates and means, whose records were clamped (Bernstein, Sheldon,
+NeurIPS 2018).
 
-The posterior is about the rate λ or the mean θ of the records *before* they were clamped: the model's own parameter. A clamped record
-has another law than the model's, with mean m(θ) and variance v(θ) that are known in closed form (`clamped_moments` of the families), and
-the sum of n of them is taken for normal with n·m(θ) and n·v(θ). That is the paper's approximation; its moments are exact here, clamping
-included, where the paper leaves it out. Together with the noise's own law the likelihood of what was published has a closed form,
+The posterior is about the rate λ or the mean θ of the records *before* they were clamped: the model's own parameter. A
+clamped record has another law than the model's, with mean m(θ) and variance v(θ) that are known in closed form
+(`clamped_moments` of the families), and the sum of n of them is taken for normal with n·m(θ) and n·v(θ). That is the
+paper's approximation; its moments are exact here, clamping included, where the paper leaves it out. Together with the
+noise's own law the likelihood of what was published has a closed form,
 
     p(z | θ) = ∫ N(s; n·m(θ), n·v(θ)) · noise(z − s) ds,
 
-and the posterior ∝ p(θ)·p(z | θ) is tabulated: its logarithm is taken for straight between 2,049 nodes that are placed where it
-has mass. Where a sum is far from normal (few records) it is also far smaller than its noise; what is left was measured (noise_aware.md).
+and the posterior ∝ p(θ)·p(z | θ) is tabulated: its logarithm is taken for straight between 2,049 nodes that are placed
+where it has mass. Where a sum is far from normal (few records) it is also far smaller than its noise; what is left was
+measured (noise_aware.md).
 """
 
 from __future__ import annotations
@@ -190,8 +193,8 @@ class TotalPosterior:
 
 
 def _prior_of_rate(model: Any) -> tuple[Logarithm, float, float]:
-    """log density of log λ under Gamma(shape, rate), and how far it is followed: to its own ends, and to rates at which every
-    record is at the cap, or at 0."""
+    """log density of log λ under Gamma(shape, rate), and how far it is followed: to its own ends, and to rates at
+    which every record is at the cap, or at 0."""
     shape, rate = model.prior
     ends = special.gammaincinv(shape, 1e-14) / rate, special.gammainccinv(shape, 1e-14) / rate
     far = 1e3 * model.cap if isinstance(model, GammaPoisson) else 1e9 / model.cap

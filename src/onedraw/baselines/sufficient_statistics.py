@@ -1,9 +1,9 @@
 """Noise on the sums of a conjugate family, and then Bayes' rule as if they were the true ones.
 
-Foulds, Geumlek, Welling, Chaudhuri, "On the Theory and Practice of Privacy-Preserving Bayesian Data Analysis" (UAI 2016,
-arXiv:1603.07294): the posterior of a conjugate family knows the records through one sum, so noise on that sum makes the whole
-posterior private, and any number of draws costs nothing. Theorem and proof, and when anybody should still use it:
-sufficient_statistics.md.
+Foulds, Geumlek, Welling, Chaudhuri, "On the Theory and Practice of Privacy-Preserving Bayesian Data Analysis" (UAI
+2016, arXiv:1603.07294): the posterior of a conjugate family knows the records through one sum, so noise on that sum
+makes the whole posterior private, and any number of draws costs nothing. Theorem and proof, and when anybody should
+still use it: sufficient_statistics.md.
 
 | family | whole sums | one replaced record moves them by |
 | --- | --- | --- |
@@ -12,8 +12,8 @@ sufficient_statistics.md.
 | Gamma–Poisson | counts up to the cap | the cap |
 | Gaussian mean | (x − centre), 2³¹ steps to the bound | 2·bound in L2, √dim times that in L1 |
 
-The noise is larger than the posterior's own spread where n is small, and the posterior does not know of it: its intervals cover
-too rarely. `NoiseAware` publishes the same sums and says what they are worth.
+The noise is larger than the posterior's own spread where n is small, and the posterior does not know of it: its
+intervals cover too rarely. `NoiseAware` publishes the same sums and says what they are worth.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def sums_of(model: ConjugateModel) -> FamilySums:
 
 
 def feasible(model: ConjugateModel, n: int, noisy: Array) -> Array:
-    """The nearest sums that n records can have: noise carries sums out of their range, and no posterior has a negative count."""
+    """The nearest sums that n records can have: noise carries sums out of their range, and no posterior has a negative
+    count."""
     if isinstance(model, DirichletCategorical):
         return proportional(noisy - noisy.max(), float(n))  # a shift of all changes nothing, and keeps the digits
     if isinstance(model, GaussianMean):
@@ -118,7 +119,8 @@ class FamilyNoise(NoiseOnSums):
     def sums(self, request: Request) -> WholeSums:
         if not isinstance(request.model, ConjugateModel):
             raise UnsupportedBudget(
-                f"{self.title} is about the sum that a conjugate family knows its records by, and {type(request.model).__name__} "
+                f"{self.title} is about the sum that a conjugate family knows its records by, and "
+                f"{type(request.model).__name__} "
                 "has none. Use BetaBernoulli, DirichletCategorical, GaussianMean, GammaPoisson or GammaExponential."
             )
         check_one_draw(self.title, request)
@@ -142,7 +144,8 @@ class FamilyNoise(NoiseOnSums):
 def check_one_draw(title: str, request: Request) -> None:
     if request.draws != 1:
         raise UnsupportedBudget(
-            f"{title} publishes noisy sums once, and draws from their posterior cost nothing afterwards. Leave out draws, and "
+            f"{title} publishes noisy sums once, and draws from their posterior cost nothing afterwards. Leave out "
+            "draws, and "
             "make as many as you like by release.posterior(size)."
         )
 
@@ -151,8 +154,8 @@ def check_one_draw(title: str, request: Request) -> None:
 class SufficientStatistics(FamilyNoise):
     """The posterior of a conjugate family from noisy sums, as if they were the true ones (Foulds et al. 2016).
 
-    **Guarantee.** The noisy sums keep the plan's promise; everything else is post-processing of them. ``law`` is "laplace",
-    "gaussian", or None for the one with less noise under the budget.
+    **Guarantee.** The noisy sums keep the plan's promise; everything else is post-processing of them. ``law`` is
+    "laplace", "gaussian", or None for the one with less noise under the budget.
 
     | what follows | how |
     | --- | --- |
@@ -180,7 +183,8 @@ class NaivePosterior:
     law: Law
 
     too_narrow: ClassVar[str] = (
-        "this posterior takes the noisy sums for the true ones, so that its intervals leave out the noise and cover too rarely. "
+        "this posterior takes the noisy sums for the true ones, so that its intervals leave out the noise and cover "
+        "too rarely. "
         "Release with baselines.NoiseAware() instead, which publishes the same sums at the same price"
     )
 
@@ -229,5 +233,6 @@ def _dirichlet(law: Law) -> Dirichlet:
 
 
 def naive_posterior(plan: Plan, noisy: Sequence[float]) -> NaivePosterior:
-    """The posterior of given noisy sums, in whole steps, under a plan of either mechanism: what Foulds et al. would have said."""
+    """The posterior of given noisy sums, in whole steps, under a plan of either mechanism: what Foulds et al. would
+    have said."""
     return NaivePosterior.of(plan, np.asarray(noisy, dtype=np.float64))

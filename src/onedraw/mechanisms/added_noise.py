@@ -67,8 +67,9 @@ class Moving(Protocol):
 
 @dataclass(frozen=True)
 class NoiseOnSums(Mechanism):
-    """What mechanisms share that publish exact sums with noise: law, scale and promise. One stage is published, the noisy
-    sums; whatever else is said follows from them. ``law`` is "laplace", "gaussian", or None for the one whose error is smaller."""
+    """What mechanisms share that publish exact sums with noise: law, scale and promise. One stage is published, the
+    noisy sums; whatever else is said follows from them. ``law`` is "laplace", "gaussian", or None for the one whose
+    error is smaller."""
 
     noun: ClassVar[str] = "estimate"
     whole_sums: ClassVar[bool] = True
@@ -138,9 +139,10 @@ class AddedNoise(NoiseOnSums):
         return _checked(request)
 
     def besides(self, request: Request) -> tuple[Assumption, ...]:
-        if request.model.moves_between_cells:  # type: ignore[attr-defined]  # a table
+        table = _checked(request)
+        if table.moves_between_cells:
             return (Assumption(PRIVATE_GROUPS, Provenance.PROVED),)
-        return (Assumption(PUBLIC_GROUPS, Provenance.DECLARED),) if request.model.sizes is not None else ()  # type: ignore[attr-defined]
+        return (Assumption(PUBLIC_GROUPS, Provenance.DECLARED),) if table.sizes is not None else ()
 
     def expected_noise(self, plan: Plan) -> float:
         return expected_noise(plan)
@@ -229,8 +231,8 @@ def _promise(request: Request, sums: Moving, law: str, scale: float, refinement:
 
 
 def _fine(sums: Moving) -> float:
-    """The lattice steps in a deviation, at least: κ = 58q/σ² for the q entries that a record moves, as much as for the six of a
-    table."""
+    """The lattice steps in a deviation, at least: κ = 58q/σ² for the q entries that a record moves, as much as for the
+    six of a table."""
     return FINE * math.sqrt(max(1.0, sums.most_moved / 6.0))
 
 

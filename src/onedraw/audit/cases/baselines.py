@@ -1,8 +1,8 @@
-"""The literature's other methods under attack: the list. They are no part of `every_case`, which is about our own mechanisms, and are
-asked for by the word "baselines".
+"""The literature's other methods under attack: the list. They are no part of `every_case`, which is about our own
+mechanisms, and are asked for by the word "baselines".
 
-A new one is a line in `BUILDERS`, the functions that make cases from a budget, and one in `CASES`, by which any plan of it, that
-of a release file for example, is attacked.
+A new one is a line in `BUILDERS`, the functions that make cases from a budget, and one in `CASES`, by which any plan
+of it, that of a release file for example, is attacked.
 """
 
 from __future__ import annotations

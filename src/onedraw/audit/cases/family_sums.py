@@ -1,10 +1,11 @@
-"""Noisy sums of conjugate families, written down again from Foulds et al. (arXiv:1603.07294, §3): what one record adds, and the law
-of its sum with noise on two data sets that differ in one record; and of the products of a regression's rows, from Bernstein and Sheldon
-(arXiv:1910.13153, §3).
+"""Noisy sums of conjugate families, written down again from Foulds et al. (arXiv:1603.07294, §3): what one record
+adds, and the law of its sum with noise on two data sets that differ in one record; and of the products of a
+regression's rows, from Bernstein and Sheldon (arXiv:1910.13153, §3).
 
-A record's share is its sufficient statistic in whole steps: a place in its range (2³² steps), a count, one unit in its category, a
-distance from the centre (2³¹ steps to the bound). The laws of the coordinates that the record moves are those of `noise`. Posterior and
-intervals are post-processing, so whoever is told the noisy sums knows all there is to know: both baselines are attacked there.
+A record's share is its sufficient statistic in whole steps: a place in its range (2³² steps), a count, one unit in its
+category, a distance from the centre (2³¹ steps to the bound). The laws of the coordinates that the record moves are
+those of `noise`. Posterior and intervals are post-processing, so whoever is told the noisy sums knows all there is to
+know: both baselines are attacked there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import functools
 import math
 import operator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -94,9 +95,9 @@ class ProductSumsCase(NoiseCase):
         return functools.reduce(operator.mul, laws).profile()
 
     def share(self, data: Any) -> Array:
-        model, mechanism = self.plan.model, self.plan.mechanism
+        model, mechanism = self.plan.model, cast(NoiseAware, self.plan.mechanism)
         bounds = np.maximum(*np.abs(np.array(model.features.encoded_ends)))
-        row = np.append(data[0][-1] / bounds, [1.0, data[1][-1] / mechanism.response_bound])  # type: ignore[attr-defined]
+        row = np.append(data[0][-1] / bounds, [1.0, data[1][-1] / float(mechanism.response_bound or 1.0)])
         k = np.rint(np.clip(row, -1.0, 1.0) * 2.0**18)
         products = np.tril(np.outer(k, k))
         products[-2, -2] = 0.0
@@ -104,14 +105,16 @@ class ProductSumsCase(NoiseCase):
 
 
 def product_sums_case(plan: Plan, *, label: str = "") -> ProductSumsCase:
-    """Rows with an intercept: from all entries at 1 to all at −1/(q+1), which is farthest in L1; and, for L2, to ±1 in turns."""
+    """Rows with an intercept: from all entries at 1 to all at −1/(q+1), which is farthest in L1; and, for L2, to ±1 in
+    turns."""
     columns, scale = plan.model.features.count, np.array(plan.model.features.encoded_ends[1])
-    y = plan.mechanism.response_bound  # type: ignore[attr-defined]
+    y = float(cast(NoiseAware, plan.mechanism).response_bound or 1.0)
     far = np.full(columns + 1, -1.0 / (columns + 2.0))
     if law_of(plan) == "gaussian":
         far = np.where(np.arange(columns + 1) % 2 == columns % 2, -1.0, 1.0)
-    ends = [(np.vstack([np.ones((plan.n - 1, columns)), last[:-1]]) * scale, np.append(np.ones(plan.n - 1), last[-1]) * y)
-            for last in (np.ones(columns + 1), far)]  # fmt: skip
+    others = np.ones((plan.n - 1, columns + 1))
+    tables = (np.vstack([others, last]) for last in (others[0], far))
+    ends = [(table[:, :-1] * scale, table[:, -1] * y) for table in tables]
     even = law_of(plan) == "laplace" or columns % 2 == 0
     return ProductSumsCase(
         plan, (Pair("one row from 1 to the farthest", *ends),), ATTAINED if even else ODD, even, label
