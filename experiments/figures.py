@@ -24,6 +24,9 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 WIDEST = 4
 """Panels in a row."""
 
+FEW = 4
+"""Lines whose legend leaves room for them in a panel."""
+
 
 def check_figures() -> None:
     check_extra("figures", "matplotlib", "onedraw reproduce")
@@ -66,9 +69,26 @@ def lines(
             getattr(axis, f"set_{letter}scale")("log")
         axis.set(xlabel=words.get(x, x), ylabel=words.get(y, y))
         if panel:
-            axis.set_title(f"{words.get(panel, panel)} = {name}", fontsize=9)
-    axes[0].legend(frameon=False, fontsize=8)
+            axis.set_title(
+                f"{words.get(panel, panel)} = {name:g}"
+                if isinstance(name, float)
+                else f"{words.get(panel, panel)} = {name}",
+                fontsize=9,
+            )
+    legend(figure, axes)
     return figure
+
+
+def legend(figure: Any, axes: list[Any]) -> None:
+    """Of all panels: in the first one, or below them all where it would cover the lines."""
+    shown = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if len(shown) <= FEW:
+        axes[0].legend(shown.values(), shown, frameon=False, fontsize=8)
+    else:
+        width, height = figure.get_size_inches()
+        columns = max(1, int(width / (0.07 * max(map(len, shown)) + 0.6)))
+        figure.set_size_inches(width, height + 0.18 * math.ceil(len(shown) / columns))
+        figure.legend(shown.values(), shown, frameon=False, fontsize=8, loc="outside lower center", ncols=columns)
 
 
 def save(figures: Mapping[str, Any], folder: Path) -> list[str]:

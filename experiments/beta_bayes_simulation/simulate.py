@@ -33,12 +33,12 @@ QUANTILES = 600
 """Of the noise along each coordinate."""
 
 
-def simulate(seed: int, *, spread: float) -> tuple[Array, Array, Array]:
+def simulate(seed: int, *, spread: float, d: int = 2) -> tuple[Array, Array, Array]:
     """10,000 rows with a constant first column, labels ±1, and the true parameter; the calls are the published ones."""
     np.random.seed(seed)  # noqa: NPY002  # the reference is paired by the legacy generator's stream
-    normal = np.random.multivariate_normal(np.zeros(1), np.eye(1), size=ROWS)  # noqa: NPY002
+    normal = np.random.multivariate_normal(np.zeros(d - 1), np.eye(d - 1), size=ROWS)  # noqa: NPY002
     X = np.column_stack([np.ones(ROWS), (np.clip(normal, -4.0, 4.0) + 4.0) / 8.0])
-    theta = np.random.randn(2) * spread  # noqa: NPY002
+    theta = np.random.randn(d) * spread  # noqa: NPY002
     theta[0] -= (X @ theta).mean()
     labels = np.where(np.random.uniform(size=ROWS) < special.expit(X @ theta), 1.0, -1.0)  # noqa: NPY002
     return X, labels, theta
