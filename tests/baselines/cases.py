@@ -31,3 +31,16 @@ ODD_VECTORS = [
     [1.0],
     "seven",
 ]
+
+
+def linear_records(model, n, generator, *, wild=False):
+    """Rows inside the model's bounds and responses of a line with noise; ``wild``: far outside, where they are clamped."""
+    features = model.features
+    if features.data_norm is not None:
+        X = features.data_norm * generator.uniform(-1.0, 1.0, (n, features.count)) / np.sqrt(features.count)
+    else:
+        X = generator.uniform(*(np.array(end) for end in features.ends), (n, features.count))
+    centred = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-300)
+    y = model.response_bound * (0.1 + centred @ np.linspace(0.15, -0.1, features.count))
+    y = y + 0.1 * model.response_bound * generator.standard_normal(n)
+    return (20.0 * X, 20.0 * y) if wild else (X, y)

@@ -54,9 +54,31 @@ def noise_aware() -> od.Release:
     return _released(baselines.NoiseAware(), model, visits, od.PureDP(2.0))
 
 
+def regression(mechanism: Any, budget: Any) -> Callable[[], od.Release]:
+    """How many visits somebody made, by age and smoking."""
+
+    def release() -> od.Release:
+        X = [
+            [float(age), float(smokes == "yes")]
+            for age, smokes in zip(patients("age"), patients("smoker"), strict=True)
+        ]
+        visits = [float(cell) for cell in patients("visits")]
+        model = models.LeastSquares(
+            features=2, bounds=((0, 0), (100, 1)), scaled=True, feature_names=("age", "smoker"), response_bound=10.0,
+            prior=od.Gaussian(scale=5.0, radius=20.0),
+        )  # fmt: skip
+        return _released(mechanism, model, (X, visits), budget)
+
+    return release
+
+
 BASELINES: dict[str, Callable[[], od.Release]] = {
+    "ada-ops": regression(baselines.AdaOPS(), od.ApproxDP(2.0, 1e-6)),
+    "ada-ssp": regression(baselines.AdaSSP(), od.ApproxDP(2.0, 1e-6)),
     "dp-sgd": dp_sgd,
+    "minami": regularised(baselines.Minami(), od.ApproxDP(2.0, 1e-6)),
     "noise-aware": noise_aware,
+    "one-posterior-sample": regression(baselines.OnePosteriorSample(), od.PureDP(2.0)),
     "sufficient-statistics": sufficient_statistics,
     "output-perturbation": regularised(baselines.OutputPerturbation(regularisation=0.05), od.PureDP(2.0)),
     "output-perturbation-gaussian": regularised(baselines.OutputPerturbation(), od.ApproxDP(2.0, 1e-6)),

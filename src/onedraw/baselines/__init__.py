@@ -14,6 +14,10 @@ from onedraw.on_demand import names_on_demand
 
 # name → the file it lives in
 _NAMES: dict[str, str] = {
+    "AdaOPS": "ada_ops",
+    "AdaSSP": "ada_ssp",
+    "Minami": "minami",
+    "OnePosteriorSample": "wang_ops",
     "ObjectivePerturbation": "objective_perturbation",
     "OutputPerturbation": "output_perturbation",
     **dict.fromkeys(("simulated_fits", "simulated_minima"), "simulation"),

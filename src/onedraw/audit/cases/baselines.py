@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from onedraw.baselines.ada_ops import AdaOPS
+from onedraw.baselines.ada_ssp import AdaSSP
 from onedraw.baselines.dp_sgd import DPSGD
+from onedraw.baselines.minami import Minami
 from onedraw.baselines.noise_aware import NoiseAware
 from onedraw.baselines.objective_perturbation import ObjectivePerturbation
 from onedraw.baselines.output_perturbation import OutputPerturbation
 from onedraw.baselines.sufficient_statistics import SufficientStatistics
+from onedraw.baselines.wang_ops import OnePosteriorSample
 from onedraw.plans import Plan
 from onedraw.privacy import Promise
 
-from . import family_sums, regularised, tilted, training
+from . import adaptive, family_sums, published_draws, regularised, tilted, training
 from .case import Case
 
 BUILDERS: tuple[Callable[[Promise], list[Case]], ...] = (
@@ -28,6 +32,10 @@ BUILDERS: tuple[Callable[[Promise], list[Case]], ...] = (
     partial(family_sums.family_sums_cases, SufficientStatistics),
     partial(family_sums.family_sums_cases, NoiseAware),
     family_sums.product_sums_cases,
+    adaptive.ada_ssp_cases,
+    adaptive.ada_ops_cases,
+    published_draws.minami_cases,
+    published_draws.sample_cases,
 )
 
 CASES: Mapping[type, Callable[[Plan], Case]] = {
@@ -36,4 +44,8 @@ CASES: Mapping[type, Callable[[Plan], Case]] = {
     ObjectivePerturbation: tilted.objective_case,
     SufficientStatistics: family_sums.family_sums_case,
     NoiseAware: family_sums.noise_aware_case,
+    AdaSSP: adaptive.ada_ssp_case,
+    AdaOPS: adaptive.ada_ops_case,
+    Minami: published_draws.minami_case,
+    OnePosteriorSample: published_draws.sample_case,
 }
