@@ -106,6 +106,18 @@ def test_where_noise_says_nothing_the_chain_returns_the_prior(monkeypatch):
         assert (scaled.mean(), scaled.std()) == pytest.approx((0.0, 2.0), abs=0.15)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("columns", "intercept"), [(3, True), (1, False), (3, False)])
+def test_so_it_does_for_several_columns_and_without_an_intercept(columns, intercept):
+    model = models.GaussianRegression(columns, bounds=(-1, 1), variance_floor=1e-4, intercept=intercept, prior=PRIOR)
+    regression = (plan := plan_of(model, od.PureDP(1e-3), n=1000)).mechanism.regression(plan)
+    noisy = np.zeros((600, regression.sums.entries))
+    draws = chain.simulated(regression, noisy, np.random.default_rng(1), kept=10)
+    variance = draws[..., -1]
+    assert variance.mean() == pytest.approx(0.5 / 19.0, rel=0.03)
+    assert (draws[..., :-1] / np.sqrt(variance)[..., None]).std(axis=(0, 1)) == pytest.approx(2.0, abs=0.2)
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("law", [pytest.param("laplace", marks=pytest.mark.slow), "gaussian"])
 def test_with_hardly_any_noise_it_is_the_conjugate_posterior(law, monkeypatch):
@@ -172,7 +184,7 @@ def ranks(regression, noise, generator, sets, kept, n):
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
-def test_the_truth_has_a_uniform_rank_and_half_the_noise_shows(epsilon):
+def test_the_truth_has_a_uniform_rank_and_a_quarter_of_the_noise_shows(epsilon):
     """α ≈ 1e-6: means of 600 ranks within 4.9·0.289/√600; the planted fault is noise twice as large as the chain
     believes."""
     regression = (plan := plan_of(budget=od.PureDP(epsilon), n=500)).mechanism.regression(plan)
@@ -201,6 +213,21 @@ def test_a_release_is_read_back_from_its_file_with_all_its_posterior(budget, tmp
     assert ((draws >= ends[:, 0]) & (draws <= ends[:, 1])).mean(axis=0) == pytest.approx(0.9, abs=0.05)
     assert (draws[:, 2] >= 1e-4).all()
     assert [low for low, _ in ends] < [high for _, high in ends]
+
+
+def test_records_of_a_schema_give_the_same_sums_as_arrays(tmp_path):
+    columns = {"y": "lower: -1.5, upper: 1.5", "x": "lower: -1, upper: 1"}
+    declared = [f"  {name}: {{kind: number, {ends}, missing: 0}}\n" for name, ends in columns.items()]
+    (tmp_path / "schema.yaml").write_text("dataset: d\ncolumns:\n" + "".join(declared))
+    x, y = rows_of(np.random.default_rng(1))
+    (tmp_path / "d.csv").write_text(
+        "x,y\n" + "".join(f"{a!r},{b!r}\n" for a, b in zip(x[:, 0].tolist(), y.tolist(), strict=True))
+    )
+    records = od.read(tmp_path / "d.csv", od.Schema.load(tmp_path / "schema.yaml"), target="y")
+    model = models.GaussianRegression(**models.schema_features(records.schema, "y"), variance_floor=1e-4, prior=PRIOR)
+    plan = plan_of(model)
+    stages = [od.release(plan, data, random_state=1).certificate.draw.stages for data in (records, (x, y))]
+    assert stages[0] == stages[1]
 
 
 def test_what_it_cannot_do_is_refused_with_a_remedy():
