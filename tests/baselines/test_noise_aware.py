@@ -97,14 +97,14 @@ def test_a_normal_sum_stands_for_poisson_counts_and_gamma_sums(epsilon, n):
         far_apart(
             counts, z, rate, stats.gamma.pdf(rate, 4.0, scale=0.5) * (sums @ np.exp(-np.abs(z - k) * epsilon / 25))
         )
-        < 0.02
+        < 0.006
     )
     durations = od.calibrate(NoiseAware(), models.GammaExponential(prior=(4.0, 4.0), cap=20.0), od.PureDP(epsilon), n=n)
     rate, s = np.linspace(0.02, 5.0, 1500), np.linspace(1e-3, 12.0 * n, 4000)
     sums = stats.gamma.pdf(s, n, scale=1.0 / rate[:, None])
     z = 0.9 * n
     exact = stats.gamma.pdf(rate, 4.0, scale=0.25) * (sums @ np.exp(-np.abs(z - s) * epsilon / 20.0))
-    assert far_apart(durations, z, rate, exact) < 0.03
+    assert far_apart(durations, z, rate, exact) < 0.006
 
 
 @pytest.mark.oracle

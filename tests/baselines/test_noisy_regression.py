@@ -185,8 +185,8 @@ def ranks(regression, noise, generator, sets, kept, n):
 @pytest.mark.statistical
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_truth_has_a_uniform_rank_and_a_quarter_of_the_noise_shows(epsilon):
-    """α ≈ 1e-6: means of 600 ranks within 4.9·0.289/√600; the planted fault is noise twice as large as the chain
-    believes."""
+    """α ≈ 1e-6: means of 600 ranks within 4.9·0.289/√600; the planted fault is noise four times as large as
+    the chain believes."""
     regression = (plan := plan_of(budget=od.PureDP(epsilon), n=500)).mechanism.regression(plan)
     generator, limit = np.random.default_rng(6), 4.9 * 0.289 / math.sqrt(600.0)
     honest = ranks(regression, regression.noise.scale, generator, 600, 60, 500)
