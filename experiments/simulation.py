@@ -14,6 +14,12 @@ Chains (Neal 2011; Hoffman and Gelman 2014 for the step size): a descent from a 
 is nearly N(0, I) there (the Hessian's eigenvalues made positive), warm-up; then such coordinates where the chain is now, warm-up,
 and steps of a fixed size. The state after the last is the draw. In 32 bits where asked for: that halves the time or better, and a
 potential of 10⁴ is then known to 10⁻², far below what decides a step.
+
+**Nothing proves that a chain has arrived.** Logistic posteriors are held against quadrature in the tests. Networks of ten units, five
+features, 60 chains on one data set, `NETWORK` against chains of nine times as many gradients: test errors agree within 2.2 standard
+errors at n = 1,000, ε = 1 and 20, and at n = 10,000, ε = 1. **At n = 10,000 and ε = 20 they do not**: RMSE 0.68 against 0.53 for
+regression (half of the long chains have found the curve, 5 % of the short ones), accuracy 0.9084 against 0.9092; no length that
+was tried was enough. A study that goes there must say so, and compare two efforts.
 """
 
 from __future__ import annotations
@@ -39,7 +45,7 @@ WORKING = 8
 LEAST_CURVATURE, LARGEST_CURVATURE = 0.25, 1e12
 """Of the potential in units of the prior's, along any direction."""
 
-ACCEPTANCE, JITTER = 0.8, 0.2
+ACCEPTANCE, JITTER = 0.9, 0.2
 
 
 class Effort(NamedTuple):
@@ -56,7 +62,7 @@ class Effort(NamedTuple):
 
 
 GLM = Effort(descent=200, warmup=40, steps=60, leapfrog=8)
-NETWORK = Effort(descent=400, warmup=75, steps=100, leapfrog=16)
+NETWORK = Effort(descent=800, warmup=100, steps=100, leapfrog=16)
 
 
 class Draws(NamedTuple):

@@ -18,7 +18,9 @@ METHODS = {
     "jewson": "βD-Bayes, w = 1",
     "optimal": "βD-Bayes, optimal",
     "minami": "Minami, Corollary 8",
+    "minami-corrected": "Minami, corrected",
     "output": "output perturbation, λ = 1/(9n)",
+    "output-corrected": "output perturbation, corrected",
 }
 LABELS = METHODS | {"epsilon": "ε promised", "log_rmse": "E log RMSE of one draw"}
 GAINS = [0.2, 1.0, 2.0, 10.0]
@@ -49,7 +51,10 @@ def error_figures(table: Table) -> dict[str, Any]:
 
 
 def error_findings(table: Table) -> list[str]:
-    orders = (("jewson", "minami"), ("minami", "output"), ("optimal", "jewson"))
+    orders = (
+        ("jewson", "minami"), ("minami", "output"), ("optimal", "jewson"), ("jewson", "minami-corrected"),
+        ("minami-corrected", "output-corrected"), ("optimal", "minami-corrected"),
+    )  # fmt: skip
     return [sentence for better, worse in orders for sentence in compared(table, better, worse)]
 
 
