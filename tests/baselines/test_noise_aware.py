@@ -83,6 +83,30 @@ def far_apart(plan, z, value, exact):
 
 
 @pytest.mark.oracle
+@pytest.mark.parametrize("alpha", [(1e4, 1e4, 1e4), (2e6, 1e6, 3.0), (1e-3, 5.0, 1e4)])
+def test_strong_priors_of_categories_do_not_underflow(alpha):
+    """Factors of single counts grow like N^α, and only their product with Σ N = n is a law: it is here by Beta-binomial laws."""
+    n, z = 400, (150.0, 90.0, 180.0)
+    plan = od.calibrate(NoiseAware("laplace"), models.DirichletCategorical(alpha), od.PureDP(0.05), n=n)
+    found, noise, k = posterior_of(plan, *z), SumNoise.of(plan, 1.0), np.arange(n + 1)
+
+    def of_two(total):
+        """log Σ over N_2 + N_3 = total."""
+        j = np.arange(total + 1)
+        return special.logsumexp(sum(
+            special.gammaln(a + i) - special.gammaln(i + 1) + noise.log_mass(y - i)
+            for a, i, y in zip(alpha[1:], (j, total - j), z[1:], strict=True)
+        ))  # fmt: skip
+
+    logs = special.gammaln(alpha[0] + k) - special.gammaln(k + 1) + noise.log_mass(z[0] - k)
+    weights = special.softmax(logs + np.array([of_two(total) for total in n - k]))
+    assert found.mean[0] == pytest.approx(float(weights @ (alpha[0] + k)) / (sum(alpha) + n), rel=1e-8)
+    assert found.counted[0].weights @ found.counted[0].counts == pytest.approx(float(weights @ k), rel=1e-6)
+    assert found.mean.sum() == pytest.approx(1.0)
+    assert np.isfinite(found.draw(5, np.random.default_rng(1))).all()
+
+
+@pytest.mark.oracle
 @pytest.mark.parametrize("n", [20, 300])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_a_normal_sum_stands_for_poisson_counts_and_gamma_sums(epsilon, n):

@@ -102,6 +102,25 @@ def test_the_minimum_solves_its_tilted_equations_to_the_certified_gradient():
         assert np.linalg.norm(gradient - 0.01 * tilt) > plan.parameters["tolerance"]
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_long_tilt_is_counted_in_what_is_certified(version):
+    """Small ε, many columns: the tilt is then far longer than all records pull, and its own digits are what is missing."""
+    model = models.Logistic(features=40, bounds=(-1, 1), prior=PRIOR)
+    budget = od.PureDP(1e-6) if version == "chaudhuri" else od.ApproxDP(1e-6, 1e-6)
+    plan, generator = od.calibrate(ObjectivePerturbation(version), model, budget, n=5), np.random.default_rng(8)
+    target = plan.target(model.summarise((generator.uniform(-1, 1, (5, 40)), generator.integers(0, 2, 5))))
+    fit, tolerance = target.problem, plan.parameters["tolerance"]
+    X, y = (np.asarray(part, dtype=np.longdouble) for part in (target.encoded.X, target.encoded.y))
+    tilt = TiltedMinimum().tilt(plan, generator)
+    theta, passes = fit.minimum(target, tolerance, tilt)
+    slopes = -y / (1.0 + np.exp(y * (X @ theta)))
+    gradient = X.T @ slopes + np.asarray(fit.precision, dtype=np.longdouble) * theta + tilt
+    assert np.linalg.norm(np.asarray(gradient, dtype=float)) <= tolerance
+    assert passes < 100
+    with pytest.raises(od.errors.PromiseRefused, match="certified"):
+        plan.mechanism.plan(plan.request, {**plan.parameters, "tolerance": 2.0**-32 * plan.parameters["lipschitz"]})
+
+
 ODD = [np.nan, np.inf, -np.inf, 1e308, -1e308, 7.0, None, "x"]
 
 

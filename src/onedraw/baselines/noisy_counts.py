@@ -10,11 +10,15 @@ a product but for its sum. So partial sums N_1 + … + N_j are a Markov chain, w
 have their law by two of them, and all counts together are drawn backwards. Given N the proportions are Dirichlet(α +
 N), each of them a Beta: so the posterior is a finite mixture, of which draws, means and quantiles are had without any
 approximation. One proportion is the case of two categories, of which only the first count is published.
+
+A factor e^{tN_j} in every category changes nothing, since Σ N_j is n. With the t for which single counts expect about n
+together no factor underflows, however strong the prior.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -41,6 +45,9 @@ MOST_COUNTS = 2**17
 MOST_TOGETHER = 2**22
 """Counts of all categories together, beyond which a posterior is not begun."""
 
+FARTHEST_TILT = 1e6
+"""Where even that does not bring n about, all counts are at one end already."""
+
 DIRECTLY = 2**24
 """Products of a convolution that are added up one by one."""
 
@@ -53,12 +60,8 @@ class Counted:
     weights: Array
 
     @classmethod
-    def likely(cls, noise: SumNoise, z: float, n: int, log_prior: Any) -> Counted:
-        """The counts that noise may have carried to z, weighed by prior and noise, the likeliest with 1."""
-        centre, away = min(max(z, 0.0), float(n)), FOLLOWED * noise.deviation + 2.0
-        low, high = max(0, math.floor(centre - away)), min(n, math.ceil(centre + away))
-        counts = np.arange(low, high + 1, max(1, -(-(high - low) // MOST_COUNTS)), dtype=np.float64)
-        logs = log_prior(counts) + noise.log_mass(z - counts)
+    def of(cls, counts: Array, logs: Array) -> Counted:
+        """The likeliest with 1."""
         return cls(counts, np.exp(logs - logs.max()))
 
     def weighed(self, by: Array) -> Counted:
@@ -93,16 +96,18 @@ class CountPosterior:
         alpha, noise, n = np.array(model.prior, dtype=np.float64), SumNoise.of(plan, unit), plan.n
         single = isinstance(model, BetaBernoulli)
 
-        def of_one(j: int, z: float) -> Counted:
+        def of_one(j: int, z: float) -> tuple[Array, Array]:
             def log_prior(counts: Array) -> Array:
                 logs = special.gammaln(alpha[j] + counts) - special.gammaln(counts + 1.0)
                 if single:  # the other count follows
                     logs += special.gammaln(alpha[1] + n - counts) - special.gammaln(n - counts + 1.0)
                 return np.asarray(logs)
 
-            return Counted.likely(noise, z, n, log_prior)
+            return _possible(noise, z, n, log_prior)
 
-        each = tuple(of_one(j, float(z) * unit) for j, z in enumerate(noisy))
+        possible = [of_one(j, float(z) * unit) for j, z in enumerate(noisy)]
+        tilt = 0.0 if single else _tilt(possible, n)
+        each = tuple(Counted.of(counts, logs + tilt * counts) for counts, logs in possible)
         return cls(alpha, n, each, single, NaivePosterior.of(plan, noisy))
 
     # ── the true counts ──
@@ -195,6 +200,34 @@ def check_size(title: str, n: int, categories: int, deviation: float) -> None:
             "counts apart. "
             "Use a larger budget, fewer categories, or baselines.SufficientStatistics()."
         )
+
+
+def _possible(noise: SumNoise, z: float, n: int, log_prior: Any) -> tuple[Array, Array]:
+    """The counts that noise may have carried to z, and their logarithms by prior and noise."""
+    centre, away = min(max(z, 0.0), float(n)), FOLLOWED * noise.deviation + 2.0
+    low, high = max(0, math.floor(centre - away)), min(n, math.ceil(centre + away))
+    counts = np.arange(low, high + 1, max(1, -(-(high - low) // MOST_COUNTS)), dtype=np.float64)
+    return counts, log_prior(counts) + noise.log_mass(z - counts)
+
+
+def _tilt(possible: Sequence[tuple[Array, Array]], n: int) -> float:
+    """t with which counts ∝ e^{logs + t·count}, each by itself, add up to about n: to a deviation of their sum."""
+    low, high, tilt = -math.inf, math.inf, 0.0
+    for round_ in range(200):
+        laws = [Counted.of(counts, logs + tilt * counts).weighed(np.ones(1)) for counts, logs in possible]
+        means = [float(law.weights @ law.counts) for law in laws]
+        spread = sum(float(law.weights @ (law.counts - mean) ** 2) for law, mean in zip(laws, means, strict=True))
+        missing = n - sum(means)
+        if abs(missing) <= math.sqrt(spread) + 1e-9:
+            break
+        low, high = (tilt, high) if missing > 0.0 else (low, tilt)
+        if math.isfinite(low) and math.isfinite(high):
+            tilt = (low + high) / 2.0
+        else:  # no end is known on one side yet
+            tilt = math.copysign(1e-3 * 2.0**round_, missing)
+            if abs(tilt) > FARTHEST_TILT:
+                break
+    return tilt
 
 
 def _convolved(one: Array, other: Array) -> Array:

@@ -121,7 +121,7 @@ class ObjectivePerturbation(Mechanism):
                 raise PromiseRefused(
                     "Objective perturbation needs noise and a tolerance above 0; those stated are not."
                 )
-            certain = fit.stronger(numbers["ridge"]).tolerance_of(0.0)
+            certain = fit.stronger(numbers["ridge"]).tolerance_of(0.0, self._longest(request, fit, numbers["tilt_noise"]))
             if numbers["tolerance"] < certain:
                 raise PromiseRefused(
                     f"A gradient of {numbers['tolerance']:.3g} cannot be certified: {certain:.3g} can."
@@ -168,10 +168,14 @@ class ObjectivePerturbation(Mechanism):
                 ridge, left = max(bend / math.expm1(spent / k / 4.0) - m, 0.0), spent / k / 2.0
             noise = 2.0 * L / left
         strong = fit.stronger(ridge)
-        tolerance = strong.tolerance_of(CLOSE)
+        tolerance = strong.tolerance_of(CLOSE, self._longest(request, fit, up(noise)))
         ratio = closing * (epsilon if pure else 2.0 * L / noise)
         closing_noise = up(2.0 * tolerance / strong.strong_convexity / ratio) if ratio else 0.0
         return {"ridge": ridge, "tilt_noise": up(noise), "tolerance": tolerance, "closing_noise": closing_noise}
+
+    def _longest(self, request: Request, fit: RegularisedFit, noise: float) -> float:
+        """No tilt is longer, but for one draw in 2⁹⁶: ‖b‖ is Gamma(p), or the root of a χ²_p, in units of the noise."""
+        return noise * (2.0 * fit.width + 96.0 if self.pure(request.budget) else math.sqrt(fit.width) + 12.0)
 
     # ── from numbers to a promise ────────────────────────────────────────────────────────────────────────────────────
 

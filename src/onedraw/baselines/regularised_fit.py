@@ -137,23 +137,25 @@ class RegularisedFit:
             far = min(far, math.sqrt(2.0 * self.n * max(ends) / least))
         return up(start + far)
 
-    @property
-    def least_gradient(self) -> float:
-        """The smallest gradient (of F̃, in η) that double precision can certify: four times what it can be off."""
+    def least_gradient(self, tilt: float = 0.0) -> float:
+        """The smallest gradient (of F̃, in η) that double precision can certify: four times what it can be off. A tilt moves
+        the minimum by at most ‖b‖/m, and is itself rounded."""
         loss, (precision, centre), p = self.loss, self.penalty, self.width
-        slope = loss.slope_bound * SLOPE + loss.curvature_bound * self.farthest * (p + 2) * ARITHMETIC
+        tilted = tilt * (self.step / self.worth)
+        away = self.farthest + tilted / float(precision.min())
+        slope = loss.slope_bound * SLOPE + loss.curvature_bound * away * (p + 2) * ARITHMETIC
         sums = self.n * (slope + math.sqrt(p) * LATTICE)
-        pull_back = float(precision.max()) * (self.farthest + float(np.linalg.norm(centre))) * (p + 2) * ARITHMETIC
-        return 4.0 * (sums + pull_back)
+        pull_back = float(precision.max()) * (away + float(np.linalg.norm(centre))) + tilted
+        return 4.0 * (sums + pull_back * (p + 2) * ARITHMETIC)
 
     @property
     def tolerance(self) -> float:
         """t: the norm of ∇F that is reached, in θ. Half of it is certified by the search, a quarter is rounding's."""
         return self.tolerance_of(CLOSE)
 
-    def tolerance_of(self, close: float) -> float:
-        """… for another share of one record's pull, where double precision can certify it."""
-        return up(max(close * self.pull, self.worth / self.step * self.least_gradient))
+    def tolerance_of(self, close: float, tilt: float = 0.0) -> float:
+        """… for another share of one record's pull, where double precision can certify it; ``tilt`` is the longest b."""
+        return up(max(close * self.pull, self.worth / self.step * self.least_gradient(tilt)))
 
     def distance(self, tolerance: float) -> float:
         """t/m: how far what is found may be from the minimum, rounded up."""
