@@ -22,6 +22,10 @@ INSTALLED_AS = {
 }  # fmt: skip
 
 
+PEERS = {"torch", "opacus"}
+"""Compared with, never needed: an extra would bring their CUDA builds, so their one file says the two steps to install them."""
+
+
 def names(requirements: list[str]) -> set[str]:
     return {re.match(r"[\w-]+", one)[0].lower() for one in requirements}
 
@@ -41,7 +45,7 @@ def imported() -> dict[str, set[str]]:
 
 
 def test_every_library_that_is_imported_is_declared_and_every_declared_one_is_imported():
-    met = {INSTALLED_AS.get(library, library.replace("_", "-")) for library in imported()}
+    met = {INSTALLED_AS.get(library, library.replace("_", "-")) for library in imported()} - PEERS
     met |= {"psycopg"}  # by SQLAlchemy, for its ledger in PostgreSQL
     met |= {"pandas"}  # by PySpark, around its Arrow batches
     optional = set().union(*(names(EXTRAS[extra]) for extra in EXTRAS if extra != "dev"))
@@ -55,6 +59,16 @@ def test_a_library_that_only_some_need_is_met_in_the_files_that_say_how_to_get_i
         asked_before = ("spark_session",)  # by spark_tables
         if any(path.stem in files[library] for library in optional) and path.stem not in asked_before:
             assert "check_extra(" in path.read_text(), f"{path.name} imports what may not be installed"
+
+
+def test_peers_are_met_in_one_file_which_says_how_to_install_them(monkeypatch):
+    from onedraw.baselines import opacus_training
+
+    assert {file for peer in PEERS for file in imported()[peer]} == {"opacus_training"}
+    monkeypatch.setattr(opacus_training, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="torch and opacus are not installed") as refused:
+        opacus_training.check_opacus()
+    assert str(refused.value).index("pip install torch") < str(refused.value).index("pip install opacus")
 
 
 def test_every_extra_is_part_of_what_developers_install():

@@ -18,9 +18,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy import optimize
 
 import onedraw as od
-from onedraw.mechanisms.beta_design import ReferenceDesign, normal_optimum
+from onedraw.mechanisms.beta_design import ReferenceDesign
 
 ASSET = Path(__file__).parents[1] / "assets" / "choosing-beta.png"
 FLOOR = 0.01
@@ -80,6 +81,11 @@ def rules_table() -> str:
             f"{shown(ratio(epsilon))} |"
         )
     return "\n".join(lines)
+
+
+def normal_optimum(ratio: float) -> float:
+    """β with the least private variance of a normal model as ε → 0, σ/s = ``ratio``: ln(σ/s) + 3/(2β) = 1/(β − 1)."""
+    return float(optimize.brentq(lambda beta: math.log(ratio) + 1.5 / beta - 1.0 / (beta - 1.0), 1.0 + 1e-9, 3.0 + 1e-9))
 
 
 def floors_table() -> str:

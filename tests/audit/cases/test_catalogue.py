@@ -47,6 +47,21 @@ def test_every_mechanism_and_rule_has_a_case(examined):
     assert {f"beta-divergence {rule}" for rule in RULES} <= known
 
 
+def test_every_baseline_has_a_case_of_its_own_and_one_for_any_plan():
+    """Of all names of the room, whether something loaded them or not."""
+    from onedraw import baselines
+    from onedraw.audit.cases.baselines import BUILDERS, CASES
+    from onedraw.mechanisms import Mechanism
+
+    found = (getattr(baselines, name) for name in baselines.__all__)
+    room = {one for one in found if isinstance(one, type) and issubclass(one, Mechanism)}
+    assert len(room) >= 5
+    assert set(CASES) == room
+    budgets = (od.PureDP(1.0), od.ApproxDP(1.0, 1e-5))
+    built = {type(one.plan.mechanism) for budget in budgets for build in BUILDERS for one in build(budget)}
+    assert built == room
+
+
 def test_bounds_that_are_said_to_be_attained_are(examined):
     gaps = {name: one.gap for name, one in examined.items() if one.case.attained}
     assert {name: gap for name, gap in gaps.items() if not 1.0 - 1e-6 <= gap < 1.01} == {}
