@@ -85,7 +85,9 @@ def rules_table() -> str:
 
 def normal_optimum(ratio: float) -> float:
     """β with the least private variance of a normal model as ε → 0, σ/s = ``ratio``: ln(σ/s) + 3/(2β) = 1/(β − 1)."""
-    return float(optimize.brentq(lambda beta: math.log(ratio) + 1.5 / beta - 1.0 / (beta - 1.0), 1.0 + 1e-9, 3.0 + 1e-9))
+    return float(
+        optimize.brentq(lambda beta: math.log(ratio) + 1.5 / beta - 1.0 / (beta - 1.0), 1.0 + 1e-9, 3.0 + 1e-9)
+    )
 
 
 def floors_table() -> str:

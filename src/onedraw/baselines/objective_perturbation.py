@@ -121,7 +121,9 @@ class ObjectivePerturbation(Mechanism):
                 raise PromiseRefused(
                     "Objective perturbation needs noise and a tolerance above 0; those stated are not."
                 )
-            certain = fit.stronger(numbers["ridge"]).tolerance_of(0.0, self._longest(request, fit, numbers["tilt_noise"]))
+            certain = fit.stronger(numbers["ridge"]).tolerance_of(
+                0.0, self._longest(request, fit, numbers["tilt_noise"])
+            )
             if numbers["tolerance"] < certain:
                 raise PromiseRefused(
                     f"A gradient of {numbers['tolerance']:.3g} cannot be certified: {certain:.3g} can."
