@@ -180,7 +180,7 @@ def killed(out: Path, before: int, moments: random.Random, whole: float, tail: f
     child, folder = start(words)
     if moments.random() < 0.25:
         time.sleep(moments.uniform(0.0, whole))
-    else:  # most of a release is planning; the moments that matter come after the claim
+    else:  # the moments that matter come after the claim
         until_claimed(child, out)
         time.sleep(moments.uniform(0.0, 1.2 * tail))
     os.kill(child, signal.SIGKILL)
@@ -412,13 +412,16 @@ def warm_up() -> None:
 
 
 def cached_method(plan: Any) -> Any:
-    """The plan of each question: it follows from public numbers and is always the same."""
+    """The plan of each question: it follows from public numbers and is always the same.
+
+    By its words alone: a question also holds functions, whose addresses differ from one command to the next.
+    """
     known: dict[str, Any] = {}
 
-    def planned(*arguments: Any, **options: Any) -> Any:
-        question = repr((arguments, options))
+    def planned(asked: Asked, *arguments: Any, **options: Any) -> Any:
+        question = repr((asked.schema, asked.target, asked.model, asked.by, asked.where, arguments, options))
         if question not in known:
-            known[question] = plan(*arguments, **options)
+            known[question] = plan(asked, *arguments, **options)
         return known[question]
 
     return planned
