@@ -25,6 +25,9 @@ from tests.samplers.cases import ALPHA, logistic_target
 SETTINGS = Settings(0.55, 3, 0.15)
 PAIRS, STEPS = 800, 4
 
+# Keys are JAX's own where a test runs pairs itself: no law here depends on the cipher, which is compiled anew at every split.
+# Couplings of a plan and of a curator are driven by it (`sampler` below).
+
 
 def _log_density():
     target = logistic_target()
@@ -51,7 +54,7 @@ def walked():
 
         return jax.lax.scan(step, (first, second, second), jnp.arange(STEPS))[1]
 
-    return run(jax.random.split(seeded_key(int(np.random.default_rng().integers(2**62))), PAIRS))
+    return run(jax.random.split(jax.random.key(int(np.random.default_rng().integers(2**62))), PAIRS))
 
 
 @pytest.mark.statistical
@@ -81,7 +84,7 @@ def test_the_bound_is_above_the_true_distance_of_an_autoregressive_chain():
     run = jax.jit(
         jax.vmap(lambda key: meeting_time(key, lambda z: -0.5 * (z + 3.0) @ (z + 3.0), 1, settings, 10, 5000))
     )
-    times = run(jax.random.split(seeded_key(7), 400))
+    times = run(jax.random.split(jax.random.key(7), 400))
     meetings = Meetings(coupling._counts(times), 10, 0.95, "a test")
     bounds, truths = [], []
     for steps in (1, 5, 10, 20, 40, 80):
