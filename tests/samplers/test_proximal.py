@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,8 +78,13 @@ def passes(draws: Array, case: Case) -> bool:
 # ── the law ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def longer(names: Iterable[str], *slow: str) -> list[Any]:
+    """The names, those of programs whose property another one shows too for `make test-all` only."""
+    return [pytest.param(name, marks=[pytest.mark.slow] if name in slow else []) for name in names]
+
+
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("name", longer(SPACES, "plane"))
 def test_on_all_of_space_it_follows_the_posterior_in_few_tries(name: str, test_seed: int) -> None:
     draws, noticed = sampled(SPACES[name], test_seed)
     assert passes(draws, SPACES[name])
@@ -87,7 +94,7 @@ def test_on_all_of_space_it_follows_the_posterior_in_few_tries(name: str, test_s
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name.endswith("small") else []) for name in BALLS]
+    "name", longer(BALLS, "interval", "interval, minimum at its end", "interval, small", "disc, small")
 )
 def test_on_a_ball_it_follows_the_posterior_in_few_tries(name: str, test_seed: int) -> None:
     case = BALLS[name]
