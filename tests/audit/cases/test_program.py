@@ -81,11 +81,15 @@ def test_what_is_attacked_is_what_a_release_draws(mechanism):
     [
         ("randomised-response", "randomised response", 400_000),
         ("mean", "gibbs gdp", 400_000),
-        ("linear", "noisy-gradient", 100_000),
+        ("linear", "noisy-gradient", 80_000),
     ],
 )
 def test_a_weight_forty_percent_too_large_is_caught_from_draws(model, mechanism, rounds, generator):
-    """The attacker knows the plan's formulas, not the fault. At confidence 0.999999 the honest program is not accused."""
+    """The attacker knows the plan's formulas, not the fault. At confidence 0.999999 the honest program is not accused.
+
+    Of 80,000 draws of a chain the attack sees δ = 0.120 ± 0.004 where 0.083 is promised: its limit, 0.018 below what it
+    sees, is past the promise by five standard errors.
+    """
     case = only(model, mechanism)
     pair, delta = case.pairs[0], 0.0 if case.plan is None else 1e-5
     for factor, caught in ((1.0, False), (1.4, True)):
