@@ -131,7 +131,13 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(built):
     assert ragged_rows("| a | b |\n| --- | --- |\n| |x| ≤ 1 | y |\n") == ["| |x| ≤ 1 | y |"]
 
 
-@pytest.mark.parametrize(("page", "width"), [*product(("index", "quickstart", "from-pandas"), WIDTHS)])
+@pytest.mark.parametrize(
+    ("page", "width"),
+    [
+        *product(("index",), WIDTHS), ("quickstart", "phone"), ("from-pandas", "desk"),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in (("quickstart", "desk"), ("from-pandas", "phone"))),
+    ],
+)  # fmt: skip
 def test_nothing_is_wrong_with_a_page(browser, address, page, width):
     found, heading = look(browser, address, page, width=WIDTHS[width])
     assert found == NOTHING

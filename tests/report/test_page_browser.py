@@ -98,8 +98,11 @@ def look(browser, file, *, width, scheme="light"):
 
 @pytest.mark.parametrize(
     ("kind", "width"),
-    [*product(("logistic", "proportion"), WIDTHS), ("histogram", "desk"), ("network", "phone"), ("plan", "phone")],
-)
+    [
+        *product(("logistic",), WIDTHS), ("proportion", "phone"), ("histogram", "desk"), ("network", "phone"), ("plan", "phone"),
+        pytest.param("proportion", "desk", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_nothing_is_wrong_with_a_report(browser, files, kind, width):
     found, picture = look(browser, files[kind], width=WIDTHS[width])
     assert found == {"messages": [], "requests": [], "barriers": [], "beyond the edge": 0}
