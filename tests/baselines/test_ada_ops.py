@@ -1,4 +1,5 @@
-"""AdaOPS: what its stages promise together, that its bounds hold on every pair, and that its draw has the law they name."""
+"""AdaOPS: what its stages promise together, that its bounds hold on every pair, and that its draw has the law they
+name."""
 
 import math
 from dataclasses import replace
@@ -62,7 +63,8 @@ def test_no_random_pair_moves_the_length_or_the_gradient_beyond_what_is_stated(m
 
 @pytest.mark.statistical
 def test_the_lower_bound_of_the_eigenvalue_is_missed_as_rarely_as_stated():
-    """For a neighbour whose λ₁ is smaller by all that one record can take away; a bound without the shift is missed too often."""
+    """For a neighbour whose λ₁ is smaller by all that one record can take away; a bound without the shift is missed too
+    often."""
     seed = int(np.random.SeedSequence().generate_state(1)[0])
     print(f"seed {seed}")
     plan = od.calibrate(AdaOPS(), BOX, od.ApproxDP(1.0, 0.4), n=N)  # a δ so large that misses are seen

@@ -1,4 +1,5 @@
-"""Two papers' own weights of a Gibbs posterior: what they promise, where they are false, and how far they fall behind ours."""
+"""Two papers' own weights of a Gibbs posterior: what they promise, where they are false, and how far they fall behind
+ours."""
 
 import math
 

@@ -4,9 +4,10 @@
     S     an upper bound of 2Y + B‖θ̂‖, θ̂ = (XᵀX + λI)⁻¹Xᵀy, from its noisy logarithm
     θ ~ ∝ exp(−γ/2·(‖y − Xθ‖² + λ‖θ‖²)) on ‖θ‖ ≤ S/B,        γ = μ²(λ + λ̃)/G²,  G = B(2Y + B·S/B)
 
-Y.-X. Wang, "Revisiting differentially private linear regression" (UAI 2018, arXiv:1803.02596), AdaOPS. The paper's draw has no ball and its
-proof is for a record more or less: a difference of two quadratic losses has no slope that holds everywhere. Cut to the ball that was
-just published it has one, G, for every data set, and Gopi, Lee, Liu (arXiv:2203.00263) applies. Theorem, proof, departures: ada_ops.md.
+Y.-X. Wang, "Revisiting differentially private linear regression" (UAI 2018, arXiv:1803.02596), AdaOPS. The paper's draw
+has no ball and its proof is for a record more or less: a difference of two quadratic losses has no slope that holds
+everywhere. Cut to the ball that was just published it has one, G, for every data set, and Gopi, Lee, Liu
+(arXiv:2203.00263) applies. Theorem, proof, departures: ada_ops.md.
 """
 
 from __future__ import annotations
@@ -91,11 +92,11 @@ class Ball(NamedTuple):
 
 @dataclass(frozen=True)
 class AdaOPS(Mechanism):
-    """One draw of a linear regression's posterior with an adaptive ridge and temperature, for `LeastSquares`. Of its prior the
-    ball is used alone, where that is the smaller one.
+    """One draw of a linear regression's posterior with an adaptive ridge and temperature, for `LeastSquares`. Of its
+    prior the ball is used alone, where that is the smaller one.
 
-    **Guarantee.** The noisy eigenvalue, the noisy length and the draw keep the plan's (ε, δ) together. ``failure`` is the paper's ϱ,
-    the chance that the length is more than what is allowed for: no promise depends on it.
+    **Guarantee.** The noisy eigenvalue, the noisy length and the draw keep the plan's (ε, δ) together. ``failure`` is
+    the paper's ϱ, the chance that the length is more than what is allowed for: no promise depends on it.
     """
 
     title: ClassVar[str] = "AdaOPS"
@@ -132,7 +133,10 @@ class AdaOPS(Mechanism):
                 f"{request.budget} asks AdaOPS for more noise than its lattice holds. Use a larger budget."
             )
         named = {**numbers.to_dict(), "row_bound": sums.reach, "response_bound": sums.bound}
-        theorem = "Gaussian noise on λ₁ and log(2Y + B‖θ̂‖), then Gopi, Lee, Liu (arXiv:2203.00263) on a ball (ada_ops.md), after Wang (UAI 2018)"
+        theorem = (
+            "Gaussian noise on λ₁ and log(2Y + B‖θ̂‖), then Gopi, Lee, Liu (arXiv:2203.00263) on a ball (ada_ops.md), after "
+            "Wang (UAI 2018)"
+        )
         return Plan.of(self, request, named, numbers.promise(sums, k, epsilon), theorem, enforced(request, sums))
 
     def target(self, plan: Plan, summary: Any) -> RegressionTarget:
@@ -144,7 +148,7 @@ class AdaOPS(Mechanism):
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array:
         return np.asarray(stages["draw"], dtype=np.float64)
 
-    # ── what follows from what was published, each step public to the next ───────────────────────────────────────────────
+    # ── what follows from what was published, each step public to the next ────────────────────────────────────────────
 
     def least_eigenvalue(self, plan: Plan, published: float) -> float:
         """λ̃: at most λ₁ of the records and of all their neighbours, but for a chance of ``missed``."""
@@ -184,8 +188,8 @@ class AdaOPS(Mechanism):
 def _pair(budget: Any) -> tuple[float, float]:
     if not isinstance(budget, ApproxDP) or not budget.stated_delta > 0.0:
         raise UnsupportedBudget(
-            f"AdaOPS rests on a bound that holds but for a part of δ, so that it cannot keep {budget}. Use ApproxDP(epsilon, delta) "
-            "with a δ above 0; AdaSSP() keeps GaussianDP and ZCDP, Gibbs(rule='bounded') a pure ε."
+            f"AdaOPS rests on a bound that holds but for a part of δ, so that it cannot keep {budget}. Use "
+            "ApproxDP(epsilon, delta) with a δ above 0; AdaSSP() keeps GaussianDP and ZCDP, Gibbs(rule='bounded') a pure ε."
         )
     return budget.stated_epsilon, budget.stated_delta
 
@@ -194,12 +198,13 @@ def _mus(plan: Plan) -> tuple[float, float]:
     return plan.parameters["length_mu"], plan.parameters["draw_mu"]
 
 
-# ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class AdaptiveDraw(Sampler):
-    """The plan's own algorithm: the eigenvalue, the length, and a draw from the Gaussian cut to the ball. It has no options."""
+    """The plan's own algorithm: the eigenvalue, the length, and a draw from the Gaussian cut to the ball. It has no
+    options."""
 
     randomness: ClassVar[str] = "numpy"
     carries_out: ClassVar[str] = "ada-ops"

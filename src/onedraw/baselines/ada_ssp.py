@@ -1,10 +1,12 @@
 """AdaSSP: linear regression from noisy sums, with a ridge that adapts to how well conditioned the records are.
 
-    λ̃ = (λ₁(XᵀX) + noise − what the noise can be)₊,    λ = (edge of the matrix's noise − λ̃)₊,    θ̃ = (XᵀX + noise + λI)⁻¹(Xᵀy + noise)
+    λ̃ = (λ₁(XᵀX) + noise − what the noise can be)₊,    λ = (edge of the matrix's noise − λ̃)₊
+    θ̃ = (XᵀX + noise + λI)⁻¹(Xᵀy + noise)
 
-Y.-X. Wang, "Revisiting differentially private linear regression" (UAI 2018, arXiv:1803.02596), Algorithm 2, which is about a record
-more or less and splits (ε, δ) in three. Here one record is replaced, the three noises have the proportions of the paper, and together they
-are one Gaussian mechanism. Theorem, proof, and when anybody should still use it: ada_ssp.md.
+Y.-X. Wang, "Revisiting differentially private linear regression" (UAI 2018, arXiv:1803.02596), Algorithm 2, which is
+about a record more or less and splits (ε, δ) in three. Here one record is replaced, the three noises have the
+proportions of the paper, and together they are one Gaussian mechanism. Theorem, proof, and when anybody should still
+use it: ada_ssp.md.
 """
 
 from __future__ import annotations
@@ -62,8 +64,9 @@ class SumNoises(Numbers):
 class AdaSSP(Mechanism):
     """Linear regression by noisy sums and an adaptive ridge, for `LeastSquares`. Its prior is not used.
 
-    **Guarantee.** The noisy least eigenvalue, XᵀX and Xᵀy keep the plan's promise together; the estimate follows from them.
-    ``failure`` is the paper's ϱ: the chance that the noise is larger than the ridge allows for. No promise depends on it.
+    **Guarantee.** The noisy least eigenvalue, XᵀX and Xᵀy keep the plan's promise together; the estimate follows from
+    them. ``failure`` is the paper's ϱ: the chance that the noise is larger than the ridge allows for. No promise
+    depends on it.
     """
 
     title: ClassVar[str] = "AdaSSP"
@@ -133,22 +136,23 @@ def gaussian_budget(request: Request, what: str) -> float:
     allowed = request.exact_budget.allows(GaussianDP)
     if not allowed:
         raise UnsupportedBudget(
-            f"{what} has Gaussian noise, which cannot keep {request.budget}. Use ApproxDP(epsilon, delta) with a δ above 0, "
-            "GaussianDP or ZCDP."
+            f"{what} has Gaussian noise, which cannot keep {request.budget}. Use ApproxDP(epsilon, delta) with a δ "
+            "above 0, GaussianDP or ZCDP."
         )
     return allowed
 
 
 def enforced(request: Request, sums: RegressionSums) -> tuple[Assumption, ...]:
     claims = (
-        f"rows have norm at most {sums.reach:.6g}, the intercept included, and responses are clamped to ±{sums.bound:.6g}",
+        f"rows have norm at most {sums.reach:.6g}, the intercept included, and responses are clamped to "
+        f"±{sums.bound:.6g}",
         exact_sums.in_words(request.n),
     )
     found = (Assumption(claim, Provenance.ENFORCED) for claim in claims)
     return (*fixed_in_advance(request, "bounds of rows and responses"), *found)
 
 
-# ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, eq=False, repr=False)

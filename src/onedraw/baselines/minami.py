@@ -2,8 +2,9 @@
 
     w = (ε/2L)·√(m/(1 + 2 log 1/δ)),        m the prior's precision, L the Lipschitz constant of the loss
 
-K. Minami, H. Arai, I. Sato, H. Nakagawa, "Differential privacy without sensitivity" (NIPS 2016); the baseline "Minami" of J. Jewson,
-S. Ghalebikesabi, C. Holmes (NeurIPS 2023). It is ``Gibbs(rule="corollary8")``; statement and counterexample: minami.md.
+K. Minami, H. Arai, I. Sato, H. Nakagawa, "Differential privacy without sensitivity" (NIPS 2016); the baseline "Minami"
+of J. Jewson, S. Ghalebikesabi, C. Holmes (NeurIPS 2023). It is ``Gibbs(rule="corollary8")``; statement and
+counterexample: minami.md.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from .over_gibbs import OverGibbs
 
 @dataclass(frozen=True)
 class Minami(OverGibbs):
-    """One draw with the weight of Corollary 8. ``doubled=True`` takes 2L for L, as the text of Jewson et al. has it (2√d for features
-    in [0, 1]; √d is right, and what their code uses). ``as_published=True`` keeps the corollary where it is false, from ε ≈ 9 on."""
+    """One draw with the weight of Corollary 8. ``doubled=True`` takes 2L for L, as the text of Jewson et al. has it
+    (2√d for features in [0, 1]; √d is right, and what their code uses). ``as_published=True`` keeps the corollary where
+    it is false, from ε ≈ 9 on."""
 
     title: ClassVar[str] = "Minami et al.'s Gibbs posterior"
 

@@ -1,6 +1,8 @@
-"""What a paper's own name for a Gibbs posterior shares: our `Gibbs` with one of its rules and the paper's weight, nothing else.
+"""What a paper's own name for a Gibbs posterior shares: our `Gibbs` with one of its rules and the paper's weight,
+nothing else.
 
-Law, samplers, reserve and promise are those of `mechanisms.gibbs`; a baseline of this kind says which rule, and at which weight.
+Law, samplers, reserve and promise are those of `mechanisms.gibbs`; a baseline of this kind says which rule, and at
+which weight.
 """
 
 from __future__ import annotations

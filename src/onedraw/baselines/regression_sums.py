@@ -1,7 +1,9 @@
-"""XᵀX and Xᵀy of a linear regression in whole numbers, and the least eigenvalue: what AdaSSP and AdaOPS ask of the records.
+"""XᵀX and Xᵀy of a linear regression in whole numbers, and the least eigenvalue: what AdaSSP and AdaOPS ask of the
+records.
 
-Rows have norm at most B, the intercept's 1 counted in, responses |y| ≤ Y, both by public declarations. They are cut towards zero onto
-lattices of powers of two, which lengthens neither, and their products are added up exactly. One replaced record moves
+Rows have norm at most B, the intercept's 1 counted in, responses |y| ≤ Y, both by public declarations. They are cut
+towards zero onto lattices of powers of two, which lengthens neither, and their products are added up exactly. One
+replaced record moves
 
 | sum | by at most | because |
 | --- | --- | --- |

@@ -1,11 +1,13 @@
-"""AdaSSP and AdaOPS, written down again from Wang (arXiv:1803.02596): what two tables that differ in one record do to λ₁(XᵀX), XᵀX,
-Xᵀy and to the posterior.
+"""AdaSSP and AdaOPS, written down again from Wang (arXiv:1803.02596): what two tables that differ in one record do to
+λ₁(XᵀX), XᵀX, Xᵀy and to the posterior.
 
-AdaSSP publishes three Gaussians, so a pair is one distance: (Δλ₁/s₀)² + (‖ΔXᵀX‖/s₁)² + (‖ΔXᵀy‖/s₂)². The promise gives each of λ₁ and
-the two sums its own worst pair: for the sums two rows at the angle that is found here by trying all of them.
+AdaSSP publishes three Gaussians, so a pair is one distance: (Δλ₁/s₀)² + (‖ΔXᵀX‖/s₁)² + (‖ΔXᵀy‖/s₂)². The promise gives
+each of λ₁ and the two sums its own worst pair: for the sums two rows at the angle that is found here by trying all of
+them.
 
-AdaOPS is attacked in one dimension, given outcomes of its first stages that a run can have: the lower bound of λ₁ is sharp, and the
-ball is so small that slopes hardly grow across it. Then its draw is a normal law cut to an interval, and one flipped response moves it.
+AdaOPS is attacked in one dimension, given outcomes of its first stages that a run can have: the lower bound of λ₁ is
+sharp, and the ball is so small that slopes hardly grow across it. Then its draw is a normal law cut to an interval, and
+one flipped response moves it.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from .staged import EACH_STAGE, Recorded
 ANGLES, CELLS, REACH = 20_001, 4_001, 12.0
 
 ATTAINED = "each stage meets its own worst pair: λ₁ moves by B², and the sums by all that two rows of length B can"
-SHARP = "the bound of λ₁ is sharp, the ball small beside 2Y/B, and one response flips; the part of δ for a missed bound is not used"
+SHARP = "the bound of λ₁ is sharp, the ball small beside 2Y/B, one response flips; the δ for a missed bound is not used"
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ def longest(plan: Plan) -> tuple[float, float]:
 
 
 def ada_ssp_case(plan: Plan, *, label: str = "") -> AdaSSPCase:
-    """Each stage on its own worst pair, and a pair of tables whose last rows are at a right angle where columns allow it."""
+    """Each stage on its own worst pair, and a pair of tables whose last rows are at a right angle where columns allow
+    it."""
     features, (_, bound) = plan.model.features, longest(plan)
     count = features.count
     if features.data_norm is not None:

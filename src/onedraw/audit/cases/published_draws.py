@@ -1,7 +1,8 @@
-"""Gibbs posteriors at the weights of their papers: Minami et al. (NIPS 2016), Corollary 8; Wang, Fienberg, Smola (ICML 2015), ε/4B.
+"""Gibbs posteriors at the weights of their papers: Minami et al. (NIPS 2016), Corollary 8; Wang, Fienberg, Smola (ICML
+2015), ε/4B.
 
-The laws are those of `convex`; what is attacked is the paper's weight. Corollary 8 is false at ε = 20, on the loss and the record of
-`minami_case` (errata 16).
+The laws are those of `convex`; what is attacked is the paper's weight. Corollary 8 is false at ε = 20, on the loss and
+the record of `minami_case` (errata 16).
 """
 
 from __future__ import annotations
