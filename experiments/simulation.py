@@ -1,25 +1,30 @@
-"""Simulation at speed: thousands of independent posteriors and fits, compiled once, run in chunks. Never private: seeds are given.
+"""Simulation at speed: thousands of independent posteriors and fits, compiled once, run in chunks. Never private: seeds
+are given.
 
-    thetas = draws(targets, seeds, NETWORK).thetas       # (m, d): one draw of each of m posteriors, by Hamiltonian chains
-    best = modes(targets)                                # (m, d): the minimum of each convex potential, by Newton's method
-    thetas, masses = exact_posterior(target, box)        # two parameters: all of the posterior, on a grid
+    thetas = draws(targets, seeds, NETWORK).thetas    # (m, d): one draw of each of m posteriors, by Hamiltonian chains
+    best = modes(targets)                             # (m, d): the minimum of each convex potential, by Newton's method
+    thetas, masses = exact_posterior(target, box)     # two parameters: all of the posterior, on a grid
 
-A target is what a plan makes of records, `plan.target(model.summarise((X, y)))`: the very posterior that a release draws from. Those
-of one call share model and n; records that several targets share (many ε on one data set) are held once.
+A target is what a plan makes of records, `plan.target(model.summarise((X, y)))`: the very posterior that a release
+draws from. Those of one call share model and n; records that several targets share (many ε on one data set) are held
+once.
 
-Chunks are as large as memory asks for: on a processor so small that a chunk's work stays in the cache, where one chain after the
-other is faster than many side by side; on an accelerator, which JAX finds by itself, as large as its memory allows.
+Chunks are as large as memory asks for: on a processor so small that a chunk's work stays in the cache, where one
+chain after the other is faster than many side by side; on an accelerator, which JAX finds by itself, as large as its
+memory allows.
 
-Chains (Neal 2011; Hoffman and Gelman 2014 for the step size): a descent from a draw of the prior, coordinates in which the posterior
-is nearly N(0, I) there (the Hessian's eigenvalues made positive), warm-up; then such coordinates where the chain is now, warm-up,
-and steps of a fixed size. The state after the last is the draw. In 32 bits where asked for: that halves the time or better, and a
-potential of 10⁴ is then known to 10⁻², far below what decides a step.
+Chains (Neal 2011; Hoffman and Gelman 2014 for the step size): a descent from a draw of the prior, coordinates in
+which the posterior is nearly N(0, I) there (the Hessian's eigenvalues made positive), warm-up; then such coordinates
+where the chain is now, warm-up, and steps of a fixed size. The state after the last is the draw. In 32 bits where
+asked for: that halves the time or better, and a potential of 10⁴ is then known to 10⁻², far below what decides a
+step.
 
-**Nothing proves that a chain has arrived.** Logistic posteriors are held against quadrature in the tests. Networks of ten units, five
-features, 60 chains on one data set, `NETWORK` against chains of ten times as many gradients: test errors agree within 2.2 standard
-errors at n = 1,000, ε = 1 and 20, and at n = 10,000, ε = 1. **At n = 10,000 and ε = 20 they do not**: RMSE 0.68 against 0.53 for
-regression (half of the long chains have found the curve, 5 % of the short ones), accuracy 0.9084 against 0.9092; no length that
-was tried was enough. A study that goes there must say so, and compare two efforts.
+**Nothing proves that a chain has arrived.** Logistic posteriors are held against quadrature in the tests. Networks of
+ten units, five features, 60 chains on one data set, `NETWORK` against chains of ten times as many gradients: test
+errors agree within 2.2 standard errors at n = 1,000, ε = 1 and 20, and at n = 10,000, ε = 1. **At n = 10,000 and ε =
+20 they do not**: RMSE 0.68 against 0.53 for regression (half of the long chains have found the curve, 5 % of the
+short ones), accuracy 0.9084 against 0.9092; no length that was tried was enough. A study that goes there must say so,
+and compare two efforts.
 """
 
 from __future__ import annotations
