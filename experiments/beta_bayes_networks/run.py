@@ -71,10 +71,21 @@ def quantities(table: Table) -> dict[str, Any]:
         methods = set(group.values("method"))
         found |= {named(f"gain of {a} over {b}", **where): gain(group, a, b) for a, b in PAIRS if {a, b} <= methods}
         found |= {named(f"score of {one}", **where): mean(group.where(method=one)["score"]) for one in sorted(methods)}
+    for values, group in table.groups("data", "spread", "features", "n"):
+        found |= at_less(group, shortened(values))
     for values, group in table.groups("method", "n", "epsilon"):
         if values["method"] in ("published", "dp-sgd add/remove"):
             found[named("true ε", **values)] = float(group["true_epsilon"].max())
     return found
+
+
+def at_less(group: Table, where: dict[str, Any]) -> dict[str, Any]:
+    """The optimal rule at ε = 5 against what is published at a nominal 1, which is 7.69 in truth: less ε, and what score?"""
+    ours, theirs = (
+        group.where(method="optimal", epsilon=5.0)["score"],
+        group.where(method="published", epsilon=1.0)["score"],
+    )
+    return {named("gain of optimal at 5 over published at 1", **where): mean(theirs - ours)} if len(theirs) else {}
 
 
 def feature_quantities(table: Table) -> dict[str, Any]:
@@ -122,9 +133,8 @@ def feature_figures(table: Table) -> dict[str, Any]:
 def panels(group: Table, x: str) -> Any:
     kept = [method in SHOWN for method in group["method"]]
     shown = Table({name: group[name][kept] for name in group})
-    return lines(
-        shown, x=x, y="score", by="method", panel="epsilon", labels=LABELS | {"score": SCORES[str(group["task"][0])]}
-    )
+    labels = LABELS | {"score": SCORES[str(group["task"][0])]}
+    return lines(shown, x=x, y="score", by="method", panel="epsilon", labels=labels)
 
 
 def findings(table: Table) -> list[str]:
@@ -133,7 +143,14 @@ def findings(table: Table) -> list[str]:
         f"{values['epsilon']:g} → {group['true_epsilon'].max():.3g}"
         for values, group in table.where(method="published").groups("epsilon")
     ]
-    return told + ([f"True ε of what is published, by the nominal one: {', '.join(spent)}."] if spent else [])
+    if not spent:
+        return told
+    less = [value[0] for name, value in quantities(table).items() if name.startswith("gain of optimal at 5")]
+    return [
+        *told, f"True ε of what is published, by the nominal one: {', '.join(spent)}.",
+        f"The optimal rule at ε = 5 against what is published at a nominal ε of 1, truly 7.69: log RMSE lower by {sum(less) / len(less):.3f} "
+        f"on average, in {sum(one > 0.0 for one in less)} of {len(less)} settings of data and n.",
+    ]  # fmt: skip
 
 
 def compared(table: Table, better: str, worse: str) -> list[str]:
@@ -192,17 +209,17 @@ CHAIN_CELLS = [
     chain_cell("classification", SIMULATED, 1000, 8, "optimal", 5.0),
     chain_cell("classification", "abalone", 1000, 0, "jewson", 5.0),
 ]
-NETWORK = {"run": networks.run, "seeds": 10, "quick_seeds": 5, "quantities": quantities, "findings": findings}
+NETWORK = {"run": networks.run, "seeds": 10, "quick_seeds": 3, "quantities": quantities, "findings": findings}
 
 STUDIES = (
     Study(
         name="network-regression", claim="DP-SGD is ahead for small n, βD-Bayes as n grows", paper=f"{PAPER}, Figure 3",
-        cells=figure_cells("regression"), quick=[*cells("regression", SIMULATED, [100, 1000]), *cells("regression", "boston", [ALL["boston"]], [0])],
+        cells=figure_cells("regression"), quick=[*cells("regression", SIMULATED, [1000]), *cells("regression", "boston", [ALL["boston"]], [0])],
         figures=figures, data=tuple(FILES[data] for data in FILES if data not in POSITIVE), **NETWORK,
     ),
     Study(
         name="network-classification", claim="βD-Bayes has the larger ROC-AUC for ε > 0.2, on tables as n grows", paper=f"{PAPER}, Figure 9",
-        cells=figure_cells("classification"), quick=[*cells("classification", SIMULATED, [1000]), *cells("classification", "banknote", [200, 1000], [0])],
+        cells=figure_cells("classification"), quick=cells("classification", "banknote", [200, 1000], [0]),
         figures=figures, data=tuple(FILES[data] for data in POSITIVE), **NETWORK,
     ),
     Study(
@@ -212,7 +229,7 @@ STUDIES = (
     ),
     Study(
         name="network-chains", claim="The chains of the network figures are long enough", paper="our own check", run=chains.run,
-        cells=CHAIN_CELLS, quick=CHAIN_CELLS[:1], seeds=64, quick_seeds=32, quantities=chain_quantities, findings=chain_findings,
+        cells=CHAIN_CELLS, quick=CHAIN_CELLS[:1], seeds=48, quick_seeds=32, quantities=chain_quantities, findings=chain_findings,
         data=(FILES["kin8nm"], FILES["boston"], FILES["abalone"]),
     ),
 )  # fmt: skip

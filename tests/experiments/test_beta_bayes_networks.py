@@ -124,6 +124,7 @@ def test_whatever_is_expected_is_computed(study):
     found = study.quantities(table)
     assert {one.quantity for one in expectations(study, FOLDER)} <= set(found)
     assert study.findings(table)
+    assert study.figures(table.where(epsilon=5.0))
 
 
 def test_a_gain_is_positive_for_the_better_one():
