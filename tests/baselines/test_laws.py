@@ -66,3 +66,14 @@ def test_every_baseline_has_an_entry_point_by_which_a_stored_certificate_finds_i
     room = {name: one for name, one in found.items() if isinstance(one, type) and issubclass(one, Mechanism)}
     named = {name: place for name, place in points["onedraw.mechanisms"].items() if "onedraw.baselines." in place}
     assert named == {name: f"{one.__module__}:{name}" for name, one in room.items()}
+
+
+@pytest.mark.parametrize("records", [1, 3])
+def test_the_length_of_a_sampled_regression_has_the_noise_that_its_move_asks_for(records):
+    """AdaOPS, stage 2: log(1 + kB²/(λ + λ̃)) over its μ, and no less."""
+    model = models.LeastSquares(2, bounds=(-1, 1), prior=od.Gaussian(scale=1.0, radius=5.0), response_bound=1.0)
+    plan = od.calibrate(baselines.AdaOPS(), model, APPROX, n=50, records_per_person=records)
+    square = plan.parameters["row_bound"] ** 2
+    for together in (square, 3.0 * square, 50.0 * square):
+        asked = np.log1p(records * square / together) / plan.parameters["length_mu"]
+        assert asked <= plan.mechanism.length_noise(plan, together) <= 1.001 * asked
