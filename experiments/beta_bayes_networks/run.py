@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from experiments.beta_bayes_networks import chains, networks
 from experiments.beta_bayes_networks.tables import FILES, POSITIVE, SIMULATED
 from experiments.figures import lines
@@ -131,10 +132,21 @@ def feature_figures(table: Table) -> dict[str, Any]:
 
 
 def panels(group: Table, x: str) -> Any:
+    """A line for each method. Data sets differ by more than methods do, so error bars are of differences to the twin of each seed."""
     kept = [method in SHOWN for method in group["method"]]
-    shown = Table({name: group[name][kept] for name in group})
+    shown = Table({name: group[name][kept] for name in group} | {"score": paired(group, x)[kept]})
     labels = LABELS | {"score": SCORES[str(group["task"][0])]}
     return lines(shown, x=x, y="score", by="method", panel="epsilon", labels=labels)
+
+
+def paired(group: Table, x: str) -> Any:
+    """Scores, the plain posterior's mean in place of its own score of each seed: means stay what they are."""
+    twin = {}
+    for values, part in group.where(method="posterior").groups(x, "epsilon"):
+        own = dict(zip(part["seed"].tolist(), part["score"].tolist(), strict=True))
+        twin |= {(*values.values(), seed): score - mean(part["score"])[0] for seed, score in own.items()}
+    keys = zip(group[x].tolist(), group["epsilon"].tolist(), group["seed"].tolist(), strict=True)
+    return group["score"] - np.array([twin[key] for key in keys])
 
 
 def findings(table: Table) -> list[str]:

@@ -133,6 +133,11 @@ def test_a_gain_is_positive_for_the_better_one():
     assert run.gain(Table(rows | {"task": ["classification"] * 4}), "a", "b")[0] == pytest.approx(-0.55)
 
 
+def test_what_a_figure_pairs_keeps_its_means():
+    rows = {"n": [50] * 4, "epsilon": [1.0] * 4, "seed": [0, 1, 0, 1], "method": ["posterior"] * 2 + ["sgd"] * 2}
+    assert run.paired(Table(rows | {"score": [1.0, 3.0, 2.0, 5.0]}), "n") == pytest.approx([2.0, 2.0, 3.0, 4.0])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_a_cell_runs(task, monkeypatch):
