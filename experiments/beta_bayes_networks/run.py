@@ -221,7 +221,14 @@ CHAIN_CELLS = [
     chain_cell("classification", SIMULATED, 1000, 8, "optimal", 5.0),
     chain_cell("classification", "abalone", 1000, 0, "jewson", 5.0),
 ]
-NETWORK = {"run": networks.run, "seeds": 10, "quick_seeds": 3, "quantities": quantities, "findings": findings}
+NETWORK = {
+    "run": networks.run,
+    "seeds": 10,
+    "quick_seeds": 3,
+    "batch": 2,
+    "quantities": quantities,
+    "findings": findings,
+}
 
 STUDIES = (
     Study(

@@ -12,7 +12,7 @@ import onedraw as od
 from onedraw import errors
 from onedraw.models.likelihood.beta_target import BetaTarget
 from onedraw.release.release import published
-from onedraw.samplers import HMC, NUTS, coupling
+from onedraw.samplers import HMC, NUTS, Sample, coupling
 from tests.release.cases import missed_edits
 
 N = 60
@@ -173,11 +173,17 @@ def test_a_sampled_variance_is_published_as_one_and_never_below_its_floor(regres
 def test_rounding_to_nearest_would_have_fallen_below_the_floor(regression):
     encoded = regression.model.summarise((np.zeros((N, 1)), np.zeros(N)))
     target = BetaTarget(regression.model, encoded, 1.0, 2.0)
-    draws = np.full((20, 3), -50.0)  # σ² = 0.3 + e^−50
-    values = published(target, draws, regression, 0.25)
-    assert (values[:, -1] == 0.5).all()
-    assert (values[:, :-1] == -50.0).all()
-    assert (published(target, np.full((20, 3), 1e4), regression, 2.0**-30)[:, -1] <= 1e200).all()
+    prepared = od.release(regression, (np.zeros((N, 1)), np.zeros(N)), sampler=SMALL, accept="assumed").certificate
+
+    def values(number, lattice):
+        on_lattice = prepared.model_copy(update={"lattice": lattice})
+        sample = Sample(np.full((regression.draws, 3), number))
+        return np.array(published(target, sample, regression, on_lattice, None).draw.values)
+
+    low = values(-50.0, 0.25)  # σ² = 0.3 + e^−50
+    assert (low[:, -1] == 0.5).all()
+    assert (low[:, :-1] == -50.0).all()
+    assert (values(1e4, 2.0**-30)[:, -1] <= 1e200).all()
 
 
 def test_a_regression_network_is_released():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import onedraw as od
+from onedraw import baselines
 from onedraw.data import Schema, read
 from onedraw.data.spark_tables import Spark
 from onedraw.data.sums import Local
@@ -157,6 +158,8 @@ def test_a_model_without_a_fit_is_not_sent_to_one():
 
 CONVEX = Logistic(2, data_norm=1.0, loss="exp-linear", prior=Gaussian(scale=1.0))
 SQUARES = LeastSquares(2, data_norm=1.0, response_bound=1.0, prior=Gaussian(scale=1.0, radius=1.0))
+SMOOTH = Logistic(2, data_norm=1.0, prior=Gaussian(scale=1.0))
+BALL = Logistic(2, data_norm=1.0, prior=Gaussian(scale=1.0, radius=1.0))
 SHARE = od.models.BetaBernoulli(prior=(1, 1))
 
 
@@ -182,6 +185,12 @@ WHOLE_NUMBERS = {
     "ExponentialQuantiles": (od.ExponentialQuantiles(), ColumnQuantiles((0.5,), 0.0, 100.0, interval=None)),
     "ExponentialChoice": (ExponentialChoice(), ModelChoice(("a", "b"))),
     "Moments": (Moments(), Columns(2, bounds=(0.0, 1.0))),
+    "SufficientStatistics": (baselines.SufficientStatistics(), SHARE),
+    "NoiseAware": (baselines.NoiseAware(), SHARE),
+    "OutputPerturbation": (baselines.OutputPerturbation(), SMOOTH),
+    "ObjectivePerturbation": (baselines.ObjectivePerturbation(), SMOOTH),
+    "AdaSSP": (baselines.AdaSSP(), SQUARES),
+    "AdaOPS": (baselines.AdaOPS(), SQUARES),
 }
 FLOATS = {
     "Gibbs": (od.Gibbs(), CONVEX),
@@ -189,12 +198,15 @@ FLOATS = {
     "BetaDivergence": (od.BetaDivergence(), CONVEX),
     "Measured, a chain": (od.Measured(of=od.Gibbs()), CONVEX),
     "NoisyGradient, a loss of one's own": (od.NoisyGradient(weight=0.1, time=0.1), OWN),
+    "Minami": (baselines.Minami(), SMOOTH),
+    "OnePosteriorSample": (baselines.OnePosteriorSample(), BALL),
+    "DPSGD": (baselines.DPSGD(), SMOOTH),
 }
 
 
 def test_every_mechanism_says_whether_sums_are_assumed_to_be_real():
     named = {case.partition(",")[0] for case in (*WHOLE_NUMBERS, *FLOATS)}
-    assert named == set(Mechanism.members())
+    assert named == {name for name, kind in Mechanism.members().items() if kind.__module__.startswith("onedraw.")}
 
 
 @pytest.mark.parametrize(("mechanism", "model"), WHOLE_NUMBERS.values(), ids=WHOLE_NUMBERS)
