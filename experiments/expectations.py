@@ -5,6 +5,7 @@
       "gain at n=1000": {"at_most": 0.75, "source": "ours"}}}
 
 Exactly one of "value" (then "within" is its tolerance), "at_most" and "at_least" ("within" is let pass beyond, by default 0).
+"errors": 3 adds three standard errors of what was found to the tolerance: where few data sets leave the number itself uncertain.
 With fewer seeds than a study has, or its quick cells alone, an expectation is checked if it says "quick": true, and "within"
 grows by √(at_seeds/seeds) if it says "at_seeds". A quantity that a whole run does not compute fails; nor may NaN pass.
 """
@@ -22,7 +23,7 @@ from experiments.study import Quantity, Study
 
 SOURCES = ("paper", "reference", "ours")
 KINDS = ("value", "at_most", "at_least")
-OTHERS = {"within", "source", "quick", "at_seeds"}
+OTHERS = {"within", "source", "quick", "at_seeds", "errors"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Expectation:
     source: str
     quick: bool
     at_seeds: int | None
+    errors: float = 0.0
 
     @classmethod
     def read(cls, quantity: str, stated: Mapping[str, Any]) -> Expectation:
@@ -54,21 +56,21 @@ class Expectation:
         kind = kinds[0]
         return cls(
             quantity, kind, float(stated[kind]), float(stated.get("within", 0.0)), stated["source"],
-            bool(stated.get("quick", False)), stated.get("at_seeds"),
+            bool(stated.get("quick", False)), stated.get("at_seeds"), float(stated.get("errors", 0.0)),
         )  # fmt: skip
 
-    def tolerance(self, seeds: int) -> float:
-        """With fewer seeds than it was stated for it is wider."""
-        return self.within * math.sqrt(max(1.0, (self.at_seeds or seeds) / seeds))
+    def tolerance(self, seeds: int, error: float = 0.0) -> float:
+        """With fewer seeds than it was stated for it is wider, and by so many standard errors of what was found."""
+        return self.within * math.sqrt(max(1.0, (self.at_seeds or seeds) / seeds)) + self.errors * error
 
-    def holds(self, found: float, seeds: int) -> bool:
-        tolerance = self.tolerance(seeds)
+    def holds(self, found: float, seeds: int, error: float = 0.0) -> bool:
+        tolerance = self.tolerance(seeds, error)
         if self.kind == "value":
             return abs(found - self.limit) <= tolerance
         return found <= self.limit + tolerance if self.kind == "at_most" else found >= self.limit - tolerance
 
-    def words(self, seeds: int) -> str:
-        tolerance = self.tolerance(seeds)
+    def words(self, seeds: int, error: float = 0.0) -> str:
+        tolerance = self.tolerance(seeds, error)
         sign = {"value": "", "at_most": "≤ ", "at_least": "≥ "}[self.kind]
         return f"{sign}{self.limit:g}" + (f" ± {tolerance:.2g}" if tolerance else "")
 
@@ -102,11 +104,12 @@ def check(stated: list[Expectation], quantities: Mapping[str, Quantity], *, seed
 def _checked(one: Expectation, quantity: Quantity | None, seeds: int, reduced: bool) -> Checked:
     found, error = quantity if isinstance(quantity, tuple) else (quantity, None)
     value = None if found is None or math.isnan(found) else float(found)
+    known = 0.0 if not error or math.isnan(error) else float(error)
     if reduced and (quantity is None or not one.quick):
         verdict = "not checked"
     else:
-        verdict = "passed" if value is not None and one.holds(value, seeds) else "failed"
-    return Checked(one, one.words(seeds), value, None if not error or math.isnan(error) else float(error), verdict)
+        verdict = "passed" if value is not None and one.holds(value, seeds, known) else "failed"
+    return Checked(one, one.words(seeds, known), value, known or None, verdict)
 
 
 def summary(document: Mapping[str, Any]) -> str:

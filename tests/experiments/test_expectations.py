@@ -54,3 +54,12 @@ def test_tolerances_grow_with_fewer_seeds_only_where_stated():
 def test_what_is_not_stated_properly_is_refused(stated):
     with pytest.raises(ValueError, match="exactly one of value, at_most, at_least"):
         Expectation.read("q", {"source": "paper", **stated})
+
+
+def test_standard_errors_of_what_was_found_widen_an_expectation_that_says_so():
+    plain, wide = (
+        Expectation.read("gain", {"at_least": 0.0, "source": "ours", **more}) for more in ({}, {"errors": 3})
+    )
+    verdicts = [check([one], {"gain": (-0.2, 0.1)}, seeds=10, reduced=False)[0].verdict for one in (plain, wide)]
+    assert verdicts == ["failed", "passed"]
+    assert check([wide], {"gain": (-0.4, 0.1)}, seeds=10, reduced=False)[0].verdict == "failed"
