@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.expectations import check, expectations
 from experiments.gibbs_accuracy.asymptotics import draw_covariance, draw_deviation
 from experiments.gibbs_accuracy.pac_bayes import HingePacBayes
 from experiments.gibbs_accuracy.run import STUDIES
-from experiments.study import Table
 
 from onedraw.errors import InvalidBudget, InvalidModel
 from onedraw.privacy import ApproxDP
+from tests.experiments.cases import quickly_checked
 
-FOLDER = Path(__file__).resolve().parents[2] / "experiments" / "gibbs_accuracy"
 SMALL = HingePacBayes(n=20, features=1, data_norm=1.0, regularisation=0.05)
 
 
@@ -147,11 +144,5 @@ def test_a_hessian_that_is_none_is_refused(hessian):
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 def test_every_quick_study_meets_what_the_paper_and_the_errata_say(study):
-    rows = [
-        {**cell, **row}
-        for cell, seeds in study.pieces(quick=True, seeds=None)
-        for row in study.run(seeds=seeds, **cell)
-    ]
-    found = study.quantities(Table({name: [row[name] for row in rows] for name in rows[0]}))
-    checked = check(expectations(study, FOLDER), found, seeds=1, reduced=True)
+    checked = quickly_checked(study)
     assert {one.verdict for one in checked} == {"passed"}, checked

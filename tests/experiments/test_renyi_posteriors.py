@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from experiments.expectations import check, expectations
 from experiments.renyi_posteriors import bernoulli, glm
 from experiments.renyi_posteriors.run import STUDIES
-from experiments.study import Table
 
 import onedraw as od
-
-FOLDER = Path(__file__).resolve().parents[2] / "experiments" / "renyi_posteriors"
+from tests.experiments.cases import quickly_checked
 
 
 def simulated(method: str, prior: str, truth: float, epsilon: float, generator: np.random.Generator) -> float:
@@ -56,12 +51,5 @@ def test_each_logistic_draw_promises_what_its_column_says():
 
 
 def test_the_bernoulli_study_meets_what_the_paper_says():
-    study = STUDIES[0]
-    rows = [
-        {**cell, **row}
-        for cell, seeds in study.pieces(quick=True, seeds=None)
-        for row in study.run(seeds=seeds, **cell)
-    ]
-    found = study.quantities(Table({name: [row[name] for row in rows] for name in rows[0]}))
-    checked = check(expectations(study, FOLDER), found, seeds=1, reduced=True)
+    checked = quickly_checked(STUDIES[0])
     assert {one.verdict for one in checked} == {"passed"}, checked

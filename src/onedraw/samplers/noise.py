@@ -23,7 +23,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from onedraw.errors import WrongCall
+from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.sums.noise_law import drawn, drawn_matrices, triangle_scale
 from onedraw.plans import Plan
 from onedraw.samplers.randomness import BOTH, OPERATING_SYSTEM, is_secure
@@ -47,6 +47,16 @@ class Measured:
         stated = epsilon if self.law == "laplace" else rho
         distance = int(sensitivity) if self.law == "laplace" else sensitivity
         return stated is not None and distance == sensitivity and float(self.built.map(distance)) <= stated
+
+    def check(
+        self, promise: Any, sensitivity: float, *, epsilon: float | None = None, rho: float | None = None
+    ) -> None:
+        """Refuse what it does not confirm: ``promise`` is what was to be released with this noise."""
+        if not self.confirms(sensitivity, epsilon=epsilon, rho=rho):
+            raise ExactnessRefused(
+                f"OpenDP's measurement does not confirm {promise} for this noise, so nothing is released. Please report it: "
+                "one of the two libraries is wrong."
+            )
 
     def release(self, sums: Sequence[int] | NDArray[np.int64]) -> list[int]:
         """The sums with fresh noise, from the operating system's entropy."""
