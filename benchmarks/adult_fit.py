@@ -105,7 +105,7 @@ def shortfall(schema, table, epsilon):
     target = plan.target(plan.model.summarise(od.read(table.take(train), schema, target="income")))
     noise = Noise(np.random.default_rng(1), pure=target.problem.pure)
     fit = FitResult.of(target.problem, WithoutNoise(target, noise).run())
-    found, axes = fit._spectrum
+    found, axes = fit._known.found, fit._known.axes
     needed = least_information(len(found), constant.EDGES) * fit.information_noise
     carried = (fit.change @ axes) ** 2 / np.maximum(found, 1e-9) ** 2
     share = np.cumsum(carried, axis=1) / carried.sum(axis=1, keepdims=True)  # of the weakest directions first

@@ -20,8 +20,9 @@ import numpy as np
 
 import onedraw as od
 from onedraw.models.convex.gibbs_target import GibbsTarget
+from onedraw.models.convex.work import iterations_of
 from onedraw.samplers.chains import numbers_of_plan
-from onedraw.samplers.proximal import geometry_of, iterations_of
+from onedraw.samplers.proximal import geometry_of
 
 STEP_LIMIT, RELEASE_LIMIT, LATTICE_LIMIT = 1.5, 2.0, 1.25
 BOUNDED_LIMITS = {(1_000, 5): 1.0, (100_000, 10): 60.0}

@@ -20,8 +20,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import onedraw as od
+from onedraw.models.convex.work import iterations_of
 from onedraw.samplers.chains import numbers_of_plan
-from onedraw.samplers.proximal import geometry_of, iterations_of
+from onedraw.samplers.proximal import geometry_of
 
 FOLDER = Path(os.environ.get("ONEDRAW_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RESULT = Path(__file__).parent / "results" / "gibbs_utility.md"

@@ -146,7 +146,7 @@ def study(name, draw, truth, n, budget, data_sets, seed) -> Cell:
     cell = Cell(name, n, str(budget), *(dict.fromkeys(parts, 0) for _ in range(4)), 0.0)
     widths = []
     for _ in range(data_sets):
-        target = plan.target(plan.model.encode(np.clip(draw(generator, n), -1, 1)))
+        target = plan.target(plan.model.summarise(np.clip(draw(generator, n), -1, 1)))
         found = plan.mechanism.result(plan, measure_all(target.sum, problem, Noise(generator, pure=problem.pure)))
         ends, values = found.conf_int(LEVEL), found.values
         for part, where in parts.items():

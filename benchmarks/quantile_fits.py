@@ -75,7 +75,7 @@ def row_of(cell, sets):
         reach = result.multiplier(0.95) * np.sqrt(np.diag(result.covariance))
         hits.append((np.abs(result.estimate - truth) <= reach)[judged])
         given.append(result.given[judged])
-        ratios.append(result._spectrum[0].mean() / result.information_noise)
+        ratios.append(result._known.found.mean() / result._known.noise)
     hits, given = np.array(hits), np.array(given)
     name = f"quantile {scale:g}, {residual}" if kind == "quantile" else f"hinge, effects × {scale:g}"
     covered = f"{100 * hits[given].mean():.1f} %" if given.mean() > 0.02 else "–"

@@ -1,7 +1,7 @@
 """A cell of a study on disk: its key, its file, and computing it, in whatever process.
 
 A cell is finished when its file has its name: rows are written beside it and renamed. The file's metadata say what it is, how
-long it took, and with which code of the library; one that cannot be read counts as not computed.
+long it took and where, and with which code of the library; one that cannot be read counts as not computed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import errno
 import hashlib
 import json
 import os
+import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -45,12 +46,13 @@ class Piece:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a file holds: rows, seconds on the clock and of the processor, and the library's code."""
+    """What a file holds: rows, seconds on the clock and of the processor, the library's code, and the machine."""
 
     rows: Any
     seconds: float
     cpu_seconds: float
     library: str
+    machine: str = ""
 
 
 def pieces(study: Study, folder: Path, *, quick: bool, seeds: int | None) -> list[Piece]:
@@ -112,14 +114,25 @@ def library() -> str:
     return digest.hexdigest()[:16]
 
 
+@cache
+def machine() -> str:
+    """The processor and how many cores there are, since seconds mean nothing without."""
+    try:
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        told = ""
+    models = [line.partition(":")[2].strip() for line in told.splitlines() if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+
+
 def compute(piece: Piece) -> None:
     """Run a piece and keep its rows."""
     clock, processor = time.perf_counter(), time.process_time()
     rows = [dict(row) for row in piece.run(seeds=piece.seeds, **piece.parameters)]
-    write(piece, rows, time.perf_counter() - clock, time.process_time() - processor)
+    write(piece, rows, time.perf_counter() - clock, time.process_time() - processor, machine())
 
 
-def write(piece: Piece, rows: list[dict[str, Any]], seconds: float, cpu_seconds: float) -> None:
+def write(piece: Piece, rows: list[dict[str, Any]], seconds: float, cpu_seconds: float, where: str) -> None:
     """Rows with the cell's parameters as columns, under a name of their own first, then renamed."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -129,7 +142,8 @@ def write(piece: Piece, rows: list[dict[str, Any]], seconds: float, cpu_seconds:
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: [value] * len(rows) for name, value in piece.parameters.items()}
     columns |= {name: [plain(row.get(name)) for row in rows] for name in names}
-    about = {"study": piece.study, "seconds": seconds, "cpu_seconds": cpu_seconds, "library": library()}
+    about = {"study": piece.study, "seconds": seconds, "cpu_seconds": cpu_seconds}
+    about |= {"library": library(), "machine": where}
     table = pa.table(columns)
     table = table.replace_schema_metadata({"cell": json.dumps(about | {"digest": _digest(table)})})
     partial = piece.file.with_suffix(f".{os.getpid()}.partial")
@@ -173,7 +187,7 @@ def read(file: Path) -> Kept | None:
         about = json.loads(table.schema.metadata[b"cell"])
         if about["digest"] != _digest(table):
             raise ValueError("other rows than were written")
-        return Kept(table, about["seconds"], about["cpu_seconds"], about["library"])
+        return Kept(table, about["seconds"], about["cpu_seconds"], about["library"], about.get("machine", ""))
     except FileNotFoundError:
         return None
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:

@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -223,6 +224,7 @@ def _document(
         f"{len(kept)} cells, {computed} of them computed now: {clock(seconds)} for this run, {clock(processor)} of processor "
         "time for all cells."
     )
+    times += _elsewhere(kept)
     if stale:
         times += f" {stale} kept cells are of other code of the library: --fresh computes them again."
     return {
@@ -230,6 +232,14 @@ def _document(
         "computed": computed, "seconds": round(seconds, 3), "cpu_seconds": round(processor, 3), "times": times,
         "passed": all(one.verdict != "failed" for one in checked), "expectations": [one.document() for one in checked],
     }  # fmt: skip
+
+
+def _elsewhere(kept: Sequence[Any]) -> str:
+    """Whose seconds they are, where not all are of this machine."""
+    machines = Counter(
+        one.machine or "a machine that they do not name" for one in kept if one.machine != cells.machine()
+    )
+    return "".join(f" {count} of them were computed on another machine: {name}." for name, count in machines.items())
 
 
 def clock(seconds: float) -> str:

@@ -17,13 +17,15 @@ EXCEPTIONS = {
     "models/likelihood/beta_target.py": "chains on β-divergence posteriors",
     "samplers/chains.py": "chains on Gibbs posteriors",
     "samplers/preconditioner.py": "the proximal sampler",
+    "samplers/perfect.py": "losses at every try, of a posterior that a chain could draw from as well",
     "samplers/laplace.py": "Hamiltonian chains",
     "baselines/dp_sgd.py": "random batches of records, held in memory as by a chain",
+    "baselines/dp_sgld.py": "the same",
     # no release is made of these by anything but sums
     "models/batches.py": "a column of plain data as batches, which are then added up as blocks",
     "release/predictions.py": "predictions for new records: they are given back to who has these records, nothing is released",
     # the auditor replays a release on records of its own
-    "audit/cases/fit_replay.py": "the auditor",
+    "audit/cases/fits.py": "the auditor",
     "audit/cases/measured.py": "the auditor",
 }
 

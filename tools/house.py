@@ -91,8 +91,8 @@ def owner(code: CodeType, known: dict[CodeType, tuple[str, str] | None]) -> tupl
 def importing(frame: FrameType | None, known: dict[CodeType, tuple[str, str] | None]) -> bool:
     """Whether a module of the package is being imported: what runs for that is no step of a release."""
     while frame is not None:
-        here = owner(frame.f_code, known)
-        if here is not None and here[1] == "<module>":
+        # a lambda of a module's table belongs to the module, and is called long after the import
+        if frame.f_code.co_name == "<module>" and owner(frame.f_code, known) is not None:
             return True
         frame = frame.f_back
     return False
@@ -108,14 +108,14 @@ def walked() -> tuple[Walk, Walk]:
         if event not in ("call", "return"):
             return
         here = owner(frame.f_code, known)
-        if here is None or importing(frame, known):
+        if here is None or here[1] == "<module>" or importing(frame, known):
             return
         if frame.f_code.co_qualname == "release" and here[0].startswith("release"):
             depth["inside"] += 1 if event == "call" else -1
         if event == "return":
             return
         above = frame.f_back
-        while above is not None and owner(above.f_code, known) is None:
+        while above is not None and (owner(above.f_code, known) or ("", "<module>"))[1] == "<module>":
             above = above.f_back
         caller = None if above is None else owner(above.f_code, known)
         for walk in (whole, inner) if depth["inside"] else (whole,):

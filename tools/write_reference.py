@@ -51,7 +51,7 @@ ROOMS = {
     "samplers": (
         "Samplers",
         "How a draw is made, and how exact it is: `od.samplers.…`. The default is chosen from public numbers.",
-        ("default_sampler", "Exact", "Selection", "LastIterateLangevin", "Proximal", "Langevin", "NUTS", "HMC"),
+        ("default_sampler", "Exact", "Selection", "Perfect", "LastIterateLangevin", "Proximal", "Langevin", "NUTS", "HMC"),
     ),
     "planning": (
         "Planning",

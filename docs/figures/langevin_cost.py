@@ -17,10 +17,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import onedraw as od
+from onedraw.models.convex.work import iterations_of
 from onedraw.samplers.chains import numbers_of_plan
 from onedraw.samplers.choice import LEFT_OF_START, STEP
 from onedraw.samplers.langevin import proposition_13
-from onedraw.samplers.proximal import geometry_of, iterations_of
+from onedraw.samplers.proximal import geometry_of
 
 WEIGHT, GAMMA, SCALE, RADIUS = 0.05, 1e-6, 3.0, 3.0
 RECORDS = tuple(10**power for power in range(2, 7))

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
 from experiments.beta_bayes_logistic import logistic
 from experiments.beta_bayes_logistic.data_sets import Array
 from experiments.beta_bayes_logistic.methods import DELTA, OUTPUTS, calibrated
-from experiments.simulation import log_density, modes
+from experiments.potentials import log_density
 from scipy import special
 
 import onedraw as od
@@ -61,21 +60,18 @@ def law(method: str, epsilon: float) -> tuple[float, Any]:
     model = od.models.Logistic(1, bounds=(-1.0, 1.0), intercept=False, prior=prior)
     plan = calibrated(method, model, 2, epsilon)
     if method in OUTPUTS:
-        fit, scale = _minimum(model), plan.parameters["noise"]
+        fit, scale = _minimum(plan), plan.parameters["noise"]
         return 1.0 - 0.5 * math.exp(-fit / scale), lambda generator, size: fit + generator.laplace(0.0, scale, size)
-    masses = special.softmax(log_density(plan.target(_first(model)), THETAS[:, None]))
+    masses = special.softmax(log_density(plan.target(model.summarise(D)), THETAS[:, None]))
     at_zero = masses[len(THETAS) // 2]
     return float(masses[THETAS > 0.0].sum() + 0.5 * at_zero), _from_grid(masses)
 
 
-def _first(model: Any) -> Any:
-    return model.summarise((np.array([[1.0], [0.0]]), np.array([1.0, -1.0])))
+D = np.array([[1.0], [0.0]]), np.array([1.0, -1.0])
 
 
-@cache
-def _minimum(model: Any) -> float:
-    plan = od.calibrate(od.Gibbs(), model, od.GaussianDP(1.0), n=2, gamma=0.0)
-    return float(modes([plan.target(_first(model))], weight=1.0)[0, 0])
+def _minimum(plan: Any) -> float:
+    return float(od.baselines.simulated_minima(plan, D[0][None], D[1][None])[0, 0])
 
 
 def _from_grid(masses: Array) -> Any:

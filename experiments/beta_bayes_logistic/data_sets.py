@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from experiments.beta_bayes_simulation.simulate import simulate, subset
 from experiments.data import data_file
-from experiments.simulation import modes
 from numpy.typing import NDArray
 from scipy import special
 
@@ -78,8 +77,8 @@ def _both_classes(generator: np.random.Generator, known: Any, labels: Array, n: 
 def _ridge(X: Array, y: Array) -> Array:
     """The minimum of Σ loss + ½‖θ‖²."""
     model = od.models.Logistic(X.shape[1], bounds=(0.0, 1.0), prior=od.Gaussian(scale=1.0))
-    plan = od.calibrate(od.Gibbs(), model, od.GaussianDP(1.0), n=len(y), gamma=0.0)
-    return modes([plan.target(model.summarise((X, y)))], weight=1.0)[0]
+    plan = od.calibrate(od.baselines.OutputPerturbation(), model, od.PureDP(1.0), n=len(y))  # for its minimum alone
+    return np.asarray(od.baselines.simulated_minima(plan, X[None], y[None])[0])
 
 
 @cache

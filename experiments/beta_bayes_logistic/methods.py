@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from experiments.beta_bayes_logistic.data_sets import Array, Split
-from experiments.simulation import draws, modes
+from experiments.simulation import draws
 
 import onedraw as od
 
@@ -45,10 +45,10 @@ def estimates(method: str, splits: Sequence[Split], seeds: Sequence[int], epsilo
     n, features = splits[0].X.shape
     if method in OUTPUTS:
         plan = plan_of(method, features, n, epsilon)
-        fits = _minima("fixed" in method, splits)
+        fits = _minima(plan, splits)
         return np.stack([fit + _noise(plan, seed, len(fit)) for fit, seed in zip(fits, seeds, strict=True)])
     if method.startswith("minimum"):
-        return _minima("fixed" in method, splits)[:, None]
+        return _minima(plan_of(method.replace("minimum", "output"), features, n, 1.0), splits)[:, None]
     each = AVERAGED if method == "posterior mean" else min(max(ROWS // n, LEAST_DRAWS), MOST_DRAWS)
     found = _drawn(plan_of(method, features, n, epsilon), splits, seeds, each)
     return found.mean(axis=1, keepdims=True) if method == "posterior mean" else found
@@ -80,20 +80,17 @@ def model_of(features: int, n: int, *, fixed: bool = False) -> Any:
     return od.models.Logistic(features, bounds=(0.0, 1.0), prior=prior)
 
 
-def _targets(plan: Any, splits: Sequence[Split]) -> list[Any]:
-    return [plan.target(plan.model.summarise((split.X, split.y))) for split in splits]
-
-
 def _drawn(plan: Any, splits: Sequence[Split], seeds: Sequence[int], each: int) -> Array:
-    targets = [target for target in _targets(plan, splits) for _ in range(each)]
+    encoded = [plan.target(plan.model.summarise((split.X, split.y))) for split in splits]
+    targets = [target for target in encoded for _ in range(each)]
     own = [1000 * seed + number for seed in seeds for number in range(each)]
     return draws(targets, own, single=True).thetas.reshape(len(splits), each, -1)
 
 
-def _minima(fixed: bool, splits: Sequence[Split]) -> Array:
-    n, features = splits[0].X.shape
-    plan = od.calibrate(od.Gibbs(), model_of(features, n, fixed=fixed), od.GaussianDP(1.0), n=n, gamma=0.0)
-    return modes(_targets(plan, splits), weight=1.0)
+def _minima(plan: Any, splits: Sequence[Split]) -> Array:
+    """What noise is added to: it depends on the prior alone, not on ε."""
+    X, y = (np.stack(parts) for parts in zip(*((split.X, split.y) for split in splits), strict=True))
+    return np.asarray(od.baselines.simulated_minima(plan, X, y))
 
 
 def _noise(plan: Any, seed: int, width: int) -> Array:

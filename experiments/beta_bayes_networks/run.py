@@ -165,6 +165,11 @@ def findings(table: Table) -> list[str]:
     ]  # fmt: skip
 
 
+def feature_findings(table: Table) -> list[str]:
+    """The same by task: scores of the two are no numbers of one kind."""
+    return [f"{values['task']}: {told}" for values, group in table.groups("task") for told in findings(group)]
+
+
 def compared(table: Table, better: str, worse: str) -> list[str]:
     """In how many settings one method is ahead by its mean, for small n and for large."""
     ahead: dict[str, list[bool]] = {"n ≤ 100": [], "100 < n < 1000": [], "n ≥ 1000": []}
@@ -220,6 +225,8 @@ CHAIN_CELLS = [
     chain_cell("regression", "boston", ALL["boston"], 0, "posterior", 5.0),
     chain_cell("classification", SIMULATED, 1000, 8, "optimal", 5.0),
     chain_cell("classification", "abalone", 1000, 0, "jewson", 5.0),
+    chain_cell("regression", "naval", ALL["naval"], 0, "posterior", 5.0),
+    chain_cell("classification", "adult", ALL["adult"], 0, "jewson", 5.0),
 ]
 NETWORK = {
     "run": networks.run,
@@ -244,11 +251,11 @@ STUDIES = (
     Study(
         name="network-features", claim="βD-Bayes is ahead of DP-SGD, the more so the more features", paper=f"{PAPER}, Figure 10, middle and bottom",
         cells=[cell for task in SCORES for cell in cells(task, SIMULATED, [1000], FEATURES)],
-        quick=cells("regression", SIMULATED, [1000], [8]), figures=feature_figures, **(NETWORK | {"quantities": feature_quantities}),
+        quick=cells("regression", SIMULATED, [1000], [8]), figures=feature_figures, **(NETWORK | {"quantities": feature_quantities, "findings": feature_findings}),
     ),
     Study(
-        name="network-chains", claim="The chains of the network figures are long enough", paper="our own check", run=chains.run,
-        cells=CHAIN_CELLS, quick=CHAIN_CELLS[:1], seeds=48, quick_seeds=32, quantities=chain_quantities, findings=chain_findings,
-        data=(FILES["kin8nm"], FILES["boston"], FILES["abalone"]),
+        name="network-chains", claim="Where the chains of the network figures are long enough, and where not", paper="our own check", run=chains.run,
+        cells=CHAIN_CELLS, quick=CHAIN_CELLS[:1], seeds=48, quick_seeds=32, batch=16, quantities=chain_quantities, findings=chain_findings,
+        data=tuple(FILES[data] for data in ("kin8nm", "boston", "abalone", "naval", "adult")),
     ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from experiments.simulation import exact_posterior, modes
+from experiments.grids import exact_posterior
 from numpy.typing import NDArray
 from scipy import special
 
@@ -71,10 +71,10 @@ def plan_of(method: str, n: int, epsilon: float) -> Any:
 
 def law(method: str, n: int, epsilon: float, X: Array, labels: Array) -> tuple[Array, Array]:
     """Points (slope, intercept) and their probabilities: the whole law of what is released."""
-    plan, encoded = plan_of(method, n, epsilon), MODEL.summarise((X[:, 1:], labels))
+    plan = plan_of(method, n, epsilon)
     if not method.startswith("output"):
-        return exact_posterior(plan.target(encoded), BOX, coordinates=CENTRED)
-    fit = modes([plan_of("minami", n, epsilon).target(encoded)], weight=1.0)[0]  # λ = 1/(9n): the prior's own ridge
+        return exact_posterior(plan.target(MODEL.summarise((X[:, 1:], labels))), BOX, coordinates=CENTRED)
+    (fit,) = od.baselines.simulated_minima(plan, X[None, :, 1:], labels[None])  # λ = 1/(9n): the prior's own ridge
     chances = (np.arange(QUANTILES) + 0.5) / QUANTILES
     noise = plan.parameters["noise"] * np.sign(chances - 0.5) * -np.log1p(-np.abs(2.0 * chances - 1.0))
     first, second = np.meshgrid(noise, noise)

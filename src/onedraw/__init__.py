@@ -12,27 +12,14 @@ Rooms are loaded when first touched, so importing this package is cheap.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
 from onedraw.estimators import PUBLIC as _ESTIMATORS  # their names; the files are loaded when first touched
+from onedraw.on_demand import names_on_demand
 
 __version__ = "0.1.0"
 
 _ROOMS = (
-    "privacy",
-    "data",
-    "models",
-    "mechanisms",
-    "samplers",
-    "ledger",
-    "planning",
-    "audit",
-    "estimators",
-    "baselines",
-    "report",
-    "errors",
-)
+    "privacy", "data", "models", "mechanisms", "samplers", "ledger", "planning", "audit", "estimators", "baselines", "report", "errors",
+)  # fmt: skip
 
 # name → the room it lives in
 _NAMES = {
@@ -43,7 +30,7 @@ _NAMES = {
         "privacy",
     ),
     **dict.fromkeys(("Schema", "Records", "DatabaseTable", "read"), "data"),
-    **dict.fromkeys(("AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "Measured", "BetaDivergence", "Candidates", "ExponentialQuantiles"), "mechanisms"),
+    **dict.fromkeys(("AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BarkerPath", "Measured", "BetaDivergence", "Candidates", "ExponentialQuantiles"), "mechanisms"),
     **dict.fromkeys(("Plan", "calibrate"), "plans"),
     **dict.fromkeys(("Gaussian", "NormalInverseGamma"), "models"),
     **dict.fromkeys(("Ledger",), "ledger"),
@@ -55,16 +42,4 @@ _NAMES = {
 __all__ = sorted([*_ROOMS, *_NAMES, "__version__"])
 
 
-def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        value = getattr(import_module(f"onedraw.{_NAMES[name]}"), name)
-    elif name in _ROOMS:
-        value = import_module(f"onedraw.{name}")
-    else:
-        raise AttributeError(f"module 'onedraw' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = names_on_demand(__name__, _NAMES | dict.fromkeys(_ROOMS, ""))

@@ -8,14 +8,15 @@ from importlib import import_module
 from typing import Any
 
 
-def names_on_demand(room: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a room; ``homes`` says in which of its files a name lives."""
+def names_on_demand(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a room; ``homes`` says in which of its files a name lives, "" for a file itself."""
 
     def find(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{room}.{homes[name]}"), name)
+        home = import_module(f"{room}.{homes[name] or name}")
+        value = getattr(home, name) if homes[name] else home
         setattr(sys.modules[room], name, value)
         return value
 
-    return find
+    return find, lambda: sorted(homes)

@@ -1,9 +1,11 @@
-"""Text that others will read, in a terminal, a report or a table: it shows what it says and does nothing else.
+"""Text and numbers that others will read, in a terminal, a report or a table: it shows what it says and does nothing else.
 
 A line end can forge a line of somebody's output, an escape sequence can hide the next one, and a bidirectional control can
 turn a figure round (CVE-2021-42574). Such characters are refused where a text is declared (names, levels, notes, labels, a
 certificate's words) and escaped where one is shown. Joiners and no-break spaces stay: languages are written with them.
 A spreadsheet does more than show: it computes what begins with =, +, - or @ (OWASP, "CSV injection").
+
+Numbers have few digits, and are rounded outward where a figure must not be understated; the certificate has them all.
 
 A PostgreSQL URL may hold a password before the host (``user:secret@``) or among its parameters (``?password=…``).
 `shown_place` is the one function that hides them; messages, reprs and the command line print what it returns. Where an
@@ -17,6 +19,8 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, Decimal
+from functools import partial
 from html import escape
 from typing import Any
 from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit, urlunsplit
@@ -25,6 +29,7 @@ _CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # controls (ESC, line ends, C1), lone surr
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _COMPUTED = tuple("=+-@＝＋－＠")  # full-width signs too
 HIDDEN = "***"
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SECRET = re.compile(r"pass(?!file)|pwd|secret|token", re.IGNORECASE)  # passfile names a file
 
 
@@ -65,16 +70,6 @@ def for_spreadsheet(text: str) -> str:
     return text
 
 
-def known(value: float | None) -> float | None:
-    """JSON has no NaN and no infinity: what is not known, or not bounded, is null."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def readable(value: float) -> str:
-    """Four digits, and no powers of ten where people count."""
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
-
-
 def shown_as_html(
     sentence: str, head: Sequence[str] = (), rows: Iterable[Sequence[str]] = (), *, more: str = ""
 ) -> str:
@@ -85,6 +80,80 @@ def shown_as_html(
     top = "".join(f"<th>{escape(name)}</th>" for name in head)
     table = f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table>" if lines else ""
     return f"<p>{escape(sentence)}</p>{table}" + (f"<p><small>{escape(more)}</small></p>" if more else "")
+
+
+# ── numbers ──
+
+
+def known(value: float | None) -> float | None:
+    """JSON has no NaN and no infinity: what is not known, or not bounded, is null."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def readable(value: float) -> str:
+    """Four digits, and no powers of ten where people count."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def shown(value: Any, digits: int = 4) -> str:
+    """For people: few digits, below a million without an exponent, thousands apart: 1,830, not 1.83e+03. Texts stay as they are."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if not math.isfinite(value):
+        return "none"
+    rounded = float(f"{value:.{digits}g}")
+    written = f"{rounded:,.0f}" if 10.0**digits <= abs(rounded) < 1e6 else f"{value:.{digits}g}"
+    return written.replace("-", "−")
+
+
+brief = partial(shown, digits=3)
+"""A released number is noisy in the third digit already."""
+
+
+def whole(value: float) -> str:
+    """A count: every digit of it."""
+    return f"{value:,.0f}".replace("-", "−") if math.isfinite(value) else "none"
+
+
+def round_up(value: float, digits: int = 10) -> float:
+    """Round outward to ``digits`` significant digits, so that the figure is readable and survives another machine."""
+    if value <= 0 or not math.isfinite(value):
+        return value
+    shown = Decimal(repr(value))
+    unit = Decimal(1).scaleb(shown.adjusted() + 1 - digits)
+    rounded = float(shown.quantize(unit, rounding=ROUND_CEILING)) if unit > abs(shown) * Decimal("1e-17") else value
+    return rounded if rounded >= value else math.nextafter(rounded, math.inf)
+
+
+def shown_up(value: float, digits: int = 4) -> str:
+    """A figure that must not be understated."""
+    return f"{round_up(value, digits):.{digits}g}".replace("-", "−")
+
+
+def shortened(text: str) -> str:
+    """Long fractions cut after six decimals, and marked so; the certificate has every digit."""
+    return re.sub(r"(\d+\.\d{6})\d{3,}(?![\d.e])", r"\1…", text)
+
+
+def small(value: float) -> str:
+    """A chance such as δ: a power of ten where it is one."""
+    if not 0.0 < value < 1e-3:
+        return shown_up(value) if value else "0"
+    mantissa, exponent = f"{round_up(value, 3):.2e}".split("e")
+    power = f"10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+    factor = mantissa.rstrip("0").rstrip(".")
+    return power if factor == "1" else f"{factor}·{power}"
+
+
+def percent(value: float) -> str:
+    if not math.isfinite(value):
+        return "none"
+    figure = f"{100 * value:.1f}" if abs(value) >= 0.001 else f"{100 * value:.2g}"
+    return f"{figure} %".replace("-", "−")
+
+
+def points(value: float) -> str:
+    return f"{100 * value:.2g} percentage points"
 
 
 # ── places ──

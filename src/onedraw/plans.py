@@ -12,7 +12,7 @@ import abc
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, Self
@@ -37,13 +37,7 @@ def record_count(n: Any) -> int:
             f"n must be at least 1, not {n}. n is the public number of records and part of the "
             "promise; with none there is nothing to release. Pass the number of rows of the data."
         )
-    return _at_most("n", positive_integer("n", n), MOST_RECORDS)
-
-
-def _at_most(name: str, value: int, most: int) -> int:
-    if value > most:
-        raise InvalidBudget(f"{name} must be at most {most:,}, not a number of {value.bit_length()} bits.")
-    return value
+    return positive_integer("n", n, most=MOST_RECORDS)
 
 
 @dataclass(frozen=True)
@@ -74,7 +68,7 @@ class Request:
             )
         object.__setattr__(self, "n", record_count(self.n))
         for name, most in (("draws", MOST_DRAWS), ("records_per_person", MOST_RECORDS)):
-            object.__setattr__(self, name, _at_most(name, positive_integer(name, getattr(self, name)), most))
+            object.__setattr__(self, name, positive_integer(name, getattr(self, name), most=most))
         object.__setattr__(self, "gamma", probability("gamma", self.gamma))
         if self.gamma and not self.budget.total_variation():
             raise InvalidBudget(
@@ -94,16 +88,12 @@ class Request:
         assert left is not None  # a reserve that leaves nothing was refused
         return left
 
-    @property
-    def unit(self) -> Unit:
-        return Unit(self.records_per_person)
-
 
 def fixed_in_advance(request: Request, what: str) -> tuple[Assumption, ...]:
     """What every promise takes for granted and the caller answers for: what was public before, and the unit."""
     unseen = "fixed without looking at the records"
     own = [f"{fn} and everything it refers to were {unseen}" for fn in request.model.own_functions]
-    unit = f"the unit of protection is {request.unit.sentence}"
+    unit = f"the unit of protection is {Unit(request.records_per_person).sentence}"
     claims = (f"{what} and n were {unseen}; n is public", *own, unit)
     return tuple(Assumption(claim, Provenance.DECLARED) for claim in claims)
 
@@ -237,56 +227,35 @@ class Plan:
     numbers: tuple[tuple[str, float], ...]
     guarantee: Guarantee
 
+    model: Any = field(init=False, repr=False, compare=False)
+    """Like what follows, the request's own."""
+    budget: Promise = field(init=False, repr=False, compare=False)
+    n: int = field(init=False, repr=False, compare=False)
+    draws: int = field(init=False, repr=False, compare=False)
+    """How many draws the promise is about, together."""
+    gamma: float = field(init=False, repr=False, compare=False)
+    """The reserve kept back for a sampler that is not exact: total variation, for all draws together."""
+    requires: str = field(init=False, repr=False, compare=False)
+    """The least exactness a sampler must have: the mechanism's own."""
+
     @classmethod
     def of(
         cls, mechanism: Mechanism, request: Request, numbers: Mapping[str, float], promise: Promise, theorem: str,
         assumptions: tuple[Assumption, ...],
     ) -> Plan:  # fmt: skip
         """From numbers by name and what they promise, of records that may be replaced by others, n being public."""
-        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, request.unit, theorem, assumptions)
+        guarantee = Guarantee(promise, Neighbours.REPLACE_ONE, Unit(request.records_per_person), theorem, assumptions)
         return cls(mechanism, request, tuple(numbers.items()), guarantee)
 
     def __post_init__(self) -> None:
+        for name in ("model", "budget", "n", "draws", "gamma"):
+            object.__setattr__(self, name, getattr(self.request, name))
+        object.__setattr__(self, "requires", self.mechanism.requires)
         if not self.guarantee.promise.implies(self.request.exact_budget):
             raise PromiseRefused(
                 f"{self.mechanism.title} with these numbers promises {self.guarantee.promise}, which is not "
                 f"proven to imply the budget {self.request.budget}. Leave them to `calibrate`, or use a larger budget."
             )
-
-    @property
-    def model(self) -> Any:
-        return self.request.model
-
-    @property
-    def budget(self) -> Promise:
-        return self.request.budget
-
-    @property
-    def sums_exactly(self) -> bool:
-        return self.mechanism.sums_exactly(self)
-
-    @property
-    def n(self) -> int:
-        return self.request.n
-
-    @property
-    def draws(self) -> int:
-        """How many draws the promise is about, together."""
-        return self.request.draws
-
-    @property
-    def gamma(self) -> float:
-        """The reserve kept back for a sampler that is not exact: total variation, for all draws together."""
-        return self.request.gamma
-
-    @property
-    def requires(self) -> str:
-        return self.mechanism.requires
-
-    @property
-    def stage_sizes(self) -> dict[str, int]:
-        """How many numbers each stage publishes; empty where a draw is all there is."""
-        return self.mechanism.stage_sizes(self)
 
     @property
     def heading(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onedraw.audit import attack_draws, blackbox_lower_bound, epsilon_lower_bound, membership_attack
-from onedraw.audit.blackbox import histogram_scorer
+from onedraw.audit.attacks import histogram_scorer
 from onedraw.audit.bounds import best_threshold
 from tests.audit.mechanisms import KNOWN, Known, gaussian, laplace, randomised_response
 

@@ -33,6 +33,13 @@ ODD_VECTORS = [
 ]
 
 
+def two_class_records(n=N, seed=1):
+    """Two columns in [−1, 1] and classes of strong effects."""
+    generator = np.random.default_rng(seed)
+    X = generator.uniform(-1.0, 1.0, (n, 2))
+    return X, (generator.random(n) < 1.0 / (1.0 + np.exp(-X @ [3.0, -2.0]))).astype(int)
+
+
 def linear_records(model, n, generator, *, wild=False):
     """Rows inside the model's bounds and responses of a line with noise; ``wild``: far outside, where they are clamped."""
     features = model.features

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import onedraw as od
 from onedraw import models
@@ -88,6 +88,34 @@ def test_the_temperature_is_what_the_theorem_gives_for_the_ball():
         assert together >= 4.0
         assert 4.0 / 2.0 <= radius <= 5.0
         assert ridge >= 0.0
+
+
+def spent(plan, together, epsilon):
+    """δ at ε of the draw of one coefficient, as it runs, between tables of which one response is flipped: by quadrature."""
+    ball = plan.mechanism.ball(plan, together, 0.0)
+    spread = 1.0 / math.sqrt(ball.precision * together)
+    theta = np.linspace(-min(ball.radius, 12.0 * spread), min(ball.radius, 12.0 * spread), 200_001)
+    logs = [
+        ball.precision * (sign * theta - 0.5 * together * theta**2) for sign in (-1.0, 1.0)
+    ]  # Xᵀy = ∓1 of n that balance
+    one, other = (special.softmax(each) for each in logs)
+    return float(np.maximum(one - math.exp(epsilon) * other, 0.0).sum())
+
+
+def test_a_temperature_a_fifth_too_high_is_caught(monkeypatch):
+    """γ is as large as its stage's μ allows: 1.2 times as much breaks it at every ε."""
+    model = models.LeastSquares(
+        features=1, bounds=(-1, 1), intercept=False, response_bound=1.0, prior=od.Gaussian(scale=1.0, radius=0.01)
+    )
+    plan = od.calibrate(AdaOPS(), model, BUDGET, n=100_000)
+    promised = od.GaussianDP(plan.parameters["draw_mu"])
+    epsilons = (0.1, 0.3, 0.6)
+    assert all(0.9 * promised.delta(one) < spent(plan, 1e5, one) <= promised.delta(one) for one in epsilons)
+    ball = AdaOPS.ball
+    monkeypatch.setattr(
+        AdaOPS, "ball", lambda self, *given: (kept := ball(self, *given))._replace(precision=1.2 * kept.precision)
+    )
+    assert all(spent(plan, 1e5, one) > promised.delta(one) for one in epsilons)
 
 
 # ── promise and release ──────────────────────────────────────────────────────────────────────────────────────────────

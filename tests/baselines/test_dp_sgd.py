@@ -8,6 +8,7 @@ from onedraw.baselines import DPSGD, Training, dp_sgd, sgd, train_many
 from onedraw.errors import CertificateRejected, InvalidModel, MissingExtra, PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import plan_from_dict
 from onedraw.privacy.sampled_gaussian import sampled_gaussian_epsilon
+from tests.baselines.cases import two_class_records as records
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 MODEL = od.models.Logistic(2, bounds=(-1, 1), prior=od.Gaussian(scale=3.0))
@@ -17,12 +18,6 @@ SMALL = DPSGD(epochs=2, batch_size=20, learning_rate=1.0)
 @pytest.fixture(scope="module")
 def plan():
     return od.calibrate(SMALL, MODEL, BUDGET, n=100)
-
-
-def records(n=100, seed=1):
-    generator = np.random.default_rng(seed)
-    X = generator.uniform(-1.0, 1.0, (n, 2))
-    return X, (generator.random(n) < 1.0 / (1.0 + np.exp(-X @ [3.0, -2.0]))).astype(int)
 
 
 # ── plans ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ from scipy import stats
 import onedraw as od
 from onedraw import models
 from onedraw.audit.cases import case_for, cases, examine, smallest_caught_factor
-from onedraw.audit.cases.program import attack_program
+from onedraw.audit.cases.investigation import attack_program
 from onedraw.audit.cases.regularised import jewson_case
 from onedraw.baselines.output_perturbation import NoisyMinimum, OutputPerturbation
 from onedraw.baselines.regularised_fit import least_squares_radius

@@ -120,10 +120,13 @@ def test_several_draws_and_records_share_the_budget():
 
 
 def test_where_only_a_chain_draws_a_pure_budget_is_refused_and_a_delta_is_the_remedy():
-    model = models.Logistic(features=1, data_norm=1.0, prior=od.Gaussian(scale=1.0, radius=2.0))
+    prior = od.Gaussian(scale=1.0, radius=2.0)
+    model = models.Logistic(features=1, data_norm=1.0, prior=prior)
     refused = od.errors.UnsupportedBudget
+    flat = models.Logistic(features=1, data_norm=1.0, loss="exp-linear", prior=prior)
     with pytest.raises(refused, match="tiny δ"):
-        od.calibrate(OnePosteriorSample(), model, od.PureDP(1.0), n=50)
+        od.calibrate(OnePosteriorSample(), flat, od.PureDP(1.0), n=50)
+    assert od.calibrate(OnePosteriorSample(), model, od.PureDP(1.0), n=50).guarantee.promise.implies(od.PureDP(1.0))
     plan = od.calibrate(OnePosteriorSample(), model, od.ApproxDP(1.0, 1e-8), n=50)
     assert plan.parameters["weight"] == pytest.approx(1.0 / (4.0 * math.log1p(math.exp(2.0 * math.sqrt(2.0)))))
     with pytest.raises(refused, match="pure ε"):

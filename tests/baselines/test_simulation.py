@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import onedraw as od
 from onedraw import models
@@ -50,6 +51,17 @@ def test_a_thousand_minima_are_those_of_ridge_regression():
         np.einsum("mni,mnj->mij", rows, rows) + 2.0 * np.eye(3), np.einsum("mni,mn->mi", rows, y)[..., None]
     )
     assert np.abs(simulated_minima(plan, X, y) - ridge[..., 0]).max() < 1e-5
+
+
+def test_minima_are_those_of_another_library():
+    model = models.Logistic(features=2, bounds=(-1, 2), prior=od.Gaussian(scale=3.0))
+    plan = od.calibrate(OutputPerturbation(), model, od.PureDP(1.0), n=120)
+    X, y = tables(4, 120, np.random.default_rng(3))
+    signs = 2.0 * y - 1.0
+    for rows, labels, theta in zip(X, signs, simulated_minima(plan, X, signs), strict=True):
+        rows = np.column_stack([rows, np.ones(120)])
+        fit = LogisticRegression(C=9.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(rows, labels)
+        assert theta == pytest.approx(fit.coef_[0], abs=1e-5)
 
 
 def test_fits_that_share_every_step_find_the_same_minima(monkeypatch):

@@ -11,7 +11,7 @@ import onedraw as od
 from onedraw import models, samplers
 from onedraw.audit.cases import baselines, case_for, cases, examine, smallest_caught_factor
 from onedraw.audit.cases.family_sums import family_sums_cases
-from onedraw.audit.cases.program import attack_program
+from onedraw.audit.cases.investigation import attack_program
 from onedraw.baselines import SufficientStatistics
 from onedraw.baselines.sufficient_statistics import feasible, naive_posterior, quantiles, sums_of
 from onedraw.mechanisms import plan_from_dict

@@ -206,7 +206,7 @@ def test_the_faults_of_the_literature_are_a_table_and_a_document(run):
     code, out, _ = run("audit", "literature", "--json")
     found = json.loads(out)["faults"]
     assert code == 0
-    assert len(found) == 8
+    assert len(found) == 17
     assert all(one["value"] > one["claimed"] for one in found)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 
@@ -50,6 +51,20 @@ def test_without_a_fit_every_mechanism_is_listed_best_first_with_the_reasons_of_
     assert "Not used: beta-divergence." in out
     assert "No record was read" in out
     assert document["eligible"][0]["mechanism"] in out.partition("Method:")[2][:60]
+
+
+def test_a_path_of_private_decisions_is_planned_by_name_alone(run, no_records):
+    code, out, err = run(*LOGISTIC, "--mechanism=barker-path", "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    (row,) = document["eligible"]
+    assert row["mechanism"] == "barker-path"
+    assert row["rmse_without_privacy"] < row["expected_rmse"] < 1.0
+    assert "not claimed to have converged" in document["why_no_interval"]
+    assert row["parameters"]["steps"] > 100
+    code, out, _ = run(*LOGISTIC, "--draws=4", "--json")
+    ranked = json.loads(out)
+    assert "barker-path" not in {one["mechanism"] for one in ranked["eligible"]} | set(ranked["refused"])
 
 
 def test_whether_there_will_be_an_interval_is_said_beforehand(run, no_records):
@@ -214,3 +229,13 @@ def test_an_error_out_of_reach_is_quoted_as_it_was_asked_for(run, no_records):
     code, out, err = run(*LINEAR, "--for-error=0.001")
     assert code == 0, err
     assert "down to 0.001" in out
+
+
+def test_a_pure_draw_on_a_ball_is_planned_and_one_of_too_many_tries_is_refused_with_their_number(run, no_records):
+    pure = (*LOGISTIC, "--mechanism=bounded", "--delta=0")
+    code, out, err = run(*pure, "--radius=0.8", "--json")
+    assert code == 0, err
+    assert [row["mechanism"] for row in json.loads(out)["eligible"]] == ["bounded"]
+    code, out, err = run(*pure, "--radius=3")
+    assert code == 3
+    assert re.search(r"up to [\d,]+ tries .*Candidates\(\)", " ".join(err.split()))

@@ -340,7 +340,7 @@ schema = Schema.from_dict({"columns": {**{f"x{k}": {"kind": "number", "lower": -
 model = Logistic(**schema_features(schema, "y"), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
 
 def total(records):
-    rows = model.encode(records).records.read_as(Scaled()).read_as(Measured(Layout(d)), np.zeros(d), np.eye(d), 0.5, 2.0, np.array([0.0, 1.0]))
+    rows = model.summarise(records).records.read_as(Scaled()).read_as(Measured(Layout(d)), np.zeros(d), np.eye(d), 0.5, 2.0, np.array([0.0, 1.0]))
     return [int(rows.sum(NewtonSums(model.fit_loss), 2.0**14, 2.0, np.ones(d + 1))[0]) for _ in range(3)]
 
 few = {name: np.tile(np.array([0.5, -0.25] if name != "y" else [1, 0]), 40_000) for name in schema.columns}

@@ -29,6 +29,7 @@ from onedraw.errors import InvalidModel
 from onedraw.estimators import base, evaluating
 from onedraw.models import Columns
 from onedraw.models.batches import batches, row_batches
+from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import Judged
 from onedraw.models.tables.table import Grouped
 
@@ -259,7 +260,7 @@ def encoded(estimator, *data):
         return np.asarray(records.read())
     if isinstance(model, Columns):
         return np.concatenate(list(row_batches(records, dim=2)))
-    if not hasattr(model, "encode"):
+    if not isinstance(model, RowModel):
         return np.concatenate(list(batches(records)))[:, None]
     found = model.summarise(records)
     return np.column_stack([found.X, found.y])

@@ -92,7 +92,7 @@ def test_rows_measured_by_the_commonest_length_are_caught():
     found = audit_reading(by_commonest_row, pairs)
     assert [difference.where for difference in found] == ["another record's encoding"]
     model = od.models.Logistic(2, bounds=(0, 9), prior=od.Gaussian(scale=1.0))
-    assert audit_reading(lambda rows: model.encode((rows, [0] * 5)).X, pairs) == []
+    assert audit_reading(lambda rows: model.summarise((rows, [0] * 5)).X, pairs) == []
 
 
 def test_a_warning_about_a_record_is_caught():

@@ -160,6 +160,14 @@ def test_no_bit_changes_rows_unseen(tmp_path):
     assert damaged > 50
 
 
+def test_seconds_of_another_machine_are_told_apart(tmp_path, monkeypatch):
+    assert "another machine" not in runner.reproduce(PLAIN, Options(), tmp_path)["times"]
+    monkeypatch.setattr(cells, "machine", lambda: "a slower one, 1 cores")
+    told = runner.reproduce(PLAIN, Options(), tmp_path)["times"]
+    monkeypatch.undo()
+    assert f"3 of them were computed on another machine: {cells.machine()}." in told
+
+
 def test_other_code_of_run_is_another_cell_and_other_code_of_the_library_is_told(tmp_path, monkeypatch):
     runner.reproduce(PLAIN, Options(), tmp_path)
     monkeypatch.setattr(cells, "library", lambda: "another")

@@ -1,15 +1,17 @@
-"""Simulation at speed: chains against quadrature with a planted fault, minima against scikit-learn, and one law whatever the chunks."""
+"""Simulation at speed: chains against quadrature with a planted fault, and one law whatever the chunks and the blocks."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiments.simulation import Effort, draws, exact_posterior, log_density, modes
+from experiments.grids import exact_posterior
+from experiments.potentials import height_of, log_density, stacked
+from experiments.simulation import Effort, draws
 from scipy import stats
-from sklearn.linear_model import LogisticRegression
 
 import onedraw as od
-from experiments import simulation
+from experiments import potentials, simulation
+from onedraw.models.compute import jnp
 
 MODEL = od.models.Logistic(1, bounds=(0.0, 1.0), prior=od.Gaussian(scale=3.0))
 BOX, CENTRED = ((-20.0, 20.0), (-18.0, 18.0)), ((0.0, 1.0), (1.0, -0.5))
@@ -49,10 +51,39 @@ def test_chains_draw_from_the_posterior_and_another_epsilon_is_rejected(single):
 
 def test_records_of_one_data_set_are_held_once():
     many = targets(epsilons=(0.5, 5.0), seeds=(1, 2, 3))
-    _, (X, _, which), numbers = simulation._stacked(many)
-    assert X.shape == (3, 120, 2)
+    rows, which, numbers = stacked(many)
+    assert rows.X.shape == (3, 1, potentials.SMALL, 2)
+    assert rows.n == 120
     assert which.tolist() == [0, 0, 1, 1, 2, 2]
     assert numbers[1] == pytest.approx([5.0, 1.4] * 3), "β of each"
+
+
+@pytest.mark.parametrize("n", [60, 700, 1100])
+@pytest.mark.parametrize("mechanism", [od.BetaDivergence(), od.Gibbs()])
+def test_blocks_change_neither_the_potential_nor_its_gradient(mechanism, n):
+    """Against the library's own, whatever stands in the rows that fill the last block."""
+    budget = od.PureDP(2.0) if isinstance(mechanism, od.BetaDivergence) else od.GaussianDP(1.0)
+    target = od.calibrate(mechanism, MODEL, budget, n=n, gamma=0.0).target(MODEL.summarise(records(3, n)))
+    rows, _, numbers = stacked([target])
+    filling = np.arange(rows.y[0].size).reshape(rows.y.shape[1:]) >= n
+    assert filling.any()
+    rows.X[0][filling], rows.y[0][filling] = 1e6, -1.0
+    theta, rows = np.array([1.5, -0.5]), rows._replace(X=jnp.asarray(rows.X), y=jnp.asarray(rows.y))
+    value, slope = height_of(target.kernel, rows, 0, [one[0] for one in numbers])(theta)
+    ahead, behind = (
+        [float(target.potential(theta + step * unit)) for unit in 1e-5 * np.eye(2)] for step in (1.0, -1.0)
+    )
+    assert slope == pytest.approx((np.array(ahead) - np.array(behind)) / 2e-5, rel=1e-5)
+    assert value == pytest.approx(-log_density(target, theta[None])[0], rel=1e-12)
+
+
+def test_one_program_serves_many_sizes_and_numbers_of_chains():
+    before = simulation._chains._cache_size()
+    for n, count in ((520, 3), (700, 4), (1000, 3)):
+        plan = od.calibrate(od.BetaDivergence(), MODEL, od.PureDP(1.0), n=n)
+        target = plan.target(MODEL.summarise(records(1, n)))
+        draws([target] * count, range(count), Effort(2, 2, 2, 2), single=True)
+    assert simulation._chains._cache_size() - before == 1
 
 
 @pytest.mark.slow
@@ -61,19 +92,9 @@ def test_each_chain_has_its_own_posterior_whatever_the_chunks(monkeypatch):
     many = targets(epsilons=(0.5, 5.0), seeds=(1, 2, 3))
     alone = np.concatenate([draws([one], [seed], SHORT).thetas for seed, one in enumerate(many)])
     for room in (1, 2**30):
-        monkeypatch.setattr(simulation, "CACHE", room)
+        monkeypatch.setattr(potentials, "CACHE", room)
         assert draws(many, range(6), SHORT).thetas == pytest.approx(alone, abs=0.1)
     assert np.abs(alone[:-1] - alone[1:]).max(axis=1).min() > 0.2
-
-
-def test_minima_are_those_of_another_library():
-    gibbs = od.calibrate(od.Gibbs(), MODEL, od.ApproxDP(1.0, 1e-5), n=120)
-    found = modes([gibbs.target(MODEL.summarise(records(seed))) for seed in range(4)], weight=1.0)
-    for seed, theta in enumerate(found):
-        X, y = records(seed)
-        rows = np.column_stack([X, np.ones(len(X))])
-        fit = LogisticRegression(C=9.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(rows, y)
-        assert theta == pytest.approx(fit.coef_[0], abs=1e-5)
 
 
 def network(task, n=60):

@@ -126,13 +126,19 @@ FITS = [
     regression("visits", "poisson", "fit"),
 ]
 
+PADDED = [
+    regression("ill", "logistic", "fit", "--timing padded", quick=True),
+    regression("ill", "logistic", "bounded", "--timing padded"),
+    regression("ill", "logistic", "candidates", "--timing padded"),
+]
+
 BY_NAME = {
     ("ill", "logistic"): ["noisy-gradient measured", "gdp measured", "candidates measured", "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded", "candidates"],
     ("grade", "softmax"): ["noisy-gradient", "gdp", "bounded"],
-    ("ill", "svc"): ["noisy-gradient measured", "noisy-gradient", "gdp", "bounded", "candidates"],
+    ("ill", "svc"): ["noisy-gradient measured", "noisy-gradient", "gdp", "bounded", "candidates", "barker-path"],
     ("cost", "linear"): ["noisy-gradient measured", "least-squares", "least-squares gdp", "noisy-gradient", "noisy-gradient huber", "gdp huber", "bounded huber"],
     ("cost", "huber"): ["noisy-gradient measured", "noisy-gradient", "gdp", "bounded"],
-    ("cost", "quantile"): ["noisy-gradient measured", "noisy-gradient", "gdp", "bounded"],
+    ("cost", "quantile"): ["noisy-gradient measured", "noisy-gradient", "gdp", "bounded", "barker-path"],
     ("visits", "poisson"): ["noisy-gradient measured"],
 }  # fmt: skip
 
@@ -151,9 +157,11 @@ REGRESSIONS = [
         for question, names in BY_NAME.items()
         for name in names
     ),
+    regression("ill", "logistic", "bounded", "--delta 0 --radius 0.5", quick=True),
     regression("cost", "linear", "candidates", "--variance-floor 1e5"),
     regression("visits", "negative-binomial", "candidates", "--dispersion 2"),
     *UNPROVEN,
+    *PADDED,
 ]
 
 HELD_OUT = [

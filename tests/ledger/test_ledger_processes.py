@@ -114,8 +114,8 @@ def test_a_history_is_read_before_the_writers_lock_is_taken(
         ledger.reserve("patients", PureDP(2.0**-7))
     rows, counts = Writer.rows, []
 
-    def counted(self: Writer, start: int) -> list[Any]:
-        found = rows(self, start)
+    def counted(self: Writer, start: int, *count: int) -> list[Any]:
+        found = rows(self, start, *count)
         counts.append(len(found))
         return found
 

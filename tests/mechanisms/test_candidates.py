@@ -13,8 +13,7 @@ from onedraw.mechanisms.candidates import Candidates
 from onedraw.models import candidates as candidate_scores
 from onedraw.models.candidates import BernoulliBeta, LikelihoodBeta, candidate_costs
 from onedraw.models.likelihood import Bernoulli
-from onedraw.models.likelihood.likelihood_model import BetaKernel
-from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.likelihood.likelihood_model import BetaKernel, Linear
 from onedraw.models.row_model import Encoded
 from onedraw.privacy import ApproxDP, GaussianDP, PureDP
 from onedraw.samplers import Selection, seeded_generator
@@ -181,11 +180,11 @@ def test_blocks_shrink_where_memory_is_short(monkeypatch):
     expected = candidate_costs(BernoulliBeta(2.0), thetas, encoded, width=500)
     original, asked = candidate_scores._by_blocks, []
 
-    def short(loss, thetas, encoded, width, block):
-        asked.append(block)
-        if block > 64:
+    def short(*arguments):
+        asked.append(arguments[-1])
+        if arguments[-1] > 64:
             raise MemoryError
-        return original(loss, thetas, encoded, width, block)
+        return original(*arguments)
 
     monkeypatch.setattr(candidate_scores, "_by_blocks", short)
     np.testing.assert_allclose(candidate_costs(BernoulliBeta(2.0), thetas, encoded, width=500), expected, atol=2)

@@ -11,7 +11,7 @@ from scipy import stats
 
 import onedraw as od
 from onedraw.audit.cases import quantiles as audited
-from onedraw.audit.cases.examination import examine
+from onedraw.audit.cases.investigation import examine
 from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms import ExponentialQuantiles, plan_from_dict
 from onedraw.mechanisms.exponential_quantiles import SHARE_OF_INTERVALS

@@ -179,14 +179,53 @@ def test_the_gdp_rule_takes_every_budget_that_tails_allow(budget):
 @pytest.mark.parametrize("budget", [PureDP(1.0), BoundedRange(1.0), ApproxDP(1.0, 0.0)], ids=repr)
 @pytest.mark.parametrize("rule", ["gdp", "theorem7", "corollary8", "rdp"])
 def test_a_delta_of_zero_is_refused_with_the_three_ways_out(rule, budget):
-    with pytest.raises(UnsupportedBudget, match=r"Candidates.*LeastSquares on a ball.*bounded.*ApproxDP\(1, 1e-10\)"):
+    with pytest.raises(
+        UnsupportedBudget, match=r"ball rule='bounded' draws exactly.*Candidates.*PerturbedMode.*\(1, 1e-10\)"
+    ):
         calibrate(Gibbs(rule), MODELS[0], budget, n=100)
 
 
 @pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 0.0), ZCDP(0.1)], ids=repr)
-def test_a_chain_is_never_pure(budget):
-    with pytest.raises(UnsupportedBudget, match=r"never pure.*1e-10"):
-        calibrate(Gibbs("bounded"), ON_A_BALL[0], budget, n=100)
+@pytest.mark.parametrize("model", ON_A_BALL[1:3], ids=by_name)
+def test_a_loss_without_curvature_has_no_exact_draw_and_so_no_pure_promise(model, budget):
+    with pytest.raises(UnsupportedBudget, match=r"least curvature of 0.*κ = ∞.*Candidates.*PerturbedMode.*1e-10"):
+        calibrate(Gibbs("bounded"), model, budget, n=100)
+
+
+@pytest.mark.parametrize(
+    "budget", [PureDP(1.0), BoundedRange(1.0), ApproxDP(1.0, 0.0), ZCDP(0.1), GaussianDP(0.5)], ids=repr
+)
+def test_a_logistic_loss_on_a_ball_keeps_every_budget_by_an_exact_draw(budget):
+    plan = calibrate(Gibbs("bounded"), ON_A_BALL[0], budget, n=100)
+    assert plan.guarantee.promise.implies(budget)
+    assert plan.gamma == 0.0
+    assert isinstance(plan.guarantee.promise, BoundedRange)
+    if budget.is_pure:
+        assert plan.guarantee.promise == BoundedRange(1.0)
+        assert plan.parameters["weight"] == pytest.approx(1 / (2 * plan.parameters["predictor_bound"]), rel=1e-12)
+
+
+def test_too_many_tries_are_refused_with_their_number_while_a_tiny_delta_is_taken():
+    """κ^{d/2} at B = 2.83: 107 in six dimensions, 2421 in ten, 1.19e5 in fifteen; four times the iterations are allowed."""
+    prior = Gaussian(scale=1.0, radius=2.83)
+    for columns, most in ((6, None), (10, None), (15, "119,1")):
+        model = Logistic(columns, data_norm=1.0, intercept=False, prior=prior)
+        if most is None:
+            assert calibrate(Gibbs("bounded"), model, PureDP(1.0), n=10_000).guarantee.promise == BoundedRange(1.0)
+            continue
+        with pytest.raises(
+            UnsupportedBudget, match=rf"up to {most}\d\d tries.*κ = 4\.751.*d = 15.*Candidates.*Perturbed"
+        ):
+            calibrate(Gibbs("bounded"), model, PureDP(1.0), n=10_000)
+        calibrate(Gibbs("bounded"), model, ApproxDP(1.0, 1e-10), n=10_000)
+
+
+def test_without_a_ball_or_with_unbounded_curvature_the_bounded_rule_says_what_is_missing():
+    with pytest.raises(UnsupportedBudget, match=r"unbounded.*without a ball.*radius"):
+        calibrate(Gibbs("bounded"), Logistic(3, data_norm=1.0, prior=Gaussian(scale=1.0)), PureDP(1.0), n=100)
+    exp_linear = Logistic(3, data_norm=1.0, loss="exp-linear", prior=BALL)
+    with pytest.raises(UnsupportedBudget, match="least curvature of 0"):
+        calibrate(Gibbs("bounded"), exp_linear, PureDP(1.0), n=100)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_too_few_records_leave_the_first_stage_out_and_the_heading_says_so():
     assert few.heading.endswith("with weighted rows")
     assert many.heading.endswith("in measured coordinates")
     assert few.parameters["row_bound"] == pytest.approx(math.sqrt(0.36 * 3 + 1))
-    assert list(few.stage_sizes) == ["draws"]
+    assert list(few.mechanism.stage_sizes(few)) == ["draws"]
     assert planned(n=60, share=0.3).parameters["moments_noise"] > 0.0
     assert planned(share=0.0).parameters["moments_noise"] == 0.0
 

@@ -21,8 +21,7 @@ from onedraw.models.moments.result import (
     normal_quantile,
     pure_quantile,
 )
-from onedraw.models.sums.exact_sums import held
-from onedraw.models.sums.noise_law import drawn_matrices, matrix_deviation
+from onedraw.models.sums.exact_sums import drawn_matrices, held, matrix_deviation
 from onedraw.release import verify
 from onedraw.samplers.moments import measure_all
 from onedraw.samplers.noise import Noise

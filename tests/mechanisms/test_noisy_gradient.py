@@ -129,7 +129,7 @@ def test_a_loss_of_ones_own_is_not_rounded_and_has_the_smaller_of_both_bounds():
     assert p["mu"] == last_iterate_mu(**path, **curved) < path_mu(**path)
     assert "rounding" not in p
     assert "2403.00278" in plan.guarantee.theorem
-    assert not plan.sums_exactly
+    assert not plan.mechanism.sums_exactly(plan)
 
 
 def test_a_step_too_long_for_the_last_iterate_is_certified_by_composition():

@@ -25,8 +25,7 @@ from onedraw.models.fit.result import FitResult
 from onedraw.models.fit.sums import Measured, NewtonSums, Outer
 from onedraw.models.moments.measured import ColumnSums, Layout, MomentColumns, SecondMoments
 from onedraw.models.row_model import Encoded
-from onedraw.models.sums.exact_sums import gram_steps, held
-from onedraw.models.sums.noise_law import symmetric
+from onedraw.models.sums.exact_sums import gram_steps, held, symmetric
 from onedraw.release import release, verify
 from onedraw.release.certificate import read_certificate
 from onedraw.samplers import fit as fitting
@@ -326,7 +325,7 @@ def test_a_released_fit_verifies_and_its_stages_cannot_be_edited(tmp_path: objec
             draw = certificate.draw.model_copy(update={"stages": edited})
             with pytest.raises(CertificateRejected):
                 verify(certificate.model_copy(update={"draw": draw}))
-    assert {name: len(values) for name, values in stages.items()} == plan.stage_sizes
+    assert {name: len(values) for name, values in stages.items()} == plan.mechanism.stage_sizes(plan)
 
 
 def test_one_charge_pays_for_all_stages(tmp_path: object) -> None:

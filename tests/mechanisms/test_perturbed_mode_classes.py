@@ -15,8 +15,7 @@ from onedraw.models import Encoded, Gaussian, Softmax
 from onedraw.models.fit.losses import ClassLoss
 from onedraw.models.fit.sums import Measured, NewtonSums, Outer
 from onedraw.models.moments.measured import Layout
-from onedraw.models.sums.exact_sums import held
-from onedraw.models.sums.noise_law import symmetric
+from onedraw.models.sums.exact_sums import held, symmetric
 from onedraw.release import release, verify
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
@@ -208,7 +207,7 @@ def test_no_table_makes_a_fit_of_several_classes_fail(table: str, classes: int) 
 def test_a_direction_along_which_the_ridge_pulled_hard_is_refused_an_interval() -> None:
     """There the information was measured too far from the estimate."""
     plan = calibrate(PerturbedMode(measured=False, intervals=True, pure=False), MODEL, od.ApproxDP(2.0, 1e-6), n=6000)
-    size, numbers = plan.stage_sizes["mode"], plan.parameters
+    size, numbers = plan.mechanism.stage_sizes(plan)["mode"], plan.parameters
     steep = 30.0 * numbers["information_noise"]
     matrix = (steep * np.eye(size))[np.tril_indices(size)]
 

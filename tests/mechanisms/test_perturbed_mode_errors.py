@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 from onedraw.models.fit import result as fit_result
-from onedraw.models.sums.noise_law import deviation, drawn, mixed_variances
+from onedraw.models.sums.exact_sums import deviation, drawn, mixed_variances
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_an_interval_of_a_rare_column_is_widened_and_its_standard_error_is_not(s
     widening = fit._widening(fit.change)
     assert widening[0] > 1.2 > 1.05 > widening[1:4].max()
     assert fit.multiplier(0.95) == pytest.approx(fit._simulated_multiplier(0.95) * widening)
-    found = fit.change @ sum(fit._parts) @ fit.change.T
+    found = fit.change @ (fit._known.sampling + fit._known.privacy) @ fit.change.T
     assert fit.standard_errors == pytest.approx(np.sqrt(np.diag(found)))
 
 

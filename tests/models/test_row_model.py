@@ -102,40 +102,40 @@ def test_one_record_never_affects_the_row_of_another(model, data):
 def test_arrays_and_lists_are_encoded_alike(values):
     y = [1.0] * len(values)
     for model in (NORM, BOXED):
-        from_list, from_array = model.encode((values, y)), model.encode((np.array(values), np.array(y)))
+        from_list, from_array = model.summarise((values, y)), model.summarise((np.array(values), np.array(y)))
         np.testing.assert_array_equal(from_list.X, from_array.X)
 
 
 def test_rows_inside_the_bounds_are_kept_and_others_are_moved():
     inside = np.array([[0.3, 0.6], [-0.9, 1.0]])
-    np.testing.assert_allclose(NORM.encode((inside, [1, 0])).X[:, :-1], inside, rtol=1e-15)
-    np.testing.assert_array_equal(BOXED.encode((inside, [1, 0])).X[:, :-1], inside)
+    np.testing.assert_allclose(NORM.summarise((inside, [1, 0])).X[:, :-1], inside, rtol=1e-15)
+    np.testing.assert_array_equal(BOXED.summarise((inside, [1, 0])).X[:, :-1], inside)
     outside = np.array([[30.0, 40.0], [np.inf, 0.0], [np.nan, np.nan], [-np.inf, np.nan], [1e308, -1e308]])
-    scaled = NORM.encode((outside, [0] * 5)).X[:, :-1]
+    scaled = NORM.summarise((outside, [0] * 5)).X[:, :-1]
     half = 1.5 / np.sqrt(2)
     np.testing.assert_allclose(scaled, [[0.9, 1.2], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [half, -half]], rtol=1e-11)
-    clamped = BOXED.encode((outside, [0] * 5)).X[:, :-1]
+    clamped = BOXED.summarise((outside, [0] * 5)).X[:, :-1]
     np.testing.assert_array_equal(clamped, [[2.0, 1.0], [0.0, 0.5], [0.0, 0.5], [0.0, 0.5], [2.0, 0.5]])
 
 
 def test_labels_become_signs_or_codes():
     X = np.zeros((6, 2))
-    assert NORM.encode((X, [0, 1, -1, 1.0, np.nan, 7])).y.tolist() == [-1, 1, -1, 1, -1, -1]
-    assert NORM.encode((X, np.array([0, 1, 1, 0, 0, 1], bool))).y.tolist() == [-1, 1, 1, -1, -1, 1]
+    assert NORM.summarise((X, [0, 1, -1, 1.0, np.nan, 7])).y.tolist() == [-1, 1, -1, 1, -1, -1]
+    assert NORM.summarise((X, np.array([0, 1, 1, 0, 0, 1], bool))).y.tolist() == [-1, 1, 1, -1, -1, 1]
     named = Logistic(2, data_norm=1.0, classes=["well", "ill"], prior=PRIOR)
-    assert named.encode((X, ["ill", "well", "", None, "ILL", "ill"])).y.tolist() == [1, -1, -1, -1, -1, 1]
-    assert named.encode((X, np.array(["ill"] * 6))).y.tolist() == [1] * 6
-    assert CLASSES.encode((X, ["a", "b", 3, "3", None, 3.0])).y.tolist() == [0, 1, 2, 2, 0, 2]
+    assert named.summarise((X, ["ill", "well", "", None, "ILL", "ill"])).y.tolist() == [1, -1, -1, -1, -1, 1]
+    assert named.summarise((X, np.array(["ill"] * 6))).y.tolist() == [1] * 6
+    assert CLASSES.summarise((X, ["a", "b", 3, "3", None, 3.0])).y.tolist() == [0, 1, 2, 2, 0, 2]
     numbers = Softmax(2, data_norm=1.0, classes=[10, 20, 2.5], prior=PRIOR)
-    assert numbers.encode((X, np.array([10, 20, 2.5, np.nan, 0, 20.0]))).y.tolist() == [0, 1, 2, 0, 0, 1]
+    assert numbers.summarise((X, np.array([10, 20, 2.5, np.nan, 0, 20.0]))).y.tolist() == [0, 1, 2, 0, 0, 1]
 
 
 def test_responses_are_clamped_and_unreadable_ones_become_the_value_nearest_to_zero():
     X = np.zeros((5, 2))
-    assert SQUARES.encode((X, [1e300, -1e300, np.inf, "x", 0.5])).y.tolist() == [2.0, -2.0, 0.0, 0.0, 0.5]
-    assert Quantile(2, data_norm=1.5, prior=BALL).encode((X, [1e300, -3.7, 9.0, 0.1, 0.2])).y[0] < 4.0
+    assert SQUARES.summarise((X, [1e300, -1e300, np.inf, "x", 0.5])).y.tolist() == [2.0, -2.0, 0.0, 0.0, 0.5]
+    assert Quantile(2, data_norm=1.5, prior=BALL).summarise((X, [1e300, -3.7, 9.0, 0.1, 0.2])).y[0] < 4.0
     free = HuberRegression(2, data_norm=1.5, threshold=1.0, prior=PRIOR)
-    assert 1e6 < free.encode((X, [1e300] * 5)).y[0] < 1e8
+    assert 1e6 < free.summarise((X, [1e300] * 5)).y[0] < 1e8
 
 
 def test_a_proportion_takes_its_values_alone():
@@ -155,7 +155,7 @@ def test_one_feature_may_come_as_a_plain_column():
         np.array([[0.5], [-0.5]]),
         pd.Series([0.5, -0.5]),
     ):
-        np.testing.assert_allclose(model.encode((column, [1, 0])).X, [[0.5, 1.0], [-0.5, 1.0]], rtol=1e-15)
+        np.testing.assert_allclose(model.summarise((column, [1, 0])).X, [[0.5, 1.0], [-0.5, 1.0]], rtol=1e-15)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -167,7 +167,7 @@ def test_data_frames_are_read_as_matrices(frame):
 
 
 def test_encoded_arrays_cannot_be_changed():
-    encoded = NORM.encode((np.zeros((2, 2)), [0, 1]))
+    encoded = NORM.summarise((np.zeros((2, 2)), [0, 1]))
     for array in (encoded.X, encoded.y):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0

@@ -8,8 +8,8 @@ import pytest
 
 from onedraw.mechanisms import PerturbedMode
 from onedraw.mechanisms import calibrate as plan_for
-from onedraw.mechanisms.calibration import largest_total
 from onedraw.mechanisms.fit_numbers import Setting, closing
+from onedraw.mechanisms.stages import largest_total
 from onedraw.models import Gaussian, Logistic
 from onedraw.models.fit.constants import CLOSING_MU
 from onedraw.models.moments.measured import Layout

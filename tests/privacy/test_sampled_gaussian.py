@@ -8,9 +8,14 @@ from dp_accounting.pld import privacy_loss_distribution as foreign
 from scipy import special
 
 from onedraw.errors import WrongCall
-from onedraw.privacy.sampled_gaussian import least_multiplier, sampled_gaussian_epsilon, sampled_gaussian_lower
+from onedraw.privacy.sampled_gaussian import (
+    fixed_batch_epsilon,
+    least_multiplier,
+    sampled_gaussian_epsilon,
+    sampled_gaussian_lower,
+)
 
-REFERENCE = [(0.01, 2.0, 1000, 1.20521), (0.1, 10.0, 300, 1.32566), (1.0, 2.0, 1, 4.37718)]
+REFERENCE = [(0.01, 2.0, 1000, 1.20521), (0.1, 10.0, 300, 1.32566), (0.001, 1.0, 3000, 0.41242), (1.0, 2.0, 1, 4.37718)]
 """(q, σ, T) → ε at δ = 1e-5 for replace-one (dp-mcmc.md §8)."""
 
 
@@ -29,6 +34,44 @@ def test_the_default_relation_would_give_half():
     left_out = foreign.from_gaussian_mechanism(2.0, sampling_prob=0.01).self_compose(1000)
     assert left_out.get_epsilon_for_delta(1e-5) == pytest.approx(0.622, abs=2e-3)
     assert sampled_gaussian_epsilon(2.0, rate=0.01, steps=1000, delta=1e-5) > 1.2
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("case", "paths"), [(0, 12_000), (1, 40_000), (2, 2_000)])
+def test_simulated_paths_never_show_more_than_epsilon_and_the_default_relation_is_caught(case, paths):
+    """δ at an ε by Monte Carlo: E(1 − e^{ε−L})₊ over paths of the antipodal pair, less a Hoeffding margin (α = 1e-6)."""
+    rate, sigma, steps, epsilon = REFERENCE[case]
+    generator, loss = np.random.default_rng(20261116), np.zeros(paths)
+    for _ in range(steps):
+        x = sigma * generator.standard_normal(paths) + (generator.random(paths) < rate)
+        shift = rate / (1.0 - rate) * math.exp(-0.5 / sigma**2)
+        loss += np.log1p(shift * np.exp(x / sigma**2)) - np.log1p(shift * np.exp(-x / sigma**2))
+
+    def shown(at):
+        return float(np.maximum(1.0 - np.exp(at - loss), 0.0).mean()) - math.sqrt(math.log(1e6) / (2.0 * paths))
+
+    assert shown(epsilon) <= 1e-5
+    exchanged, left_out = (
+        foreign.from_gaussian_mechanism(sigma, sampling_prob=rate, **relation).self_compose(steps)
+        for relation in ({"neighboring_relation": foreign.NeighborRel.REPLACE_ONE}, {})
+    )
+    wrong = left_out.get_epsilon_for_delta(0.02)  # a δ that so few paths can show
+    for at in (0.0, wrong):
+        assert shown(at) <= exchanged.get_delta_for_epsilon(at)
+    if paths > 2_000:  # the last case has too few for that
+        assert shown(wrong) > 0.02
+
+
+def test_batches_without_replacement_go_through_their_own_event():
+    """Theorem 27 of arXiv:1808.00087; the noise is by the full difference of two records, and n matters through q alone."""
+    found = [fixed_batch_epsilon(2.0, n=n, batch_size=n // 100, steps=1000, delta=1e-5) for n in (10_000, 1_000_000)]
+    assert found == pytest.approx([3.576, 3.576], abs=5e-4)
+    assert (
+        fixed_batch_epsilon(2.0, n=50, batch_size=50, steps=1, delta=1e-5) >= 4.37718
+    )  # all records: one Gaussian of μ = 1
+    assert fixed_batch_epsilon(2.0, n=50, batch_size=5, steps=1, delta=0.0) == math.inf
+    with pytest.raises(WrongCall, match="at most n"):
+        fixed_batch_epsilon(2.0, n=50, batch_size=51, steps=1, delta=1e-5)
 
 
 def test_the_multiplier_found_is_enough_and_a_little_less_is_not():

@@ -29,7 +29,13 @@ def records():
 
 PLANS = {
     "gdp": (od.Gibbs("gdp"), od.models.Logistic(**SHAPE, prior=FREE), BUDGET, "Proven"),
-    "bounded": (od.Gibbs("bounded"), od.models.Logistic(**SHAPE, prior=BALL), od.ApproxDP(1.0, 1e-9), "Accounted"),
+    "bounded": (od.Gibbs("bounded"), od.models.Logistic(**SHAPE, prior=BALL), od.ApproxDP(1.0, 1e-9), "Exact"),
+    "bounded, by a chain": (
+        od.Gibbs("bounded"),
+        od.models.Logistic(**SHAPE, loss="exp-linear", prior=BALL),
+        od.ApproxDP(1.0, 1e-9),
+        "Accounted",
+    ),
     "noisy": (od.NoisyGradient(), od.models.Logistic(**SHAPE, loss="exp-linear", prior=FREE), BUDGET, "Proven"),
     "measured": (
         od.Measured(share=0.3),
@@ -140,7 +146,7 @@ def test_a_certificate_from_before_devices_were_named_keeps_its_digest(releases)
 def test_total_variation_is_a_ledger_entry_of_its_own(records, tmp_path):
     ledger = od.Ledger.open(tmp_path / "books.db", create=True)
     ledger.init("patients", od.ApproxDP(2.0, 1e-5))
-    mechanism, model, budget, _ = PLANS["bounded"]
+    mechanism, model, budget, _ = PLANS["bounded, by a chain"]
     release = od.release(od.calibrate(mechanism, model, budget, n=N), records, ledger=ledger, dataset="patients")
     event = next(event for event in ledger.events("patients") if event.kind == "reserved")
     assert 0 < event.payload["gamma"] <= 1e-9

@@ -9,7 +9,7 @@ import onedraw as od
 from onedraw.planning import Regression, choose
 from onedraw.report import report_html
 from onedraw.report.pictures import STRONGEST, heat_map
-from onedraw.report.tables import Correlations, correlation_words, correlations, quotients
+from onedraw.report.tables import Correlations, correlation_words, correlations
 from tests.report.cases import Page, outside_loads
 from tests.report.test_style import SCHEMES, colours, contrast
 
@@ -79,10 +79,13 @@ def test_a_release_that_measured_nothing_has_no_heat_map(releases):
     assert not Page(report_html(releases["one logistic"])).titled("Which columns go together")
 
 
-def test_noise_cannot_make_a_correlation_larger_than_1_or_of_a_negative_variance():
-    found, _ = quotients(np.array([[1.0, 3.0, 1.0], [3.0, 4.0, 1.0], [1.0, 1.0, -0.1]]))
-    assert found[1, 0] == 1.0
-    assert np.isnan(found[2]).all()
+def test_noise_cannot_make_a_correlation_larger_than_1_or_of_a_negative_variance(fits):
+    fit = fits["logistic"]
+    noisy = {**fit.certificate.draw.stages, "moments": [1.0, 3.0, 4.0, 1.0, 1.0, -0.1]}
+    draw = fit.certificate.draw.model_copy(update={"stages": noisy})
+    found = correlations(fit.certificate.model_copy(update={"draw": draw}), fit.plan)
+    assert found.values[1][0] == 1.0
+    assert np.isnan(found.values[2]).all()
     words = correlation_words(Correlations(("a", "b", "c"), ((), (1.0,), (float("nan"), -0.25)), 0.1))
     assert words["lines"][2]["values"] == ["unknown", "−0.25"]
     assert words["strongest"] == "The strongest is +1.00, of a and b."

@@ -120,6 +120,18 @@ def huber(dimension: int, *, weight: float, threshold: float, radius: float | No
     return Case(gibbs_target(model, X, y, weight), potential)
 
 
+def passes(draws: Array, case: Case) -> bool:
+    """Whether draws may come from the posterior, by quadrature, in one or two dimensions."""
+    dimension, radius = case.target.dimension, case.target.radius
+    reach = radius or 7.0
+    if dimension == 1:
+        return follows(draws[:, 0], cdf_on_line(case.potential, -reach, reach))
+    marginals = [cdf_of_coordinate(case.potential, i, reach, ball=radius is not None) for i in (0, 1)]
+    if not all(follows(draws[:, i], cdf) for i, cdf in enumerate(marginals)):
+        return False
+    return radius is None or follows(np.linalg.norm(draws, axis=1), cdf_of_norm(case.potential, radius))
+
+
 # ── β-posteriors for the Hamiltonian samplers, with potentials written down again in NumPy ──────────────────────
 
 

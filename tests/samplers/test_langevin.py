@@ -236,7 +236,12 @@ def test_the_default_stops_at_a_public_amount_of_work() -> None:
 
 
 def test_the_default_is_the_proximal_sampler_where_only_nearness_helps() -> None:
-    numbers = {"radius": 2.0, "curvature_ratio": 4.8, "weight": 0.5, "smoothness": 89.0}
+    numbers = {
+        "radius": 2.0,
+        "curvature_ratio": 40.0,
+        "weight": 0.5,
+        "smoothness": 890.0,
+    }  # 64,000 tries for an exact draw
     found, why = default_sampler(budgeted(budget=privacy.ApproxDP(1.0, 1e-10), gamma=2e-11, draws=2, **numbers))
     assert isinstance(found, Proximal)
     assert 0.99e-11 < found.gamma <= 1e-11

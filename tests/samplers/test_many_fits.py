@@ -37,7 +37,7 @@ def test_many_fits_publish_what_single_ones_would(name: str, pure: bool) -> None
         single = Stages(target, Noise(np.random.default_rng(seed), pure=pure)).run()
         for part, values in single.to_dict().items():
             assert getattr(found, part)[index] == pytest.approx(values, rel=0, abs=0)
-    assert found.mode.shape == (5, plan.stage_sizes["mode"])
+    assert found.mode.shape == (5, plan.mechanism.stage_sizes(plan)["mode"])
 
 
 @pytest.mark.parametrize(("name", "pure"), [("two classes", False), ("three", True)])

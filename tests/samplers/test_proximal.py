@@ -17,17 +17,17 @@ from scipy.stats import chi2, norm
 
 from onedraw import errors, privacy
 from onedraw.models.compute import jax
-from onedraw.samplers import Proximal, sampler_from_dict, seeded_key
-from onedraw.samplers.chains import PublicNumbers, numbers_of_target
-from onedraw.samplers.langevin import proposition_13
-from onedraw.samplers.proximal import (
+from onedraw.models.convex.work import (
     divergence_of_gaussian_start,
     divergence_of_point_start,
     gamma_after,
-    geometry_of,
     iterations_for,
 )
-from tests.samplers.cases import Array, Case, cdf_of_coordinate, cdf_of_norm, cdf_on_line, follows, huber, logistic
+from onedraw.samplers import Proximal, sampler_from_dict, seeded_key
+from onedraw.samplers.chains import PublicNumbers, numbers_of_target
+from onedraw.samplers.langevin import proposition_13
+from onedraw.samplers.proximal import geometry_of
+from tests.samplers.cases import Array, Case, follows, huber, logistic, passes
 
 DRAWS = {1: 24_576, 2: 12_288}
 """By dimension: the fault moves a distribution function by 0.038 on a line, 0.05 in the plane, 0.11 on a disc, five
@@ -62,17 +62,6 @@ def sampled(case: Case, seed: int, *, forward: float = 1.0, size: int | None = N
             case.target, jax.random.key(seed % 2**63), size=size or DRAWS[case.target.dimension]
         )
     return sample.draws, sample.diagnostics
-
-
-def passes(draws: Array, case: Case) -> bool:
-    dimension, radius = case.target.dimension, case.target.radius
-    reach = radius or 7.0
-    if dimension == 1:
-        return follows(draws[:, 0], cdf_on_line(case.potential, -reach, reach))
-    marginals = [cdf_of_coordinate(case.potential, i, reach, ball=radius is not None) for i in (0, 1)]
-    if not all(follows(draws[:, i], cdf) for i, cdf in enumerate(marginals)):
-        return False
-    return radius is None or follows(np.linalg.norm(draws, axis=1), cdf_of_norm(case.potential, radius))
 
 
 # ── the law ──────────────────────────────────────────────────────────────────────────────────────────────────

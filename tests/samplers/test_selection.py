@@ -9,7 +9,20 @@ from hypothesis import strategies as st
 from scipy import special
 
 from onedraw import errors
-from onedraw.samplers.selection import LAST_BUCKET, Selection, accepts, exponential_bounds, select, uniform_below
+from onedraw.samplers import seeded_generator, selection
+from onedraw.samplers.selection import (
+    LAST_BUCKET,
+    LEAST_ACCEPTED,
+    PROPOSALS,
+    STEP_DENOMINATOR,
+    STEP_NUMERATOR,
+    Envelope,
+    Selection,
+    accepts,
+    exponential_bounds,
+    select,
+    uniform_below,
+)
 
 TIMES = 8000
 ALMOST_NEVER = 1e-6
@@ -112,3 +125,96 @@ def test_the_sampler_serves_plans_of_candidates_only():
 
     with pytest.raises(errors.ExactnessRefused, match="Candidates"):
         Selection().exactness(Plan())
+
+
+# ── padded work ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def share_accepted(costs, lengths, bits):
+    """Of proposals from the envelope of these runs, in fifty digits."""
+    envelope = Envelope(costs, lengths, bits)
+    with localcontext() as context:
+        context.prec = 80
+        behind = [Decimal(int(value)) / 2**bits for value in envelope.behind]
+        mass = sum((-value).exp() * int(length) for value, length in zip(behind, lengths, strict=True))
+        return float(mass * 2**LAST_BUCKET / envelope.total)
+
+
+@pytest.mark.oracle
+def test_a_third_of_proposals_is_accepted_whatever_the_costs_are(test_seed):
+    generator, step = np.random.default_rng(test_seed), STEP_NUMERATOR / STEP_DENOMINATOR
+    shares = []
+    for _ in range(300):
+        count, bits = int(generator.integers(1, 40)), int(generator.integers(0, 20))
+        ends = np.ceil(generator.integers(1, 250, count) * step * 2**bits) - 1  # as far behind as a bucket goes
+        costs = np.append(0, np.maximum(ends, 0)).astype(np.int64)
+        shares.append(share_accepted(costs, 2 ** generator.integers(0, 56, count + 1), bits))
+    for bucket in range(60):  # nearly all candidates at the end of one bucket: the fewest that can be accepted
+        worst = int64(0, int(np.ceil((bucket + 1) * step * 2**20)) - 1)
+        shares.append(share_accepted(worst, int64(1, 2**61), 20))
+    assert LEAST_ACCEPTED < min(shares) < 0.45
+    with localcontext() as context:
+        context.prec = 50
+        bound = Decimal(2) ** 191 * (-Decimal(LAST_BUCKET * STEP_NUMERATOR) / STEP_DENOMINATOR).exp()
+    assert Decimal(LEAST_ACCEPTED) < bound * (1 - Decimal(2) ** -130)
+    assert f"{bound:.6f}" == "0.329925"
+    assert PROPOSALS == 111
+
+
+class Rounds:
+    """Two rounds of public candidates, whose costs are given; draws come from the generator in between."""
+
+    rounds, bits = 2, 4
+
+    def __init__(self, costs):
+        self.given = costs
+
+    def propose(self, number, picks, generator):
+        return generator.standard_normal((len(self.given), 1)) + len(picks), np.zeros(len(self.given), dtype=np.int64)
+
+    def costs(self, number, candidates):
+        return self.given
+
+    def publish(self, picks):
+        return [picks[-1]]
+
+
+EXTREME = [
+    int64(*[0] * 7),
+    int64(*range(7)),
+    int64(0, 1, 10, 100, 1000, 10_000, 2**40),
+    int64(*[0, *[2**61] * 6]),
+    int64(*[0, *[11] * 6]),  # at the end of the first bucket: half of them fail
+]
+
+
+@pytest.mark.parametrize("costs", EXTREME)
+def test_padded_picks_are_the_same_picks_after_the_same_work(costs, monkeypatch):
+    target, sampler, propose, made = Rounds(costs), Selection(), Envelope.proposal, []
+    monkeypatch.setattr(Envelope, "proposal", lambda *of: made.append(1) or propose(*of))
+    for seed in range(10):
+        plain = sampler.run(target, seeded_generator(seed), size=2)
+        made.clear()
+        padded = sampler.run_padded(target, seeded_generator(seed), None, size=2)
+        assert np.array_equal(plain.draws, padded.draws)
+        assert padded.diagnostics == {"proposals": 4 * PROPOSALS} == {"proposals": len(made)}  # made, not only said
+
+
+@pytest.mark.statistical
+def test_a_purse_that_is_reached_early_is_seen_and_a_cap_changes_the_law(monkeypatch, test_seed):
+    """The planted fault: B proposals were made, the last is taken whether accepted or not, and B is reported."""
+    generator, costs = np.random.default_rng(test_seed), int64(*np.repeat([0, 11], [1, 9]))
+    probabilities = special.softmax(-costs / 2.0**4)
+
+    def capped(most):
+        envelope, alone = Envelope(costs, np.ones(10, dtype=np.int64), 4), Envelope(0 * costs, np.ones(10, np.int64), 4)
+        found = next((one for one in (envelope.proposal(generator) for _ in range(most)) if one is not None), None)
+        return (found or alone.proposal(generator))[0]
+
+    assert chi_squared_p(np.bincount([capped(1) for _ in range(TIMES)], minlength=10), probabilities) < ALMOST_NEVER
+    monkeypatch.setattr(selection, "PROPOSALS", 1)
+    made = []
+    options = {"generator": generator, "idle": generator, "bits": 4, "made": made}
+    counts = np.bincount([selection._padded(costs, **options) for _ in range(TIMES)], minlength=10)
+    assert chi_squared_p(counts, probabilities) > ALMOST_NEVER
+    assert max(made) > 1  # it ran on, and said so

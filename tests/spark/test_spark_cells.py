@@ -20,6 +20,7 @@ import onedraw as od
 from onedraw import cli
 from onedraw.cli.application import application
 from onedraw.data import Schema, read
+from onedraw.data.records import Measure
 from onedraw.data.shards import File, RowGroups
 from onedraw.data.spark_tables import SparkTable
 from onedraw.errors import FileMismatch, InvalidSchema
@@ -87,6 +88,16 @@ def by_itself(cell, kind, known={}):  # noqa: B006  # kept from call to call
     if key not in known:
         (known[key],) = encoded({"v": [cell]}, schema_of(kind))
     return known[key]
+
+
+def test_responses_are_measured_from_a_public_centre_as_elsewhere(cluster):
+    frame = pd.DataFrame({"x": [0.1, 0.2, 0.3], "y": [1.0, 2.0, 4.0]})
+    bounds = {"kind": "number", "lower": 0, "upper": 4, "missing": 0}
+    schema = Schema.from_dict({"columns": {"x": bounds, "y": bounds}})
+    asked = {"target": "y", "measure": Measure(1.0, 2.0)}
+    there = read(cluster.session.createDataFrame(frame), schema, **asked)
+    assert whole(there) == whole(read(frame, schema, **asked))
+    assert sorted(whole(there)["y"]) == [0.0, 0.5, 1.5]
 
 
 def test_every_odd_cell_of_every_type_is_read_as_by_itself(cluster, tmp_path):

@@ -1,10 +1,10 @@
 """Can the promise be broken? This room sees a callable, a density or a probability vector, and a promise.
 
-``profiles`` what two neighbouring outputs give away, exactly (of ``densities`` by ``quadrature``: ``hockey_stick`` δ,
-``log_ratio`` ε, ``renyi``; against a promise: ``comparison``) · ``bounds`` from error counts to a lower bound on ε ·
-``membership`` the Bayes-optimal attack · ``blackbox`` attacks that only see draws · ``search`` and ``domains`` the
-worst pair of data sets · ``assertion`` all of it as one line of a test · ``results`` and ``figure`` what is found, as
-values and as a picture · ``classifier`` the one file that meets scikit-learn.
+``profiles`` what two neighbouring outputs give away, exactly (of ``densities`` by ``quadrature``: ``divergences``;
+against a promise: ``comparison``) · ``bounds`` from error counts to a lower bound on ε · ``attacks`` the Bayes-optimal
+one, and those that only see draws · ``search`` the worst pair of data sets, and where records may lie · ``assertion``
+all of it as one line of a test · ``results`` and ``figure`` what is found, as values and as a picture ·
+``envelope`` a program whose running time is the leak, to learn from.
 
 Proof and audit share no code: nothing here imports a mechanism, a model, a sampler or a release (mathematics.md §7).
 Names are loaded when first touched.
@@ -24,20 +24,20 @@ _NAMES = {
         ),
         "bounds",
     ),
-    **dict.fromkeys(("NormaliserRatio", "log_normaliser_ratio", "membership_attack", "membership_score"), "membership"),
-    **dict.fromkeys(("attack_draws", "blackbox_lower_bound"), "blackbox"),
-    **dict.fromkeys(("Ball", "Box", "Domain", "Finite", "Product"), "domains"),
-    **dict.fromkeys(("WorstPair", "worst_pair"), "search"),
+    **dict.fromkeys(
+        (
+            "NormaliserRatio", "attack_draws", "blackbox_lower_bound", "log_normaliser_ratio", "membership_attack",
+            "membership_score",
+        ),
+        "attacks",
+    ),
+    **dict.fromkeys(("Ball", "Box", "Domain", "Finite", "Product", "WorstPair", "worst_pair"), "search"),
     **dict.fromkeys(("NotPrivate", "assert_private"), "assertion"),
     **dict.fromkeys(("AttackResult", "AuditReport", "Violation"), "results"),
     **dict.fromkeys(("tradeoff_figure",), "figure"),
+    **dict.fromkeys(("PriorEnvelope", "most_tries", "time_ratio"), "envelope"),
 }  # fmt: skip
 
 __all__ = sorted(_NAMES)
 
-
-__getattr__ = names_on_demand(__name__, _NAMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = names_on_demand(__name__, _NAMES)

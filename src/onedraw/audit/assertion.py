@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 
 from onedraw.audit import bounds
-from onedraw.audit.blackbox import Method, blackbox_lower_bound, many_draws
-from onedraw.audit.domains import Domain
-from onedraw.audit.membership import membership_attack
+from onedraw.audit.attacks import Method, blackbox_lower_bound, many_draws, membership_attack
 from onedraw.audit.profiles import Profile, exact_profile, finite_profile
 from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation, promise_of
-from onedraw.audit.search import differing_record, worst_pair
+from onedraw.audit.search import Domain, differing_record, worst_pair
 from onedraw.errors import WrongCall
 from onedraw.privacy.numbers import positive_integer, probability, text
 from onedraw.privacy.promises import Promise

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from onedraw.arrays import Array, Integers
 from onedraw.errors import TooFewRounds, WrongCall
 from onedraw.privacy.numbers import epsilon_argument, positive_integer, probability, real, strictly_above_one, text
-
-Array = NDArray[np.float64]
 
 _SLACK = 1e-12
 """Relative error granted to SciPy's inverse of the incomplete beta function; limits move up by it."""
@@ -210,7 +209,7 @@ def best_threshold(scores0: Array, scores1: Array, *, delta: float, confidence: 
     return float(middles[np.lexsort((errors, -found))[0]])
 
 
-def _errors(scores0: Array, scores1: Array, levels: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _errors(scores0: Array, scores1: Array, levels: Array) -> tuple[Integers, Integers]:
     """False positives and misses at each threshold."""
     above = len(scores0) - np.searchsorted(np.sort(scores0), levels, side="right")
     return above, np.searchsorted(np.sort(scores1), levels, side="right")

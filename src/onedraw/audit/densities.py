@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize
 
+from onedraw.arrays import Array
 from onedraw.errors import WrongCall
 
-Array = NDArray[np.float64]
 LogDensity = Callable[[Array], ArrayLike]
 
 

@@ -21,20 +21,30 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-from onedraw.audit import comparison, log_ratio
+from onedraw.arrays import Array
+from onedraw.audit import comparison
 from onedraw.audit.densities import LogDensity, Pair, sides_of
-from onedraw.audit.hockey_stick import Masses, directed, hockey_stick, neyman_pearson, refined
+from onedraw.audit.divergences import (
+    Extreme,
+    Masses,
+    directed,
+    divergence,
+    hockey_stick,
+    neyman_pearson,
+    of_atoms,
+    of_densities,
+    refined,
+    tilted_divergence,
+)
 from onedraw.audit.quadrature import Cells, Normalised, integrate
-from onedraw.audit.renyi import divergence, tilted_divergence
 from onedraw.audit.results import Violation, json_object, promise_of
 from onedraw.errors import WrongCall
 from onedraw.privacy.numbers import epsilon_argument, narrowed, positive, probability, strictly_above_one
 from onedraw.privacy.promises import Promise
 
-Array = NDArray[np.float64]
 Bracket = tuple[float, float]
 
 _EVALUATIONS = {1: 1_500_000, 2: 3_000_000}
@@ -146,13 +156,13 @@ class Profile:
         return first.low + second.low, first.high + second.high
 
     @cached_property
-    def _extremes(self) -> tuple[log_ratio.Extreme, log_ratio.Extreme]:
+    def _extremes(self) -> tuple[Extreme, Extreme]:
         """sup of log p/q and of log q/p."""
         if self.continuous is None:
-            return log_ratio.of_atoms(self.cells, 1.0), log_ratio.of_atoms(self.cells, -1.0)
+            return of_atoms(self.cells, 1.0), of_atoms(self.cells, -1.0)
         first, second = self.continuous.log_totals
         pair, numbers = self.continuous.pair, {"shift": first - second, "slack": self._normaliser_error}
-        up, down = (log_ratio.of_densities(pair, self.cells, sign, **numbers) for sign in (1.0, -1.0))
+        up, down = (of_densities(pair, self.cells, sign, **numbers) for sign in (1.0, -1.0))
         return up, down
 
     # ── δ and ε ──

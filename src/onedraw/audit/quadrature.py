@@ -14,12 +14,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Integers, Mask
 from onedraw.audit.densities import Pair
 from onedraw.errors import WrongCall
-
-Array = NDArray[np.float64]
 
 _QK15 = np.array([
     # node on [0, 1] of [−1, 1], weight of Kronrod's rule, weight of Gauss's
@@ -70,12 +68,12 @@ class Cells:
     high: Array
     first_error: Array
     second_error: Array
-    axis: NDArray[np.int64]
+    axis: Integers
 
     def __len__(self) -> int:
         return len(self.low)
 
-    def take(self, which: Array | NDArray[np.bool_]) -> Cells:
+    def take(self, which: Array | Mask) -> Cells:
         return Cells(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
 
@@ -169,7 +167,7 @@ class Normalised:
         return self.normalised(self.integrator.split(cells, totals=self.totals))
 
 
-def splittable(cells: Cells) -> NDArray[np.bool_]:
+def splittable(cells: Cells) -> Mask:
     """Whether the halves of a cell are still told apart by floating point."""
     rows = np.arange(len(cells))
     corner, width = cells.corner[rows, cells.axis], cells.width[rows, cells.axis]
@@ -236,7 +234,7 @@ def _end_errors(density: Array, corner: Array, width: Array, span: tuple[float, 
     return found
 
 
-def _worse_axis(density: Array, ratio: Array, best: Array, partial: list[Array]) -> NDArray[np.int64]:
+def _worse_axis(density: Array, ratio: Array, best: Array, partial: list[Array]) -> Integers:
     """The axis along which the rules disagree most, or, where they agree, along which the ratio varies most."""
     if len(partial) == 1:
         return np.zeros(len(density), dtype=np.int64)

@@ -77,8 +77,8 @@ class Violation:
         return json_object({**vars(self), "promise": self.promise.to_dict()})
 
 
-@dataclass(frozen=True)
-class AttackResult:
+@dataclass(frozen=True, kw_only=True)
+class AttackResult(bounds.SweepBound):
     """What one attack on one pair of data sets showed.
 
     ``fp`` of ``rounds0`` draws from the first data set were taken for the neighbour's, ``fn`` of ``rounds1`` the other
@@ -88,15 +88,6 @@ class AttackResult:
     """
 
     method: str
-    epsilon_lower_bound: float
-    delta: float
-    confidence: float
-    fp: int
-    fn: int
-    rounds0: int
-    rounds1: int
-    threshold: float | None = None
-    thresholds: int = 1
     calibration_rounds: int = 0
     roc: tuple[tuple[float, float], ...] = field(default=(), repr=False)
     log_normaliser_ratio: float | None = None
@@ -109,18 +100,14 @@ class AttackResult:
         return cls(**asdict(found), roc=bounds.score_roc(*scores), **more)
 
     @property
-    def alpha(self) -> float:
-        return (1.0 - self.confidence) / self.thresholds
+    def rates(self) -> tuple[float, float]:
+        """(FPR, FNR) as counted."""
+        return self.fp / self.rounds0, self.fn / self.rounds1
 
     @property
     def accuracy(self) -> float:
         """The mean of the two success rates: what equal priors give."""
-        return 1.0 - (self.fp / self.rounds0 + self.fn / self.rounds1) / 2.0
-
-    @property
-    def rates(self) -> tuple[float, float]:
-        """(FPR, FNR) as counted."""
-        return self.fp / self.rounds0, self.fn / self.rounds1
+        return 1.0 - sum(self.rates) / 2.0
 
     @property
     def limits(self) -> tuple[float, float]:

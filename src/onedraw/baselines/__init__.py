@@ -16,21 +16,21 @@ from onedraw.on_demand import names_on_demand
 _NAMES: dict[str, str] = {
     "AdaOPS": "ada_ops",
     "AdaSSP": "ada_ssp",
+    "DPHMC": "dp_hmc",
+    "KNG": "kng",
     "Minami": "minami",
+    "MultiProposal": "multi_proposal",
     "OnePosteriorSample": "wang_ops",
     "ObjectivePerturbation": "objective_perturbation",
     "OutputPerturbation": "output_perturbation",
+    "Penalty": "penalty",
     **dict.fromkeys(("simulated_fits", "simulated_minima"), "simulation"),
     "NoiseAware": "noise_aware",
     "SufficientStatistics": "sufficient_statistics",
     **dict.fromkeys(("DPSGD", "Training", "sgd", "train_many"), "dp_sgd"),
+    **dict.fromkeys(("DPSGLD", "SubsampledLangevin"), "dp_sgld"),
 }
 
 __all__ = sorted(_NAMES)
 
-
-__getattr__ = names_on_demand(__name__, _NAMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = names_on_demand(__name__, _NAMES)

@@ -20,10 +20,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy import special
 
 from onedraw import privacy
+from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms.stages import MARGIN, Numbers, booked, check_lattice
 from onedraw.models.conjugate.distributions import BallGaussian
@@ -40,8 +40,6 @@ from onedraw.samplers.variates import TRIES, check_delta
 
 from .ada_ssp import RegressionTarget, check_failure, enforced
 from .regression_sums import RegressionSums
-
-Array = NDArray[np.float64]
 
 SHARES = (0.25, 0.25, 0.5)
 """Of μ²: the eigenvalue, the length, the draw. The paper gives a quarter of ε to each of the first two."""

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from onedraw import privacy
+from onedraw.arrays import Array
 from onedraw.errors import UnsupportedBudget, WrongCall
 from onedraw.mechanisms.stages import MARGIN, Numbers, booked, check_lattice
 from onedraw.models.sums import exact_sums
@@ -33,8 +33,6 @@ from onedraw.samplers.randomness import OPENDP
 from onedraw.samplers.sampler import Sample, Sampler
 
 from .regression_sums import RegressionSums, both_moved
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """DP-SGD: stochastic gradient descent on clipped gradients with Gaussian noise, accounted for replace-one and Poisson samples.
 
 Abadi et al. (arXiv:1607.00133). Epochs, batch size, clip, learning rate and starting weights are public and chosen beforehand;
-`calibrate` finds the noise multiplier σ. What T steps promise: `privacy.sampled_gaussian`; why the antipodal pair is the worst,
+`calibrate` finds the noise multiplier σ. What T steps promise: `poisson_steps`; why the antipodal pair is the worst,
 what is enforced, and when anybody should still use it: dp_sgd.md. The steps are in `sgd_steps`, Opacus in `opacus_training`.
 """
 
@@ -16,34 +16,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onedraw import privacy
-from onedraw.errors import ExactnessRefused, InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.arrays import Array
+from onedraw.errors import ExactnessRefused, InvalidModel, PromiseRefused, WrongCall
 from onedraw.models.row_model import Encoded
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
-from onedraw.privacy import ApproxDP, Assumption, Provenance
-from onedraw.privacy.numbers import fraction_up, positive, positive_integer
-from onedraw.privacy.sampled_gaussian import (
-    LEAST_MULTIPLIER,
-    MOST_MULTIPLIER,
-    least_multiplier,
-    sampled_gaussian_epsilon,
-)
+from onedraw.privacy import Assumption, Provenance
+from onedraw.privacy.numbers import positive, positive_integer
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import check_delta
 
 from .opacus_training import check_opacus, record_gradients
-from .sgd_steps import AT_ONCE, Array, Numbers, Objective, Steps, by_jax, drawn_steps, objective_of, one_by_one
-
-MOST_STEPS = 10**6
-MARGIN = 1.0 + 1e-6
-"""On the accountant's ε, so that another machine, whose convolutions round otherwise, finds no more than is stated."""
+from .poisson_steps import MOST_STEPS, THEOREM, PoissonSteps
+from .sgd_steps import AT_ONCE, Numbers, Objective, Steps, by_jax, drawn_steps, objective_of, one_by_one
 
 LARGEST = 1e6
 """Of a clip or a learning rate: a path of either cannot leave the floating-point numbers."""
-
-THEOREM = (
-    "T Poisson-sampled Gaussian steps, each dominated by the antipodal pair (dp_sgd.md), composed by a privacy-loss accountant "
-    "(arXiv:2106.08567)"
-)
 
 
 @dataclass(frozen=True)
@@ -75,30 +62,15 @@ class DPSGD(Mechanism):
     # ── from a budget to a noise multiplier, and back ──────────────────────────────────────────────────────
 
     def calibrate(self, request: Request) -> Plan:
-        single, steps = self._checked(request), self.steps(request.n)
-        found = least_multiplier(
-            single.stated_epsilon, single.stated_delta, rate=self._rate(request.n), steps=steps * request.draws
-        )
-        if found is None:
-            raise PromiseRefused(
-                f"No noise keeps {request.budget} over {steps * request.draws:,} steps with {request.records_per_person} "
-                "record(s) per person. Use a larger budget, fewer epochs or a smaller batch."
-            )
-        accounted = self._accounted(request, single.stated_delta, found)
-        return self._plan(request, single.stated_delta, found, min(accounted * MARGIN, single.stated_epsilon))
+        sampled = self._sampled(request)
+        found = sampled.least_multiplier("fewer epochs or a smaller batch")
+        return self._plan(sampled, found, sampled.stated(found))
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
-        single, multiplier = self._checked(request), parameters.get("noise_multiplier", math.nan)
-        if not LEAST_MULTIPLIER <= multiplier <= MOST_MULTIPLIER:
-            raise PromiseRefused(
-                f"The noise multiplier of {self.title} lies in [{LEAST_MULTIPLIER:g}, {MOST_MULTIPLIER:g}]; the one stated does not."
-            )
-        epsilon = parameters.get("epsilon", math.nan)
-        if not self._accounted(request, single.stated_delta, multiplier) <= epsilon < math.inf:
-            raise PromiseRefused(
-                f"{self.title} with the noise stated has a larger ε than the one stated. Use more noise."
-            )
-        plan = self._plan(request, single.stated_delta, multiplier, epsilon)
+        sampled = self._sampled(request)
+        multiplier, epsilon = (parameters.get(name, math.nan) for name in ("noise_multiplier", "epsilon"))
+        sampled.check(multiplier, epsilon)
+        plan = self._plan(sampled, multiplier, epsilon)
         if dict(parameters) != dict(plan.parameters):
             raise PromiseRefused("The steps and the rate stated are not those of these epochs, this batch size and n.")
         return plan
@@ -107,16 +79,19 @@ class DPSGD(Mechanism):
         """T: as many batches as ``epochs`` passes over n records hold."""
         return math.ceil(Fraction(self.epochs * n, self.batch_size))
 
-    def _rate(self, n: int) -> float:
-        return min(1.0, fraction_up(Fraction(self.batch_size, n)))
+    def _sampled(self, request: Request) -> PoissonSteps:
+        """The steps; a model, a budget or a batch that cannot be trained with is refused."""
+        objective_of(request.model)
+        sampled = PoissonSteps(self.title, request, self.batch_size, self.steps(request.n))
+        if sampled.all_steps > MOST_STEPS:
+            raise WrongCall(
+                f"{self.epochs:,} epochs in batches of {self.batch_size:,} are {sampled.all_steps:,} steps, "
+                f"more than {MOST_STEPS:,}. Use fewer epochs or larger batches."
+            )
+        return sampled
 
-    def _accounted(self, request: Request, delta: float, multiplier: float) -> float:
-        """ε of one record at this δ."""
-        steps = self.steps(request.n) * request.draws
-        return sampled_gaussian_epsilon(multiplier, rate=self._rate(request.n), steps=steps, delta=delta)
-
-    def _plan(self, request: Request, delta: float, multiplier: float, epsilon: float) -> Plan:
-        promise = privacy.group(ApproxDP(epsilon, delta), request.records_per_person)
+    def _plan(self, sampled: PoissonSteps, multiplier: float, epsilon: float) -> Plan:
+        request = sampled.request
         claims = (
             f"a record's gradient enters with norm at most {self.clip:g}; one that is no finite number counts as 0",
             f"each record is in a step by its own coin of probability {self.batch_size:,}/{request.n:,}",
@@ -125,32 +100,9 @@ class DPSGD(Mechanism):
         assumed = fixed_in_advance(request, "epochs, batch size, clip, learning rate, starting weights")
         assumptions = (*assumed, *(Assumption(claim, Provenance.ENFORCED) for claim in claims))
         numbers = {
-            "noise_multiplier": multiplier, "epsilon": epsilon, "rate": self._rate(request.n),
-            "steps": float(self.steps(request.n)),
+            "noise_multiplier": multiplier, "epsilon": epsilon, "rate": sampled.rate, "steps": float(sampled.steps),
         }  # fmt: skip
-        return Plan.of(self, request, numbers, promise, THEOREM, assumptions)
-
-    def _checked(self, request: Request) -> ApproxDP:
-        """What one record's promise may be; a model, a budget or a batch that cannot be trained with is refused."""
-        objective_of(request.model)
-        budget = request.exact_budget
-        if not isinstance(budget, ApproxDP) or not budget.stated_delta:
-            raise UnsupportedBudget(
-                f"DP-SGD cannot keep {request.budget}: its steps are accounted for in ε and δ together. Use "
-                "ApproxDP(epsilon, delta) with δ above 0."
-            )
-        if self.batch_size > request.n:
-            raise WrongCall(
-                f"A batch of {self.batch_size:,} cannot be drawn from n = {request.n:,} records. Use a smaller one."
-            )
-        if self.steps(request.n) * request.draws > MOST_STEPS:
-            raise WrongCall(
-                f"{self.epochs:,} epochs in batches of {self.batch_size:,} are {self.steps(request.n) * request.draws:,} steps, "
-                f"more than {MOST_STEPS:,}. Use fewer epochs or larger batches."
-            )
-        single = privacy.ungroup(budget, request.records_per_person)
-        assert isinstance(single, ApproxDP)
-        return single
+        return Plan.of(self, request, numbers, sampled.promise(epsilon), THEOREM, assumptions)
 
     # ── what runs ──────────────────────────────────────────────────────────────────────────────────────────
 

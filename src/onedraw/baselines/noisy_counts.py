@@ -24,17 +24,15 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import signal, special
 
+from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused
 from onedraw.models import BetaBernoulli
 from onedraw.plans import Plan
 
 from .noisy_totals import SumNoise
 from .sufficient_statistics import NaivePosterior, sums_of, tails
-
-Array = NDArray[np.float64]
 
 FOLLOWED = 40.0
 """Deviations that the noise is followed: e^−56 of a Laplace law, and less of a Gaussian, lies beyond."""

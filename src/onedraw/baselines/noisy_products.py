@@ -23,12 +23,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.data.sums import Statistic
 from onedraw.models.sums.exact_sums import share_bits
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

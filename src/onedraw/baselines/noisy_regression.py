@@ -24,16 +24,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.plans import Plan
 
 from .noisy_products import ProductSums
 from .noisy_totals import SumNoise
 from .sufficient_statistics import tails
-
-Array = NDArray[np.float64]
 
 CHAINS, WARM_UP, BETWEEN = 1024, 150, 3
 """Side by side for one data set; steps before the first draw is kept, and between two of them."""

@@ -22,15 +22,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.models import GammaPoisson, GaussianMean
 from onedraw.plans import Plan
 
 from .sufficient_statistics import NaivePosterior, sums_of, tails
 
-Array = NDArray[np.float64]
 Logarithm = Callable[[Array], Array]
 
 NODES, LOOKED_AT, ROUNDS = 2049, 257, 40

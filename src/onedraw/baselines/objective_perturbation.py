@@ -22,20 +22,21 @@ import numpy as np
 from numpy.random import Generator
 
 from onedraw import privacy
+from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms.calibration import largest_total
+from onedraw.mechanisms.stages import largest_total
 from onedraw.models.convex.losses import MarginLoss
 from onedraw.models.convex.number_losses import SquaredLoss
 from onedraw.models.sums import exact_sums
-from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
+from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, Promise, Provenance, PureDP
 from onedraw.privacy.corners import Corner, CornerDP
-from onedraw.privacy.numbers import fraction_up, positive, sum_up, up
+from onedraw.privacy.numbers import fraction_up, sum_up, up
 from onedraw.privacy.perturbed_mode import slopes, volume_cost
 from onedraw.samplers.noise import Noise
 from onedraw.samplers.sampler import Sample, Sampler
 
-from .regularised_fit import Array, RegularisedFit, RegularisedTarget, exactness_of, regularised_fit
+from .regularised_fit import PerturbedFit, RegularisedFit, RegularisedTarget, exactness_of, regularised_fit
 
 VERSIONS = ("chaudhuri", "kifer")
 
@@ -47,7 +48,7 @@ NUMBERS = ("ridge", "tilt_noise", "tolerance", "closing_noise")
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation(Mechanism):
+class ObjectivePerturbation(PerturbedFit):
     """The minimum of a randomly tilted, regularised loss. ``regularisation`` is λ, public and chosen without the
     records; None takes it from the model's prior, λ = 1/(n·scale²).
 
@@ -61,8 +62,6 @@ class ObjectivePerturbation(Mechanism):
     """
 
     title: ClassVar[str] = "objective perturbation"
-    noun: ClassVar[str] = "estimate"
-    whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "objective-perturbation"
 
     version: str = "chaudhuri"
@@ -75,12 +74,7 @@ class ObjectivePerturbation(Mechanism):
                 f"version must be 'chaudhuri' or 'kifer', and as_published True or False, but {self.version!r} and "
                 f"{self.as_published!r} were given."
             )
-        if self.regularisation is not None:
-            self._set(regularisation=positive("the regularisation λ", self.regularisation))
-
-    @property
-    def proven(self) -> bool:
-        return not self.as_published
+        self._check_regularisation()
 
     def heading(self, plan: Plan) -> str:
         paper = {"chaudhuri": "Chaudhuri et al. 2011", "kifer": "Kifer et al. 2012"}[self.version]

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from onedraw.arrays import Array
 from onedraw.errors import MissingExtra
-from onedraw.models.likelihood.predictors import OneLayer
+from onedraw.models.likelihood.likelihood_model import OneLayer
 
-from .sgd_steps import Array, Gradients, Objective
+from .sgd_steps import Gradients, Objective
 
 INSTALL = "pip install torch==2.13.0, and then pip install opacus==1.6.0"
 

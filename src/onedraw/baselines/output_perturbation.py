@@ -20,18 +20,19 @@ import numpy as np
 from numpy.random import Generator
 
 from onedraw import privacy
+from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, MOST_STEPS, UNLIKE, booked
 from onedraw.models.sums import exact_sums
-from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
+from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Promise, Provenance, PureDP
-from onedraw.privacy.numbers import fraction_up, positive, root_up
+from onedraw.privacy.numbers import fraction_up, root_up
 from onedraw.samplers.noise import Noise, measurement
 from onedraw.samplers.noisy_sums import laplace_steps
 from onedraw.samplers.randomness import BOTH, OPENDP, OPERATING_SYSTEM, is_secure
 from onedraw.samplers.sampler import Sample, Sampler
 
-from .regularised_fit import Array, RegularisedFit, RegularisedTarget, exactness_of, power_below, regularised_fit
+from .regularised_fit import PerturbedFit, RegularisedFit, RegularisedTarget, exactness_of, power_below, regularised_fit
 
 LAWS = ("norm", "laplace", "gaussian")
 
@@ -43,7 +44,7 @@ COARSEST = 2.0**20
 
 
 @dataclass(frozen=True)
-class OutputPerturbation(Mechanism):
+class OutputPerturbation(PerturbedFit):
     """A regularised minimum with noise. ``noise``: "norm", of density ∝ e^{−‖b‖/s}, or "laplace" in each coordinate,
     both for a pure ε; "gaussian"; None takes "norm" for a pure budget and "gaussian" for any other. ``regularisation``
     is λ, public and chosen without the records; None takes it from the model's prior, λ = 1/(n·scale²).
@@ -53,8 +54,6 @@ class OutputPerturbation(Mechanism):
     """
 
     title: ClassVar[str] = "output perturbation"
-    noun: ClassVar[str] = "estimate"
-    whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "output-perturbation"
 
     noise: str | None = None
@@ -69,12 +68,7 @@ class OutputPerturbation(Mechanism):
                 "as_published=True is the scale of Jewson et al. (2023) and belongs to noise='laplace' alone; the "
                 "other laws are proven as published. Pass noise='laplace', or leave it out."
             )
-        if self.regularisation is not None:
-            self._set(regularisation=positive("the regularisation λ", self.regularisation))
-
-    @property
-    def proven(self) -> bool:
-        return not self.as_published
+        self._check_regularisation()
 
     def heading(self, plan: Plan) -> str:
         law = {"norm": "noise in the norm", "laplace": "Laplace noise", "gaussian": "Gaussian noise"}[

@@ -22,20 +22,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Integers
 from onedraw.errors import UnsupportedBudget
 from onedraw.mechanisms.stages import Stage
 from onedraw.models import LeastSquares
-from onedraw.models.sums.exact_sums import gram_steps, share_bits
+from onedraw.models.sums.exact_sums import gram_steps, share_bits, symmetric
 from onedraw.models.sums.gradient_sums import SquareRows, SquareSums
-from onedraw.models.sums.noise_law import symmetric
 from onedraw.plans import Request
 from onedraw.privacy.numbers import up
 
 from .regularised_fit import power_below
-
-Array = NDArray[np.float64]
 
 EIGENVALUE_ERROR = 2.0**-46
 """Of LAPACK's symmetric eigenvalues of p×p matrices, times p times the norm; what is stated of them is far less."""
@@ -78,7 +75,7 @@ class RegressionSums:
     def response_unit(self) -> float:
         return _unit(self.bound, self.n)
 
-    def whole(self, summary: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def whole(self, summary: Any) -> tuple[Integers, Integers]:
         """(XᵀX as a lower triangle, Xᵀy), exact: in steps of row_unit², and of row_unit·response_unit."""
         units = (self.row_unit,) * self.width + (self.response_unit,)
         total = np.asarray(summary.records.read_as(SquareRows(units)).sum(SquareSums(share_bits(self.n))))

@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onedraw import privacy
+from onedraw.arrays import Array
 from onedraw.data.sums import check_room
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models.compute import jnp
@@ -31,10 +31,8 @@ from onedraw.models.convex.number_losses import HuberLoss, LogCoshLoss, Residual
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.sums import NewtonSums, Objective, minimum
 from onedraw.models.sums.exact_sums import Compiled, SummedTarget, gram_steps
-from onedraw.plans import Plan, Request
-from onedraw.privacy.numbers import fraction_up, root_up, up
-
-Array = NDArray[np.float64]
+from onedraw.plans import Mechanism, Plan, Request
+from onedraw.privacy.numbers import fraction_up, positive, root_up, up
 
 CLOSE = 2.0**-20
 """The certified gradient, as a share of what one record can pull: what it adds to a sensitivity nobody notices."""
@@ -208,6 +206,25 @@ class RegularisedTarget(SummedTarget):
     """The same with its records, and the plan that says what is done with it."""
 
     plan: Any
+
+
+class PerturbedFit(Mechanism):
+    """What output and objective perturbation have in common: λ, and a published version that may be false. Fields are
+    declared by each, in its own order."""
+
+    noun: ClassVar[str] = "estimate"
+    whole_sums: ClassVar[bool] = True
+
+    regularisation: float | None
+    as_published: bool
+
+    def _check_regularisation(self) -> None:
+        if self.regularisation is not None:
+            self._set(regularisation=positive("the regularisation λ", self.regularisation))
+
+    @property
+    def proven(self) -> bool:
+        return not self.as_published
 
 
 def exactness_of(plan: Plan) -> privacy.Exactness:

@@ -20,19 +20,17 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Integers, Mask
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.models.convex.classification import Logistic
 from onedraw.models.convex.losses import array_module
 from onedraw.models.convex.regression import LeastSquares
-from onedraw.models.likelihood.network import Network
-from onedraw.models.likelihood.predictors import Linear, OneLayer
-from onedraw.models.likelihood.regression import BinaryRegression, GaussianRegression
+from onedraw.models.likelihood.likelihood_model import Linear, OneLayer
+from onedraw.models.likelihood.regression import BinaryRegression, GaussianRegression, Network
 from onedraw.samplers.randomness import seeded_generator
 
-Array = NDArray[np.float64]
 Gradients = Callable[[Array, Array, Array], Array]
 
 SLIGHTLY_MORE = 1.0 + 1e-9
@@ -134,8 +132,8 @@ def moved(theta: Any, gradients: Any, present: Any, noise: Any, numbers: Any) ->
 class Steps:
     """Of T steps: ``rows`` (T, capacity) of records, those that are ``present``, and ``noise`` (T, d)."""
 
-    rows: NDArray[np.int64]
-    present: NDArray[np.bool_]
+    rows: Integers
+    present: Mask
     noise: Array
 
     def wider(self, capacity: int) -> Steps:

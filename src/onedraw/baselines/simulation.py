@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from onedraw.arrays import Array
 from onedraw.errors import WrongCall
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 from onedraw.models.fit.sums import DOUBTED, FIRST, OVERSHOT, TRUSTED
@@ -29,7 +30,7 @@ from onedraw.samplers.choice import own_sampler
 
 from .objective_perturbation import ObjectivePerturbation
 from .output_perturbation import OutputPerturbation
-from .regularised_fit import MOST_PASSES, Array, RegularisedFit
+from .regularised_fit import MOST_PASSES, RegularisedFit
 
 CHUNK, LARGEST_CHUNK = 32, 2**26
 """Fits of a call on a processor, and numbers of one on an accelerator."""

@@ -26,9 +26,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.errors import UnsupportedBudget, WrongCall
 from onedraw.mechanisms.added_noise import Moving, NoiseOnSums, NoiseTarget, whole_numbers
 from onedraw.models import ConjugateModel, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
@@ -38,9 +38,6 @@ from onedraw.models.sums.clamped_sums import RADIUS_STEPS, STEPS
 from onedraw.models.tables.table import proportional
 from onedraw.plans import Plan, Posterior, Request
 from onedraw.privacy.numbers import root_up
-
-Array = NDArray[np.float64]
-
 
 # ── the sums of a family ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -152,7 +152,7 @@ def run(tasks: Any, effort: Any, *, confidence: float, seed: int | None) -> list
 
 
 def show(document: dict[str, Any], found: list[Any], written: list[Path]) -> None:
-    from onedraw.audit.cases.examination import in_words
+    from onedraw.audit.cases.investigation import in_words
 
     show_table(document["title"], COLUMNS, [
         [one.case.name, in_words(one.case.promise), number(one.promised_epsilon), number(one.exact_epsilon), number(one.gap),

@@ -64,11 +64,6 @@ class Asking:
         "Take a sampler short of a proof by name: estimated, assumed. The first line will say so.", None
     )
 
-    @property
-    def how(self) -> dict[str, Any]:
-        """Which mechanism, named or accepted."""
-        return {"mechanism": self.mechanism, "accept": tuple(self.accept or ())}
-
     def asked(self, options: Options) -> Asked:
         """The question, checked against the schema alone."""
         from onedraw.data import Schema
@@ -85,7 +80,9 @@ class Asking:
         budget: Promise = epsilon_delta(self.epsilon, self.delta)
         if self.order is not None:
             budget = RenyiDP.at(self.order, self.epsilon)
-        return asked.planned(budget, n=n, draws=draws, compare=compare, **self.how)
+        return asked.planned(
+            budget, n=n, draws=draws, compare=compare, mechanism=self.mechanism, accept=self.accept or ()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

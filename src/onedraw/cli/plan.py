@@ -51,7 +51,7 @@ def plan(
         with progress("looking for the smallest n and ε", total=2) as step:
             document["for_error"] = sample_size.smallest_sizes(found, for_error, mechanism=asking.mechanism, step=step)
     if figure is not None:
-        document["figure"] = drawn(found, figure, over, rows if over == "rows" else asking.epsilon, asking.how)
+        document["figure"] = drawn(found, figure, over, rows if over == "rows" else asking.epsilon, asking)
     if report is not None:
         document["report"] = str(found.report(report))
     if as_json:
@@ -78,11 +78,11 @@ def check_places(figure: Path | None, over: str, report: Path | None) -> None:
         check_place(report, overwrite=False)
 
 
-def drawn(planned: Planned, figure: Path, over: str, at: float, how: dict[str, Any]) -> dict[str, Any]:
+def drawn(planned: Planned, figure: Path, over: str, at: float, asking: Asking) -> dict[str, Any]:
     from onedraw.planning.sample_size import FACTORS, expected_over
 
     with progress("planning the figure", total=len(FACTORS)) as step:
-        points = expected_over(planned, over, step=step, **how)
+        points = expected_over(planned, over, step=step, mechanism=asking.mechanism, accept=asking.accept or ())
     draw_plan(figure, points, over=over, at=at, title=f"{planned.asked.title}: {planned.budget}, n = {planned.n:,}")
     return {"file": str(figure), "over": over, "points": points}
 

@@ -32,6 +32,7 @@ def release(
     report: Report = None,
     rows: Annotated[int | None, typer.Option("--rows", help="n, if you want it checked against the file's.")] = None,
     memory: Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="How much of the encoded records a fit may hold in memory, such as '2 GB' (256 MB by default); more is kept in a private file.")] = None,
+    timing: Annotated[str | None, typer.Option("--timing", metavar="padded", help="padded: after a public amount of work, which the certificate's second line covers. How long that work takes is not covered.")] = None,
     check: Annotated[bool, typer.Option("--check", help="First show, on a terminal only, how many cells of each private column are not as declared.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -50,8 +51,7 @@ def release(
         check_terminal()
     spending.check_places(report)
     asked, charged = asking.asked(options), spending.charged(data)
-    source = read(data, asked.schema, target=asked.target, table=spending.table, memory=memory)
-    records = source.measured(asked.measure)
+    records = read(data, asked.schema, target=asked.target, table=spending.table, memory=memory, measure=asked.measure)
     planned = asking.planned(asked, records.n if rows is None else rows)
     plan, seconds = planned.plan, planned.choices.eligible[0].seconds
     parameters = len(plan.model.parameter_names)
@@ -61,7 +61,7 @@ def release(
         look(columns_of(records))
     about = "" if math.isnan(seconds) else f"about {max(1, math.ceil(seconds))} s by public numbers"
     with waiting(f"drawing, {about}"):
-        result = release_draws(plan, records, accept=asking.how["accept"], label=asked.label, **charged)
+        result = release_draws(plan, records, accept=asking.accept or (), timing=timing, label=asked.label, **charged)
     found = estimates_of(result.certificate, plan, LEVEL, reason=planned.why_no_interval)
     if report is not None:
         from onedraw.report import write_report
@@ -88,9 +88,10 @@ def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
 def show(result: Any, planned: Planned, found: Estimates) -> None:
     from onedraw.mechanisms import ExponentialQuantiles
     from onedraw.release.intervals.quantiles import inter_quartile_range
+    from onedraw.release.timing import is_padded
 
     certificate, numbers = result.certificate, found.to_dicts()
-    show_lines(certificate.sentence)
+    show_lines(certificate.sentence, *([certificate.timing.sentence] if is_padded(certificate.timing) else []))
     described, whole = certificate.draw.quantity, certificate.data.target is None
     if len(numbers) > MANY or described == "network weights":
         use = "all of them are in the file" if whole else "score new records with onedraw predict"
@@ -105,7 +106,7 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
         show_lines(str(spread))
     if planned.choices.why:
         show_lines(f"Method: {planned.choices.why}")
-    if planned.choices.expectation and not found.given:
+    if not found.given and planned.choices.expectation:
         show_lines(planned.choices.expectation)
     if found.reason:
         show_lines(f"No interval: {found.reason.rstrip('.')}.")

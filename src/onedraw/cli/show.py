@@ -6,12 +6,16 @@ Whatever is shown is escaped on the way: a text that somebody else wrote must no
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from onedraw.errors import OnedrawError
 from onedraw.plain_text import acting, escaped
+
+FIGURE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|-?inf")
+"""A number as Python writes one; a column of nothing else stands to the right."""
 
 
 def show_json(document: Mapping[str, Any]) -> None:
@@ -100,19 +104,11 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
         pad_edge=False,
     )  # fmt: skip
     for index, column in enumerate(columns):
-        figures = index > 0 and all(_is_figure(row[index]) for row in rows)
+        figures = index > 0 and all(FIGURE.fullmatch(row[index]) for row in rows)
         table.add_column(column, justify="right" if figures else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(escaped(cell)) for cell in row))
     console().print(table)
-
-
-def _is_figure(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def number(value: float) -> str:

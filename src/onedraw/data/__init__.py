@@ -32,4 +32,4 @@ __all__ = [
     "infer_schema", "read",
 ]  # fmt: skip
 
-__getattr__ = names_on_demand(__name__, _NAMES)
+__getattr__, __dir__ = names_on_demand(__name__, _NAMES)

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 
+from onedraw.arrays import Mask
 from onedraw.data.cells import BLANKS, EXACT_INTEGERS, NUMBER, number_of
 from onedraw.data.columns import Cells, Chunk, Numbers, Wanted, missing_cells
 from onedraw.data.tables import Batch, Part, Table, file_version, workers
@@ -322,7 +322,7 @@ def split_lines(lines: bytes, rows: int, columns: int, wanted: Sequence[int]) ->
     return [table.column(name).combine_chunks() for name in names] if table.num_rows == rows else None
 
 
-def weave(plain: Any | None, odd: Sequence[bytes | None], is_odd: npt.NDArray[np.bool_]) -> Any:
+def weave(plain: Any | None, odd: Sequence[bytes | None], is_odd: Mask) -> Any:
     """One column again from its plain cells, if there are any, and its odd cells, each in their order."""
     if plain is None:
         return pa.array(odd, pa.binary())

@@ -29,6 +29,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from onedraw.arrays import Array, Mask
 from onedraw.data.cells import BINARY_WORDS, label_of, number_of
 
 Encoded = npt.NDArray[Any]
@@ -61,12 +62,12 @@ class Numbers:
     """Integers, floats or truth values as the source holds them; `absent` marks nulls that are not NaN."""
 
     values: npt.NDArray[Any]
-    absent: npt.NDArray[np.bool_] | None = None
+    absent: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def floats(self) -> npt.NDArray[np.float64]:
+    def floats(self) -> Array:
         """A copy as float64; what only a longer float can hold becomes infinite, which is missing, without a word."""
         with np.errstate(all="ignore"):
             return np.array(self.values, dtype=np.float64)
@@ -215,11 +216,13 @@ class Encoder(ABC):
 
 
 @final
+@dataclass(frozen=True)
 class NumberEncoder(Encoder):
     wanted = Wanted.NUMBERS
 
-    def __init__(self, lower: float, upper: float, missing: float) -> None:
-        self.lower, self.upper, self.missing = lower, upper, float(missing)
+    lower: float
+    upper: float
+    missing: float
 
     def _encode_numbers(self, chunk: Numbers) -> Encoded:
         encoded = chunk.floats()

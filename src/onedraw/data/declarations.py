@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from onedraw.arrays import Array
 from onedraw.data.cells import BINARY_WORDS, BLANKS, label_of
 from onedraw.data.columns import CountEncoder, Encoder, LevelEncoder, NumberEncoder
 from onedraw.errors import InvalidSchema
@@ -121,7 +122,7 @@ class _Column(Declared, abc.ABC):
         """From cells to the numbers a model sees."""
 
     @abc.abstractmethod
-    def spread(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+    def spread(self, shares: Array) -> NDArray[Any]:
         """Encoded values all over what is declared, from numbers in [0, 1): for public test blocks."""
 
 
@@ -137,7 +138,7 @@ class Number(_Column):
     def encoder(self) -> Encoder:
         return NumberEncoder(self.lower, self.upper, self.missing)
 
-    def spread(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+    def spread(self, shares: Array) -> NDArray[Any]:
         return self.lower + shares * (self.upper - self.lower)
 
     @model_validator(mode="after")
@@ -168,7 +169,7 @@ class Count(_Column):
     def encoder(self) -> Encoder:
         return CountEncoder(self.cap, self.missing)
 
-    def spread(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+    def spread(self, shares: Array) -> NDArray[Any]:
         return (shares * (self.cap + 1)).astype(np.int64)
 
     @model_validator(mode="after")
@@ -194,7 +195,7 @@ class _Levels(_Column):
     def labels(self) -> tuple[str, ...]:
         """In the order of their codes."""
 
-    def spread(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+    def spread(self, shares: Array) -> NDArray[Any]:
         return (shares * len(self.labels)).astype(np.int64)
 
 

@@ -30,6 +30,7 @@ from typing import IO, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from onedraw.arrays import Mask
 from onedraw.data.columns import Wanted
 from onedraw.data.tables import Batch, Table, file_version
 from onedraw.errors import FileMismatch
@@ -41,7 +42,6 @@ _COMMA, _QUOTE, _NEWLINE, _RETURN = 44, 34, 10, 13
 
 Characters = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
 
 
 class DelimitedText(Table):

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from onedraw.arrays import Mask
 from onedraw.data.cells import EXACT_INTEGERS, number_in, number_of, text_of
 from onedraw.data.columns import Chunk, Numbers
 
 Keys = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python converts no longer ones
 

@@ -29,7 +29,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from onedraw.arrays import Integers
 from onedraw.data.columns import Encoder, ReadWithSchema, Wanted
 from onedraw.data.persons import PersonLimit, person_keys
 from onedraw.data.schema import Schema
-from onedraw.data.sums import Block, Engine, Integers, Local, Summed, blocked, changed, check_rows
+from onedraw.data.sums import Block, Engine, Local, Summed, blocked, changed, check_rows
 from onedraw.data.tables import Columns, DatabaseTable, Frame, Part, Table, in_order
 from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
 from onedraw.plain_text import shown_place
@@ -94,10 +95,6 @@ class Records(ReadWithSchema):
         """The encoded records in file order, the named columns in blocks of one size: what an engine reads."""
         return blocked((tuple(batch[name] for name in columns) for batch in self.batches(columns)), size)
 
-    def measured(self, measure: Measure | None) -> Records:
-        """The same records, their target measured from a public centre in a public unit."""
-        return replace(self, measure=measure)
-
     def __len__(self) -> int:
         return self.n
 
@@ -140,11 +137,11 @@ class Records(ReadWithSchema):
         return {**batch, self.target: (response - self.measure.centre) / self.measure.unit}
 
     def _batches(self, encoders: dict[str, Encoder]) -> Iterator[Batch]:
+        """As encoded, from where they are: records that lie encoded in files read those instead."""
         rows = min(self._batch_rows, max(1024, _VALUES_IN_BATCH // len(encoders)))
         wanted = {name: encoder.wanted for name, encoder in encoders.items()}
-        person = self.schema.person
-        if person is not None:
-            wanted[person] = Wanted.IDENTIFIERS
+        if self.schema.person is not None:
+            wanted[self.schema.person] = Wanted.IDENTIFIERS
         parts = [partial(self._encoded, part, encoders) for part in self._table.parts(wanted, rows)]
         limited = self._limited(in_order(parts, ahead=self._table.ahead), encoders)
         return limited if self._table.even else _evenly(limited, rows)
@@ -177,7 +174,7 @@ class Records(ReadWithSchema):
 
 def read(
     source: Any, schema: Schema, *, target: str | None = None, table: str | None = None, batch_rows: int = BATCH_ROWS,
-    memory: int | str | None = None,
+    memory: int | str | None = None, measure: Measure | None = None,
 ) -> Records:  # fmt: skip
     """Open a source under a schema: check its columns, count its records, look at none of them.
 
@@ -188,6 +185,8 @@ def read(
 
     `memory` is how much of the encoded records may be held between the passes of a fit, in bytes or as text ("2 GB"): 8 bytes a value, and 256 MB unless it is given. More
     than that is kept in a private file, which is nearly as fast while the system has memory to spare for it. The result is the same.
+
+    `measure` is a public centre and unit that the target is measured in.
     """
     source = in_database(source, table)
     if target is not None:
@@ -198,7 +197,8 @@ def read(
     opened = open_table(source, keep=needed)
     _check_columns(opened, needed, schema)
     room = MEMORY if memory is None else bytes_in(memory)
-    records = Records(schema, target, opened.n, opened, batch_rows, memory=room, _version=opened.version())
+    version = opened.version()
+    records = Records(schema, target, opened.n, opened, batch_rows, measure, memory=room, _version=version)
     engaged: Records = opened.engaged(records)
     return engaged
 

@@ -39,11 +39,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from onedraw.arrays import Integers
 from onedraw.data.arrow_tables import ParquetTable
 from onedraw.data.columns import Encoder
 from onedraw.data.records import Batch, Records
 from onedraw.data.schema import Schema
-from onedraw.data.sums import SCRATCH, Block, Integers, Work, block_rows, blocked, changed, check_rows
+from onedraw.data.sums import SCRATCH, Block, Work, block_rows, blocked, changed, check_rows
 from onedraw.data.tables import file_version
 from onedraw.errors import CannotWrite, FileMismatch
 

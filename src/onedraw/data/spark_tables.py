@@ -35,13 +35,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from onedraw.arrays import Integers
 from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
 from onedraw.data.columns import Encoder, Wanted
 from onedraw.data.persons import Secrets, person_keys
 from onedraw.data.records import Batch, Records
 from onedraw.data.shards import EncodedRecords, File, Part, Pass, RowGroups, combine, row_groups, scratch, write_part
 from onedraw.data.spark_session import cores, explained, parquet_files, spark_type, suitable
-from onedraw.data.sums import BLOCK, Block, Integers, Work, block_rows, check_room, check_rows
+from onedraw.data.sums import BLOCK, Block, Work, block_rows, check_room, check_rows
 from onedraw.data.tables import Table
 from onedraw.errors import FileMismatch, InvalidSchema, check_extra
 
@@ -87,7 +88,7 @@ class SparkTable(Table):
 
     def engaged(self, records: Records) -> Records:
         self.schema = records.schema
-        return EncodedRecords(records.schema, records.target, records.n, self, engine=Spark())
+        return EncodedRecords(records.schema, records.target, records.n, self, measure=records.measure, engine=Spark())
 
     def check_whole(self, names: Sequence[str]) -> None:
         """Reads it all: whatever is wrong with the table is found before the charge."""

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Integers
 from onedraw.data.tables import ITEMS_AHEAD, in_order
 from onedraw.errors import FileMismatch, InvalidModel
 
@@ -43,8 +44,6 @@ USUAL = 1 << 15
 
 AHEAD = 4
 """Blocks that are being computed while the next one is read."""
-
-Integers = NDArray[np.int64]
 
 
 class Block(NamedTuple):
@@ -181,7 +180,7 @@ def blocked(batches: Iterable[Sequence[NDArray[Any]]], size: int) -> Iterator[Bl
         yield Block(tuple(held), weights(filled, size), filled)
 
 
-def weights(rows: int, size: int) -> NDArray[np.float64]:
+def weights(rows: int, size: int) -> Array:
     """1 for each record, 0 where the block was filled up."""
     weight = aligned((size,), np.dtype(np.float64))
     weight[:rows] = 1.0

@@ -15,17 +15,13 @@ if TYPE_CHECKING:
     from onedraw.release import Estimate, Estimates
 
     from .base import FewRecords, NoInterval, NotCovered
-    from .choosing import Chosen, choose
     from .classification import DPLinearSVC, DPLogisticRegression
-    from .counts import DPPoissonRegressor
     from .covariance import DPCovariance
-    from .evaluating import Evaluation, evaluate
-    from .levels import DPCount, DPHistogram, DPProportion
+    from .evaluating import Chosen, Evaluation, choose, evaluate
     from .linear import Expected
-    from .means import DPMean, DPRate, DPSum, DPVariance
     from .networks import DPMLPClassifier, DPMLPRegressor
-    from .quantiles import DPQuantile
-    from .regression import DPLinearRegression, DPQuantileRegressor
+    from .regression import DPLinearRegression, DPPoissonRegressor, DPQuantileRegressor
+    from .statistics import DPCount, DPHistogram, DPMean, DPProportion, DPQuantile, DPRate, DPSum, DPVariance
 
 __all__ = [
     "Chosen", "DPCount", "DPCovariance", "DPHistogram", "DPLinearRegression", "DPLinearSVC", "DPLogisticRegression",
@@ -37,26 +33,17 @@ __all__ = [
 # file → the names that are public at the top of the package; and those that are so here
 PUBLIC = {
     "classification": ("DPLogisticRegression", "DPLinearSVC"),
-    "regression": ("DPLinearRegression", "DPQuantileRegressor"),
-    "counts": ("DPPoissonRegressor",),
+    "regression": ("DPLinearRegression", "DPQuantileRegressor", "DPPoissonRegressor"),
     "networks": ("DPMLPClassifier", "DPMLPRegressor"),
-    "levels": ("DPProportion", "DPHistogram", "DPCount"),
-    "means": ("DPMean", "DPSum", "DPVariance", "DPRate"),
-    "quantiles": ("DPQuantile",),
+    "statistics": ("DPProportion", "DPHistogram", "DPCount", "DPMean", "DPSum", "DPVariance", "DPRate", "DPQuantile"),
     "covariance": ("DPCovariance",),
-    "evaluating": ("evaluate",),
-    "choosing": ("choose",),
+    "evaluating": ("evaluate", "choose"),
 }
 _BESIDES = {
     "base": ("FewRecords", "NoInterval", "NotCovered", "Estimate", "Estimates"),
-    "choosing": ("Chosen",),
-    "evaluating": ("Evaluation",),
+    "evaluating": ("Chosen", "Evaluation"),
     "linear": ("Expected",),
 }
 _HOME = {name: file for part in (PUBLIC, _BESIDES) for file, names in part.items() for name in names}
 
-__getattr__ = names_on_demand(__name__, _HOME)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = names_on_demand(__name__, _HOME)

@@ -4,6 +4,11 @@ The order is the same everywhere. Parameters and shapes are checked, which are p
 calibrated from public numbers; the ledger is charged; then the records are read, once, by `release`. Fitted estimators
 hold what was released and nothing else, no diagnostics either: their attributes are as public as the
 certificate. A fit that is refused leaves an estimator as it was.
+
+**Who called fit?** An estimator cannot know from its parameters that a search chose them, or that a scaler before it in
+a pipeline was fitted on the same records. scikit-learn calls `fit` from a few known places, so the call stack is looked
+at (`not_covered`). This is a courtesy, not a safeguard: who does the same by hand is not noticed, and the sharp-edges
+page says so.
 """
 
 from __future__ import annotations
@@ -11,23 +16,29 @@ from __future__ import annotations
 import abc
 import numbers
 import os
+import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
+from itertools import repeat
 from pathlib import Path
+from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from onedraw.data.curator import CURATOR, Declared, check_terminal, look
+from onedraw.arrays import Array
+from onedraw.data import Records
+from onedraw.data.curator import CURATOR, Declared, check_terminal, columns_of, look
 from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import Moments, Plan
+from onedraw.models.batches import column_chunks
 from onedraw.plain_text import shown_place
 from onedraw.planning import Choices
 from onedraw.privacy import Assumption, Guarantee, Promise, Provenance, epsilon_delta
@@ -36,7 +47,74 @@ from onedraw.release.estimates import Estimate as Estimate
 from onedraw.release.estimates import Estimates
 from onedraw.release.statement import accepted_words
 
-from .sklearn_context import not_covered
+CHOSEN = "hyper-parameters chosen on the private data: not covered"
+SCORED = "fitted inside a cross-validation, whose scores and any choice made from them are for the curator alone: not covered"
+SELECTED = "features chosen on the private data: not covered"
+RESAMPLED = "fitted on a resample, in which one record may stand more than once: not covered"
+
+# module of the caller → what it does with the private data
+CALLERS = {
+    "sklearn.model_selection._search": CHOSEN,
+    "sklearn.model_selection._classification_threshold": CHOSEN,
+    "sklearn.feature_selection": SELECTED,
+    "sklearn.ensemble": RESAMPLED,
+    "sklearn.model_selection._validation": SCORED,
+}
+
+
+def not_covered() -> tuple[str, ...]:
+    """What happened to the private data around this fit, one sentence each; empty for a plain call."""
+    found: dict[str, None] = {}
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        for caller, sentence in CALLERS.items():
+            if module.startswith(caller):
+                found[sentence] = None
+        for step in _fitted_before(module, frame.f_locals.get("self")):
+            found[f"{step} was fitted on the private data before it: not covered"] = None
+        frame = frame.f_back
+    if SCORED in found:  # one of a search's trials: nothing has been chosen yet
+        found.pop(CHOSEN, None)
+    return tuple(found)
+
+
+def _fitted_before(module: str, caller: Any) -> list[str]:
+    """Steps of a pipeline, or the transformer of a target, that learn something when fitted."""
+    if module == "sklearn.pipeline" and hasattr(caller, "steps"):
+        steps = [step for _, step in caller.steps[:-1]]
+    elif module == "sklearn.compose._target" and hasattr(caller, "transformer_"):
+        steps = [caller.transformer_]
+    else:
+        return []
+    return [type(part).__name__ for step in steps for part in _parts(step) if _learns(part)]
+
+
+def _parts(step: Any) -> Iterator[Any]:
+    """A step, or the steps inside it: of a pipeline, union or column transformer; words like "passthrough" are none."""
+    holders = ("steps", "transformers", "transformer_list")
+    inner = [each[1] for name in holders for each in getattr(step, name, None) or ()]
+    if inner:
+        for part in (*inner, getattr(step, "remainder", None)):
+            yield from _parts(part)
+    elif step is not None and not isinstance(step, str):
+        yield step
+
+
+def _learns(step: Any) -> bool:
+    """Whether fitting it looks at the records; one that does not say is taken to."""
+    if type(step).__module__ == "sklearn.preprocessing._encoders":
+        # not if its levels are declared, all of them kept, and a record with another one does not stop the program
+        listed, kept = isinstance(step.categories, list | tuple), ("min_frequency", "max_categories")
+        declared = listed and all(getattr(step, name, None) is None for name in kept)
+        return not declared or step.handle_unknown == "error"
+    try:
+        return bool(get_tags(step).requires_fit)
+    except (AttributeError, TypeError):
+        return True
+
+
+# ── estimators ──
 
 Call = ParamSpec("Call")
 Fitted = TypeVar("Fitted")
@@ -92,6 +170,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
     ledger: Any = None
     dataset: Any = None
     random_state: Any = None
+    timing: Any = None
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return str(BaseEstimator.__repr__(self._without_password(), N_CHAR_MAX))
@@ -125,7 +204,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
 
     @abc.abstractmethod
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
-        """The columns of the records, each with what is declared about it."""
+        """The columns of plain records, each with what is declared about it."""
 
     def _seed(self) -> int | None:
         """None: fresh entropy. Anything else fixes the draw, and the certificate says that it is not private."""
@@ -140,7 +219,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
             f"that is not private; got a {type(self.random_state).__name__}."
         )
 
-    def _release(self, choice: Choices, data: Any) -> NDArray[np.float64]:
+    def _release(self, choice: Choices, data: Any) -> Array:
         """Release by the chosen plan, remember what left, and return the draws as drawn."""
         plan, notes = choice.best, not_covered()
         if len(plan.model.parameter_names) > plan.n and not isinstance(plan.mechanism, Moments):  # which have no prior
@@ -156,12 +235,12 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
                     f"check takes {CURATOR!r}, for a look at the columns on a terminal, or None; got {self.check!r}."
                 )
             check_terminal()
-            look(self._compared(plan, data))
+            look(columns_of(data) if isinstance(data, Records) else self._compared(plan, data))
         for sentence in notes:  # before the charge: where warnings are errors nothing paid for is lost
             warnings.warn(sentence, NotCovered, stacklevel=5)
         found = release(
             plan, data, ledger=opened(self.ledger), dataset=self.dataset, accept=self._accepted(),
-            random_state=self._seed(), label=type(self).__name__,
+            random_state=self._seed(), timing=self.timing, label=type(self).__name__,
             notes=tuple(Assumption(sentence, Provenance.ASSUMED) for sentence in notes),
         )  # fmt: skip
         self.choice_: Choices = choice
@@ -186,6 +265,13 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         """Draw the estimates with their intervals on matplotlib's axes, and return these."""
         check_is_fitted(self)
         return self.release_.plot(level=level, ax=ax)
+
+
+def compared_features(features: Any, X: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
+    """The columns of X, each with its declared range, if there is one."""
+    ends = zip(*features.ends, strict=True) if features.box is not None else repeat((-np.inf, np.inf))
+    columns = zip(features.column_names, ends, column_chunks(X, dim=features.count), strict=False)
+    return {name: (Declared(*pair), chunks) for name, pair, chunks in columns}
 
 
 def budget_of(epsilon: Any, delta: Any, *, of: str) -> Promise:

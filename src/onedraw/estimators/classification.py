@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
+from onedraw.arrays import Array
 from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel
 from onedraw.models.responses import class_labels
 from onedraw.plans import Plan
 
-from .by_schema import declared_schema, schema_classes
 from .linear import Expected, LinearEstimator
-
-Array = NDArray[np.float64]
+from .validation import declared_schema, schema_classes
 
 
 class Classifier(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no types
@@ -67,6 +66,17 @@ class LinearClassifier(Classifier, LinearEstimator):
             self.classes_: NDArray[Any] = self._labels()
         else:
             self.classes_ = schema_classes(self, declared_schema(self), self.certificate_.data.target or "")
+
+    def decision_function(self, X: Any) -> Array:
+        """The second class's log-odds, or its margin, (n,); for more than two classes one score each, (n, K)."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of each row, or that on whose side it lies."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
 
 
 class DPLogisticRegression(LinearClassifier):
@@ -141,20 +151,9 @@ class DPLogisticRegression(LinearClassifier):
         found = super()._options()
         return found | {"kind": "logistic" if len(found["classes"]) == 2 else "softmax"}
 
-    def decision_function(self, X: Any) -> Array:
-        """Log-odds of the second class, (n,); for more than two classes one score each, (n, K)."""
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
     def predict_proba(self, X: Any, interval: float | None = None) -> Array | Expected:
         """(n, K), in the order of ``classes_``; with ``interval=0.95`` also the ends of their intervals, which are free."""
         return self._expected(X, interval)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class of each row."""
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
 
 class DPLinearSVC(LinearClassifier):
@@ -177,15 +176,6 @@ class DPLinearSVC(LinearClassifier):
                 f"{len(found['classes'])} classes are declared. Use DPLogisticRegression for more than two."
             )
         return found
-
-    def decision_function(self, X: Any) -> Array:
-        """The margin on the side of the second class, (n,)."""
-        return self._scores(X)[:, 0]
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class on whose side each row lies."""
-        positive = self.decision_function(X) > 0
-        return np.asarray(self.classes_[positive.astype(int)])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -16,23 +16,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from onedraw.data import Records, Schema, read
-from onedraw.data.curator import Declared, columns_of
+from onedraw.arrays import Array
+from onedraw.data import Schema, read
+from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
-from onedraw.models.batches import column_chunks
 from onedraw.planning import CovarianceQuestion, chosen_columns
 
-from .base import PrivateEstimator, cached
+from .base import PrivateEstimator, cached, compared_features
 from .validation import check_rows
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -97,14 +94,7 @@ class DPCovariance(PrivateEstimator):
         return CovarianceQuestion.of_schema(declared), records, records.n, declared.records_per_person
 
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
-        if isinstance(data, Records):
-            return columns_of(data)
-        features: Any = plan.model.features
-        chunks = column_chunks(data, dim=features.count)
-        ends = zip(*features.ends, strict=True)
-        return {
-            name: (Declared(*pair), column) for name, pair, column in zip(plan.model.names, ends, chunks, strict=True)
-        }
+        return compared_features(plan.model.features, data)
 
     def conf_int(self, level: float = 0.95) -> Array:
         """(numbers, 2): of the means, the standard deviations and the correlations below the diagonal, row by row, for

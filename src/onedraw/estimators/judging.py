@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.data import Schema, read
 from onedraw.data.sums import Reading
 from onedraw.errors import InvalidModel, WrongCall
@@ -30,8 +30,6 @@ from onedraw.privacy import Assumption, Provenance
 from onedraw.release import Certificate, Release
 from onedraw.release.predictions import Predictor
 from onedraw.release.verification import verify
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
-"""What estimators with a linear predictor share: coefficients in the columns' own units, and their intervals.
+"""Estimators that ask a `planning.Regression`: how many draws, which mechanism, and the release of a row model.
 
-Features with bounds are scaled to [−1, 1] by their declared ranges before the draw, so the certificate's numbers are
-those of scaled columns. Coefficients, intercepts, draws and intervals here are of the original columns: a public,
+A fit publishes an estimate with its information, and its intervals follow from that. Mechanisms that are named publish
+one draw of full weight, or ``n_draws`` that share the budget so that their spread gives an interval.
+
+**Linear predictors**: coefficients in the columns' own units, and their intervals. Features with bounds are
+scaled to [−1, 1] by their declared ranges before the draw, so the certificate's numbers are those of scaled columns. Coefficients, intercepts, draws and intervals here are of the original columns: a public,
 linear change of units.
 
 New rows are read like those of the fit: brought into the declared bounds, and what is not a number replaced by the
@@ -10,32 +13,113 @@ middle of its range. Within the bounds the predictor is ``X @ coef_.T + intercep
 
 from __future__ import annotations
 
+import numbers
 import os
 import warnings
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from onedraw.data import DatabaseTable
-from onedraw.errors import PromiseRefused
+from onedraw.arrays import Array, Mask
+from onedraw.data import DatabaseTable, Measure
+from onedraw.data.curator import Declared
+from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
+from onedraw.models.batches import column_chunks
 from onedraw.models.features import read_rows
 from onedraw.models.fit.result import FitResult
-from onedraw.planning import Options
+from onedraw.planning import Options, Regression
 from onedraw.planning.regression import regression_for
+from onedraw.plans import Plan
 from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws, values_of, why_refused
 from onedraw.release.intervals.path_start import remembers_start
 
-from .base import NoInterval
-from .base_regression import RegressionEstimator
-from .by_schema import SAID_BY_IT, by_name, declared_schema, records_of, target_of
-from .validation import check_rows
+from .base import NoInterval, PrivateEstimator, cached, compared_features
+from .validation import (
+    SAID_BY_IT,
+    Measured,
+    Rows,
+    as_given,
+    by_name,
+    check_rows,
+    declared_schema,
+    records_of,
+    target_of,
+)
 
-Array = NDArray[np.float64]
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RegressionEstimator(PrivateEstimator):
+    """fit(X, y) for features with public bounds."""
+
+    mechanism: Any = "auto"
+    bounds: Any = None
+    data_norm: Any = None
+    prior_scale: Any = None
+    effect: Any = None
+    n_draws: Any = "auto"
+
+    kind: ClassVar[str]
+    """What `planning` calls the question."""
+
+    def _options(self) -> dict[str, Any]:
+        """Parameters that `planning.Regression` has too, by name."""
+        known = self.get_params(deep=False)
+        return {field.name: known[field.name] for field in fields(Regression) if field.name in known}
+
+    def _question(self, rows: Rows) -> Regression:
+        """The question, with everything public about it; an unhashable bound or label is a wrong call, not a crash."""
+        question = Regression(**{"kind": self.kind} | self._options(), features=rows.features, feature_names=rows.names)
+        try:
+            hash(question)
+        except TypeError as error:
+            raise InvalidModel(
+                "bounds, classes and the other public parameters must be numbers, text, or lists of them."
+            ) from error
+        return question
+
+    def _responses(self, y: Any) -> Any:
+        """Responses as the question measures them."""
+        return y
+
+    def _answered(self, question: Regression, data: Any, n: int, *, people: int = 1) -> Array:
+        """Plan from public numbers, then release; the draws as drawn, one row each."""
+        budget, accepted = self._budget(), self._accepted()
+        if not isinstance(self.mechanism, str):
+            raise InvalidModel(f"mechanism must be 'auto' or a mechanism's name, got {self.mechanism!r}.")
+        options = {"n": n, "mechanism": self.mechanism, "accept": accepted, "records_per_person": people}
+        choice = cached(Regression.choices, question, budget, draws=self._draws(), **options)
+        draws = self._release(choice, data)
+        self._public_question: Regression = question
+        self.interval_reason_: str = question.why_no_interval(choice.best)
+        return draws
+
+    def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
+        X, y = data
+        response = self._declared_response(plan, y), column_chunks(as_given(y), dim=1)[0]
+        return {**compared_features(plan.model.features, X), "(response)": response}
+
+    def _declared_response(self, plan: Plan, y: Any) -> Declared:
+        measure = y.measure if isinstance(y, Measured) else Measure(0.0)
+        lower, upper = (measure.centre + measure.unit * end for end in plan.model.response.interval)
+        return Declared(lower, upper)
+
+    def _draws(self) -> int:
+        if isinstance(self.n_draws, str) and self.n_draws == "auto":
+            return 1
+        if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, numbers.Integral) or self.n_draws < 1:
+            raise WrongCall(
+                f"n_draws must be 'auto' or a whole number of at least 1, got {self.n_draws!r}. 'auto' is one fit or one "
+                "draw; 4 or 8 draws of a named mechanism share its budget, so that their spread gives an interval."
+            )
+        return int(self.n_draws)
+
+
+# ── linear predictors ──
 
 
 class Expected(NamedTuple):
@@ -68,7 +152,7 @@ class LinearEstimator(RegressionEstimator):
         blocks = values.reshape(model.row_blocks, -1)  # a variance at the end is left out
         self.coef_: Array = blocks[:, : features.count]
         self.intercept_: Any = blocks[:, features.count] if features.intercept else np.zeros(len(blocks))
-        self._given: NDArray[np.bool_] = np.full(blocks.size, not self.interval_reason_)
+        self._given: Mask = np.full(blocks.size, not self.interval_reason_)
         if not self.interval_reason_:
             refused = self._refused(draws)
             self._given = ~refused
@@ -81,7 +165,7 @@ class LinearEstimator(RegressionEstimator):
         schema = declared_schema(self)
         target = target_of(self, schema, y)
         question = regression_for(schema, target, model=self.kind, options=Options.named(self._besides_schema()))
-        records = records_of(schema, target, X, y).measured(question.measure)
+        records = replace(records_of(schema, target, X, y), measure=question.measure)
         draws = self._answered(question, records, records.n, people=schema.records_per_person)
         names = [name for name in schema.columns if name != target]
         self.n_features_in_: int = len(names)
@@ -102,7 +186,7 @@ class LinearEstimator(RegressionEstimator):
             self._fit_result: FitResult = self.release_.fit
         return self._fit_result
 
-    def _refused(self, draws: Array) -> NDArray[np.bool_]:
+    def _refused(self, draws: Array) -> Mask:
         """Coefficients about which a fit knows too little, or whose path may remember its start."""
         if self._is_fit:
             return ~self._result().given

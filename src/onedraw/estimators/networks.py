@@ -19,17 +19,15 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from onedraw.arrays import Array
 from onedraw.data import Measure
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.release.estimates import Estimate, Estimates
 
-from .base_regression import RegressionEstimator
 from .classification import Classifier
-from .linear import encoded
+from .linear import RegressionEstimator, encoded
 from .regression import regressor_tags, response_range
 from .validation import Measured, check_rows
-
-Array = NDArray[np.float64]
 
 NO_INTERVAL = "single weights of a network mean nothing: units can be exchanged. Use its predictions"
 

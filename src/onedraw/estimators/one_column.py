@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from onedraw.arrays import Array
 from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.models import Grouped, Table
@@ -38,8 +38,6 @@ from onedraw.release.estimates import Estimates, estimates_of, interval_of
 from .base import PrivateEstimator, cached
 from .classification import declared_classes
 from .validation import LabelCodes, as_given, grouped_columns, one_column
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,11 @@
-"""Private regressions of a number on features: least squares, Huber or β-divergence; and quantiles.
+"""Private regressions of a number on features: least squares, Huber or β-divergence; quantiles; and counts.
 
 Responses enter through public bounds. ``response_bound`` is a number Y, for responses in [−Y, Y], or a pair (low,
 high): the middle is then taken off before the fit and given back to the intercept, which costs nothing and keeps the
 prior, whose mean is 0, where the responses are.
+
+**Counts**: how often something happens, as a multiple for each unit of a column. The rate of a record's count is e^{x·coef + intercept}. Counts enter cut at a declared largest one; cutting is built
+into the expected count, so the rates are those of the uncut counts (`models.CountRegression`).
 """
 
 from __future__ import annotations
@@ -13,17 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
+from onedraw.arrays import Array
 from onedraw.data import Measure
 from onedraw.errors import InvalidModel
 
 from .linear import Expected, LinearEstimator
 from .validation import Measured
-
-Array = NDArray[np.float64]
 
 
 class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -155,3 +156,39 @@ def regressor_tags(tags: Tags) -> Tags:
     tags.regressor_tags.poor_score = True
     tags.input_tags.allow_nan = True
     return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPPoissonRegressor(LinearRegressor):
+    """Poisson regression of counts, released under differential privacy.
+
+    ``DPPoissonRegressor(epsilon=1.0, bounds=(0, 1), largest=20).fit(X, y)``
+
+    Parameters
+    ----------
+    epsilon, delta, schema, target, bounds, data_norm, prior_scale, effect, fit_intercept, robust, n_draws, accept,
+    check, ledger, dataset, random_state
+        As in `DPLogisticRegression`; ``effect`` is the standard deviation of the logarithm of the rates.
+    largest : int
+        The largest count that is to matter; larger ones are read as it. One record moves the fit by as much, so the noise
+        grows with it: of visits a year rather 20 than 365. Never read from the data.
+    mechanism : str, default="auto"
+        "auto" (a fit), or one of "fit", "candidates", "beta-divergence" (the last only with ``accept``).
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,); intercept_ : float
+        Of the logarithm of the rate, in the columns' own units: e^coef multiplies the rate for one unit more.
+    bse_, pvalues_, draws_, n_features_in_, feature_names_in_, certificate_, guarantee_, release_, choice_,
+    interval_reason_, notes_
+        As in `DPLogisticRegression`.
+    """
+
+    kind = "poisson"
+
+    largest: Any = None
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags

@@ -31,7 +31,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -87,6 +87,8 @@ class Total:
 
     account: Account
     histories: tuple[History, ...]
+    count: int
+    """Releases and lists."""
 
     @property
     def spends(self) -> Iterator[Spend]:
@@ -104,15 +106,15 @@ class Total:
             total = add(total, history.total(by))
         return total
 
-    def keeper(self) -> Filter | None:
-        """A proven filter that keeps the whole history."""
-        return next((one for one in self.account.filters if one.keeps(self.charge(one))), None)
-
-    def kept_as_one_list(self) -> bool:
-        return sum(history.count for history in self.histories) == 1 and self.composes_within_budget()
-
-    def kept(self) -> bool:
-        return not self.histories or self.keeper() is not None or self.kept_as_one_list()
+    @cached_property
+    def kept_by(self) -> str:
+        """What is proven to keep the budget, in words: a filter, or that the whole history is one list; empty where nothing is."""
+        filters = self.account.filters
+        keeper = next((one for one in filters if one.keeps(self.charge(one))), None)
+        if not self.histories or keeper is not None:
+            return f"adaptive: proven filter, {keeper or filters[0]}" if filters else NO_FILTER
+        listed = self.count == 1 and self.composes_within_budget()
+        return "pre-declared: one list, fixed before its first draw" if listed else ""
 
     def composes_within_budget(self) -> bool:
         """Whether the list as it stands keeps the budget: enough only if it was fixed before the first draw."""
@@ -123,20 +125,9 @@ class Total:
         """The smallest ε that a proven filter gives, at the account's δ; a single list has its own."""
         delta = self.account.budget.quoted_delta
         found = [one.epsilon(self.charge(one), delta) for one in self.account.filters]
-        if self.kept_as_one_list():
+        if self.count == 1 and self.composes_within_budget():
             found.append(self.composed.epsilon(delta))
         return min(found, default=math.inf) if self.histories else 0.0
-
-    def kept_by(self) -> str:
-        """Which of the two kinds of total keeps the budget, in words."""
-        keeper = self.keeper()
-        if not self.histories or keeper is not None:
-            return (
-                f"adaptive: proven filter, {keeper or self.account.filters[0]}" if self.account.filters else NO_FILTER
-            )
-        if self.kept_as_one_list():
-            return "pre-declared: one list, fixed before its first draw"
-        return ONLY_IF_FIXED if self.composes_within_budget() else "not kept"
 
 
 ROOM: dict[str, Any] = {
@@ -146,6 +137,9 @@ ROOM: dict[str, Any] = {
 
 NO_FILTER = "no proven filter for this kind of budget"
 ONLY_IF_FIXED = "not adaptive: kept only if every promise was fixed before the first draw"
+
+
+NONE: partial[MappingProxyType[str, Any]] = partial(MappingProxyType, {})
 
 
 @dataclass(frozen=True)
@@ -162,12 +156,12 @@ class Account:
     closed: bool = False
     order: float | None = None
     partition: str | None = None
-    sizes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    sizes: Mapping[str, int] = field(default_factory=NONE)
     reservations: int = 0
     settlements: int = 0
     whole: History | None = field(default=None, repr=False)
-    parts: Mapping[str, History] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    declared: Mapping[str, Declared] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    parts: Mapping[str, History] = field(default_factory=NONE, repr=False)
+    declared: Mapping[str, Declared] = field(default_factory=NONE, repr=False)
 
     @cached_property
     def filters(self) -> tuple[Filter, ...]:
@@ -197,7 +191,8 @@ class Account:
     def totals(self, part: str | None = None) -> list[Total]:
         """What counts against the budget: for one part, or for each part that has spent."""
         scopes: list[History | None] = [self.parts.get(part)] if part is not None else [*self.parts.values()] or [None]
-        return [Total(self, tuple(one for one in (self.whole, scope) if one is not None)) for scope in scopes]
+        found = [tuple(one for one in (self.whole, scope) if one is not None) for scope in scopes]
+        return [Total(self, histories, sum(one.count for one in histories)) for histories in found]
 
     def total(self, part: str | None = None) -> Total:
         """The total for one part or, where there are several, for the one with the largest ε."""
@@ -210,7 +205,7 @@ class Account:
 
     def within_budget(self, part: str | None = None) -> bool:
         """Whether a proven filter, or a single list, keeps the budget in every part."""
-        return all(total.kept() for total in self.totals(part))
+        return all(total.kept_by for total in self.totals(part))
 
     def has_room_for(self, promise: Promise, *, gamma: float = 0.0, part: str | None = None) -> bool:
         """Whether everything reserved and this promise together are proven to imply the budget."""

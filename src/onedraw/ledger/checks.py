@@ -186,7 +186,7 @@ def refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
         f"At most ε = {math.floor(left / unit) * unit:.4g} is left for a pure release; ask for less, declare a list of "
         "releases before the first of them (ledger declare), or let whoever answers for the data raise the budget with top_up."
     )
-    if not total.kept() and total.composes_within_budget():
+    if not total.kept_by and total.composes_within_budget():
         why = (
             "What stands in this ledger keeps the budget only if all of it was fixed before the first draw, so nothing can be "
             "added. Let whoever answers for the data raise the budget with top_up."
@@ -201,7 +201,7 @@ def refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
 
 
 def overspent(account: Account, when: str) -> list[str]:
-    over = [total for total in account.totals() if not total.kept() and not total.composes_within_budget()]
+    over = [total for total in account.totals() if not total.kept_by and not total.composes_within_budget()]
     if not over:
         return []
     delta = account.budget.quoted_delta

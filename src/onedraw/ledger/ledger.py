@@ -20,7 +20,7 @@ from onedraw.privacy import Composed, Promise, Unit
 from onedraw.privacy.filters import Spend, chosen_order
 
 from . import checks
-from .accounts import Account, Accounts, as_one
+from .accounts import ONLY_IF_FIXED, Account, Accounts, as_one
 from .events import FORMAT, START, Event, Kind, Row, broken, check_format, new_event, read_chain
 from .storage import BEFORE_ALL, Storage, Writer, storage_at
 
@@ -262,10 +262,13 @@ class Ledger:
         part = checks.checked_part(account, part)
         total = account.total(part)
         delta = account.budget.quoted_delta
-        listed = None if total.kept() else total.composed.epsilon(delta)
+        words, listed = total.kept_by, None
+        if not words:
+            words = ONLY_IF_FIXED if total.composes_within_budget() else "not kept"
+            listed = total.composed.epsilon(delta)
         return Remaining(
             0.0 if account.closed else account.room(part), delta, total.epsilon(), account.budget,
-            total.kept_by(), listed,
+            words, listed,
         )  # fmt: skip
 
     def account(self, dataset: str) -> Account:

@@ -47,8 +47,10 @@ class Writer:
 
     connection: Connection
 
-    def rows(self, start: int) -> list[Row]:
-        return _select(self.connection, start)
+    def rows(self, start: int, count: int = ALL) -> list[Row]:
+        from sqlalchemy import text
+
+        return [tuple(row) for row in self.connection.execute(text(SELECT), {"start": start, "count": count})]
 
     def append(self, event: Event) -> None:
         from sqlalchemy import text
@@ -86,7 +88,7 @@ class Storage(ABC):
     def rows(self, start: int, count: int = ALL) -> list[Row]:
         """Stored rows from number ``start`` on, as one consistent picture."""
         with self._connected(writing=False) as connection:
-            return _select(connection, start, count)
+            return Writer(connection).rows(start, count)
 
     @contextmanager
     def writing(self, prepare: Callable[[Writer], object] | None = None) -> Iterator[Writer]:
@@ -348,9 +350,3 @@ def _absolute(path: str) -> str:
             "A ledger needs a file: kept in memory its spends are forgotten. Give a path such as ledger.db."
         )
     return os.path.abspath(path)
-
-
-def _select(connection: Connection, start: int, count: int = ALL) -> list[Row]:
-    from sqlalchemy import text
-
-    return [tuple(row) for row in connection.execute(text(SELECT), {"start": start, "count": count})]

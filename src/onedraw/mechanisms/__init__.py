@@ -3,6 +3,7 @@
 from onedraw.plans import Mechanism, Plan, Request, calibrate
 
 from .added_noise import AddedNoise
+from .barker_path import BarkerPath
 from .beta_divergence import BetaDivergence
 from .candidates import Candidates
 from .exponential_choice import ExponentialChoice
@@ -13,10 +14,12 @@ from .measured_first import Measured
 from .moments import Moments
 from .noisy_gradient import NoisyGradient
 from .perturbed_mode import PerturbedMode
+from .private_chain import PrivateChain
 from .stored_plans import plan_from_dict
 
 __all__ = [
     "AddedNoise",
+    "BarkerPath",
     "BetaDivergence",
     "Candidates",
     "Concentrated",
@@ -31,6 +34,7 @@ __all__ = [
     "NoisyGradient",
     "PerturbedMode",
     "Plan",
+    "PrivateChain",
     "Request",
     "Scaling",
     "calibrate",

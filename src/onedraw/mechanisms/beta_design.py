@@ -18,16 +18,15 @@ from functools import lru_cache, singledispatch
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models.design import Design, public_scores
 from onedraw.models.features import Features
 from onedraw.models.likelihood import Bernoulli, Categorical, Gamma, GaussianNoise, NegativeBinomial, Poisson, StudentT
-from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.likelihood.likelihood_model import Linear
 
-Array = NDArray[np.float64]
 Averages = tuple[Array, Array]
 Sensitivity = Callable[[float], float]
 """Δ as a function of β, rounded up."""

@@ -66,14 +66,6 @@ def largest_range(keeps: Callable[[float], bool], budget: Promise, what: str, le
     return numbers.narrowed(keeps, true=low, false=high, precision=RANGE_PRECISION)[0]
 
 
-def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> float | None:
-    """The largest μ or ε that keeps a budget, to nine digits or as many as asked; None if not even a tiny one does."""
-    if not keeps(1e-6):
-        return None
-    found, _ = numbers.narrowed(keeps, true=1e-6, false=100.0, precision=digits, middle=numbers.geometric)
-    return found * (1.0 - MARGIN)
-
-
 def largest_number(kind: Callable[[float], Promise], budget: Promise) -> float:
     """The largest number with ``kind(number)`` ⇒ budget, rounded down; refused if there is none."""
     found = budget.allows(kind)

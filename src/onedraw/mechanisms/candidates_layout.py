@@ -23,6 +23,7 @@ are log q − log π on the same lattice.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,15 +31,13 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array, Integers
 from onedraw.errors import PromiseRefused
 from onedraw.models.candidates import CandidateLoss, candidate_costs
 
 from .candidates_loss import CHAINS, CandidatePrior, log_normal
-
-Array = NDArray[np.float64]
 
 ENOUGH, PLENTY, LEAST_COVER = 4.0, 16.0, 1.0
 """Candidates of full weight in the only round: as planned, where they cost next to nothing, and the least."""
@@ -266,7 +265,7 @@ class CandidateTarget:
         low, high = self.loss.interval
         return float(self.encoded.n * np.ldexp(float(width), -self.bits) / (high - low))
 
-    def propose(self, number: int, picks: list[Array], generator: Generator) -> tuple[Array, NDArray[np.int64]]:
+    def propose(self, number: int, picks: list[Array], generator: Generator) -> tuple[Array, Integers]:
         """The candidates of a round, one row each, and log q − log π of each on the lattice. Public, given picks."""
         geometry = self.geometry
         before = sum(self.widths[:number])
@@ -279,7 +278,7 @@ class CandidateTarget:
         behind = np.clip(log_proposal - self.prior.log_density(thetas), -FARTHEST, FARTHEST)
         return thetas, np.rint(np.ldexp(behind, self.bits)).astype(np.int64)
 
-    def costs(self, number: int, thetas: Array) -> NDArray[np.int64]:
+    def costs(self, number: int, thetas: Array) -> Integers:
         """Σ over the records of whole numbers in [0, W_j]: all that the records are asked in round j."""
         return candidate_costs(self.loss, thetas, self.encoded, width=self.widths[number])
 
@@ -305,7 +304,7 @@ class CandidateTarget:
         found = self.corrected(picks) if self.published == "corrected" else self.mean(picks)
         return [self.prior.published(found)]
 
-    def probabilities(self, number: int, thetas: Array, public_costs: NDArray[np.int64]) -> Array:
+    def probabilities(self, number: int, thetas: Array, public_costs: Integers) -> Array:
         """The law of a round's pick, given its candidates: for audits."""
         exponents = -np.ldexp((self.costs(number, thetas) + public_costs).astype(np.float64), -self.bits)
         law: Array = special.softmax(exponents)
@@ -313,18 +312,15 @@ class CandidateTarget:
 
     def _laid_out(self, centre: Array, deviations: Array, generator: Generator) -> Array:
         """Candidates about the centre and from the prior, all of them inside the prior's ball if it has one."""
-        rows: list[Array] = []
-        for _ in range(MOST_TRIES):
+
+        def draw() -> Array:
             noise = generator.standard_normal((self.candidates, self.dimension))
             found = self._parameters(centre + deviations * noise)
             wide = generator.random(self.candidates) < FROM_PRIOR
             found[wide] = self.prior.draw(generator, int(wide.sum()))
-            rows.append(found[self.prior.contains(found)])
-            if sum(map(len, rows)) >= self.candidates:
-                break
-        else:
-            rows.append(np.tile(self.geometry.location, (self.candidates, 1)))  # which lies in the ball
-        return np.concatenate(rows)[: self.candidates]
+            return found
+
+        return allowed(self.prior, self.candidates, draw)
 
     def _parameters(self, rotated: Array) -> Array:
         thetas: Array = self.geometry.location + self.geometry.scales * (rotated @ self.geometry.axes.T)
@@ -333,3 +329,16 @@ class CandidateTarget:
     def _rotated(self, theta: Array) -> Array:
         rotated: Array = ((theta - self.geometry.location) / self.geometry.scales) @ self.geometry.axes
         return rotated
+
+
+def allowed(prior: CandidatePrior, count: int, draw: Callable[[], Array]) -> Array:
+    """The first ``count`` of the rows drawn that lie in the prior's ball; where that takes too long, its location besides."""
+    rows: list[Array] = []
+    for _ in range(MOST_TRIES):
+        found = draw()
+        rows.append(found[prior.contains(found)])
+        if sum(map(len, rows)) >= count:
+            break
+    else:
+        rows.append(np.tile(prior.location, (count, 1)))
+    return np.concatenate(rows)[:count]

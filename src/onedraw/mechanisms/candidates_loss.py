@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array, Mask
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models import ConvexModel, Gaussian, NormalInverseGamma
 from onedraw.models.candidates import BernoulliBeta, CandidateLoss, LikelihoodBeta, MarginOnBall
@@ -31,8 +31,7 @@ from onedraw.models.convex.losses import MarginLoss
 from onedraw.models.design import EFFECT, Design, mean_curvature
 from onedraw.models.features import Features
 from onedraw.models.likelihood import Bernoulli, Categorical, GaussianNoise, StudentT
-from onedraw.models.likelihood.likelihood_model import WithLikelihood
-from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.likelihood.likelihood_model import Linear, WithLikelihood
 from onedraw.models.row_model import RowModel
 from onedraw.plans import Request
 from onedraw.privacy import PureDP
@@ -40,8 +39,6 @@ from onedraw.privacy.numbers import fraction_down, fraction_up
 
 from .beta_design import ReferenceDesign, variance_information
 from .beta_divergence import BetaDivergence
-
-Array = NDArray[np.float64]
 
 CHAINS = (
     'take the risk of a chain by name: release a BetaDivergence() plan with accept="estimated" (HMC, its convergence '
@@ -226,7 +223,7 @@ class CandidatePrior(abc.ABC):
         """The standard deviation of a real response about its mean that goes with `scales`."""
         return reference
 
-    def contains(self, thetas: Array) -> NDArray[np.bool_]:
+    def contains(self, thetas: Array) -> Mask:
         return np.ones(len(thetas), dtype=np.bool_)
 
     def average(self, picks: Array, weights: Array) -> Array:
@@ -269,7 +266,7 @@ class NormalCandidates(CandidatePrior):
     def log_density(self, thetas: Array) -> Array:
         return log_normal(thetas, self.location, self.prior.precision(self.dimension) ** -0.5)
 
-    def contains(self, thetas: Array) -> NDArray[np.bool_]:
+    def contains(self, thetas: Array) -> Mask:
         radius = math.inf if self.prior.radius is None else self.prior.radius
         return np.asarray(np.linalg.norm(thetas, axis=1) <= radius)
 

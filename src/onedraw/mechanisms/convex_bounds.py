@@ -156,6 +156,17 @@ class ConvexBounds:
         return {name: value for name, value in found.items() if value is not None}
 
 
+def smooth_bounds_of(model: Any) -> ConvexBounds:
+    """The constants of a model whose gradient a path may follow; refused where the loss has a kink."""
+    bounds = bounds_of(model)
+    if bounds.smoothness is None:
+        raise UnsupportedBudget(
+            f"The loss of {type(model).__name__} has a kink, so no step size follows its gradient. Use its "
+            "smoothed version (HuberisedHinge, Quantile(smoothing=…)), or Gibbs()."
+        )
+    return bounds
+
+
 def bounds_of(model: Any) -> ConvexBounds:
     """The constants of a convex model or a Gaussian mean; refused for any other, or where a bound is missing."""
     if isinstance(model, GaussianMean):

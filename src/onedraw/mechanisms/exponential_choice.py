@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Integers
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.models.tables.scores import LOSS_STEPS, LossSums, ModelChoice
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
@@ -43,7 +43,7 @@ LOSSES = "a record's loss under each candidate is cut to [0, 1] and rounded to a
 class ChoiceTarget:
     """One data set's costs. As private as the records: never printed or written."""
 
-    costs: NDArray[np.int64]
+    costs: Integers
     flip: bool
     bits: int = BITS
 

@@ -8,7 +8,7 @@ derives the promise from it and from nothing else. Choosing badly costs accuracy
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from onedraw.models.fit import constants as constant
@@ -16,9 +16,9 @@ from onedraw.models.fit.losses import ClassLoss, FitLoss, measured_of
 from onedraw.models.fit.problem import Measuring
 from onedraw.models.fit.result import least_information
 from onedraw.models.moments.measured import Layout, MomentColumns
-from onedraw.models.sums.noise_law import deviation, matrix_deviation
+from onedraw.models.sums.exact_sums import deviation, matrix_deviation
 
-from .stages import MomentsStage, Spending, stage_before
+from .stages import MomentsStage, Spending, apart, stage_before
 
 SLOPES = 2.0**-45
 """Relative rounding of one record's gradient: products and sums of a few hundred terms of double precision."""
@@ -54,25 +54,22 @@ class Setting:
     robust: bool = False
     pure: bool = False
 
-    @property
-    def moment_columns(self) -> MomentColumns:
-        """The columns whose moments are measured: with the response, where its moments give the residual deviation."""
-        return MomentColumns(self.layout, self.loss.unit == "measured")
+    moment_columns: MomentColumns = field(init=False, repr=False, compare=False)
+    """The columns whose moments are measured: with the response, where its moments give the residual deviation."""
+    width: int = field(init=False, repr=False, compare=False)
+    """Numbers in the mode."""
+    predicts_means: bool = field(init=False, repr=False, compare=False)
+    """Whether the loss stands in for least squares."""
+    squares: list[float] = field(init=False, repr=False, compare=False)
+    """What a record's share of the information and of the variability is at most, for rows of length 1."""
 
-    @property
-    def width(self) -> int:
-        """Numbers in the mode."""
-        return self.loss.blocks * self.layout.width
-
-    @property
-    def predicts_means(self) -> bool:
-        """Whether the loss stands in for least squares."""
-        return isinstance(self.loss, FitLoss) and self.loss.unit == "measured" and self.loss.sides == "two-sided"
-
-    @property
-    def squares(self) -> list[float]:
-        """What a record's share of the information and of the variability is at most, for rows of length 1."""
-        return [self.loss.largest(of, pure=self.pure) for of in measured_of(robust=self.robust)]
+    def __post_init__(self) -> None:
+        loss, measured = self.loss, self.loss.unit == "measured"
+        squares = [loss.largest(of, pure=self.pure) for of in measured_of(robust=self.robust)]
+        object.__setattr__(self, "moment_columns", MomentColumns(self.layout, measured))
+        object.__setattr__(self, "width", loss.blocks * self.layout.width)
+        object.__setattr__(self, "predicts_means", measured and isinstance(loss, FitLoss) and loss.sides == "two-sided")
+        object.__setattr__(self, "squares", squares)
 
     def shares(self, *, measured: bool) -> tuple[float, float, float]:
         """(moments, information, variability); those of stages that do not run are 0."""
@@ -115,7 +112,7 @@ def numbers_for(setting: Setting, total: float, kappa: float, *, measured: bool)
         mu=constant.CLOSING_MU * (total if pure else 1.0), most=constant.LARGEST_CLOSING * total,
     )  # fmt: skip
     noises = [
-        spending.matrix_noise(share, setting.k * square * row**2) if share else 0.0
+        spending.noise(share, apart(setting.k * square * row**2, pure=pure)) if share else 0.0
         for square, share in zip(setting.squares, (information, variability), strict=True)
     ]
     moments_of = stage.mean_noise, stage.moments_noise, stage.moment_radius

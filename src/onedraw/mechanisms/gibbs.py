@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
+from onedraw.models.convex import work
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import ZCDP, ApproxDP, Assumption, BoundedRange, GaussianDP, Promise, Provenance, PureDP, RenyiDP
 from onedraw.privacy.numbers import down, fraction_down, fraction_up, positive, text
@@ -27,7 +28,7 @@ from .calibration import MARGIN, largest_number
 from .convex_bounds import GDP, ConvexBounds, Curvature, Rule, gdp_promise, gibbs_law, has_closed_form, weight_at
 
 TINY_DELTA = 1e-10
-"""The δ offered to someone who asked for a pure promise that only a chain could keep."""
+"""The δ offered to someone who asked for a pure promise where no exact draw is within reach."""
 
 RESERVE = {"bounded": 0.99}
 """The share of δ left to an approximate sampler where it is not the usual one: a bounded loss itself needs no δ."""
@@ -114,7 +115,10 @@ class Gibbs(Mechanism):
     | ``corollary8`` | (ε, δ) by a simpler one, refused where it is false | (ε, δ) |
     | ``theorem10`` | ``gdp``, for a prior restricted to a ball | as ``gdp`` |
     | ``rdp`` | ZCDP(2w²L²/m) | (ε, δ), ZCDP, Rényi |
-    | ``bounded`` | BoundedRange(wϱ), on a ball | (ε, tiny δ) by a chain; pure where the draw is exact |
+    | ``bounded`` | BoundedRange(wϱ), on a ball | all, pure ones too, by an exact draw; (ε, tiny δ) by a chain |
+
+    An exact draw on a ball has a closed form (`LeastSquares`), or is made by rejection (`samplers.Perfect`) where the loss is
+    curved everywhere on it and κ^{d/2} tries are not too many.
 
     ``as_published=True`` lets ``corollary8`` use the paper's weight where it is not true; `proven` is then False.
     """
@@ -217,12 +221,10 @@ class Gibbs(Mechanism):
         bounds, budget = self._bounds(request), request.budget
         if self.rule == "bounded":
             _range(request, bounds)
-            exact = has_closed_form(request.model)
-            if not (exact or (isinstance(budget, ApproxDP) and budget.stated_delta > 0)):
+            if needs_exact_draw(request) and bounds.curvature_ratio is None:
                 raise UnsupportedBudget(
-                    f"A chain's draw is never pure, so rule='bounded' cannot keep {budget} for "
-                    f"{type(request.model).__name__}: its sampler is within a total variation γ > 0 of the bounded "
-                    f"posterior. {pure_offer(budget)}"
+                    f"rule='bounded' keeps {budget} by an exact draw alone, and the loss of {type(request.model).__name__} has a "
+                    f"least curvature of 0 on the ball, so κ = ∞ and nothing bounds the tries. {instead(budget)}"
                 )
             return bounds
         if budget.is_pure:
@@ -240,6 +242,7 @@ class Gibbs(Mechanism):
         numbers = bounds.numbers(weight, request.n)
         if self.rule == "bounded":
             numbers["range"] = _range(request, bounds)
+            check_tries(request, numbers)
         else:
             one = bounds.curvature(replace(request, draws=1, records_per_person=1))
             numbers["mu"] = gdp_promise(weight, one).mu
@@ -254,10 +257,36 @@ class Gibbs(Mechanism):
         return Plan.of(self, request, numbers, promise, theorem, found)
 
 
-def pure_offer(budget: Promise) -> str:
-    """The ways to a pure promise, or to one with a δ that is as good as none."""
+def needs_exact_draw(request: Request) -> bool:
+    """Whether a sampler has to be exact by rejection: no closed form, and no δ that could pay for a chain."""
+    return not (has_closed_form(request.model) or request.budget.total_variation())
+
+
+def check_tries(request: Request, numbers: Mapping[str, float]) -> None:
+    """Refuse an exact draw that would take more tries than a chain that is as good as exact reads the records."""
+    if not needs_exact_draw(request):
+        return
+    d, ratio = len(request.model.parameter_names), numbers["curvature_ratio"]
+    convexity, smoothness = numbers["strong_convexity"], numbers["smoothness"]
+    tries = work.most_tries(ratio, d)
+    most = work.tries_worth(0.0, work.Geometry.of(d, convexity, smoothness, ball=True, curvature_ratio=ratio))
+    if not tries <= most:
+        raise UnsupportedBudget(
+            f"rule='bounded' keeps {request.budget} by an exact draw alone, which would take up to {tries:,.0f} tries "
+            f"(κ^(d/2), κ = {ratio:.4g} at a predictor of ±{numbers['predictor_bound']:.4g}, d = {d}); at most {most:,} are "
+            f"made. Use a smaller ball or fewer columns. {instead(request.budget)}"
+        )
+
+
+def instead(budget: Promise) -> str:
+    """What keeps a pure promise where no exact draw does, or one with a δ that is as good as none."""
     epsilon = text(budget.pure_epsilon) if math.isfinite(budget.pure_epsilon) else "ε"
     return (
-        "For δ = 0 use Candidates(), the finite mechanism, or LeastSquares on a ball, whose draw is exact; or take "
-        f"rule='bounded' with a tiny δ, ApproxDP({epsilon}, {TINY_DELTA:g})."
+        "For δ = 0 use Candidates(), the finite mechanism, or PerturbedMode(), a fit; or take rule='bounded' with a tiny δ, "
+        f"ApproxDP({epsilon}, {TINY_DELTA:g})."
     )
+
+
+def pure_offer(budget: Promise) -> str:
+    """The same where the rule is another one."""
+    return f"On a ball rule='bounded' draws exactly (Logistic of few columns, LeastSquares). {instead(budget)}"

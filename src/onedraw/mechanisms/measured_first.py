@@ -34,8 +34,7 @@ from onedraw.models.fit import constants as constant
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.problem import Measuring, Published
 from onedraw.models.likelihood import Bernoulli, GaussianNoise
-from onedraw.models.likelihood.likelihood_model import WithLikelihood
-from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.likelihood.likelihood_model import Linear, WithLikelihood
 from onedraw.models.moments.measured import MomentColumns
 from onedraw.models.moments.measured_model import MeasuredModel, MeasuredProblem, MeasuredTarget
 from onedraw.models.priors import Gaussian
@@ -188,7 +187,8 @@ class Measured(Mechanism):
 
     def sums_exactly(self, plan: Plan) -> bool:
         """The moments always; the draw if it does by itself."""
-        return self.inner(plan).sums_exactly
+        inner = self.inner(plan)
+        return inner.mechanism.sums_exactly(inner)
 
     def target(self, plan: Plan, summary: Any) -> MeasuredTarget:
         inner = self.inner(plan)

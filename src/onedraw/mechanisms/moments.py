@@ -25,14 +25,25 @@ from onedraw.models.moments.columns import MomentsProblem, MomentsTarget
 from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.sums import exact_sums
-from onedraw.models.sums.noise_law import deviation, matrix_deviation
+from onedraw.models.sums.exact_sums import deviation, matrix_deviation
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Promise, Provenance, PureDP
 from onedraw.privacy.numbers import root_up, sum_up, up
 
-from .calibration import MARGIN, largest_total
+from .calibration import MARGIN
 from .stages import MARGIN as WHOLE_MARGIN
-from .stages import Categories, Numbers, Spending, Stage, apart, booked_ratios, check_lattice, checked_categories, ways
+from .stages import (
+    Categories,
+    Numbers,
+    Spending,
+    Stage,
+    apart,
+    booked_ratios,
+    check_lattice,
+    checked_categories,
+    largest_total,
+    ways,
+)
 
 
 @dataclass(frozen=True)
@@ -181,7 +192,7 @@ def numbers_for(columns: MomentColumns, spending: Spending, n: int, records: int
         """(noise, radius): the radius grows from ``least`` until the noise per record is ``noise``."""
         if not share:
             return 0.0, 0.0
-        one = spending.matrix_noise(share, records)
+        one = spending.noise(share, apart(records, pure=spending.pure))
         deviation = matrix_deviation(one, columns.count, pure=spending.pure)
         square = max(least * columns.count, noise * n / deviation)
         return one * square * (1.0 + 1e-12), math.sqrt(square)
@@ -198,7 +209,7 @@ def no_larger(columns: MomentColumns, pure: Spending, gaussian: Spending) -> boo
 
     def noises(spending: Spending) -> list[float]:
         sums, *matrices = shares_of(columns, pure=spending.pure)
-        found = [spending.matrix_noise(share, 1.0) for share in matrices if share]
+        found = [spending.noise(share, apart(1.0, pure=spending.pure)) for share in matrices if share]
         first = deviation(spending.noise(sums, 1.0), columns.powers, pure=spending.pure)
         return [first, *(matrix_deviation(noise, columns.count, pure=spending.pure) for noise in found)]
 

@@ -32,7 +32,7 @@ from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_diffe
 from onedraw.privacy.numbers import positive, root_up
 
 from .calibration import largest, whole_number
-from .convex_bounds import ConvexBounds, assumptions, bounds_of, gdp_mu, gibbs_target
+from .convex_bounds import ConvexBounds, assumptions, gdp_mu, gibbs_target, smooth_bounds_of
 from .gibbs import pure_offer
 
 RELAXATIONS = 3.0
@@ -180,7 +180,7 @@ class NoisyGradient(Mechanism):
             # four times H/K of the design: 4 for a negative log-likelihood, 4/noise² for squared residuals
             information, variability = residual_information(kernel, self.noise)
             most *= information / variability if information > 0.0 else 1.0
-        lasting = self.relaxations or self._relaxations(request, bounds, curvature)
+        lasting = self.relaxations or self.usual_relaxations(request, bounds, curvature)
 
         def path(weight: float, time: float) -> _Path:
             return _path_of(request.model, bounds, request.n, weight, time)
@@ -209,7 +209,7 @@ class NoisyGradient(Mechanism):
         weight = self._most(request, lambda weight: keeps(weight, relaxed(weight, lasting)), most)
         return path(weight, relaxed(weight, lasting)) if weight < most else longest(weight)
 
-    def _relaxations(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> float:
+    def usual_relaxations(self, request: Request, bounds: ConvexBounds, curvature: float | None) -> float:
         """c with the smallest predicted squared error: with few records a short path, nearer its start, with less noise.
 
         A path of c relaxation times has the weight 2μ²nλ/(cG²) (noisy_gradient.md), so each of p directions the noise
@@ -248,12 +248,7 @@ class NoisyGradient(Mechanism):
         budget = request.budget
         if isinstance(request.model, GaussianMean):
             raise UnsupportedBudget("The posterior of a Gaussian mean is drawn exactly. Use Gibbs() or Diffused().")
-        bounds = bounds_of(request.model)
-        if bounds.smoothness is None:
-            raise UnsupportedBudget(
-                f"The loss of {type(request.model).__name__} has a kink, so no step size follows its gradient. Use its "
-                "smoothed version (HuberisedHinge, Quantile(smoothing=…)), or Gibbs()."
-            )
+        bounds = smooth_bounds_of(request.model)
         if not budget.allows(GaussianDP):
             raise UnsupportedBudget(
                 f"A noisy-gradient path cannot keep {budget}: Gaussian noise always leaves some δ. {pure_offer(budget)}"

@@ -25,16 +25,15 @@ from onedraw.models.fit import constants as constant
 from onedraw.models.fit.problem import FitProblem, FitTarget, Published
 from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.measured import Layout
-from onedraw.models.sums import exact_sums, noise_law
+from onedraw.models.sums import exact_sums
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import ZCDP, ApproxDP, Assumption, GaussianDP, Promise, Provenance, PureDP, RenyiDP
 from onedraw.privacy.corners import Corner, CornerDP
 from onedraw.privacy.numbers import fraction_up, sum_up, up
 from onedraw.privacy.perturbed_mode import Corners, relieved_base, relieved_slopes
 
-from .calibration import largest_total
 from .fit_numbers import FitNumbers, Setting, measuring, numbers_for, predicted_error
-from .stages import Categories, Stage, apart, booked_ratios, check_lattice, checked_categories, ways
+from .stages import Categories, Stage, apart, booked_ratios, check_lattice, checked_categories, largest_total, ways
 
 MANY = 2**25
 """Records beyond which a ridge of next to no cost in κ is looked at too: rounding of gradients then matters less."""
@@ -132,7 +131,7 @@ class PerturbedMode(Mechanism):
             largest = constant.LARGEST_EDGE_OF_NUMBERS if response else constant.LARGEST_EDGE
             if measured and self.measured is None and edge > largest:
                 continue
-            noise = noise_law.matrix_deviation(numbers.information_noise, setting.width, pure=setting.pure)
+            noise = exact_sums.matrix_deviation(numbers.information_noise, setting.width, pure=setting.pure)
             if setting.intervals and self.intervals is None and setting.shortage(noise) > 1.0:
                 return self._best(request, replace(setting, intervals=False))  # its share is better spent elsewhere
             # A pure promise must leave four times the information that is needed: effects that are strong leave the
@@ -191,8 +190,20 @@ class PerturbedMode(Mechanism):
         have them; at most 1 where they were left out because nobody wanted them."""
         asked = replace(self, intervals=True).calibrate(plan.request).parameters
         setting = self.setting(plan.request, pure=bool(asked["pure"]))
-        noise = noise_law.matrix_deviation(asked["information_noise"], setting.width, pure=setting.pure)
+        noise = exact_sums.matrix_deviation(asked["information_noise"], setting.width, pure=setting.pure)
         return setting.shortage(noise)
+
+    def why_no_interval(self, plan: Plan) -> str | None:
+        """Why the plan has no standard errors, by public numbers; None where it measures what they are made of."""
+        if plan.parameters["information_noise"]:
+            return None
+        more = self.missing_records(plan)
+        if more <= 1.0:
+            return "standard errors were left out of the plan; ask for intervals"
+        return (
+            "standard errors would drown in the noise at this n and ε, so none are computed. Columns that vary as usual would have "
+            f"them from about {float(f'{more * plan.n:.1e}'):,.0f} records on at this ε, or at about {more:.1f} times this ε"
+        )
 
 
 class Option(NamedTuple):

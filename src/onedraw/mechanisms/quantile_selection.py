@@ -24,12 +24,10 @@ from functools import cached_property
 from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Integers
 from onedraw.models.tables.column_quantiles import ColumnQuantiles, PlaceCounts, spread_below, spread_place
-
-Integers = NDArray[np.int64]
 
 # ── the tree: public levels and shifts, no record ────────────────────────────────────────────────────────────
 

@@ -14,7 +14,7 @@ many lattice steps wide (discrete_noise.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import NamedTuple, Self
@@ -22,11 +22,12 @@ from typing import NamedTuple, Self
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.models.fit import constants as constant
 from onedraw.models.moments.measured import MomentColumns
-from onedraw.models.sums.exact_sums import MEAN_BITS, MOST_RECORDS, share_bits
-from onedraw.models.sums.noise_law import deviation, matrix_deviation
+from onedraw.models.sums.exact_sums import MEAN_BITS, MOST_RECORDS, deviation, matrix_deviation, share_bits
 from onedraw.plans import Request
-from onedraw.privacy import ApproxDP
+from onedraw.privacy import ApproxDP, numbers
 from onedraw.privacy.numbers import fraction_up, up
+
+from . import calibration
 
 MARGIN, LARGEST_KAPPA = Fraction(1, 2**40), 2.0**-42
 """Added to a stage's ratio, if the discrete law is within e^{±κ} of the continuous one: 2.6κ is needed."""
@@ -89,6 +90,14 @@ def checked_categories(categories: Categories, columns: int) -> Categories:
     return categories
 
 
+def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> float | None:
+    """The largest μ or ε that keeps a budget, to nine digits or as many as asked; None if not even a tiny one does."""
+    if not keeps(1e-6):
+        return None
+    found, _ = numbers.narrowed(keeps, true=1e-6, false=100.0, precision=digits, middle=numbers.geometric)
+    return found * (1.0 - calibration.MARGIN)
+
+
 class Stage(NamedTuple):
     """What one record can move, the noise on it, how many numbers there are, and how fine their lattice is."""
 
@@ -144,10 +153,6 @@ class Spending:
         """Standard deviation, or scale, that spends this share on a statistic of this sensitivity."""
         return sensitivity / (self.total * (share if self.pure else math.sqrt(share)))
 
-    def matrix_noise(self, share: float, largest: float) -> float:
-        """The same for a sum of positive matrices, each of at most this norm (its trace under a pure promise)."""
-        return self.noise(share, apart(largest, pure=self.pure))
-
 
 def apart(largest: float, *, pure: bool) -> float:
     """How far two positive matrices of at most this norm are apart, as their noise sees it: in Frobenius's norm, or for
@@ -192,7 +197,7 @@ def stage_before(
         square = spread * columns.numbers + constant.CATEGORY_SPREAD * len(columns.layout.categories)
         if columns.layout.ball is not None:
             square = 1.0 + spread * columns.response
-        noise = spending.matrix_noise(share - mean_share, records * square)
+        noise = spending.noise(share - mean_share, apart(records * square, pure=spending.pure))
         found = MomentsStage(mean_noise, noise, math.sqrt(square))
         return found, found.edge(columns, n, pure=spending.pure)
 

@@ -17,12 +17,14 @@ where even that is not to be had.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Integers
 from onedraw.data.sums import USUAL, Reading
 from onedraw.errors import WrongCall
 from onedraw.models.compute import jnp
@@ -118,12 +120,12 @@ class MarginOnBall:
 
 def candidate_costs(
     loss: CandidateLoss,
-    thetas: NDArray[np.float64],
+    thetas: Array,
     encoded: Encoded | EncodedRecords,
     *,
     width: int,
     block: int = BLOCK,
-) -> NDArray[np.int64]:
+) -> Integers:
     """Σ_i cost(θ_k, z_i) for each row of ``thetas``; every term a whole number in [0, ``width``].
 
     ``block`` is the number of losses held in memory at a time; it is halved where there is no room for them. The
@@ -131,9 +133,22 @@ def candidate_costs(
     """
     if not 1 <= width <= LARGEST_WIDTH:
         raise WrongCall(f"A record's cost is at most {LARGEST_WIDTH} units of the lattice, but {width} were asked for.")
+    return sums_under(partial(Costs, loss), thetas, encoded, width, precision=loss.precision, block=block)[:, 0]
+
+
+def sums_under(
+    statistic: Callable[[int], Any],
+    thetas: Array,
+    encoded: Encoded | EncodedRecords,
+    width: int,
+    *,
+    precision: type,
+    block: int = BLOCK,
+) -> Integers:
+    """One row of sums for each row of ``thetas``; ``statistic`` is told how many of them are scored at a time."""
     while True:
         try:
-            return _by_blocks(loss, thetas, encoded, width, block)
+            return _by_blocks(statistic, thetas, encoded, width, precision, block)
         except (MemoryError, RuntimeError) as error:
             exhausted = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
             if not exhausted or block <= 1:
@@ -147,19 +162,24 @@ def passes(candidates: int) -> int:
 
 
 def _by_blocks(
-    loss: CandidateLoss, thetas: NDArray[np.float64], encoded: Encoded | EncodedRecords, width: int, block: int
-) -> NDArray[np.int64]:
-    records = encoded.records.read_as(InPrecision(loss.precision.__name__))
+    statistic: Callable[[int], Any],
+    thetas: Array,
+    encoded: Encoded | EncodedRecords,
+    width: int,
+    precision: type,
+    block: int,
+) -> Integers:
+    records = encoded.records.read_as(InPrecision(precision.__name__))
     together = max(1, min(IN_ONE_PASS, block // min(USUAL, max(64, encoded.n)), len(thetas)))
-    costs = []
+    sums = []
     for start in range(0, len(thetas), IN_ONE_PASS):
         some = thetas[start : start + IN_ONE_PASS]
         # filled up to whole groups, so that one compilation serves all of them
         filled = np.concatenate([some, np.zeros((-len(some) % together, thetas.shape[1]))])
         with np.errstate(over="ignore"):
-            asked: Any = filled.astype(loss.precision)
-        costs.append(records.sum(Costs(loss, together), asked, width)[: len(some)])
-    return np.concatenate(costs)
+            asked: Any = filled.astype(precision)
+        sums.append(records.sum(statistic(together), asked, width).reshape(len(filled), -1)[: len(some)])
+    return np.concatenate(sums)
 
 
 # ── sums over the records ────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,11 +200,9 @@ class InPrecision(Reading):
         return jnp.asarray(weight)
 
 
-@dataclass(frozen=True)
-class Costs(Compiled):
-    """Σ ⌊W·(ℓ − low)/Δ⌉, cut to [0, W], for each candidate; ``together`` of them at a time."""
+class UnderCandidates(Compiled):
+    """A sum under each candidate, whose entries have at most the size ``width``; ``together`` candidates at a time."""
 
-    loss: Any
     together: int
 
     def bound(self, thetas: Any, width: Any) -> float:
@@ -195,8 +213,18 @@ class Costs(Compiled):
 
     def of_block(self, X: Any, y: Any, weight: Any, thetas: Any, width: Any) -> Any:
         groups = range(0, len(thetas), self.together)
-        costs = [super(Costs, self).of_block(X, y, weight, thetas[g : g + self.together], width) for g in groups]
-        return np.concatenate(costs)
+        parts = [
+            super(UnderCandidates, self).of_block(X, y, weight, thetas[g : g + self.together], width) for g in groups
+        ]
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Costs(UnderCandidates):
+    """Σ ⌊W·(ℓ − low)/Δ⌉, cut to [0, W], for each candidate."""
+
+    loss: Any
+    together: int
 
     def block(self, X: Any, y: Any, weight: Any, thetas: Any, width: Any) -> Any:
         low, high = self.loss.interval

@@ -24,8 +24,9 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
+
+from onedraw.arrays import Array, Mask
 
 from .convex.classification import SoftmaxLoss
 from .convex.linear_model import ConvexModel
@@ -34,11 +35,9 @@ from .convex.number_losses import CanonicalLoss, CappedPoissonLoss, ResidualLoss
 from .features import Features
 from .fit import constants as constant
 from .likelihood import LocationNoise
-from .likelihood.predictors import Linear
+from .likelihood.likelihood_model import Linear
 from .moments.measured_model import WeightedLoss
 from .row_model import Encoded
-
-Array = NDArray[np.float64]
 
 EFFECT = NOISE = 1.0
 """The standard deviations of the linear predictor and of a residual, where the caller declares none."""
@@ -125,7 +124,7 @@ class Design:
         return moments
 
     @property
-    def varying(self) -> NDArray[np.bool_]:
+    def varying(self) -> Mask:
         """For each entry of a row whether it can vary, or is the intercept: about the others nothing is to be learnt."""
         features = self.features
         found = np.ones(features.width, dtype=bool)
@@ -243,15 +242,15 @@ def simulated_records(
 # ── how informative a record is, of convex losses ────────────────────────────────────────────────────────────
 
 
-def smallest_curvature(model: Any, effect: float = EFFECT, noise: float = NOISE) -> float | None:
+def smallest_curvature(model: Any, effect: float = EFFECT, noise: float = NOISE, *, kernel: Any = None) -> float | None:
     """The smallest eigenvalue λ of E[h(u) x xᵀ], h(u) the average of the loss's second derivative over the response; at
-    least the loss's strong convexity; None if nothing is known."""
+    least the loss's strong convexity; None if nothing is known. ``kernel`` stands in for a loss with a kink."""
     bound = model.bounds.get("strong_convexity")
     found = 0.0 if bound is None else float(bound.value)
     features = getattr(model, "features", None)
     if isinstance(model, ConvexModel) and isinstance(features, Features):
         design = Design(features)
-        matrix = design.second_moments(lambda shares: mean_curvature(model.kernel, effect**2 * shares, noise))
+        matrix = design.second_moments(lambda shares: mean_curvature(kernel or model.kernel, effect**2 * shares, noise))
         if matrix is not None and (varying := np.diag(matrix) > 0.0).any():  # no record says anything about the others
             found = max(found, float(np.linalg.eigvalsh(matrix[np.ix_(varying, varying)])[0]))
     return found if found > 0.0 else None

@@ -21,7 +21,7 @@ A column whose ends are equal becomes 0, a NaN the middle. Coefficients then bel
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.privacy.numbers import root_up
 
 from .batches import batches, is_rows, refuse_sparse, row_batches
 from .model import MOST_PARTS, count, number, positive_number
 
-Matrix = NDArray[np.float64]
 Ends = float | tuple[float, ...]
 
 LARGEST = 1e60
@@ -53,15 +53,22 @@ class Features:
     names: tuple[str, ...] | None = None
     scaled: bool = False
 
-    @property
-    def width(self) -> int:
-        """Entries of an encoded row, the intercept's 1 included."""
-        return self.count + self.intercept
+    width: int = field(init=False, repr=False, compare=False)
+    """Entries of an encoded row, the intercept's 1 included."""
+    bounded: bool = field(init=False, repr=False, compare=False)
+    """Whether a norm or a box was declared. Without one entries are cut at ±1e60, so that products stay finite."""
+    column_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    ends: tuple[tuple[float, ...], tuple[float, ...]] = field(init=False, repr=False, compare=False)
+    """The ends of the box, one for each feature."""
 
-    @property
-    def bounded(self) -> bool:
-        """Whether a norm or a box was declared. Without one entries are cut at ±1e60, so that products stay finite."""
-        return self.data_norm is not None or self.box is not None
+    def __post_init__(self) -> None:
+        named = self.names or tuple(f"feature {index}" for index in range(self.count))
+        box = (-LARGEST, LARGEST) if self.box is None else self.box
+        lower, upper = (end if isinstance(end, tuple) else (end,) * self.count for end in box)
+        object.__setattr__(self, "width", self.count + self.intercept)
+        object.__setattr__(self, "bounded", self.data_norm is not None or self.box is not None)
+        object.__setattr__(self, "column_names", (*named, "intercept") if self.intercept else named)
+        object.__setattr__(self, "ends", (lower, upper))
 
     @cached_property
     def squared_norm(self) -> Fraction:
@@ -93,18 +100,6 @@ class Features:
         return "clamped to the box and scaled to [-1, 1]" if self.scaled else "clamped to the box"
 
     @property
-    def column_names(self) -> tuple[str, ...]:
-        named = self.names or tuple(f"feature {index}" for index in range(self.count))
-        return (*named, "intercept") if self.intercept else named
-
-    @property
-    def ends(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The ends of the box, one for each feature."""
-        box = (-LARGEST, LARGEST) if self.box is None else self.box
-        lower, upper = (end if isinstance(end, tuple) else (end,) * self.count for end in box)
-        return lower, upper
-
-    @property
     def encoded_ends(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The ends of a box as encoded rows have them: between −1 and 1 where they are scaled."""
         if not self.scaled:
@@ -122,7 +117,7 @@ class Features:
         return (*bounds, 1.0) if self.intercept else bounds
 
     @cached_property
-    def _scale(self) -> tuple[Matrix, Matrix]:
+    def _scale(self) -> tuple[Array, Array]:
         """Shift and divisor of each column; a divisor of 0 marks a column whose ends are equal."""
         lower, upper = (np.array(end) for end in self.ends)
         if self.intercept:
@@ -130,9 +125,9 @@ class Features:
         varies = lower < upper
         return np.zeros(self.count), np.where(varies, np.maximum(np.abs(lower), np.abs(upper)), 0.0)
 
-    def _on_scale(self, values: Matrix) -> Matrix:
+    def _on_scale(self, values: Array) -> Array:
         shift, divisor = self._scale
-        moved: Matrix = values - shift
+        moved: Array = values - shift
         with np.errstate(divide="ignore", invalid="ignore"):
             moved /= divisor
         if not (divisor > 0.0).all():
@@ -142,7 +137,7 @@ class Features:
         moved += 0.0
         return moved
 
-    def in_column_units(self, thetas: Any) -> Matrix:
+    def in_column_units(self, thetas: Any) -> Array:
         """Coefficients of encoded rows, one set a row, as those of the original columns: linear, and public.
 
         For scaled features c/half-width, and the intercept less Σ c·middle/half-width; 0 for a column whose ends are
@@ -158,7 +153,7 @@ class Features:
             result[..., self.count] -= coefficients @ shift
         return result
 
-    def enforce(self, rows: Matrix) -> Matrix:
+    def enforce(self, rows: Array) -> Array:
         """Encoded rows: inside the declared bounds whatever came in, with the column of ones."""
         if self.data_norm is not None:
             bounded = self._on_ball(rows)
@@ -172,7 +167,7 @@ class Features:
             bounded = self._on_scale(bounded) if self.scaled else bounded
         return np.concatenate([bounded, np.ones((len(bounded), 1))], axis=1) if self.intercept else bounded
 
-    def _on_ball(self, rows: Matrix) -> Matrix:
+    def _on_ball(self, rows: Array) -> Array:
         """Scaled onto the ball if outside it. The margin exceeds the rounding of the norm, so that the row as
         stored has a norm of at most r in exact arithmetic."""
         if self.count == 0:
@@ -182,7 +177,7 @@ class Features:
         with np.errstate(over="ignore"):  # what overflows is brought to a finite size next
             points = np.clip(np.where(np.isnan(rows), 0.0, rows) / self.data_norm, -(2.0**400), 2.0**400)
         norms = np.sqrt(np.einsum("ij,ij->i", points, points))
-        scaled: Matrix = points * (self.data_norm * margin / np.maximum(norms, margin))[:, np.newaxis]
+        scaled: Array = points * (self.data_norm * margin / np.maximum(norms, margin))[:, np.newaxis]
         return scaled
 
     def to_dict(self) -> dict[str, Any]:
@@ -252,7 +247,7 @@ def _box(bounds: Any, how_many: int) -> tuple[Ends, Ends]:
     return lower, upper
 
 
-def read_rows(X: Any, features: Features) -> Iterator[Matrix]:
+def read_rows(X: Any, features: Features) -> Iterator[Array]:
     """Encoded batches of a matrix, a data frame or a sequence of rows; of one feature a column will do."""
     if features.count == 1 and is_rows(X):
         X = [row if isinstance(row, list | tuple) or (isinstance(row, np.ndarray) and row.ndim) else [row] for row in X]
@@ -284,30 +279,27 @@ def schema_features(schema: Any, target: str | None) -> dict[str, Any]:
     All declared columns but the target, in order: a number or count as it is, a category or a binary column as one column of 0
     and 1 for each level but the first, called ``sex=male``: who is compared with the first. The box is the schema's own.
     """
-    names, lower, upper = [], [], []
-    for name, column in schema.columns.items():
-        if name == target:
-            continue
-        named = column.kind in ("category", "binary")
-        labels = [f"{name}={label}" for label in column.labels[1:]] if named else [name]
-        low, high = column_range(column)
-        names += labels
-        lower += [low] * len(labels)
-        upper += [high] * len(labels)
-    return {"features": len(names), "bounds": (tuple(lower), tuple(upper)), "feature_names": tuple(names)}
+    found = [(name, *column_range(column)) for column, names in _named_features(schema, target) for name in names]
+    names, lower, upper = zip(*found, strict=True) if found else ((), (), ())
+    return {"features": len(names), "bounds": (lower, upper), "feature_names": names}
 
 
 def category_columns(schema: Any, target: str | None) -> tuple[tuple[int, int], ...]:
     """(start, stop) of the 0/1 columns of each category, and of each binary column, among `schema_features`."""
     found, start = [], 0
-    for name, column in schema.columns.items():
-        if name == target:
-            continue
-        width = len(column.labels) - 1 if column.kind == "category" else 1
-        if column.kind in ("category", "binary") and width:
-            found.append((start, start + width))
-        start += width
+    for column, names in _named_features(schema, target):
+        if column.kind in ("category", "binary") and names:
+            found.append((start, start + len(names)))
+        start += len(names)
     return tuple(found)
+
+
+def _named_features(schema: Any, target: str | None) -> Iterator[tuple[Any, list[str]]]:
+    """Each declared column but the target, with the names of what it becomes."""
+    for name, column in schema.columns.items():
+        if name != target:
+            named = column.kind in ("category", "binary")
+            yield column, [f"{name}={label}" for label in column.labels[1:]] if named else [name]
 
 
 def column_range(column: Any) -> tuple[float, float]:
@@ -321,7 +313,7 @@ def column_range(column: Any) -> tuple[float, float]:
             return 0.0, 1.0
 
 
-def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None) -> Matrix:
+def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None) -> Array:
     """The features of a batch of schema-encoded columns, not yet brought into the model's own bounds."""
     columns = []
     for name, values in batch.items():

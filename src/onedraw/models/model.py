@@ -26,13 +26,11 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.privacy import Provenance
 from onedraw.privacy.stored import Stored
-
-Array = NDArray[np.float64]
 
 ODDS, RATES = ("Odds", "the odds are"), ("Rate", "the expected count is")
 """What the exponential of a coefficient multiplies: the head of a report's column, and the words of its note."""
@@ -241,15 +239,16 @@ def positive_number(name: str, value: Any) -> float:
     return result
 
 
+def within(name: str, value: Any, low: float, high: float, remedy: str) -> float:
+    """A positive number from ``low`` to ``high``; ``remedy`` says why, and what to do otherwise."""
+    result = positive_number(name, value)
+    if not low <= result <= high:
+        raise InvalidModel(f"{name} must lie between {low:g} and {high:g}, got {result!r}. {remedy}")
+    return result
+
+
 POSITIVE = {"check": positive_number}
 """Metadata of a field that is a positive number; see `check_fields`."""
-
-
-def shown(value: float, digits: int = 4) -> str:
-    """A number for people: few digits, below a million without an exponent, thousands apart: 1,830, not 1.83e+03."""
-    rounded = float(f"{value:.{digits}g}")
-    written = f"{rounded:,.0f}" if 10.0**digits <= abs(rounded) < 1e6 else f"{value:.{digits}g}"
-    return written.replace("-", "−")
 
 
 def prior_numbers(family: str, values: Any, *, length: int | None = None) -> tuple[float, ...]:

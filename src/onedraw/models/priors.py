@@ -19,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.privacy.stored import Stored
 
-from .model import Array, number, positive_number
+from .model import number, within
 
 FLAT = "A flat coordinate has strong convexity m_π = 0: no promise follows for any weight, and the posterior may not exist."
 
-LEAST_SCALE, LARGEST_SCALE = 1e-75, 1e75
+SCALES = 1e-75, 1e75
 """Squares and reciprocals of a scale in this range stay far from the limits of floating-point numbers."""
 
 
@@ -58,7 +59,7 @@ class Gaussian(Prior):
             scale=None if self.scale is None else _scale("scale", self.scale),
             scales=None if self.scales is None else _each("scales", self.scales, _scale),
             mean=_each("mean", self.mean, number) if several else number("mean", self.mean),
-            radius=None if self.radius is None else _size("radius", self.radius),
+            radius=None if self.radius is None else within("radius", self.radius, *SCALES, "Choose other units."),
         )
 
     @property
@@ -99,8 +100,8 @@ class Gaussian(Prior):
 
     def check(self, dimension: int) -> None:
         """Refuse a prior that does not fit a parameter of this dimension, or whose ball leaves its mean out."""
-        self.precision(dimension)
-        location = self.location(dimension)
+        self._of_each("scales", dimension)
+        location = self._of_each("mean", dimension)
         if self.radius is None:
             return
         squared = sum(Fraction(value) ** 2 for value in location.tolist())
@@ -128,19 +129,9 @@ class NormalInverseGamma(Prior):
 
     def __post_init__(self) -> None:
         for name in ("scale", "shape", "rate"):
-            value = positive_number(name, getattr(self, name))
-            if not 1e-6 <= value <= 1e6:
-                raise InvalidModel(f"{name} must lie between 1e-6 and 1e6, got {value!r}. Rescale the response.")
-            object.__setattr__(self, name, value)
+            self._set(**{name: within(name, getattr(self, name), 1e-6, 1e6, "Rescale the response.")})
         if not isinstance(self.conjugate, bool):
             raise InvalidModel(f"conjugate must be True or False, got a {type(self.conjugate).__name__}.")
-
-
-def _size(name: str, value: Any) -> float:
-    result = positive_number(name, value)
-    if not LEAST_SCALE < result < LARGEST_SCALE:
-        raise InvalidModel(f"{name} must lie between {LEAST_SCALE:g} and {LARGEST_SCALE:g}, got {result!r}.")
-    return result
 
 
 def _scale(name: str, value: Any) -> float:
@@ -149,7 +140,7 @@ def _scale(name: str, value: Any) -> float:
             f"{name} must be a standard deviation above 0 and below infinity, got {value!r}: the prior is improper. {FLAT} Choose "
             "how large a coefficient may plausibly be, for example 1.0."
         )
-    return _size(name, value)
+    return within(name, value, *SCALES, "Choose other units.")
 
 
 def _each(name: str, values: Any, check: Callable[[str, Any], float]) -> tuple[float, ...]:

@@ -7,13 +7,14 @@ label is the first class, and what is no finite number the point of the interval
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence, Sized
+from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.data.cells import label_of
 from onedraw.data.columns import LevelEncoder, Wanted, chunks_in
 from onedraw.errors import InvalidModel
@@ -22,7 +23,6 @@ from .batches import BATCH_ROWS, batches, refuse_sparse
 from .convex.losses import SIGNS, Interval
 from .model import number
 
-Vector = NDArray[np.float64]
 Label = str | int | float
 
 
@@ -45,11 +45,11 @@ class Response(abc.ABC):
             )
 
     @abc.abstractmethod
-    def from_column(self, values: NDArray[Any]) -> Vector:
+    def from_column(self, values: NDArray[Any]) -> Array:
         """From the codes or numbers of a schema's column."""
 
     @abc.abstractmethod
-    def from_values(self, values: Any) -> Vector:
+    def from_values(self, values: Any) -> Array:
         """From an array or a sequence."""
 
 
@@ -73,10 +73,10 @@ class Codes(Response):
                 f"{', '.join(column.labels)}. Declare the same ones in the same order."
             )
 
-    def from_column(self, values: NDArray[Any]) -> Vector:
+    def from_column(self, values: NDArray[Any]) -> Array:
         return values.astype(np.float64)
 
-    def from_values(self, values: Any) -> Vector:
+    def from_values(self, values: Any) -> Array:
         encoder = LevelEncoder(self.classes, missing=self.classes[0])
         parts = [encoder.encode(chunk) for chunk in chunks_in(values, Wanted.LABELS, BATCH_ROWS)]
         return np.concatenate([np.zeros(0), *parts])
@@ -100,10 +100,10 @@ class Signs(Response):
                 f"A model of two classes needs a target of two levels, but {len(column.labels)} are declared."
             )
 
-    def from_column(self, values: NDArray[Any]) -> Vector:
+    def from_column(self, values: NDArray[Any]) -> Array:
         return np.where(values == 1, 1.0, -1.0)
 
-    def from_values(self, values: Any) -> Vector:
+    def from_values(self, values: Any) -> Array:
         if self.classes is None:
             return np.concatenate([np.zeros(0), *(self.from_column(batch) for batch in batches(values))])
         return 2.0 * Codes(self.classes).from_values(values) - 1.0
@@ -122,12 +122,12 @@ class Clamped(Response):
     def interval(self) -> Interval:
         return (self.lower, self.upper)
 
-    def from_column(self, values: NDArray[Any]) -> Vector:
+    def from_column(self, values: NDArray[Any]) -> Array:
         numbers = np.asarray(values, dtype=np.float64)
         substitute = min(max(0.0, self.lower), self.upper)
         return np.clip(np.where(np.isnan(numbers), substitute, numbers), self.lower, self.upper) + 0.0
 
-    def from_values(self, values: Any) -> Vector:
+    def from_values(self, values: Any) -> Array:
         parts = [self.from_column(batch) for batch in batches(values)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -140,10 +140,10 @@ class Counts(Response):
     kinds: ClassVar[tuple[str, ...]] = ("count", "binary")
     interval = (0.0, 1e15)
 
-    def from_column(self, values: NDArray[Any]) -> Vector:
+    def from_column(self, values: NDArray[Any]) -> Array:
         return np.floor(Clamped(*self.interval).from_column(values))
 
-    def from_values(self, values: Any) -> Vector:
+    def from_values(self, values: Any) -> Array:
         return np.floor(Clamped(*self.interval).from_values(values))
 
 
@@ -194,11 +194,6 @@ def two_classes(classes: Any) -> tuple[Label, Label] | None:
             f"classes must be two labels, the negative one first, but {len(labels)} were given. Use Softmax for more."
         )
     return labels[0], labels[1]
-
-
-def log_odds(classes: Sequence[Label] | None) -> str:
-    """What a coefficient changes where one of two classes is explained."""
-    return f"the log-odds of {f'“{classes[1]}”' if classes else 'the positive class'}"
 
 
 def _label(label: Any) -> Label:

@@ -13,15 +13,15 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.data.columns import ReadWithSchema
 from onedraw.data.sums import Reading
 from onedraw.errors import InvalidModel
 
 from .features import Features, check_rows, check_schema, declared_features, read_rows, schema_rows
-from .model import Array, Model, check_fields
-from .responses import Response, check_values
+from .model import Model, check_fields
+from .responses import Response, Signs, check_values, two_classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,8 @@ class Encoded:
     if there is an intercept, and responses y. As private as they are: never printed or written."""
 
     n: int
-    X: NDArray[np.float64]
-    y: NDArray[np.float64]
+    X: Array
+    y: Array
 
     def __repr__(self) -> str:
         return f"Encoded(n={self.n}, X=<private>, y=<private>)"
@@ -58,7 +58,7 @@ class Rows(Reading):
     def width(self) -> int:
         return self.features.width + 1
 
-    def of_block(self, *columns_and_weight: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def of_block(self, *columns_and_weight: Any) -> tuple[Array, Array]:
         *columns, weight = columns_and_weight
         batch = dict(zip(self.columns, columns, strict=True))
         X = self.features.enforce(schema_rows(batch, self.schema, self.target))
@@ -88,15 +88,15 @@ class EncodedRecords:
         return self.source.read_as(self.rows, *self.public)
 
     @property
-    def X(self) -> NDArray[np.float64]:
+    def X(self) -> Array:
         return self._arrays[0]
 
     @property
-    def y(self) -> NDArray[np.float64]:
+    def y(self) -> Array:
         return self._arrays[1]
 
     @cached_property
-    def _arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _arrays(self) -> tuple[Array, Array]:
         """All rows and responses at once, each block copied where it belongs."""
         X, y, start = np.empty(0), np.empty(0), 0
         for block in self.records:
@@ -161,10 +161,6 @@ class RowModel(Model):
     def summarise(self, data: Any) -> Encoded | EncodedRecords:
         """The encoded records, of `Records` with a target or of a pair (X, y)."""
         self.check(data)
-        return self.encode(data)
-
-    def encode(self, data: Any) -> Encoded | EncodedRecords:
-        """`summarise` without the check of the data's public shape."""
         if isinstance(data, ReadWithSchema):
             names: Any = tuple(data.schema.columns) if self.features.count else (data.target,)
             return EncodedRecords(data, Rows(self.features, self.response, data.schema, data.target, names))
@@ -215,7 +211,7 @@ class RowModel(Model):
             )
         return data[0], data[1]
 
-    def _from_arrays(self, data: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _from_arrays(self, data: Any) -> tuple[Array, Array]:
         rows, responses = self._parts(data)
         X = np.concatenate([np.zeros((0, self.features.width)), *read_rows(rows, self.features)])
         return X, np.zeros(len(X)) if self.response is None else self.response.from_values(responses)
@@ -256,3 +252,21 @@ class DeclaredModel(RowModel):
 
 for _name in ("data_norm", "bounds", "scaled", "intercept", "feature_names"):
     delattr(DeclaredModel, _name)  # the defaults of arguments, which `features` keeps: `bounds` is what any model knows
+
+
+class TwoClasses(DeclaredModel):
+    """``classes`` are (negative, positive). Without them the label 1 is positive and every other negative."""
+
+    classes: Any
+
+    def _check(self) -> None:
+        super()._check()
+        self._set(classes=two_classes(self.classes))
+
+    @property
+    def response(self) -> Signs:
+        return Signs(self.classes)
+
+    @property
+    def changes(self) -> str:  # type: ignore[override]  # an attribute of all others
+        return f"the log-odds of {f'“{self.classes[1]}”' if self.classes else 'the positive class'}"

@@ -40,8 +40,4 @@ _HOME = {
     "Regression": "regression",
 }
 
-__getattr__ = names_on_demand(__name__, dict.fromkeys(__all__, "column_questions") | _HOME)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = names_on_demand(__name__, dict.fromkeys(__all__, "column_questions") | _HOME)

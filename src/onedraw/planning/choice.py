@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from onedraw import samplers
@@ -113,11 +114,26 @@ class Choice:
     """A plan and what may be expected of it; for a regression the variant's name and the seconds its draws take."""
 
     plan: Plan
-    expected: Expectation
+    found: Expectation | None = None
+    """None: of a fit, whose errors in several designs are found when somebody asks. A release brings its own."""
     name: str = ""
     seconds: float = math.nan
-    designs: tuple[DesignError, ...] = ()
-    """Of a fit, what to expect in several designs; ``expected`` is the first."""
+    sizes: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Of a fit, the arguments of `expected_fit_errors`."""
+    unit: float = 1.0
+    """The response's."""
+
+    @cached_property
+    def designs(self) -> tuple[DesignError, ...]:
+        """Of a fit, what to expect in several designs; ``expected`` is the first."""
+        if self.found is not None:
+            return ()
+        errors = expected_fit_errors(self.plan, **self.sizes)
+        return tuple(replace(design, expected=design.expected.times(self.unit)) for design in errors)
+
+    @cached_property
+    def expected(self) -> Expectation:
+        return self.designs[0].expected if self.found is None else self.found.times(self.unit)
 
     @property
     def named(self) -> str:
@@ -222,12 +238,7 @@ def for_regression(question: Regression, terms: Terms) -> Choices:
     fit = _fit(question, terms) if terms.mechanism == "auto" else None
     eligible, refused = ([fit], {}) if fit is not None else _ranked_variants(question, terms)
     unit = 1.0 if question.measure is None else question.measure.unit
-    eligible = [
-        replace(choice, expected=choice.expected.times(unit), designs=tuple(
-            replace(design, expected=design.expected.times(unit)) for design in choice.designs
-        ))
-        for choice in eligible
-    ]  # fmt: skip
+    eligible = [replace(choice, unit=unit) for choice in eligible]
     return Choices(tuple(eligible), refused, why_taken(eligible, terms))
 
 
@@ -267,8 +278,8 @@ def _fit(question: Regression, terms: Terms) -> Choice | None:
 def _fitted(question: Regression, variant: Variant, plan: Plan) -> Choice:
     sampler, _ = samplers.default_sampler(plan)
     promise_of(plan, sampler.exactness(plan))
-    designs = expected_fit_errors(plan, **question.sizes, declared=question.effect is not None)
-    return Choice(plan, designs[0].expected, variant.name, sampler.seconds(plan), designs)
+    sizes = {**question.sizes, "declared": question.effect is not None}
+    return Choice(plan, None, variant.name, sampler.seconds(plan), sizes)
 
 
 def _plans(question: Regression, variant: Variant, terms: Terms) -> list[Choice]:
@@ -332,7 +343,7 @@ def why_taken(eligible: list[Choice], terms: Terms) -> str:
         terms.mechanism != "auto",
         "Decided from public numbers, before any record was read.",
     )
-    if best.designs:  # of a fit what it measures and gives; what to expect of it is `Choices.expectation`
+    if best.found is None:  # of a fit what it measures and gives; what to expect of it is `Choices.expectation`
         numbers = best.plan.parameters
         measures = (
             "first measures how the columns spread" if numbers["moments_noise"] else "takes the columns as declared"

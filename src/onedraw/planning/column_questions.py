@@ -111,7 +111,7 @@ class ColumnQuestion(Question):
         if noisy and others.eligible:  # the same error without privacy for both
             sampling = others.eligible[0].expected.sampling
             private = math.hypot(sampling, expected_noise(noisy[0].plan))
-            noisy = [replace(noisy[0], expected=Expectation(private, sampling, 0.0))]
+            noisy = [replace(noisy[0], found=Expectation(private, sampling, 0.0))]
         found = sorted([*noisy, *others.eligible], key=lambda choice: choice.expected.private)
         reasons = {name: str(reason) for name, reason in refused.items()} | others.refused
         return _said(Choices(tuple(found), reasons), "auto", terms.budget)

@@ -27,22 +27,20 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from onedraw import samplers  # whose parts load when they are needed: a question about one column needs no JAX
+from onedraw.arrays import Array
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Measured, PerturbedMode, Plan
+from onedraw.mechanisms import AddedNoise, BarkerPath, ExponentialQuantiles, Measured, PerturbedMode, Plan, PrivateChain
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import ConjugateModel, Summary
 from onedraw.models.design import Design
 from onedraw.models.features import Features
 from onedraw.models.fit.losses import ClassLoss, FitLoss
 from onedraw.models.row_model import RowModel
-from onedraw.models.sums.noise_law import deviation, matrix_deviation
+from onedraw.models.sums.exact_sums import deviation, matrix_deviation
 from onedraw.release.intervals.moments import design_of, estimands, moments_of
-
-Array = NDArray[np.float64]
 
 SIMULATIONS = 400
 PUBLIC_SEED = 20170704  # a simulation of public numbers: the seed protects nothing and makes plans reproducible
@@ -119,10 +117,19 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
     design = design_of(plan, effect=effect, noise=noise)
     if isinstance(plan.mechanism, PerturbedMode):
         return _fit_error(plan, *DESIGNS[0], design.effect, design.noise)
+    if isinstance(plan.mechanism, PrivateChain) and not _followed(plan):
+        return UNKNOWN
     if isinstance(plan.mechanism, Measured):
         return _in_measured_coordinates(plan, design)
     found = moments_of(plan, design)
     return UNKNOWN if found is None else Expectation(*found.errors(plan.draws))
+
+
+def _followed(plan: Plan) -> bool:
+    """Whether the last state of a private chain follows a diffusion whose loss the design knows: one linear predictor, no kink."""
+    mechanism = plan.mechanism
+    known = isinstance(mechanism, BarkerPath) and mechanism.beta is None and mechanism.publish == "last"
+    return known and "smoothness" in plan.model.bounds and plan.model.row_blocks == 1
 
 
 def why_selected(plan: Plan) -> str:

@@ -41,7 +41,7 @@ import numpy as np
 from onedraw.data import Measure, Schema
 from onedraw.defaults import LEVEL
 from onedraw.errors import InvalidModel, InvalidSchema
-from onedraw.mechanisms import Plan
+from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models.design import PREDICTOR_DEVIATION, UNITS_IN_BOUND
 from onedraw.models.features import (
     LARGEST,
@@ -200,6 +200,8 @@ class Regression(RegressionOptions, Question):
     def why_no_interval(self, plan: Plan) -> str:
         if self.kind in NETWORKS:  # whose single weights mean nothing, which needs no plan to be known
             return ""
+        if isinstance(plan.mechanism, PerturbedMode):  # a fit answers for itself
+            return plan.mechanism.why_no_interval(plan) or ""
         return why_no_interval(plan, LEVEL, **self.sizes) or ""
 
 

@@ -15,12 +15,13 @@ import numpy as np
 from scipy import optimize
 
 from onedraw.errors import InvalidModel
-from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, PerturbedMode
+from onedraw.mechanisms import BarkerPath, BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, PerturbedMode
 from onedraw.mechanisms.beta_design import mean_information
 from onedraw.models import (
     CountRegression,
     Gaussian,
     GaussianRegression,
+    Hinge,
     HuberisedHinge,
     HuberRegression,
     LeastSquares,
@@ -121,7 +122,7 @@ def variants_of(asked: Regression) -> tuple[Variant, ...]:
 
 def variant_of(asked: Regression, name: str) -> Variant:
     """The variant of this name."""
-    found = {variant.name: variant for variant in variants_of(asked)}
+    found = {variant.name: variant for variant in (*variants_of(asked), *_by_name_alone(asked))}
     if name not in found:
         raise InvalidModel(
             f"No mechanism for a {asked.kind} regression is called {name!r}. Choose 'auto' or one of: {', '.join(found)}."
@@ -131,6 +132,22 @@ def variant_of(asked: Regression, name: str) -> Variant:
             f"robust=True is about the standard errors of a fit, and {name!r} is none: it would do nothing. Leave one of them out."
         )
     return found[name]
+
+
+def _by_name_alone(asked: Regression) -> list[Variant]:
+    """Paths of private decisions, which "auto" never takes: noisy gradients err less, and of a kink nothing is predicted. Kinks are
+    left as they are."""
+    smooth = {"logistic": "exp-linear", "softmax": "softmax", "linear": "huber", "huber": "huber"}
+    if asked.kind == "svc":
+        model: Any = Hinge(**_rows(asked, False), classes=asked.classes)
+    elif asked.kind == "quantile":
+        level = 0.5 if asked.quantile is None else asked.quantile
+        model = Quantile(**_rows(asked, False), level=level, response_bound=asked.response_bound)
+    elif asked.kind in smooth:
+        model = _loss(asked, smooth[asked.kind], False)
+    else:
+        return []
+    return [Variant("barker-path", model, BarkerPath(**asked.tuning))]
 
 
 def _measured(asked: Regression, fit: Variant | None) -> list[Variant]:

@@ -2,13 +2,14 @@
 
 ``promises`` the six values · ``corners`` sums of shifted Gaussian profiles, and ``perturbed_mode`` what they
 promise · ``composition`` several together, and from a record to a person · ``curves`` and ``posterior_curves`` Rényi
-curves · ``conversions`` the table of mathematics.md §1, one function each · ``sampled_gaussian`` noisy sums of samples · ``pld`` the other
-accountant, and its second opinion · ``promise`` what stands on a certificate · ``numbers`` rounded,
+curves, ``averaged_directions`` that of a decision along a random public direction · ``conversions`` the table of mathematics.md §1, one function each · ``sampled_gaussian`` noisy sums of samples · ``pld`` the other
+accountant, and ``second_opinion`` what it says to every release · ``promise`` what stands on a certificate · ``numbers`` rounded,
 kept in range, searched for · ``tradeoff`` what a promise leaves the best attacker.
 
 Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
 """
 
+from onedraw.privacy.averaged_directions import AveragedDirectionsCurve
 from onedraw.privacy.composition import Composed, compose, group, ungroup
 from onedraw.privacy.corners import Corner, CornerCurve, CornerDP
 from onedraw.privacy.curves import (
@@ -21,7 +22,6 @@ from onedraw.privacy.curves import (
     SumCurve,
     add_curves,
 )
-from onedraw.privacy.pld import certify, pld_optimistic_epsilon
 from onedraw.privacy.posterior_curves import (
     DirichletPosterior,
     GammaExponentialPosterior,
@@ -53,11 +53,12 @@ from onedraw.privacy.promises import (
     epsilon_delta,
     with_total_variation,
 )
+from onedraw.privacy.second_opinion import certify, pld_optimistic_epsilon
 from onedraw.privacy.stored import Stored
 from onedraw.privacy.tradeoff import Attacker
 
 __all__ = [
-    "ZCDP", "Accounted", "ApproxDP", "AsRun", "Assumed", "Assumption", "AtOrderCurve", "Attacker", "BoundedRange",
+    "ZCDP", "Accounted", "ApproxDP", "AsRun", "Assumed", "Assumption", "AtOrderCurve", "Attacker", "AveragedDirectionsCurve", "BoundedRange",
     "BoundedRangeCurve", "Composed", "Corner", "CornerCurve", "CornerDP", "Curve", "DirichletPosterior",
     "Estimated", "Exact", "Exactness", "GammaExponentialPosterior", "GammaPoissonPosterior", "GaussianDP",
     "Guarantee", "LastIterate", "LinearCurve", "Neighbours", "Promise", "Provenance", "PureCurve", "PureDP",

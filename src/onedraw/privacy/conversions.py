@@ -14,12 +14,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.privacy.numbers import SLACK, TINY, down, fraction_up, largest, narrowed, root_up, up
-
-Array = NDArray[np.float64]
 
 # ── PureDP and BoundedRange ────────────────────────────────────────────────────────────────────────────────
 

@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
 from onedraw.privacy.curves import Curve
@@ -39,7 +39,6 @@ from onedraw.privacy.numbers import (
 from onedraw.privacy.promises import Promise, RenyiDP
 from onedraw.privacy.stored import check_names
 
-Array = NDArray[np.float64]
 Polynomial = Mapping[tuple[int, int], int]
 """(square, shift) ↦ times. Squares and shifts are whole multiples of ``_UNIT``, so that sums are exact and equal ones meet."""
 
@@ -91,6 +90,9 @@ class CornerDP(Promise):
     @property
     def renyi(self) -> RenyiDP:
         return RenyiDP(CornerCurve(self.terms))
+
+    def divergence(self, order: float) -> float:
+        return CornerCurve(self.terms)(order)
 
     def _delta(self, epsilon: float) -> float:
         return min(profile(self.terms, epsilon), conversions.pure_delta(self.pure_epsilon, epsilon))

@@ -20,14 +20,12 @@ from fractions import Fraction
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidBudget
 from onedraw.privacy import conversions
 from onedraw.privacy.numbers import SLACK, positive, positive_integer, strictly_above_one, text, weighted_sum_up
 from onedraw.privacy.stored import Stored
-
-Array = NDArray[np.float64]
 
 
 class Curve(Stored, key="family", noun="curve", refuses=InvalidBudget):

@@ -17,6 +17,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from onedraw.errors import InvalidBudget
@@ -100,65 +101,56 @@ def text(value: float) -> str:
 # ── ranges, each refused with the same words ──
 
 
-def real(name: str, value: Any) -> float:
-    """Any real number that is not a truth value, as a float."""
+def real(
+    name: str, value: Any, *, least: float = -math.inf, above: float | None = None, below: float | None = None,
+    otherwise: str = "",
+) -> float:  # fmt: skip
+    """Any real number that is not a truth value, as a float: at least or above one end, below the other; refused in the words of
+    ``otherwise``, which may quote the name and the number."""
     try:
         if isinstance(value, str | bytes | bool):
             raise TypeError
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidBudget(f"{name} must be a real number, not a {type(value).__name__}: pass a float.") from None
-
-
-def positive(name: str, value: Any) -> float:
-    """A finite number above zero."""
-    number = real(name, value)
-    if not (math.isfinite(number) and number > 0.0):
-        raise InvalidBudget(
-            f"{name} must be a finite number above 0, not {number!r}: at 0 the release would not depend on the data, at "
-            f"infinity nothing is promised. Choose {name} > 0."
-        )
-    return number
-
-
-def not_negative(name: str, value: Any) -> float:
-    """A finite number of at least zero."""
-    number = real(name, value)
-    if not 0.0 <= number < math.inf:
-        raise InvalidBudget(f"{name} must be a finite number of at least 0, not {number!r}")
+    inside = (number >= least if above is None else number > above) and (below is None or number < below)
+    if otherwise and not inside:  # not a number is inside nothing
+        raise InvalidBudget(otherwise.format(name=name, number=number))
     return number + 0.0  # −0.0 becomes 0.0: equal promises look equal
 
 
-def probability(name: str, value: Any) -> float:
-    """A number in [0, 1)."""
-    number = real(name, value)
-    if not 0.0 <= number < 1.0:
-        raise InvalidBudget(
-            f"{name} must lie in [0, 1), not {number!r}: it is a probability of failure. Choose a small number, such as 1e-6."
-        )
-    return number
+positive = partial(
+    real, above=0.0, below=math.inf,
+    otherwise="{name} must be a finite number above 0, not {number!r}: at 0 the release would not depend on the data, at infinity "
+    "nothing is promised. Choose {name} > 0.",
+)  # fmt: skip
+"""A finite number above zero."""
+
+not_negative = partial(
+    real, least=0.0, below=math.inf, otherwise="{name} must be a finite number of at least 0, not {number!r}"
+)
+"""A finite number of at least zero."""
+
+probability = partial(
+    real, least=0.0, below=1.0,
+    otherwise="{name} must lie in [0, 1), not {number!r}: it is a probability of failure. Choose a small number, such as 1e-6.",
+)  # fmt: skip
+"""A number in [0, 1)."""
+
+epsilon_argument = partial(
+    real, "ε", least=0.0, otherwise="a profile δ(ε) is asked for at ε ≥ 0, not {number!r}. Ask at ε ≥ 0."
+)
+"""An ε at which a profile is asked for: zero and ∞ are meaningful there."""
+
+strictly_above_one = partial(
+    real, above=1.0, below=math.inf,
+    otherwise="{name} must be a finite number above 1, not {number!r}: only such orders are promises here.",
+)  # fmt: skip
+"""A finite Rényi order."""
 
 
-def epsilon_argument(value: Any) -> float:
-    """An ε at which a profile is asked for: zero and ∞ are meaningful there."""
-    number = real("ε", value)
-    if not number >= 0.0:
-        raise InvalidBudget(f"a profile δ(ε) is asked for at ε ≥ 0, not {number!r}. Ask at ε ≥ 0.")
-    return number
-
-
-def strictly_above_one(name: str, value: Any) -> float:
-    """A finite Rényi order."""
-    number = real(name, value)
-    if not 1.0 < number < math.inf:
-        raise InvalidBudget(
-            f"{name} must be a finite number above 1, not {number!r}: only such orders are promises here."
-        )
-    return number
-
-
-def positive_integer(name: str, value: Any) -> int:
-    """A whole number of at least one."""
+def positive_integer(name: str, value: Any, *, most: int | None = None) -> int:
+    """A whole number of at least one, and of ``most`` at most."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -167,6 +159,8 @@ def positive_integer(name: str, value: Any) -> int:
         raise InvalidBudget(f"{name} must be a whole number, not a {type(value).__name__}") from None
     if number < 1:
         raise InvalidBudget(f"{name} must be at least 1, not {number}")
+    if most is not None and number > most:
+        raise InvalidBudget(f"{name} must be at most {most:,}, not a number of {number.bit_length()} bits.")
     return number
 
 

@@ -3,17 +3,7 @@
 A *dominating* pair (Zhu, Dong, Wang, arXiv:2106.08567) is at least as easy to tell apart as any two
 neighbouring releases; products of dominating pairs dominate adaptive compositions (proved there), so it
 gives upper bounds. A pair that *really occurs* is produced by some mechanism that keeps the promise; it
-gives lower bounds: a certified figure below one is wrong, whatever its derivation (`certify`, the second opinion).
-
-| promise | dominating pair | occurring pair |
-| --- | --- | --- |
-| GaussianDP(μ) | N(0,1), N(μ,1) | the same |
-| PureDP(ε) | randomised response | the same |
-| BoundedRange(ε) | the envelope of generalised randomised responses | one of them |
-| ApproxDP(ε, δ) | revealed with probability δ, otherwise randomised response | the same |
-| CornerDP(terms) | none | N(0,1), N(μ,1), μ² the largest square |
-| ZCDP(ρ) | none | N(0,1), N(√(2ρ),1) |
-| RenyiDP(curve) | none, unless it bounds the log-ratio | those above, for their own curves |
+gives lower bounds: a certified figure below one is wrong, whatever its derivation (`second_opinion`).
 
 The loss of each pair is put on a grid of multiples of one interval and the grids are convolved by
 dp_accounting (version 0.6). Two sides, never mixed:
@@ -36,21 +26,15 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.errors import SecondOpinion
-from onedraw.privacy.corners import CornerDP
-from onedraw.privacy.curves import BoundedRangeCurve, LinearCurve, PureCurve
-from onedraw.privacy.numbers import down, epsilon_argument, fraction_down, narrowed, probability, text, up
-from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, RenyiDP
-
-Array = NDArray[np.float64]
+from onedraw.arrays import Array, Integers
+from onedraw.privacy.numbers import down, narrowed, up
+from onedraw.privacy.promises import ApproxDP, BoundedRange, GaussianDP, Promise
 
 TAIL = 1e-15
 """Mass dp_accounting may cut from the ends of one convolution."""
@@ -89,7 +73,7 @@ class GaussianPair:
         mass_q = np.where(edges[:-1] > -mu * mu / 2.0, upper_q[:-1] - upper_q[1:], lower_q[1:] - lower_q[:-1])
         masses = _split_cells(cells, mass_p, mass_q, interval)
         masses[-reach] += float(lower_p[0])
-        return _distribution(masses, up(float(upper_p[-1])), interval, pessimistic=True)
+        return distribution(masses, up(float(upper_p[-1])), interval, pessimistic=True)
 
     def rounded_down(self, interval: float) -> Any:
         return foreign().from_gaussian_mechanism(
@@ -131,14 +115,14 @@ class TwoPointPair:
             raised = min(1.0, max(0.0, math.expm1(cell * interval - loss) / math.expm1(-interval)))
             masses[cell + 1] += (1.0 - self.leak) * mass * raised
             masses[cell] += (1.0 - self.leak) * mass * (1.0 - raised)
-        return _distribution(dict(masses), self.leak, interval, pessimistic=True)
+        return distribution(dict(masses), self.leak, interval, pessimistic=True)
 
     def rounded_down(self, interval: float) -> Any:
         masses: dict[int, float] = defaultdict(float)
         kept = 1.0 - self.leak
         masses[math.floor(self.upper / interval)] += kept * self.upper_mass
         masses[math.floor(self.lower / interval)] += kept * (1.0 - self.upper_mass)
-        return _distribution(dict(masses), self.leak, interval, pessimistic=False)
+        return distribution(dict(masses), self.leak, interval, pessimistic=False)
 
 
 @dataclass(frozen=True)
@@ -167,11 +151,10 @@ class RangeEnvelope:
         scale = -1.0 / math.expm1(-epsilon)
         mass_p = scale * np.exp((edges[:-1] - epsilon) / 2.0) * np.expm1(width / 2.0)
         mass_q = -scale * np.exp((-epsilon - edges[:-1]) / 2.0) * np.expm1(-width / 2.0)
-        return _distribution(_split_cells(cells, mass_p, mass_q, interval), 0.0, interval, pessimistic=True)
+        return distribution(_split_cells(cells, mass_p, mass_q, interval), 0.0, interval, pessimistic=True)
 
 
-Occurring = GaussianPair | TwoPointPair
-Pair = Occurring | RangeEnvelope
+Pair = GaussianPair | TwoPointPair | RangeEnvelope
 Parts = tuple[tuple[Pair, int], ...]
 
 
@@ -189,27 +172,6 @@ def dominating_pair(promise: Promise) -> Pair | None:
             return RangeEnvelope(epsilon)
         case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
             return randomised_response(epsilon, delta)
-    return randomised_response(promise.pure_epsilon) if promise.pure_epsilon < math.inf else None
-
-
-def occurring_pair(promise: Promise, *, share: float = 0.5) -> Occurring | None:
-    """A pair produced by some mechanism that keeps the promise; None where none is known.
-
-    ``share`` places a generalised randomised response: its upper loss is that share of the range.
-    """
-    match promise:
-        case GaussianDP(mu=mu):
-            return GaussianPair(mu)
-        case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
-            return randomised_response(epsilon, delta)
-        case BoundedRange(stated_epsilon=epsilon) | RenyiDP(curve=BoundedRangeCurve(epsilon=epsilon)):
-            return TwoPointPair(share * epsilon, share * epsilon - epsilon)
-        case ZCDP(rho=rho) | RenyiDP(curve=LinearCurve(rho=rho)):
-            return GaussianPair(down(math.sqrt(2.0 * rho)))
-        case CornerDP(terms=terms) if terms[0].square:
-            return GaussianPair(down(math.sqrt(terms[0].square)))
-        case RenyiDP(curve=curve):
-            return randomised_response(curve.epsilon) if isinstance(curve, PureCurve) else None
     return randomised_response(promise.pure_epsilon) if promise.pure_epsilon < math.inf else None
 
 
@@ -245,7 +207,7 @@ def upper_profile(parts: Parts, interval: float | None = None) -> LossProfile:
 
 
 @lru_cache(maxsize=128)
-def lower_profile(parts: tuple[tuple[Occurring, int], ...]) -> LossProfile:
+def lower_profile(parts: tuple[tuple[Any, int], ...]) -> LossProfile:
     """A lower bound on the profile of the composition of pairs that really occur."""
     # Rounding down costs half an interval per part: about 1 % of the total spread, if cells allow.
     spread, count = _spread_and_count(parts)
@@ -258,11 +220,11 @@ def representable(parts: Parts) -> bool:
     return all(pair.reach <= LARGEST_LOSS for pair, _ in parts)
 
 
-def largest_loss(parts: Parts) -> float:
+def largest_loss(parts: Sequence[tuple[Any, int]]) -> float:
     """An ε beyond which no composition of these pairs can have a δ that matters."""
     gaussian = math.sqrt(sum(pair.mu**2 * times for pair, times in parts if isinstance(pair, GaussianPair)))
     bounded = sum(pair.reach * times for pair, times in parts if not isinstance(pair, GaussianPair))
-    return 1.01 * (bounded + gaussian * gaussian / 2.0 + 40.0 * gaussian)
+    return float(1.01 * (bounded + gaussian * gaussian / 2.0 + 40.0 * gaussian))
 
 
 def _composed(singles: Sequence[tuple[Any, int]], *, outward: float = 1.0) -> LossProfile:
@@ -280,7 +242,7 @@ def _composed(singles: Sequence[tuple[Any, int]], *, outward: float = 1.0) -> Lo
     return LossProfile(total, outward * noise)
 
 
-def _spread_and_count(parts: Parts) -> tuple[float, int]:
+def _spread_and_count(parts: Sequence[tuple[Any, int]]) -> tuple[float, int]:
     return math.sqrt(sum(pair.spread**2 * times for pair, times in parts)), sum(times for _, times in parts)
 
 
@@ -298,7 +260,7 @@ def _upper_interval(parts: Parts) -> float:
     return smallest / math.ceil(smallest / interval) if smallest > interval else interval
 
 
-def _split_cells(cells: NDArray[np.int64], mass_p: Array, mass_q: Array, interval: float) -> dict[int, float]:
+def _split_cells(cells: Integers, mass_p: Array, mass_q: Array, interval: float) -> dict[int, float]:
     """Share each cell's mass between its two ends so that the masses under P and under Q are kept."""
     left = cells[:-1] * interval
     raised = (mass_p - mass_q * np.exp(left)) / -math.expm1(-interval)
@@ -316,67 +278,17 @@ def foreign() -> Any:
     return privacy_loss_distribution
 
 
-def _distribution(masses: dict[int, float], infinite: float, interval: float, *, pessimistic: bool) -> Any:
+def of_fixed_batches(multiplier: float, *, n: int, batch_size: int, steps: int) -> Any:
+    """dp_accounting's Rényi accountant of noisy sums over batches of a fixed size; the noise is by the *full* difference of two records."""
+    import dp_accounting
+    from dp_accounting.rdp import RdpAccountant
+
+    accountant = RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+    step = dp_accounting.SampledWithoutReplacementDpEvent(n, batch_size, dp_accounting.GaussianDpEvent(multiplier))
+    return accountant.compose(step, steps)
+
+
+def distribution(masses: dict[int, float], infinite: float, interval: float, *, pessimistic: bool) -> Any:
     return foreign().PrivacyLossDistribution.create_from_rounded_probability(
         masses, infinite, interval, pessimistic_estimate=pessimistic
     )
-
-
-# ── the second opinion ─────────────────────────────────────────────────────────────────────────────────────
-
-SHARES = (0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.97)
-"""Where the upper loss of a generalised randomised response is tried, as shares of its range: the worst single one counts,
-not the envelope, which is only an upper bound."""
-
-
-def certify(promise: Promise, *, epsilon: float, delta: float) -> str:
-    """A sentence for the certificate, or ``SecondOpinion`` if the figure is below the optimistic estimate."""
-    epsilon = epsilon_argument(epsilon)
-    estimate = pld_optimistic_epsilon(promise, delta)
-    if estimate is None:
-        return (
-            "skipped: no pair of laws that really occurs is known for this promise, so a privacy-loss "
-            "accountant has nothing to compare with"
-        )
-    if epsilon < estimate:
-        raise SecondOpinion(
-            f"ε = {text(epsilon)} at δ = {text(delta)}, about to be certified, is too small: by its privacy-loss distribution a "
-            f"mechanism that keeps this promise has at least {estimate:.6g} there. Nothing is released; please report it.",
-            epsilon=epsilon, delta=delta, estimate=estimate,
-        )  # fmt: skip
-    return f"confirmed by a privacy-loss accountant: its optimistic estimate is ε = {estimate:.6g} at δ = {text(delta)}"
-
-
-def pld_optimistic_epsilon(promise: Promise, delta: float) -> float | None:
-    """A lower bound on ε at this δ for the worst mechanism that keeps ``promise``; None if no pair is known.
-
-    The total variation distance of a composition is left out, which can only lower the bound.
-    """
-    delta = probability("δ", delta)
-    curves = [part.renyi.curve for part, _ in promise.counted if part.renyi is not None]
-    found: list[float] = []
-    for share in SHARES if any(isinstance(curve, BoundedRangeCurve) for curve in curves) else SHARES[:1]:
-        pairs = [(occurring_pair(part, share=share), times) for part, times in promise.counted]
-        known = tuple((pair, times) for pair, times in pairs if pair is not None)
-        if len(known) < len(pairs):
-            return None
-        found.append(_lower_epsilon(known, delta))
-    return max(found)
-
-
-def _lower_epsilon(parts: tuple[tuple[Occurring, int], ...], delta: float) -> float:
-    """ε of pairs that occur, rounded down; without a grid where there is a formula."""
-    if not parts:
-        return 0.0
-    if delta == 0.0:  # only the largest loss counts
-        points = [(pair, times) for pair, times in parts if isinstance(pair, TwoPointPair) and not pair.leak]
-        total = sum((Fraction(pair.upper) * times for pair, times in points), Fraction(0))
-        return fraction_down(total) if len(points) == len(parts) else math.inf
-    (pair, times), *others = parts
-    if isinstance(pair, GaussianPair) or times > 1 or others:
-        return lower_profile(parts).epsilon(delta, largest=largest_loss(parts))
-    if delta <= pair.leak:
-        return math.inf if delta < pair.leak else down(pair.upper)
-    # δ(ε) = leak + (1 − leak)·p·(1 − e^{ε − upper}), solved for ε
-    missed = (delta - pair.leak) / ((1.0 - pair.leak) * pair.upper_mass)
-    return max(0.0, down(pair.upper + math.log1p(-missed))) if missed < 1.0 else 0.0

@@ -47,13 +47,12 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidBudget
 from onedraw.privacy.curves import Curve
 from onedraw.privacy.numbers import TINY, fraction_down, positive, positive_integer, text
 
-Array = NDArray[np.float64]
 Bregman = Callable[[Array, Array, Array], Array]
 """(step, start, end) ↦ B(end; start), where end = start + step."""
 

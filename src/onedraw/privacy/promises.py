@@ -46,9 +46,7 @@ class _OfEpsilon(_OneNumber):
     def number(self) -> float:
         return self.stated_epsilon
 
-    @property
-    def pure_epsilon(self) -> float:
-        return self.stated_epsilon
+    pure_epsilon = number
 
 
 @dataclass(frozen=True, init=False, repr=False)

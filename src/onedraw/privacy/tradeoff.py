@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from onedraw.arrays import Array
 from onedraw.privacy.promises import Promise
-
-Array = NDArray[np.float64]
 
 LARGEST_EXPONENT = 700.0
 COMMON = 0.01

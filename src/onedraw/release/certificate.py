@@ -13,14 +13,14 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
+from onedraw.arrays import Array
 from onedraw.errors import CertificateRejected, WrongCall
 from onedraw.mechanisms import plan_from_dict
 from onedraw.plain_text import acting, escaped, shown_as_html, texts_in
@@ -111,6 +111,18 @@ class DataStatement(_Part):
     engine: EngineStatement | None = None
 
 
+class TimingStatement(_Part):
+    """What is said of running time. Of a padded draw: its public work, and how rarely it takes more (samplers/padding.md)."""
+
+    optional = ("work", "gamma", "delta")
+
+    sentence: str
+    work: dict[str, int] | None = None
+    gamma: float | None = Field(default=None, ge=0, lt=0.5)
+    delta: float | None = Field(default=None, ge=0, le=1)
+    """Of the draw together with its work, at the promise's ε."""
+
+
 class LedgerEntry(_Part):
     """Where the spend stands in the ledger: the hash of the chain when it was reserved."""
 
@@ -130,11 +142,14 @@ class DrawStatement(_Part):
 
 
 class Certificate(_Part):
-    """The whole document. `Certificate.sentence` is its first line."""
+    """The whole document. `Certificate.sentence` is its first line, `Certificate.timing` has the second."""
+
+    optional = ("timing",)
 
     format: Literal["onedraw certificate 1"] = FORMAT
     sentence: str
     promise: PromiseStatement
+    timing: TimingStatement | None = None
     neighbours: str
     unit: str
     n: int = Field(ge=1)
@@ -191,16 +206,6 @@ class Certificate(_Part):
         return digest_of(self.model_dump(mode="json"))
 
 
-def round_up(value: float, digits: int = 10) -> float:
-    """Round outward to ``digits`` significant digits, so that the figure is readable and survives another machine."""
-    if value <= 0 or not math.isfinite(value):
-        return value
-    shown = Decimal(repr(value))
-    unit = Decimal(1).scaleb(shown.adjusted() + 1 - digits)
-    rounded = float(shown.quantize(unit, rounding=ROUND_CEILING)) if unit > abs(shown) * Decimal("1e-17") else value
-    return rounded if rounded >= value else math.nextafter(rounded, math.inf)
-
-
 # ── the public grid released numbers are rounded to ──────────────────────────────────────────────────────────
 #
 # Floating-point samplers leave traces of their inputs in the low bits of a draw (Mironov, CCS 2012). Rounding to
@@ -227,7 +232,7 @@ def spacing_for(prior_scale: float, declared: float | None) -> float:
     return float(declared)
 
 
-def snap(values: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
+def snap(values: Array, spacing: float) -> Array:
     """Round to the nearest multiple of ``spacing``; exact, because the spacing is a power of two."""
     array = np.asarray(values, dtype=np.float64)
     with np.errstate(over="ignore"):  # so many steps that a double is a multiple already

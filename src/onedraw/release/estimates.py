@@ -15,8 +15,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from onedraw.arrays import Array
 from onedraw.data import Schema
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, PerturbedMode
@@ -34,8 +35,6 @@ from .intervals.path_start import SLOW
 from .intervals.quantiles import quantile_interval
 from .intervals.replicated import interval
 from .intervals.tables import table_interval
-
-Array = NDArray[np.float64]
 
 
 class Estimate(NamedTuple):

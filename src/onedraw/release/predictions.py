@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.data import Number, Schema, read
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import PerturbedMode, Plan
@@ -23,8 +24,6 @@ from onedraw.models.features import LARGEST, Features, column_range, schema_rows
 from onedraw.models.fit.result import FitResult
 
 from .certificate import Certificate
-
-Array = NDArray[np.float64]
 
 LARGEST_LOG = 700.0
 """Of a predicted count: beyond, e^u is no number any more."""

@@ -32,14 +32,17 @@ from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.events import GENESIS
 from onedraw.models import BetaTarget, ConvexModel, Table
 from onedraw.models.row_model import RowModel
+from onedraw.plain_text import round_up
 from onedraw.plans import Plan
 from onedraw.privacy import Assumption, certify
+from onedraw.samplers.padding import Padding
 from onedraw.samplers.sampler import Sample, Sampler
 
-from .certificate import Certificate, DrawStatement, LedgerEntry, round_up, snap, spacing_for
+from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_for
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
+from .timing import padding_of, timing_statement
 
 LARGEST_VALUE = 1e200
 """Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
@@ -48,7 +51,7 @@ LARGEST_VALUE = 1e200
 def release(
     plan: Plan, data: Any, *, sampler: Sampler | None = None, ledger: Ledger | None = None, dataset: str | None = None,
     accept: Collection[str] | str = (), lattice: float | None = None, random_state: int | None = None,
-    part: str | None = None, label: str = "", notes: tuple[Assumption, ...] = (),
+    timing: str | None = None, part: str | None = None, label: str = "", notes: tuple[Assumption, ...] = (),
     out: str | os.PathLike[str] | None = None, resume: str | None = None, how_to_resume: str = "",
 ) -> Release:  # fmt: skip
     """Draw once (or ``plan.draws`` times) from the calibrated posterior and let the result out with a certificate.
@@ -63,6 +66,7 @@ def release(
     | the budget left is too small | `BudgetSpent`, nothing drawn |
     | ``random_state`` given | charged like any other, marked "not private" |
     | ``ledger=None`` | allowed from Python only; the first line says so |
+    | ``timing="padded"`` | the same draw after a public amount of work, which the certificate's second line covers; refused where a sampler cannot |
     | ``notes`` given | they stand among the assumptions; those that are assumed also in the first line |
     | ``out`` exists, is claimed by another release, or has no space | `CannotWrite`, nothing spent |
     | a crash after the charge | the spend stands, nothing left; the same call with ``resume=entry`` finishes it |
@@ -73,35 +77,36 @@ def release(
     """
     from onedraw import samplers
 
-    accepted = accepted_words(accept)
+    why, accepted = "named by the caller", accepted_words(accept)
     if sampler is None:
         sampler, why = samplers.default_sampler(plan, accept=accepted)
-    else:
-        why = "named by the caller"
     samplers.check_sampler(plan, sampler)
     exactness = sampler.exactness(plan)
     promise = promise_of(plan, exactness, accept=accept)
+    padding = padding_of(plan, sampler, timing)
     spacing = spacing_for(plan.model.prior_scale, lattice)
-    check_data(plan, sampler, data)
+    check_data(plan, sampler, data, padding)
+    epsilon = round_up(promise.epsilon(plan.budget.quoted_delta))
     words = Statement(
         plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None,
-        data=describe(plan, data, notes), epsilon=round_up(promise.epsilon(plan.budget.quoted_delta)),
+        data=describe(plan, data, notes), epsilon=epsilon, timing=timing_statement(plan, padding, epsilon=epsilon),
         prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
     opinion = certify(promise, epsilon=words.epsilon, delta=plan.budget.quoted_delta)
     randomness = source_of_randomness(sampler, random_state)
 
     payment = payment_for(ledger, dataset, data, words, label=label, part=part, resume=resume)
-    entry = (
-        None
-        if payment.ledger is None
-        else LedgerEntry(dataset=payment.spend["dataset"], entry=payment.entry, head=GENESIS)
-    )
+    entry = None
+    if payment.ledger is not None:
+        entry = LedgerEntry(dataset=payment.spend["dataset"], entry=payment.entry, head=GENESIS)
     prepared, room = words.prepared(opinion, entry)  # what cannot be written fails before the charge
 
     def draw(reservation: Reservation | None) -> Drawn:
         target = plan.target(plan.model.summarise(data))
-        sample = sampler.run(target, randomness, size=plan.draws)
+        if padding is None:
+            sample = sampler.run(target, randomness, size=plan.draws)
+        else:
+            sample = sampler.run_padded(target, randomness, padding, size=plan.draws)
         return published(target, sample, plan, prepared, reservation), sample.diagnostics
 
     paid = in_memory(payment, draw) if out is None else on_disk(payment, draw, Path(out), room=room, how=how_to_resume)
@@ -195,7 +200,7 @@ MOST_READ = 2**46
 """Bytes that all passes of one release read: some hours on one machine."""
 
 
-def check_data(plan: Plan, sampler: Sampler, data: Any) -> None:
+def check_data(plan: Plan, sampler: Sampler, data: Any, padding: Padding | None) -> None:
     """The records are as many as planned, of the planned unit, in a file that is whole, and not read too often."""
     plan.model.check(data)
     found = plan.model.count(data)
@@ -206,7 +211,7 @@ def check_data(plan: Plan, sampler: Sampler, data: Any) -> None:
             expected=plan.n,
             found=found,
         )
-    check_passes(plan, sampler, data)
+    check_passes(plan, sampler, data, padding)
     if isinstance(data, Records):
         check_unit(plan, data.schema)
         # a damaged file is noticed now, if it is short; in a long one the draw meets it, and can be resumed
@@ -215,13 +220,13 @@ def check_data(plan: Plan, sampler: Sampler, data: Any) -> None:
         data.check_whole(None if whole else [str(data.target), *by])
 
 
-def check_passes(plan: Plan, sampler: Sampler, data: Any) -> None:
+def check_passes(plan: Plan, sampler: Sampler, data: Any, padding: Padding | None = None) -> None:
     """How often a draw reads the records, and how much: refused where it would be too often. n, the width of a row and the
     steps are public. Sums of whole numbers are made where the records are; a chain on a posterior holds the rows in memory."""
-    passes = sampler.passes(plan)
+    passes = sampler.passes(plan) if padding is None else padding.passes
     row = 8 * (plan.model.features.width + 1 if isinstance(plan.model, RowModel) else 1)
     engine = data.engine if isinstance(data, Records) else None
-    chain = not plan.sums_exactly and not plan.closed_form
+    chain = not plan.mechanism.sums_exactly(plan) and not plan.closed_form
     why = ""
     if engine is not None and chain and engine.most_passes is not None:
         why = f"needs all records in the memory of one machine, and on {engine.name} they stay where they are"
@@ -239,7 +244,7 @@ def check_passes(plan: Plan, sampler: Sampler, data: Any) -> None:
     remedy = "Use fewer steps or fewer draws."
     if isinstance(plan.model, ConvexModel) and plan.model.fit_loss is not None:
         remedy = 'Ask for a fit, which takes about 20 passes: mechanism="fit", or --mechanism fit.'
-    elif "beta" in plan.parameters and not plan.sums_exactly:
+    elif "beta" in plan.parameters and not plan.mechanism.sums_exactly(plan):
         remedy = "Use Candidates(of=BetaDivergence()), which selects by sums and takes a few passes, or fewer steps."
     raise WrongCall(f"{plan.heading[:1].upper()}{plan.heading[1:]} {why}. Nothing was spent. {remedy}")
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.data import Schema
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import PerturbedMode
@@ -59,7 +59,7 @@ class Release:
         return Release, (self.certificate,)
 
     @property
-    def draws(self) -> NDArray[np.float64]:
+    def draws(self) -> Array:
         """All draws, one row each."""
         return np.array(self.certificate.draw.values, dtype=np.float64)
 
@@ -89,7 +89,7 @@ class Release:
         """What it was made by: mechanism, model, n, draws and the calibrated numbers; of a file, derived from the certificate."""
         return rebuild_plan(self.certificate)
 
-    def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
+    def conf_int(self, level: float = 0.95) -> Array:
         """(parameters, 2): intervals for sampling and privacy noise together, in the units of the columns.
 
         `PromiseRefused` with the reason where none can be vouched for, as for a single draw of a regression.
@@ -146,9 +146,7 @@ class Release:
         """
         return self.predictor.predict(source, schema=schema, level=interval)
 
-    def posterior(
-        self, size: int, *, prior: Gaussian | None = None, random_state: int | None = None
-    ) -> NDArray[np.float64]:
+    def posterior(self, size: int, *, prior: Gaussian | None = None, random_state: int | None = None) -> Array:
         """(size, parameters): draws from the posterior that was published, in the units of the columns: a fit's normal one, or
         that of noisy sums. They cost nothing and may be as many as anybody wants: whoever holds the file can make them.
 

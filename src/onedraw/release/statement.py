@@ -25,7 +25,7 @@ from onedraw.models.compute import computed_on
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ModelChoice
 from onedraw.models.tables.table import Table
-from onedraw.plain_text import acting, texts_in
+from onedraw.plain_text import acting, round_up, texts_in
 from onedraw.plans import Plan
 from onedraw.privacy import (
     Accounted,
@@ -61,7 +61,7 @@ from .certificate import (
     MeasureStatement,
     MechanismStatement,
     PromiseStatement,
-    round_up,
+    TimingStatement,
 )
 
 COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice
@@ -84,6 +84,8 @@ FLOATING_SUMS = "float64 throughout, also in sums over records; draw rounded to 
 REAL_SUMS = (
     "arithmetic is real: a chain adds up floating-point numbers, and their rounding is far below the noise of the draw"
 )
+
+REAL_LOSSES = "arithmetic is real: losses are added up as floating-point numbers, and their rounding is far below the noise of the draw"
 
 
 def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | str = ()) -> Promise:
@@ -169,6 +171,8 @@ class Statement:
     epsilon: float
     """As stated: `verify` writes the sentences with the figure it finds, once that is known to follow from the promise."""
     prepared_at: str
+    timing: TimingStatement | None
+    """None in certificates from before running time was spoken of."""
 
     def __post_init__(self) -> None:
         """Whatever is declared can be shown: found now, not when a paid draw is to be read."""
@@ -187,10 +191,11 @@ class Statement:
         extra: list[tuple[str, Provenance]] = []
         if isinstance(exactness, Estimated | Assumed):
             extra.append((exactness.sentence, Provenance.ASSUMED))
-        if not isinstance(exactness, Exact) or exactness.numeric:  # anything but whole numbers
+        real = not isinstance(exactness, Exact) or exactness.numeric
+        if real and not self.sampler.whole_numbers(self.plan):
             extra.append((f"variates are real numbers, rounded to lattice {self.spacing!r}", Provenance.ASSUMED))
-        if not self.plan.sums_exactly:
-            extra.append((REAL_SUMS, Provenance.ASSUMED))
+        if not self.plan.mechanism.sums_exactly(self.plan):
+            extra.append((REAL_LOSSES if isinstance(exactness, Exact) else REAL_SUMS, Provenance.ASSUMED))
         if data.inferred_from:
             extra.append((f"schema inferred from {data.inferred_from}: must be public", Provenance.DECLARED))
         if data.person:
@@ -213,11 +218,12 @@ class Statement:
         delta = f", δ = {round_up(quoted, 5):.6g}" if quoted > 0 else ""
         native = "" if isinstance(plan.budget, PureDP | ApproxDP) else f", and more precisely keeps {plan.budget}"
         certain = proven and kind not in UNPROVEN
+        how = "Claimed" if LEADING_WORD[kind] == "Proven" and not proven else LEADING_WORD[kind]
         warnings = [note.statement for note in self.data.notes if note.provenance == Provenance.ASSUMED]
         return (
             (NEVER_PRIVATE if self.seeded else "")
             + ("" if proven else NOT_PROVEN)
-            + f"{LEADING_WORD[kind]}: {what} (ε = {round_up(self.epsilon, 5):.6g}{delta})-differentially private when {who} among "
+            + f"{how}: {what} (ε = {round_up(self.epsilon, 5):.6g}{delta})-differentially private when {who} among "
             f"n = {plan.n:,} {'is' if unit == 1 else 'are'} replaced (n is public), by {plan.heading}{native}."
             + ("" if self.seeded else meaning(self.promise, quoted, unit=unit, certain=certain))
             + ("" if recorded else NOT_RECORDED)
@@ -227,7 +233,10 @@ class Statement:
     def prepared(self, opinion: str, ledger: LedgerEntry | None) -> tuple[Certificate, int]:
         """The certificate with zeros for what will be drawn, and a public upper size of its file: all its words, and the
         longest numbers."""
-        zeros, sizes = np.zeros((self.plan.draws, len(self.plan.model.parameter_names))), self.plan.stage_sizes
+        zeros, sizes = (
+            np.zeros((self.plan.draws, len(self.plan.model.parameter_names))),
+            self.plan.mechanism.stage_sizes(self.plan),
+        )
         stages = {name: [0.0] * size for name, size in sizes.items()} or None
         written = self.certificate(zeros.tolist(), stages, opinion=opinion, ledger=ledger)
         numbers = zeros.size + sum(sizes.values())
@@ -244,6 +253,7 @@ class Statement:
                 epsilon=self.epsilon, delta=plan.budget.quoted_delta, native=self.promise.to_dict(),
                 budget=plan.budget.to_dict(),
             ),
+            timing=self.timing,
             neighbours=guarantee.neighbours.value,
             unit=guarantee.unit.sentence,
             n=plan.n,
@@ -258,7 +268,7 @@ class Statement:
             exactness_cost=self.exactness.sentence,
             assumptions=[AssumptionStatement(statement=a.statement, provenance=a.provenance.value) for a in self.assumptions()],
             randomness=SEEDED if self.seeded else self.sampler.entropy(plan),
-            numeric_model=INTEGER_SUMS if plan.sums_exactly else FLOATING_SUMS,
+            numeric_model=INTEGER_SUMS if plan.mechanism.sums_exactly(plan) else FLOATING_SUMS,
             lattice=self.spacing,
             second_opinion=opinion,
             data=self.data,

@@ -20,14 +20,16 @@ from onedraw.data import Schema
 from onedraw.ledger import Ledger
 from onedraw.ledger.events import Kind
 from onedraw.models.row_model import RowModel
+from onedraw.plain_text import round_up
 from onedraw.plans import Plan
 from onedraw.privacy import Exactness, Promise
 from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import UNPROVEN, Certificate, check_texts, differences, reject, rejecting, round_up, snap, spacing_for
+from .certificate import UNPROVEN, Certificate, check_texts, differences, reject, rejecting, snap, spacing_for
 from .released import Release
 from .statement import Statement, check_unit, promise_of, spend_of
+from .timing import is_padded, timing_again
 
 # Written by the program that released, not derived from the plan: an edit here changes no promise.
 FREE_FIELDS = {"sampler_choice", "second_opinion", "prepared_at", "software", "ledger", "data"}
@@ -62,6 +64,8 @@ def verify(source: str | os.PathLike[str] | Certificate | Release, *, ledger: Le
         "every sentence and number that follows from others is as written",
         f"the released numbers are as many as planned, and rounded to multiples of {certificate.lattice:.3g} as stated",
     ]
+    if is_padded(certificate.timing):
+        checks.append("the work it states, and how rarely more was needed, follow from its numbers")
     if ledger is None:
         return Verification("consistent", certificate.sentence, tuple(checks))
     check_ledger(certificate, plan, ledger)
@@ -97,10 +101,12 @@ def check_promise(certificate: Certificate, plan: Plan) -> None:
 
 def check_words(certificate: Certificate, plan: Plan) -> None:
     """Write the certificate again from its generating fields and compare everything that is derived."""
+    sampler, epsilon = Sampler.from_dict(certificate.sampler), certificate.promise.epsilon
     words = Statement(
-        plan, Sampler.from_dict(certificate.sampler), certificate.sampler_choice, Exactness.from_dict(certificate.exactness),
+        plan, sampler, certificate.sampler_choice, Exactness.from_dict(certificate.exactness),
         Promise.from_dict(certificate.promise.native), certificate.lattice, seeded=certificate.randomness == SEEDED,
-        data=certificate.data, epsilon=certificate.promise.epsilon, prepared_at=certificate.prepared_at,
+        data=certificate.data, epsilon=epsilon, prepared_at=certificate.prepared_at,
+        timing=timing_again(certificate.timing, plan, sampler, epsilon=epsilon),
     )  # fmt: skip
     draw, opinion = certificate.draw, certificate.second_opinion
     again = words.certificate(draw.values, draw.stages, opinion=opinion, ledger=certificate.ledger)
@@ -119,7 +125,7 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
     values = np.array(draw.values)
     if not (np.all(np.isfinite(values)) and np.all(snap(values, certificate.lattice) == values)):
         raise reject("its draw does not lie on its lattice")
-    stages, sizes = draw.stages or {}, plan.stage_sizes
+    stages, sizes = draw.stages or {}, plan.mechanism.stage_sizes(plan)
     if {name: len(values) for name, values in stages.items()} != sizes:
         raise reject("the stages it holds are not those of its plan")
     if not sizes:

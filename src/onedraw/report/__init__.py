@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditFinding", "forest", "plan_html", "report_html", "write_plan", "write_report"]
 
-__getattr__ = names_on_demand(
+__getattr__, __dir__ = names_on_demand(
     __name__, dict.fromkeys(__all__, "page") | {"AuditFinding": "content", "forest": "forest_plot"}
 )
-
-
-def __dir__() -> list[str]:
-    return __all__

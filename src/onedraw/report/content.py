@@ -16,6 +16,7 @@ from onedraw.errors import CertificateRejected, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import Plan
 from onedraw.models import Table
+from onedraw.plain_text import SUPERSCRIPTS, shortened, shown, shown_up, small
 from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP
 from onedraw.privacy.tradeoff import COMMON
 from onedraw.release import Certificate, Estimates, Release, verify
@@ -23,7 +24,6 @@ from onedraw.release.certificate import UNPROVEN
 from onedraw.samplers import SEEDED
 
 from . import pictures
-from .formatting import SUPERSCRIPTS, shortened, shown, shown_up, small
 from .results import results_of
 from .tables import correlation_words, correlations, evaluation_words
 
@@ -279,6 +279,7 @@ def how_made(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:
         ("Budget it was made for", str(plan.budget)),
         ("Neighbours", certificate.neighbours),
         ("Randomness", certificate.randomness),
+        *([("Running time", certificate.timing.sentence)] if certificate.timing else []),
         ("Prepared at", certificate.prepared_at),
         ("Software", ", ".join(f"{name} {version}" for name, version in certificate.software.items())),
     ]
@@ -322,18 +323,18 @@ def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
     """
     from onedraw.planning.expected_errors import BEYOND
 
-    designs = choices.eligible[0].designs
-    spoken = [(one.words, one.expected) for one in designs] or [
-        (one.plan.heading, one.expected) for one in choices.eligible
-    ]
+    fit = choices.eligible[0].found is None
+    spoken = [(one.plan.heading, one.expected) for one in choices.eligible if not fit]
+    if fit and not replaced:
+        spoken = [(one.words, one.expected) for one in choices.eligible[0].designs]
     rows = [
         (words, *(shown(one) if math.isfinite(one) else "unknown" for one in (expected.private, expected.sampling)))
         for words, expected in spoken
     ]
     return {
-        "designs": rows if designs and not replaced else [],
-        "beyond": BEYOND if designs and not replaced else "",
-        "rows": [] if designs else rows,
+        "designs": rows if fit else [],
+        "beyond": BEYOND if fit and not replaced else "",
+        "rows": [] if fit else rows,
         "refused": sorted(choices.refused.items()),
         "why": choices.why,
     }
@@ -362,7 +363,7 @@ def plan_content(planned: Any) -> dict[str, Any]:
         "quantity": plan.model.quantity,
         "names": names[:MOST_NAMES],
         "more": max(0, len(names) - MOST_NAMES),
-        "besides": sum(plan.stage_sizes.values()),
+        "besides": sum(plan.mechanism.stage_sizes(plan).values()),
         "method": planned.choices.why,
         "why_no_interval": planned.why_no_interval,
         "attacker": attacker_words(Attacker(plan.guarantee.promise, delta), plan),

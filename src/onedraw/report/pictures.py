@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -47,6 +47,18 @@ class Row:
     privacy_sd: float = math.nan
     p_value: float = math.nan
 
+    ends: tuple[float, float] = field(init=False, repr=False, compare=False)
+    """The smallest and the largest number that is drawn for it."""
+    allowance: float = field(default=math.nan, init=False, repr=False, compare=False)
+    """How much longer than noise alone would ask for the interval is, on each side."""
+
+    def __post_init__(self) -> None:
+        shown = [self.value, *self.draws, *(self.interval or ())]
+        object.__setattr__(self, "ends", (min(shown), max(shown)))
+        if self.interval is not None and self.both is not None:
+            longer = self.interval[1] - self.interval[0] - (self.both[1] - self.both[0])
+            object.__setattr__(self, "allowance", max(0.0, longer / 2.0))
+
     @classmethod
     def estimated(cls, name: str, found: Estimate, level: float) -> Row:
         """With its interval, where it has one."""
@@ -61,13 +73,6 @@ class Row:
         )
         return replace(row, interval=(low, high), both=both, sampling=alone)
 
-    @property
-    def allowance(self) -> float:
-        """How much longer than noise alone would ask for the interval is, on each side."""
-        if self.interval is None or self.both is None:
-            return math.nan
-        return max(0.0, (self.interval[1] - self.interval[0] - (self.both[1] - self.both[0])) / 2.0)
-
     def times(self, factor: float) -> Row:
         """The effect of ``factor`` units; the standard deviations belong to one unit and stay."""
         interval, both, sampling = (
@@ -76,12 +81,6 @@ class Row:
         )
         draws = tuple(factor * value for value in self.draws)
         return replace(self, value=factor * self.value, draws=draws, interval=interval, both=both, sampling=sampling)
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The smallest and the largest number that is drawn for it."""
-        shown = [self.value, *self.draws, *(self.interval or ())]
-        return min(shown), max(shown)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from onedraw.mechanisms import Candidates, Moments, PerturbedMode
 from onedraw.models import ConjugateModel, Model
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
+from onedraw.plain_text import brief, percent, points, whole
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
 from onedraw.release.estimates import Joint, p_words, readable_draws, values_of
 from onedraw.release.intervals.quantiles import inter_quartile_range
 
 from . import pictures
-from .formatting import brief, percent, points, whole
 from .pictures import Row
 from .tables import cross_of, sides_of
 
@@ -37,7 +37,7 @@ COLUMNS = {
     "coefficients": ("Column", "Coefficient"),
 }
 
-WRITTEN = {"": brief, "share": percent, "records": whole}
+WRITTEN: dict[str, Callable[[float], str]] = {"": brief, "share": percent, "records": whole}
 """How a number is written, by its unit."""
 
 LARGEST_EXPONENT = 20.0
@@ -61,7 +61,7 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
     kept = kept or list(range(len(rows)))
     drawn, across = on_one_axis([rows[index] for index in kept], form, certificate.draw.names, model)
     plot = plot_of(drawn, form, model, alike=across)
-    ratios = Ratios.of(certificate, model)
+    ratios = Ratios.of(certificate, model, interval=table is not None)
     words = [row_words(row, write=WRITTEN[model.unit(row.name)], ratios=ratios) for row in rows]
     return {
         "form": form,
@@ -72,7 +72,7 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
         "axis": plot.axis,
         "level": None if table is None else f"{100 * table.level:g} %",
         "ratios": ratios,
-        "ratio_note": "" if ratios is None else ratios.note(interval=table is not None),
+        "ratio_note": "" if ratios is None else ratios.note,
         "columns": COLUMNS[form] if form != "coefficients" or isinstance(model, RowModel) else ("Name", "Value"),
         "meaning": model.meaning,
         "uncertainty": uncertainty(plan, table, why_none),
@@ -183,6 +183,9 @@ def allowance_words(plan: Plan, rows: list[Row]) -> str:
 def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
     fit = isinstance(plan.mechanism, PerturbedMode)
+    remark = "" if table is None else table.reason.rstrip(".")  # of a noisy-gradient path it begins with "for"
+    if remark:
+        remark = f" No interval is given {remark}." if remark[:4] == "for " else f" {remark[:1].upper()}{remark[1:]}."
     if table is not None:
         crossed = sides_of(plan.model, None) is not None
         if own := plan.model.interval_meaning(f"{100 * table.level:g} %", crossed=crossed):
@@ -190,7 +193,7 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
     if table is not None and isinstance(plan.mechanism, Moments):
         return (
             f"Intervals ({100 * table.level:g} %) allow for sampling and for the noise for privacy together; both standard deviations "
-            f"are beside them. They are about the records clamped to their declared ranges.{no_interval(table)}"
+            f"are beside them. They are about the records clamped to their declared ranges.{remark}"
         )
     if table is not None:
         allowance = (
@@ -200,7 +203,7 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
         return (
             f"Bars are {100 * table.level:g} % intervals under the model. The thick part is what sampling alone would leave; the "
             f"middle part is what the noise for privacy adds.{allowance if plan.draws > 1 else ''}"
-            f"{FIT_WORDS if fit else ''}{no_interval(table)}"
+            f"{FIT_WORDS if fit else ''}{remark}"
         )
     if isinstance(plan.model, ClassifierScores | RegressorScores):
         return (
@@ -209,10 +212,8 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
         )
     picks = isinstance(plan.mechanism, Candidates) and plan.mechanism.publish == "picks"
     many = f"All {plan.draws} picks of the selection are published" if picks else f"{plan.draws} draws share the budget"
-    mean = (
-        f"{many}, drawn as thin lines; the number shown is their mean{', weighted like the rounds' if picks else ''}."
-    )
-    shown_as = "" if plan.draws == 1 else mean
+    weighted = ", weighted like the rounds" if picks else ""
+    shown_as = f"{many}, drawn as thin lines; the number shown is their mean{weighted}." if plan.draws > 1 else ""
     if why_none:
         return f"No interval is given. {why_none[:1].upper()}{why_none[1:].rstrip('.')}. {shown_as}".strip()
     if plan.draws == 1 and isinstance(plan.model, RowModel) and not fit:
@@ -221,14 +222,6 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
             "interval needs the spread between several draws, which have to be asked for when the budget is planned."
         )
     return f"{shown_as} This report was written without an interval.".strip()
-
-
-def no_interval(table: Estimates) -> str:
-    """Of a noisy-gradient path a remark begins with "for", of a fit it is a sentence."""
-    remark = table.reason.rstrip(".")
-    if not remark:
-        return ""
-    return f" No interval is given {remark}." if remark.startswith("for ") else f" {remark[:1].upper()}{remark[1:]}."
 
 
 def expected_error_words(plan: Plan) -> str | None:
@@ -260,11 +253,11 @@ class Ratios:
     """
 
     name: str
-    what: str
+    note: str
     steps: dict[str, float]
 
     @classmethod
-    def of(cls, certificate: Certificate, model: Model) -> Ratios | None:
+    def of(cls, certificate: Certificate, model: Model, *, interval: bool) -> Ratios | None:
         """None for a model whose coefficients multiply nothing."""
         if model.factor is None or not isinstance(model, RowModel):
             return None
@@ -274,11 +267,11 @@ class Ratios:
             name: float(declared.get(name, {}).get("step") or usual_step(low, high))
             for name, low, high in zip(names, *features.ends, strict=True)
         }  # fmt: skip
-        return cls(*model.factor, steps)
-
-    def note(self, *, interval: bool) -> str:
-        factor = ", and the interval of the factor" if interval else ""
-        return f"{self.name}: by how much {self.what} multiplied for so much more of the column (one, if nothing is said){factor}."
+        (name, what), factor = model.factor, ", and the interval of the factor" if interval else ""
+        note = (
+            f"{name}: by how much {what} multiplied for so much more of the column (one, if nothing is said){factor}."
+        )
+        return cls(name, note, steps)
 
     def words(self, row: Row) -> tuple[str, str]:
         """("× 1.3", "1.2 to 1.5, per 10"); empty for what is no coefficient of a column."""

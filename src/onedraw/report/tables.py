@@ -24,16 +24,16 @@ import numpy as np
 from onedraw.defaults import LEVEL
 from onedraw.mechanisms import Measured, Moments, PerturbedMode
 from onedraw.models import Model, Table
-from onedraw.models.sums.noise_law import matrix_deviation, symmetric
+from onedraw.models.sums.exact_sums import matrix_deviation, symmetric
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.models.tables.table import Side
+from onedraw.plain_text import brief, whole
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Release
 from onedraw.release.estimates import moments_of
 from onedraw.release.intervals.evaluations import scores_of
 
 from . import pictures
-from .formatting import brief, whole
 
 MOST_CELLS = 240
 """More cells than this are a list."""
@@ -126,7 +126,13 @@ def correlations(certificate: Certificate, plan: Plan) -> Correlations | None:
         )  # not known where noise leaves too little of a column
         intervals = tuple(tuple(zip(*ends, strict=True)) for ends in zip(below(low), below(high), strict=True))
         return Correlations(names, below(given), median(np.hypot(*result.correlation_errors)), intervals)
-    found, sizes = quotients(symmetric(np.asarray(moments, dtype=np.float64), len(names)))
+    second = symmetric(np.asarray(moments, dtype=np.float64), len(names))
+    diagonal = np.diag(second)
+    deviation = np.sqrt(
+        np.where(diagonal > 0.0, diagonal, np.nan)
+    )  # a variance that noise has made 0 or less is not known
+    sizes = np.outer(deviation, deviation)
+    found = np.clip(second / sizes, -1.0, 1.0)
     noise = matrix_deviation(problem.numbers["moments_noise"], len(names), pure=problem.pure)
     return Correlations(names, below(found), math.sqrt(0.5) * noise / median(sizes))
 
@@ -140,14 +146,6 @@ def median(matrix: Any) -> float:
     """Of what is known below the diagonal."""
     known = [value for row in below(matrix) for value in row if not math.isnan(value)]
     return statistics.median(known) if known else math.nan
-
-
-def quotients(second: Any) -> tuple[Any, Any]:
-    """(correlations in [−1, 1], √(V_jj·V_kk)); NaN for a column whose variance noise has made 0 or less."""
-    diagonal = np.diag(second)
-    deviation = np.sqrt(np.where(diagonal > 0.0, diagonal, np.nan))
-    sizes = np.outer(deviation, deviation)
-    return np.clip(second / sizes, -1.0, 1.0), sizes
 
 
 def correlation_words(found: Correlations | None) -> dict[str, Any] | None:

@@ -4,14 +4,16 @@ A sampler knows nothing of what is being estimated: it is given a law and a sour
 exactly it draws (`sampler`). The files:
 
 - `exact` (closed-form laws) with `ball` (a Gaussian, also cut to a ball);
-- `langevin` and `proximal` (chains for Gibbs posteriors) with `preconditioner`, `chains` and `variates`;
+- `perfect` (Gibbs posteriors on a ball, by rejection), `langevin` and `proximal` (chains for them) with `proximal_chain`,
+  `preconditioner`, `chains` and `variates`;
 - `hamiltonian` (HMC and NUTS, never proven) with `laplace` (where they start, in which coordinates), `blackjax_kernels` (the one
   place that meets BlackJAX), and `coupling`, `coupling_bound` (how L-lag couplings on data simulated by `simulated` estimate
   what is missing);
 - `selection` (one of many candidates, of settings, or by ranks: exact on whole numbers);
+- `private_path` (a private chain, step by step);
 - `noisy_sums` (plain noise on exact sums), `fit` (a perturbed mode in its stages) and `moments` (means and second moments, for
   their own sake or before another sampler) with `noise` (the one place that meets OpenDP);
-- `many_fits` (many simulated data sets at once); `choice` (the default);
+- `many_fits` (many simulated data sets at once); `choice` (the default); `padding` (work that is the same whatever the records are);
 - `randomness` (operating-system entropy into ChaCha20, or a seed; what a fork does to it), `numpy_chacha` (the one place that
   meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from onedraw.samplers.moments import Measure as Measure
     from onedraw.samplers.moments import MeasuredFirst as MeasuredFirst
     from onedraw.samplers.noisy_sums import NoisySums as NoisySums
+    from onedraw.samplers.perfect import Perfect as Perfect
+    from onedraw.samplers.private_path import PrivatePath as PrivatePath
     from onedraw.samplers.proximal import Proximal as Proximal
     from onedraw.samplers.randomness import OPERATING_SYSTEM as OPERATING_SYSTEM
     from onedraw.samplers.randomness import SEEDED as SEEDED
@@ -69,6 +73,8 @@ SAMPLERS = {
     "MeasuredFirst": "moments",
     "NUTS": "hamiltonian",
     "NoisySums": "noisy_sums",
+    "Perfect": "perfect",
+    "PrivatePath": "private_path",
     "Proximal": "proximal",
     "RankSelection": "selection",
     "Selection": "selection",
@@ -96,8 +102,4 @@ _OTHERS = {
 }
 
 __all__ = sorted(SAMPLERS | _OTHERS)
-__getattr__ = names_on_demand(__name__, SAMPLERS | _OTHERS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_on_demand(__name__, SAMPLERS | _OTHERS)

@@ -35,13 +35,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.models.compute import jax
 from onedraw.models.conjugate.distributions import BallGaussian, Gaussian
-
-Array = NDArray[np.float64]
 
 SECULAR_STEPS = 10
 """Newton steps for the multiplier of the largest density; 9 were the most needed for full accuracy."""

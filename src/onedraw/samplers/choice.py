@@ -1,6 +1,8 @@
 """Which sampler, if the caller names none: decided from public numbers, with a sentence that says why.
 
-A closed form is drawn exactly, and a noisy-gradient plan is its own algorithm. Otherwise there are two proven chains.
+A closed form is drawn exactly, and a noisy-gradient plan is its own algorithm. On a ball where the loss is curved everywhere
+a posterior is drawn exactly too, by rejection, while that takes no more passes over the records than the proximal sampler,
+κ^{d/2} ≤ 4·iterations (`models.convex.work`). Otherwise there are two proven chains.
 The last iterate of Langevin has a promise of its own and needs no convergence, but its law is only near the
 posterior; the proximal sampler is within the plan's reserve γ of the posterior itself. The one with less work is
 taken, the second if they are equal. No chain is proven for a β-divergence posterior: what the caller accepts by name
@@ -16,8 +18,8 @@ from itertools import chain
 from onedraw import samplers
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.conjugate.family import ConjugateModel
-from onedraw.models.likelihood.likelihood_model import WithLikelihood
-from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.convex.work import PASSES, iterations_of, tries_worth
+from onedraw.models.likelihood.likelihood_model import Linear, WithLikelihood
 from onedraw.models.tables.column_quantiles import ColumnQuantiles
 from onedraw.models.tables.scores import ModelChoice
 from onedraw.models.tables.table import Table
@@ -27,7 +29,8 @@ from onedraw.samplers.coupling import LEAST_RESERVE
 from onedraw.samplers.exact import Exact
 from onedraw.samplers.hamiltonian import HMC, NUTS
 from onedraw.samplers.langevin import LastIterateLangevin
-from onedraw.samplers.proximal import Proximal, geometry_of, iterations_of
+from onedraw.samplers.perfect import Perfect, tries_of
+from onedraw.samplers.proximal import Proximal, geometry_of
 from onedraw.samplers.randomness import jax_is_lost
 from onedraw.samplers.sampler import Sampler
 
@@ -43,8 +46,8 @@ MOST_WORK = 2e11
 NETWORK = (200, 300)
 """Steps and warm-up of NUTS where the predictor is not linear and the posterior far from normal."""
 
-PASSES = {"langevin": 2.0, "proximal": 4.0}
-"""Passes over the records in one step."""
+LANGEVIN_PASSES = 2.0
+"""Over the records in one step."""
 
 
 def default_sampler(plan: Plan, *, accept: Collection[str] | str = ()) -> tuple[Sampler, str]:
@@ -63,6 +66,9 @@ def default_sampler(plan: Plan, *, accept: Collection[str] | str = ()) -> tuple[
             f"The loss of {type(plan.model).__name__} has a kink, and the proven chains need a smooth loss. Use "
             "HuberisedHinge(width=…) or Quantile(smoothing=…), with the same bounds and so the same weight."
         )
+    perfect = _perfect(plan)
+    if perfect is not None:
+        return perfect
     langevin = _langevin(plan)
     try:
         proximal = _proximal(plan)
@@ -142,12 +148,28 @@ def check_fork(plan: Plan) -> None:
         )
 
 
+def _perfect(plan: Plan) -> tuple[Perfect, str] | None:
+    """(sampler, why), or None where it does not apply or takes too many tries."""
+    numbers, sampler = plan.parameters, Perfect()
+    if "curvature_ratio" not in numbers or numbers.get("radius") is None:
+        return None
+    try:
+        tries = tries_of(plan)
+        sampler.exactness(plan)
+        geometry = geometry_of(numbers_of_plan(plan, sampler="Proximal"))
+    except ExactnessRefused:  # far too many tries, or δ is less than double precision carries
+        return None
+    if tries > tries_worth(plan.gamma / plan.draws, geometry):
+        return None
+    return sampler, f"exact draw by rejection: at most {tries:,.3g} tries on average, for every data set"
+
+
 def _langevin(plan: Plan) -> tuple[float, LastIterateLangevin, str] | None:
     """(work, sampler, why), or None if its promise does not imply the budget."""
     numbers = plan.parameters
     step_size = STEP / numbers["smoothness"]
     full = math.log(1.0 / LEFT_OF_START) / (step_size * max(numbers["strong_convexity"], 1e-300))
-    size = plan.n * len(plan.model.parameter_names) * plan.draws * PASSES["langevin"]
+    size = plan.n * len(plan.model.parameter_names) * plan.draws * LANGEVIN_PASSES
     steps = max(1, math.ceil(min(full, max(1000.0, MOST_WORK / size))))
     sampler = LastIterateLangevin(steps, step_size)
     try:
@@ -171,7 +193,7 @@ def _proximal(plan: Plan) -> tuple[float, Proximal, str] | None:
         return None
     geometry = geometry_of(numbers_of_plan(plan, sampler="Proximal"))
     iterations = iterations_of(gamma, geometry)
-    size = plan.n * len(plan.model.parameter_names) * plan.draws * PASSES["proximal"]
+    size = plan.n * len(plan.model.parameter_names) * plan.draws * PASSES
     how = "the same for any number of records" if geometry.preconditioned else "from the declared bounds"
     why = f"proximal sampler, {iterations:,} iterations ({how}): within total variation {gamma:.2g} for every data set"
     sampler = Proximal(gamma=gamma)

@@ -6,19 +6,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from onedraw import errors, privacy
+from onedraw.arrays import Array
 from onedraw.models.conjugate import distributions
+from onedraw.models.conjugate.gaussian_mean import GaussianMean
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.plans import Plan
 from onedraw.samplers.ball import ball_gaussian_draws, gaussian_draws
+from onedraw.samplers.padding import Padding, constant_work, no_padding
 from onedraw.samplers.sampler import Sample, Sampler
 from onedraw.samplers.variates import TRIES, check_delta
 
-Array = NDArray[np.float64]
 AnyLaw = distributions.Law | distributions.GaussianLaw
 
 NUMERIC_MODEL = "real-number sampler in double precision"
@@ -45,6 +45,14 @@ class Exact(Sampler):
         variates = plan.draws * (TRIES * (count + 2) ** 2 if on_ball else 2 * count)
         check_delta(plan, plan.guarantee.promise, variates, randomness=self.randomness)
         return privacy.Exact(numeric=NUMERIC_MODEL)
+
+    def padding(self, plan: Plan) -> Padding:
+        """A normal law is standard normal numbers, moved and stretched: nothing that depends on the records is tried. Gamma, Beta
+        and Dirichlet variates come by NumPy's rejection, which nobody can count."""
+        model = plan.model
+        if isinstance(model, GaussianMean) or (isinstance(model, ConvexModel) and model.radius is None):
+            return constant_work(self.passes(plan))
+        raise no_padding("Exact", "how often this law is tried depends on its parameters, and so on the records")
 
     def seconds_each(self, plan: Plan) -> float:
         return 4e-7

@@ -1,33 +1,35 @@
 """Carrying out a perturbed mode: moments, mode and information, in this order, each with the noise its plan says.
 
 The records are read through exact sums alone (`FitTarget.sum`). The minimum is found until the certified gradient is
-below the plan's tolerance, for every data set (`models.fit.minimum`); how many passes that took is for the curator alone.
+below the plan's tolerance, for every data set (`models.fit.minimum`); how many passes that took is for the curator alone. Padded, it
+is followed by idle passes up to a number that suffices for every data set (padding.md).
 Statement and proof: mathematics-3 §2, "What runs".
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from scipy.special import chdtri, gammainccinv
 
 from onedraw import privacy
+from onedraw.arrays import Array, Integers
 from onedraw.data.sums import check_room
 from onedraw.models.fit.losses import measured_of
 from onedraw.models.fit.problem import Coordinates, FitProblem, FitTarget, Published
 from onedraw.models.fit.result import FitResult
-from onedraw.models.fit.sums import NewtonSums, Objective, Outer, minimum
+from onedraw.models.fit.sums import NewtonSums, Objective, Outer, minimum, most_descent
 from onedraw.models.moments.measured import ColumnSums, MomentColumns, SecondMoments
 from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps
 from onedraw.plans import Plan
 from onedraw.samplers.noise import Noise, Noisy, NoisySampler
+from onedraw.samplers.padding import PASSES, TRIES_GAMMA, Padding, no_padding
 from onedraw.samplers.sampler import Sample
-
-Array = NDArray[np.float64]
 
 MOST_PASSES = 100
 """Of Newton's method, before the gradient method takes over."""
@@ -55,16 +57,44 @@ class Fit(NoisySampler):
             check_room(n, statistic, gram_steps(statistic.largest * row_bound**2, n), row_bound, None)
         return privacy.AsRun(plan.guarantee.promise)
 
+    def padding(self, plan: Plan) -> Padding:
+        """A pass for each stage, and of the search for the mode as many as ever suffice."""
+        problem: FitProblem = cast(Noisy, plan.mechanism).problem(plan)
+        stages = ("mean_noise", "moments_noise", "information_noise", "variability_noise")
+        passes = 1 + sum(problem.numbers[stage] > 0.0 for stage in stages) + most_search(problem)
+        return Padding({PASSES: passes}, TRIES_GAMMA)
+
     def run(self, target: FitTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """The estimate, and the stages it follows from."""
-        stages = Stages(target, Noise(randomness, pure=target.problem.pure))
-        published = stages.run()
-        estimate = FitResult.of(target.problem, published).estimate
-        return Sample(estimate[np.newaxis], {"passes": stages.passes}, published.to_dict())
+        return _fitted(Stages(target, Noise(randomness, pure=target.problem.pure)))
+
+    def run_padded(self, target: FitTarget, randomness: Generator, padding: Padding, *, size: int = 1) -> Sample:
+        """The same estimate."""
+        stages = Stages(target, Noise(randomness, pure=target.problem.pure), least_passes=most_search(target.problem))
+        return _fitted(stages)
+
+
+def _fitted(stages: Stages) -> Sample:
+    published = stages.run()
+    estimate = FitResult.of(stages.problem, published).estimate
+    noticed = {"passes": stages.passes, "work": {PASSES: stages.passes}}
+    return Sample(estimate[np.newaxis], noticed, published.to_dict())
+
+
+def most_search(problem: FitProblem) -> int:
+    """Passes that find the mode of every data set, unless the tilt is longer than it is with probability 1 − `TRIES_GAMMA`."""
+    if problem.prior is not None:
+        raise no_padding("Fit", "with a prior of its own no public number bounds how far away the mode may be")
+    numbers, loss = problem.numbers, problem.loss
+    ridge, row = numbers["ridge"], numbers["row_bound"]
+    length = gammainccinv(problem.size, TRIES_GAMMA) if problem.pure else math.sqrt(chdtri(problem.size, TRIES_GAMMA))
+    start = problem.n * loss.slope_bound * row + numbers["mode_noise"] * float(length)
+    most = problem.n * loss.curvature_bound * row**2 + ridge
+    return MOST_PASSES + most_descent(ridge, most, start, numbers["tolerance"] / 2.0)
 
 
 def measure(
-    total: Callable[..., NDArray[np.int64]], n: int, columns: MomentColumns, numbers: Mapping[str, float], noise: Noise
+    total: Callable[..., Integers], n: int, columns: MomentColumns, numbers: Mapping[str, float], noise: Noise
 ) -> tuple[Array | None, Array | None]:
     """Stage one, of a fit or before another sampler's draw: (mean, Σ x̄x̄ᵀ about it as a lower triangle) with their noise; None for
     what the plan leaves out.
@@ -92,6 +122,8 @@ class Stages:
     noise: Noise
     minimum: Callable[..., tuple[Array, int]] = minimum
     """How θ̂ is found: `models.fit.minimum` unless fits are simulated together, which look for theirs side by side."""
+    least_passes: int = 0
+    """Of the search for θ̂: those that it does not need are idle."""
     passes: int = field(default=0, init=False)
 
     @property
@@ -105,8 +137,11 @@ class Stages:
         records = self.target.measured(where)  # in measured coordinates: what stages two and three add up
         self.passes += 1 + (mean is not None) + (moments is not None)
         tilt = self.noise.real(self.problem.size, numbers["mode_noise"])
-        found, passes = self.minimum(records, self.problem.loss, self._objective(where, tilt))
-        self.passes += passes
+        objective = self._objective(where, tilt)
+        found, passes = self.minimum(records, self.problem.loss, objective)
+        for _ in range(passes, self.least_passes):
+            records.sum(NewtonSums(self.problem.loss), objective.coarse, objective.row_bound, found)
+        self.passes += max(passes, self.least_passes)
         closing = self.noise.real(self.problem.size, numbers["closing_noise"])
         mode = self.noise.rounded(found + closing, numbers["closing_noise"])
         if not numbers["information_noise"]:

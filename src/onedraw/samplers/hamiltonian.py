@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onedraw import privacy
+from onedraw.arrays import Array
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.plans import Plan, Potential
@@ -127,7 +127,7 @@ class HMC(Sampler):
         draws, accepted = _hmc_chains(target.kernel, walks, at_once, keys, frame, settings, self.steps, arguments)
         return Sample(np.asarray(draws), {"acceptance": float(accepted.mean())})
 
-    def run_many(self, targets: Sequence[Potential], key: Any) -> NDArray[np.float64]:
+    def run_many(self, targets: Sequence[Potential], key: Any) -> Array:
         """One draw for each of several targets of one model and size, all in one call."""
         arguments, first = stacked(targets), targets[0]
         frames, settings = laplace_frames(targets, arguments), Settings(*self.settings(first.dimension))

@@ -28,9 +28,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onedraw import privacy
+from onedraw.arrays import Array
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import check_arithmetic, jax, jit, jnp
 from onedraw.models.convex.gibbs_target import GibbsTarget, PathTarget, gradient
@@ -52,6 +52,7 @@ from onedraw.samplers.chains import (
     smooth,
     whole_number,
 )
+from onedraw.samplers.padding import Padding, constant_work
 from onedraw.samplers.preconditioner import minimum, plain_frame
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import check_delta, check_gamma, normal
@@ -126,6 +127,10 @@ class LastIterateLangevin(Sampler):
 
     def passes(self, plan: Plan) -> int:
         return self.steps * plan.draws
+
+    def padding(self, plan: Plan) -> Padding:
+        """As many steps whatever the records are."""
+        return constant_work(self.passes(plan))
 
     def seconds(self, plan: Plan) -> float:
         size = plan.n * len(plan.model.parameter_names)
@@ -223,7 +228,7 @@ def proposition_13(gamma: float, *, dimension: int, strong_convexity: float, smo
 # ── chains ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def last_iterates(target: GibbsTarget, key: Any, starts: Any, *, steps: int, step_size: float) -> NDArray[np.float64]:
+def last_iterates(target: GibbsTarget, key: Any, starts: Any, *, steps: int, step_size: float) -> Array:
     """Of chains from these starts, each with a key of its own."""
     radius = np.inf if target.radius is None else target.radius
     keys = jax.random.split(key, len(starts))
@@ -256,7 +261,7 @@ def _stepped(key: Any, start: Any, steps: Any, step: Any) -> Any:
 # ── paths whose sums are whole numbers ───────────────────────────────────────────────────────────────────────────
 
 
-def on_lattice(target: PathTarget, key: Any, *, steps: int, step_size: float, size: int) -> NDArray[np.float64]:
+def on_lattice(target: PathTarget, key: Any, *, steps: int, step_size: float, size: int) -> Array:
     """``size`` paths from the prior's location, each with a key of its own."""
     check_arithmetic()
     keys = jax.random.split(key, size)
@@ -270,7 +275,7 @@ def on_lattice(target: PathTarget, key: Any, *, steps: int, step_size: float, si
     return np.asarray(_compiled(target.gradient_sums, at_once, keys, start, steps, numbers, target.segments))
 
 
-def _by_passes(target: PathTarget, key: Any, numbers: tuple[Any, ...], steps: int) -> NDArray[np.float64]:
+def _by_passes(target: PathTarget, key: Any, numbers: tuple[Any, ...], steps: int) -> Array:
     theta, noise = np.asarray(target.location), np.zeros((0, 0))
     for number in range(steps):
         if number % AHEAD == 0:

@@ -22,22 +22,19 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
+from onedraw.arrays import Array
 from onedraw.errors import ExactnessRefused
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.convex.losses import LinearLoss
 from onedraw.models.likelihood import beta_target
 from onedraw.models.likelihood.beta_target import BetaTarget
-from onedraw.models.likelihood.likelihood_model import BetaKernel, LossKernel, WithLikelihood
-from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.likelihood.likelihood_model import BetaKernel, Linear, LossKernel, WithLikelihood
 from onedraw.models.priors import Gaussian
 from onedraw.plans import Potential
 from onedraw.samplers.chains import by_column
-
-Array = NDArray[np.float64]
 
 STARTS = 4
 """Points from which the mode of a target without a linear predictor is looked for."""

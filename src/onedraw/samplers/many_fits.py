@@ -26,9 +26,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onedraw.data.sums import Integers, block_rows, check_room, weights
+from onedraw.arrays import Array, Integers
+from onedraw.data.sums import block_rows, check_room, weights
 from onedraw.errors import WrongCall
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 from onedraw.models.fit.problem import PARTS, FitTarget, Published
@@ -237,7 +237,7 @@ def _mapped(what: Any, side_by_side: bool, arrays: Any, weight: Any, *public: An
 # ── chains ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def fits(targets: Sequence[Potential], sampler: HMC, *, key: Any) -> NDArray[np.float64]:
+def fits(targets: Sequence[Potential], sampler: HMC, *, key: Any) -> Array:
     """(m, d): a draw for each of m targets of one model and one number of records, in unconstrained coordinates."""
     if not isinstance(sampler, HMC):
         raise WrongCall(

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from onedraw import privacy
+from onedraw.arrays import Array, Integers
 from onedraw.models.fit.problem import Published
 from onedraw.models.likelihood.beta_target import BetaTarget
 from onedraw.models.moments.columns import SQUARE, MomentsProblem, MomentsTarget
@@ -31,11 +32,11 @@ from onedraw.models.sums.exact_sums import gram_steps
 from onedraw.plans import Plan
 from onedraw.samplers.fit import measure
 from onedraw.samplers.noise import Noise, NoisySampler
+from onedraw.samplers.padding import PASSES, Padding, constant_work
 from onedraw.samplers.randomness import KEY_BYTES
 from onedraw.samplers.sampler import Sample, Sampler
 
-Array = NDArray[np.float64]
-Sum = Callable[..., NDArray[np.int64]]
+Sum = Callable[..., Integers]
 
 LARGEST = 1e200
 """Draws are cut here before they are rounded: no prior gives such a number a chance."""
@@ -56,6 +57,10 @@ class Measure(NoisySampler):
 
     def exactness(self, plan: Plan) -> privacy.AsRun:
         return privacy.AsRun(plan.guarantee.promise)
+
+    def padding(self, plan: Plan) -> Padding:
+        """A pass for each stage that the plan has, whatever the records are."""
+        return constant_work(1 + sum(plan.parameters[f"{stage}_noise"] > 0.0 for stage in ("moments", "fourth")))
 
     def run(self, target: MomentsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """What follows from the moments, and the moments."""
@@ -129,11 +134,25 @@ class MeasuredFirst(NoisySampler):
         """Two for the moments, and the inner sampler's."""
         return 2 + self.of.passes(_measuring(plan).inner(plan))
 
+    def padding(self, plan: Plan) -> Padding:
+        """The inner sampler's, after a pass for each stage of moments."""
+        inner, measuring = self.of.padding(_measuring(plan).inner(plan)), ("mean_noise", "moments_noise")
+        before = sum(plan.parameters[noise] > 0.0 for noise in measuring)
+        return replace(inner, work=dict(inner.work) | {PASSES: before + inner.passes})
+
     def seconds(self, plan: Plan) -> float:
         return self.of.seconds(_measuring(plan).inner(plan))
 
     def run(self, target: MeasuredTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """The draws for encoded rows, and the stages they follow from."""
+        return self._run(target, randomness, partial(self.of.run, size=size), size)
+
+    def run_padded(self, target: MeasuredTarget, randomness: Generator, padding: Padding, *, size: int = 1) -> Sample:
+        return self._run(target, randomness, partial(self.of.run_padded, padding=padding, size=size), size)
+
+    def _run(
+        self, target: MeasuredTarget, randomness: Generator, drawn: Callable[[Any, Any], Sample], size: int
+    ) -> Sample:
         published = design(target, Noise(randomness, pure=target.problem.pure))
         law = target.within(target.problem.coordinates(published))
         source: Any = randomness
@@ -141,7 +160,7 @@ class MeasuredFirst(NoisySampler):
             from onedraw.samplers.chacha import chacha_key
 
             source = chacha_key(randomness.bytes(KEY_BYTES))
-        inner = self.of.run(law, source, size=size)
+        inner = drawn(law, source)
         draws = inner.draws.reshape(size, -1)
         if isinstance(law, BetaTarget):  # drawn from in unconstrained coordinates
             draws = np.clip(law.model.constrain(draws), -LARGEST, LARGEST)

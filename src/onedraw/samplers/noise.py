@@ -8,7 +8,7 @@ a continuous Gaussian rounded to the nearest integer that GaussianDP is claimed 
 
 `Noise` is that of a fit or of moments: Gaussian, or of density ∝ e^{−‖v‖/scale}. Sums with fresh entropy get OpenDP's exact
 discrete Gaussian; a seeded run, and a machine without OpenDP in a study, get a Gaussian rounded to the same lattice. The pure
-laws of vectors and of matrices are those of `models.sums.noise_law`.
+laws of vectors and of matrices are those of `models.sums.exact_sums`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Integers
 from onedraw.errors import ExactnessRefused, WrongCall
-from onedraw.models.sums.noise_law import drawn, drawn_matrices, triangle_scale
+from onedraw.models.sums.exact_sums import drawn, drawn_matrices, triangle_scale
 from onedraw.plans import Plan
 from onedraw.samplers.randomness import BOTH, OPERATING_SYSTEM, is_secure
 from onedraw.samplers.sampler import Sampler
-
-Array = NDArray[np.float64]
 
 LEAST_STEPS = 2.0**20
 """The smallest deviation, in lattice steps, for which the discrete law is taken for the rounded continuous one."""
@@ -58,7 +56,7 @@ class Measured:
                 "one of the two libraries is wrong."
             )
 
-    def release(self, sums: Sequence[int] | NDArray[np.int64]) -> list[int]:
+    def release(self, sums: Sequence[int] | Integers) -> list[int]:
         """The sums with fresh noise, from the operating system's entropy."""
         return [int(value) for value in self.built([int(value) for value in sums])]
 
@@ -101,7 +99,7 @@ class Noise:
     def __init__(self, generator: Generator, *, pure: bool) -> None:
         self.generator, self.pure, self.secure = generator, pure, is_secure(generator)
 
-    def vector(self, sums: NDArray[np.int64], steps: float, noise: float, each: Array | None = None) -> Array:
+    def vector(self, sums: Integers, steps: float, noise: float, each: Array | None = None) -> Array:
         """Sums in whole steps, with noise of this size in their own unit; ``each`` multiplies that of single entries."""
         sizes = np.ones(len(sums)) if each is None else each
         if self.pure:
@@ -111,7 +109,7 @@ class Noise:
             total[sizes == size] = self._whole(sums[sizes == size], noise * steps * float(size))
         return total / steps
 
-    def triangle(self, sums: NDArray[np.int64], steps: float, noise: float) -> Array:
+    def triangle(self, sums: Integers, steps: float, noise: float) -> Array:
         """A symmetric matrix by its lower triangle: off the diagonal an entry counts twice, so its noise is √½ as large. Under a
         pure promise the noise is the law of matrices."""
         size = (math.isqrt(8 * len(sums) + 1) - 1) // 2
@@ -129,7 +127,22 @@ class Noise:
         spacing = 2.0 ** (math.floor(math.log2(noise)) - 10)
         return np.asarray(np.rint(values / spacing) * spacing + 0.0)
 
-    def _whole(self, sums: NDArray[np.int64], deviation: float) -> Array:
+    def alone(self, deviations: Array) -> Integers:
+        """Discrete Gaussian numbers, each of its deviation in steps, to be added to whole sums: exact to the last bit.
+
+        From 2⁵³ on a float would round them, and a sum's own last bits would show through.
+        """
+        drawn = np.empty(len(deviations), dtype=np.int64)
+        for size in np.unique(deviations):
+            here = deviations == size
+            drawn[here] = self._steps(np.zeros(int(here.sum()), dtype=np.int64), float(size))
+        return drawn
+
+    def _whole(self, sums: Integers, deviation: float) -> Array:
+        """Noisy sums as floats."""
+        return np.asarray(self._steps(sums, deviation), dtype=np.float64)
+
+    def _steps(self, sums: Integers, deviation: float) -> Any:
         """With discrete Gaussian noise of this deviation, in steps: OpenDP's exact one where the entropy is fresh."""
         if not self.secure:
             return self._on_lattice(sums + deviation * self.generator.standard_normal(len(sums)))
@@ -138,7 +151,7 @@ class Noise:
                 f"Noise of {deviation:.3g} lattice steps is outside 2^20 … 2^60, where the discrete Gaussian stands for the "
                 "continuous one. Use a finer or coarser lattice."
             )
-        return np.asarray(measurement("gaussian", len(sums), deviation).release(sums), dtype=np.float64)
+        return measurement("gaussian", len(sums), deviation).release(sums)
 
     @staticmethod
     def _on_lattice(values: Array) -> Array:

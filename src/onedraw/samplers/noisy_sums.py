@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onedraw import privacy
+from onedraw.arrays import Array, Integers
 from onedraw.plans import Plan
 from onedraw.samplers.noise import measurement
+from onedraw.samplers.padding import Padding, constant_work
 from onedraw.samplers.randomness import OPENDP, is_secure
 from onedraw.samplers.sampler import Sample, Sampler
 
@@ -41,7 +42,7 @@ class NoisySums(Sampler):
 
     def exactness(self, plan: Plan) -> privacy.Exact:
         """Exact, on whole numbers; refused unless OpenDP's map gives what the plan promises."""
-        size, numbers = sum(plan.stage_sizes.values()), plan.parameters
+        size, numbers = sum(plan.mechanism.stage_sizes(plan).values()), plan.parameters
         rho = numbers["mu"] ** 2 / 2.0 if "mu" in numbers else numbers.get("rho")  # stated, or what Gaussian DP implies
         noise = measurement(cast(Adding, plan.mechanism).law, size, numbers["scale"])
         noise.check(plan.guarantee.promise, numbers["sensitivity"], epsilon=numbers.get("epsilon"), rho=rho)
@@ -50,8 +51,12 @@ class NoisySums(Sampler):
     def entropy(self, plan: Plan) -> str:
         return OPENDP
 
+    def padding(self, plan: Plan) -> Padding:
+        """One pass, then noise whose law no record enters."""
+        return constant_work(self.passes(plan))
+
     def seconds_each(self, plan: Plan) -> float:
-        return 6e-5 + 2e-6 * sum(plan.stage_sizes.values())
+        return 6e-5 + 2e-6 * sum(plan.mechanism.stage_sizes(plan).values())
 
     def run(self, target: Any, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` estimates, and the noisy sums the first follows from."""
@@ -60,7 +65,7 @@ class NoisySums(Sampler):
         estimates = [plan.mechanism.estimate(plan, {"noisy sums": one}) for one in noisy]
         return Sample(np.array(estimates), {}, {"noisy sums": noisy[0].tolist()})
 
-    def _noisy(self, target: Any, generator: Any) -> NDArray[np.float64]:
+    def _noisy(self, target: Any, generator: Any) -> Array:
         """Sums and noise on the finer lattice, rounded back to the steps of the sums: post-processing."""
         finer, law, scale = target.refinement, target.law, target.scale
         sums = [value * finer for value in target.sums]
@@ -72,13 +77,13 @@ class NoisySums(Sampler):
         return np.array([float((2 * value + finer) // (2 * finer)) if finer > 1 else float(value) for value in noisy])
 
 
-def laplace_steps(scale: float, size: int, generator: Any) -> NDArray[np.int64]:
+def laplace_steps(scale: float, size: int, generator: Any) -> Integers:
     """⌊E⌋ is geometric for an exponential E, and the difference of two is discrete Laplace."""
     first, second = np.floor(scale * generator.standard_exponential((2, size)))
     return np.asarray(first - second, dtype=np.int64)
 
 
-def _gaussian(scale: float, size: int, generator: Any) -> NDArray[np.int64]:
+def _gaussian(scale: float, size: int, generator: Any) -> Integers:
     if scale >= TABULATED:
         return np.asarray(np.rint(scale * generator.standard_normal(size)), dtype=np.int64)
     reach = math.ceil(12.0 * scale) + 1

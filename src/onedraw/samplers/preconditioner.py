@@ -26,6 +26,15 @@ MOST_DESCENT = 70.0
 """Steps of descent per M/m: each leaves 1 − m/M of what is above the minimum, so e^{−70} = 4e-31 of it remains."""
 
 
+SURROUNDINGS = 2
+"""Passes that `surroundings` takes."""
+
+
+def most_descent(strong_convexity: float, smoothness: float) -> int:
+    """Steps after which theory alone says that the minimum is found."""
+    return math.ceil(MOST_DESCENT * smoothness / strong_convexity) + 1
+
+
 class Frame(NamedTuple):
     """``axes`` (d, d) orthogonal, ``scale`` s, ``metric`` (d,)."""
 
@@ -69,18 +78,25 @@ def preconditioned_frame(target: GibbsTarget) -> Frame:
 
 
 def minimum(
-    frame: Frame, target: GibbsTarget, *, strong_convexity: float, smoothness: float, tolerance: float
+    frame: Frame,
+    target: GibbsTarget,
+    *,
+    strong_convexity: float,
+    smoothness: float,
+    tolerance: float,
+    padded: bool = False,
 ) -> tuple[Any, dict[str, Any]]:
     """A point u with U(u) − min U ≤ tolerance on a ball, ‖∇U‖²/(2m) ≤ tolerance on R^d; (u, diagnostics).
 
     Projected gradient descent from the prior's location. It stops when the Frank–Wolfe gap (the gradient) shows
-    that the point is good enough, or after so many steps that theory alone says so.
+    that the point is good enough, or after so many steps that theory alone says so; padded, after as many in any case, of which
+    those that were not needed lead nowhere.
     """
     start = frame.axes.T @ (target.location / frame.scale)
-    most = math.ceil(MOST_DESCENT * smoothness / strong_convexity) + 1
+    most = most_descent(strong_convexity, smoothness)
     u, steps, gap = _descend(
         target.kernel, target.radius is not None, frame, start, arguments_for(target),
-        strong_convexity, smoothness, tolerance, most,
+        strong_convexity, smoothness, tolerance, most, padded,
     )  # fmt: skip
     return u, {"descent_steps": int(steps), "descent_gap": float(gap)}
 
@@ -88,7 +104,7 @@ def minimum(
 @jit(0, 1)
 def _descend(
     kernel: Any, on_ball: bool, frame: Frame, start: Any, arguments: tuple[Any, ...],
-    strong_convexity: Any, smoothness: Any, tolerance: Any, most: Any,
+    strong_convexity: Any, smoothness: Any, tolerance: Any, most: Any, padded: Any,
 ) -> Any:  # fmt: skip
     def gap(u: Any, slope: Any) -> Any:
         if on_ball:
@@ -100,11 +116,12 @@ def _descend(
         metric = smoothness * frame.metric
         moved = u - slope / metric
         moved = peak_on_ball(metric, metric * moved, xp=jnp) if on_ball else moved
-        return moved, slope_in(frame, kernel, moved, arguments), step + 1
+        ahead, far = slope_in(frame, kernel, moved, arguments), gap(u, slope) > tolerance
+        return jnp.where(far, moved, u), jnp.where(far, ahead, slope), step + 1
 
     def unfinished(state: Any) -> Any:
         u, slope, step = state
-        return (gap(u, slope) > tolerance) & (step < most)
+        return (padded | (gap(u, slope) > tolerance)) & (step < most)
 
     start = jnp.asarray(start)
     u, slope, step = jax.lax.while_loop(unfinished, body, (start, slope_in(frame, kernel, start, arguments), 0))

@@ -7,6 +7,7 @@ A new one is a file of this room with a class like this, and its name in the roo
         steps: int                                    # options, which stand on the certificate
         def exactness(self, plan): ...                # from public numbers alone: `release` makes a promise of it
         def run(self, target, randomness, *, size=1): ...
+        def padding(self, plan): ...                  # work that suffices for every data set; left out: it cannot pad
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from onedraw.arrays import Array
 from onedraw.errors import CertificateRejected, ExactnessRefused, check_extra
 from onedraw.plans import Plan
 from onedraw.privacy import Exactness
 from onedraw.privacy.stored import Stored
+from onedraw.samplers.padding import Padding, no_padding
 from onedraw.samplers.randomness import OPERATING_SYSTEM
 
 NUMBERS_A_SECOND = 2e9
@@ -33,7 +33,7 @@ NUMBERS_A_SECOND = 2e9
 class Sample:
     """``draws`` has one row per draw. ``diagnostics`` depends on the records and is for the curator alone."""
 
-    draws: NDArray[np.float64]
+    draws: Array
     diagnostics: dict[str, Any] = field(default_factory=dict, repr=False)
     stages: dict[str, list[float]] | None = None
     """Of a sampler that publishes in stages, everything it publishes; the draws follow from it."""
@@ -66,7 +66,7 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
         """(sampler, why) for a plan that is its own algorithm."""
         return cls(), f"the plan's own algorithm: {cls.why}"
 
-    def draw(self, target: Any, randomness: Any, *, size: int | None = None) -> NDArray[np.float64]:
+    def draw(self, target: Any, randomness: Any, *, size: int | None = None) -> Array:
         """One draw (d,), or ``size`` independent ones (size, d); in unconstrained coordinates, if the model has such."""
         draws = self.run(target, randomness, size=1 if size is None else size).draws
         return draws[0] if size is None else draws
@@ -75,9 +75,22 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
         """Over the records, for all draws, at most."""
         return 1
 
+    def padding(self, plan: Plan) -> Padding:
+        """The work of all draws together where it is padded (`padding`), from public numbers; refused where none is proven."""
+        raise no_padding(type(self).__name__)
+
+    def run_padded(self, target: Any, randomness: Any, padding: Padding, *, size: int = 1) -> Sample:
+        """`run`, then idle work up to what ``padding`` says: draws of the same law, and where `run` has the same steps the same
+        draws under the same randomness. An algorithm of always as many steps has nothing to pad."""
+        return self.run(target, randomness, size=size)
+
     def entropy(self, plan: Plan) -> str:
         """What its variates are made of, in a certificate's words; of a run without a seed."""
         return OPERATING_SYSTEM
+
+    def whole_numbers(self, plan: Plan) -> bool:
+        """Whether what it draws is decided in whole numbers alone, so that no variate is taken to be real."""
+        return False
 
     def seconds(self, plan: Plan) -> float:
         """About, for all of the plan's draws, apart from compiling. It decides what a choice leaves out, nothing else."""

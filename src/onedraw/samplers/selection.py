@@ -14,26 +14,30 @@ The proposal needs one uniform whole number. The acceptance compares the bits of
 bounds of 2^j·exp(−γ), both whole numbers at a stated precision, and asks for more bits and more precision until they
 decide. The expected number of proposals is about 2 for scattered costs, and never above K (the best candidate is always accepted).
 
-**What is not hidden**: how long a selection takes. Time depends on the costs, as in every sampler here.
+**What is not hidden**: how long a selection takes; it depends on the costs, unless proposals are padded (padding.md).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from onedraw import errors, privacy
+from onedraw.arrays import Array, Integers
 from onedraw.models.candidates import passes
 from onedraw.models.likelihood import CountLikelihood
 from onedraw.models.likelihood.likelihood_model import WithLikelihood
 from onedraw.plans import Plan
+from onedraw.samplers.padding import PASSES, PICK_GAMMA, Padding, tries_for
+from onedraw.samplers.randomness import secure_generator
 from onedraw.samplers.sampler import Sample, Sampler
 
-Costs = NDArray[np.int64]
+Costs = Integers
 
 STEP_NUMERATOR, STEP_DENOMINATOR = 89, 128
 """r = 89/128 = 0.6953 > ln 2: a candidate r further behind may have half the envelope."""
@@ -41,8 +45,11 @@ STEP_NUMERATOR, STEP_DENOMINATOR = 89, 128
 LAST_BUCKET = 192
 """Candidates further behind share one envelope, 2^−192: they are proposed too, only hardly ever."""
 
-FIRST_PRECISION = 64
-LARGEST_COST = 2**62
+LEAST_ACCEPTED = 0.329925
+PROPOSALS = tries_for(1, LEAST_ACCEPTED, PICK_GAMMA)
+"""Of a padded pick: 111, for at least so many proposals are accepted whatever the costs are (padding.md)."""
+
+FIRST_PRECISION, LARGEST_COST = 64, 2**62
 
 PAIRS_A_SECOND, COUNTS_A_SECOND = 8e7, 1e6
 """Records times candidates; of a likelihood of counts, whose loss is a sum over a hundred of them."""
@@ -82,6 +89,12 @@ class Selection(WholeNumbers):
         once = int(plan.parameters["rounds"]) * passes(int(plan.parameters["candidates"]))
         return once if cast(Picking, plan.mechanism).publish == "picks" else once * plan.draws
 
+    def padding(self, plan: Plan) -> Padding:
+        """Of every pick as many proposals as suffice but once in 2^64; scoring takes always as many passes."""
+        together = cast(Picking, plan.mechanism).publish == "picks"
+        picks = int(plan.parameters["rounds"]) * (1 if together else plan.draws)
+        return Padding({PASSES: self.passes(plan), "proposals": picks * PROPOSALS}, picks * PICK_GAMMA)
+
     def seconds(self, plan: Plan) -> float:
         model, pairs = plan.model, plan.n * plan.parameters["rounds"] * plan.parameters["candidates"]
         counts = isinstance(model, WithLikelihood) and isinstance(model.likelihood, CountLikelihood)
@@ -95,13 +108,22 @@ class Selection(WholeNumbers):
 
         Candidates of a round depend on public numbers and on the picks before it, never on the records.
         """
-        rows: list[NDArray[np.float64]] = []
+        return self._run(target, randomness, partial(select, generator=randomness, bits=target.bits), size)
+
+    def run_padded(self, target: Any, randomness: Generator, padding: Padding, *, size: int = 1) -> Sample:
+        """The same picks: idle proposals are made by a generator of their own."""
+        made: list[int] = []
+        pick = partial(_padded, generator=randomness, idle=secure_generator(), bits=target.bits, made=made)
+        return replace(self._run(target, randomness, pick, size), diagnostics={"proposals": sum(made)})
+
+    def _run(self, target: Any, randomness: Generator, pick: Callable[[Costs], int], size: int) -> Sample:
+        rows: list[Array] = []
         while len(rows) < size:
-            picks: list[NDArray[np.float64]] = []
+            picks: list[Array] = []
             for number in range(target.rounds):
                 candidates, public_costs = target.propose(number, picks, randomness)
                 costs = target.costs(number, candidates) + public_costs
-                picks.append(candidates[select(costs, randomness, bits=target.bits)])
+                picks.append(candidates[pick(costs)])
             rows.extend(target.publish(picks))
         return Sample(np.array(rows[:size]))
 
@@ -199,21 +221,45 @@ def select_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int)
 
     The same law as `select` on all candidates one by one; lengths are at least 1 and add up to less than 2^62.
     """
-    behind = _behind(costs)
-    order, up_to, _, counts = _sorted_runs(behind, lengths, bits)
-    masses = [count << (LAST_BUCKET - bucket) for bucket, count in enumerate(counts)]
-    total = sum(masses)
+    envelope = Envelope(costs, lengths, bits)
     while True:
-        place, first = uniform_below(total, generator), 0
-        for bucket, mass in enumerate(masses):
+        if (found := envelope.proposal(generator)) is not None:
+            return found
+
+
+class Envelope:
+    """The dyadic envelope of such runs."""
+
+    def __init__(self, costs: Costs, lengths: Costs, bits: int) -> None:
+        self.behind, self.lengths, self.bits = _behind(costs), lengths, bits
+        self.order, self.up_to, _, self.counts = _sorted_runs(self.behind, lengths, bits)
+        self.masses = [count << (LAST_BUCKET - bucket) for bucket, count in enumerate(self.counts)]
+        self.total = sum(self.masses)
+
+    def proposal(self, generator: Generator) -> tuple[int, int] | None:
+        """One proposal: the run and the candidate of it where it is accepted."""
+        place, first = uniform_below(self.total, generator), 0
+        for bucket, mass in enumerate(self.masses):
             if place < mass:
                 break
-            place, first = place - mass, first + counts[bucket]
+            place, first = place - mass, first + self.counts[bucket]
         candidate = first + (place >> (LAST_BUCKET - bucket))
-        at = int(np.searchsorted(up_to, candidate, side="right"))
-        index = int(order[at])
-        if accepts(int(behind[index]), bits, bucket, generator):
-            return index, candidate - int(up_to[at] - lengths[index])
+        at = int(np.searchsorted(self.up_to, candidate, side="right"))
+        index = int(self.order[at])
+        if accepts(int(self.behind[index]), self.bits, bucket, generator):
+            return index, candidate - int(self.up_to[at] - self.lengths[index])
+        return None
+
+
+def _padded(costs: Costs, *, generator: Generator, idle: Generator, bits: int, made: list[int]) -> int:
+    """`select`, and idle proposals from the same envelope up to `PROPOSALS`; how many there were is appended to ``made``."""
+    envelope, count, found = Envelope(costs, np.ones(costs.shape, dtype=np.int64), bits), 0, None
+    while found is None:
+        found, count = envelope.proposal(generator), count + 1
+    for _ in range(count, PROPOSALS):
+        envelope.proposal(idle)
+    made.append(max(count, PROPOSALS))
+    return found[0]
 
 
 def flip_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from onedraw.audit.cases.losses import slope_of
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models.fit import problem as fit_problem
 from onedraw.models.fit.problem import FitTarget
-from onedraw.models.sums.noise_law import drawn_matrices
+from onedraw.models.sums.exact_sums import drawn_matrices
 from onedraw.privacy.conversions import gaussian_delta
 from onedraw.privacy.corners import CornerDP
 from onedraw.samplers import fit as fitting

@@ -95,7 +95,7 @@ def altered(monkeypatch, name: str, block) -> None:
 def test_a_forgotten_centre_is_caught(monkeypatch) -> None:
     def block(self, X, y, weight, steps, mean, scale, radius):
         rows = (self.layout.rows(X) * scale) ** self.power
-        return moment_sums.gram(moment_sums.cut(rows, radius), weight, steps)
+        return moment_sums.gram(moment_sums.cut(rows, radius).T * weight, steps)
 
     altered(monkeypatch, "StandardMoments", block)
     assert "the moments is not the sum that the plan declares" in replay_moments(planned())
@@ -104,7 +104,7 @@ def test_a_forgotten_centre_is_caught(monkeypatch) -> None:
 def test_a_radius_that_is_not_enforced_is_caught_by_provoking_the_program(monkeypatch) -> None:
     def block(self, X, y, weight, steps, mean, scale, radius):
         rows = ((self.layout.rows(X) - mean) * scale) ** self.power
-        return moment_sums.gram(rows, weight, steps)
+        return moment_sums.gram(rows.T * weight, steps)
 
     altered(monkeypatch, "StandardMoments", block)
     found = provoke_moments(planned())

@@ -9,8 +9,7 @@ from experiments.program_audit.replays import replay
 import onedraw as od
 from onedraw import audit
 from onedraw.audit.cases import catalogue, noise
-from onedraw.audit.cases.examination import examine, smallest_caught_factor
-from onedraw.audit.cases.program import attack_program
+from onedraw.audit.cases.investigation import attack_program, examine, smallest_caught_factor
 from onedraw.mechanisms import AddedNoise
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.release import Certificate

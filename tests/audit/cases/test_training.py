@@ -1,4 +1,4 @@
-"""DP-SGD against its promise: the composed law of its steps, written down without the accountant; planted faults are caught."""
+"""DP-SGD and DP-SGLD against their promise: the composed law of its steps, written down without the accountant; planted faults are caught."""
 
 import numpy as np
 import pytest
@@ -8,14 +8,14 @@ import onedraw as od
 from onedraw import audit
 from onedraw.audit.cases import attack_program, case_for, cases, examine
 from onedraw.audit.cases.training import both, path_law, step_law
-from onedraw.baselines import DPSGD
+from onedraw.baselines import DPSGD, DPSGLD
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 
 
-@pytest.fixture(scope="module")
-def case():
-    (found,) = cases("baselines", BUDGET, mechanism="dpsgd")
+@pytest.fixture(scope="module", params=["dpsgd", "dpsgld"])
+def case(request):
+    (found,) = cases("baselines", BUDGET, mechanism=request.param)
     return found
 
 
@@ -83,6 +83,11 @@ def test_long_paths_have_the_epsilon_of_the_reference(rate, sigma, steps, epsilo
 
 
 def test_any_plan_of_it_can_be_attacked():
-    plan = od.calibrate(DPSGD(epochs=1, batch_size=10), od.models.Network(2, hidden=2), BUDGET, n=30)
-    assert examine(case_for(plan)).passed
-    assert case_for(plan).profile(case_for(plan).pairs[0], 1.1).breaks(plan.guarantee.promise) is not None
+    logistic = od.models.Logistic(2, bounds=(-1, 1), loss="exp-linear", prior=od.Gaussian(scale=1.0))
+    for mechanism, model in (
+        (DPSGD(epochs=1, batch_size=10), od.models.Network(2, hidden=2)),
+        (DPSGLD(batch_size=10, relaxations=0.1, steps=10), logistic),
+    ):
+        plan = od.calibrate(mechanism, model, BUDGET, n=30)
+        assert examine(case_for(plan)).passed
+        assert case_for(plan).profile(case_for(plan).pairs[0], 1.1).breaks(plan.guarantee.promise) is not None

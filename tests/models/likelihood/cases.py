@@ -105,7 +105,7 @@ def largest_difference(model: Any, kind: str, beta: float, *, rounds: int = 600,
     losses = jax.jit(one)
 
     def difference(theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        encoded = model.encode((X.reshape(-1, 2), y.reshape(-1)))
+        encoded = model.summarise((X.reshape(-1, 2), y.reshape(-1)))
         found = np.asarray(losses(theta, encoded.X.reshape(len(theta), 2, -1), encoded.y.reshape(-1, 2)))
         return found[:, 0] - found[:, 1]
 

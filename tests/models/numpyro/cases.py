@@ -403,7 +403,7 @@ REFUSED = [
     (printing, {}, "could see other people.s rows or show them"),
     (calling_back, {}, "could see other people.s rows or show them"),
     (latent_dispersion, {}, "dispersion of the observed NegativeBinomial site must be a constant"),
-    (short_shape, {"rate_cap": 3.0}, "below 1 the density is unbounded"),
+    (short_shape, {"rate_cap": 3.0}, "Below 1 the density is unbounded"),
     (reciprocal, {}, "not finite at the public row"),
     (wrong_signature, {}, r"callable as model\(X, y\)"),
     (needs_more, {}, r"callable as model\(X, y\)"),

@@ -45,7 +45,7 @@ def raw_records(model, generator, n=RECORDS):
     answers = generator.choice([-1e9, -1.0, 0.0, 1.0, 2.0, 0.3, 1e9], n)
     if classes := getattr(model, "classes", None):
         answers = generator.choice(np.array(classes), n)
-    return model.encode((rows, answers) if model.features.count else answers)
+    return model.summarise((rows, answers) if model.features.count else answers)
 
 
 def on_lattice(model, encoded, n=None):

@@ -137,7 +137,7 @@ def test_the_sizes_of_groups_are_covered_by_intervals_about_what_is_shown():
 @pytest.mark.slow
 def test_the_cross_table_of_a_census_covers_and_adds_up():
     """The benchmark's own study on invented records of the census's proportions, 200 runs: 0.95 less three standard errors."""
-    path = Path(__file__).parents[2] / "benchmarks" / "cross_table.py"
+    path = Path(__file__).parents[3] / "benchmarks" / "cross_table.py"
     spec = importlib.util.spec_from_file_location("cross_table", path)
     study = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(study)

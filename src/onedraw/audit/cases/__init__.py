@@ -1,11 +1,11 @@
 """Which mechanisms are attacked, on which pairs, with which planted faults: the auditor's case files.
 
 ``case`` what a case is · ``losses``, ``laws`` formulas they share · ``conjugate``, ``convex``, ``divergence``,
-``gradient``, ``finite``, ``quantiles``, ``noise`` the laws of the project's own mechanisms, written down again from the
-papers · ``staged`` plans in stages: ``fits``, ``measured``, ``moments``, and their programs run beside the formulas
-(``fit_replay``) · ``catalogue`` all of them by model, and the case of any plan · ``program`` the draws the library
-really makes, attacked · ``examination`` promise and exact profile, and the smallest fault caught · ``investigation`` a
-whole audit, with its effort stated beforehand · ``literature`` published faults, shown.
+``finite``, ``quantiles``, ``noise`` the laws of the project's own mechanisms, written down again from the papers ·
+``staged`` plans in stages: ``fits``, ``measured``, ``moments``, and their programs run beside the formulas ·
+``catalogue`` all of them by model, and the case of any plan · ``investigation`` promise and exact profile, the smallest
+fault caught, the draws the library really makes attacked, with the effort stated beforehand · ``literature`` published
+faults, shown.
 
 The room `audit` knows none of this: it sees densities, probability vectors and draws. Proof and audit share no formula.
 """
@@ -18,10 +18,9 @@ from onedraw.on_demand import names_on_demand
 _NAMES = {
     **dict.fromkeys(("Case", "DensityCase", "Pair"), "case"),
     **dict.fromkeys(("BUILDERS", "case_for", "cases", "every_case"), "catalogue"),
-    **dict.fromkeys(("Examination", "examine", "smallest_caught_factor"), "examination"),
-    **dict.fromkeys(("EFFORTS", "Effort", "investigate", "tasks_for"), "investigation"),
-    **dict.fromkeys(("attack_program", "program_draws"), "program"),
-    **dict.fromkeys(("replay_fit",), "fit_replay"),
+    **dict.fromkeys(("EFFORTS", "Effort", "Examination", "attack_program", "examine"), "investigation"),
+    **dict.fromkeys(("investigate", "program_draws", "smallest_caught_factor", "tasks_for"), "investigation"),
+    **dict.fromkeys(("replay_fit",), "fits"),
     **dict.fromkeys(("replay_measured",), "measured"),
     **dict.fromkeys(("provoke_moments", "replay_moments"), "moments"),
     **dict.fromkeys(("Fault", "faults"), "literature"),
@@ -29,9 +28,4 @@ _NAMES = {
 
 __all__ = sorted(_NAMES)
 
-
-__getattr__ = names_on_demand(__name__, _NAMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = names_on_demand(__name__, _NAMES)

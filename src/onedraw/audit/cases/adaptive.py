@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onedraw import audit
+from onedraw.arrays import Array
 from onedraw.baselines.ada_ops import AdaOPS
 from onedraw.baselines.ada_ssp import AdaSSP, NoisyRegressionSums
 from onedraw.models import Gaussian, LeastSquares
@@ -28,7 +29,7 @@ from onedraw.plans import Plan
 from onedraw.privacy import Promise
 from onedraw.samplers.noise import Noise as Drawn
 
-from .case import TOLERANCE, Array, Case, LogDensity, Pair, eligible
+from .case import TOLERANCE, Case, LogDensity, Pair, eligible
 from .laws import Law, Noise, shifted
 from .losses import records_of
 from .staged import EACH_STAGE, Recorded

@@ -16,15 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onedraw import audit, samplers
+from onedraw.arrays import Array
 from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.mechanisms import BetaDivergence, Gibbs
 from onedraw.plans import Plan, calibrate
 from onedraw.privacy import ApproxDP, Promise, PureDP
 
-Array = NDArray[np.float64]
 LogDensity = Callable[[Array], Array]
 
 TOLERANCE = 1e-9

@@ -17,9 +17,22 @@ from onedraw.mechanisms import Plan
 from onedraw.models import FAMILIES, ConjugateModel, ConvexModel
 from onedraw.privacy import Promise
 
-from . import baselines, conjugate, convex, divergence, finite, fits, gradient, measured, moments, noise, quantiles
+from . import (
+    baselines,
+    chains,
+    conjugate,
+    convex,
+    divergence,
+    finite,
+    fits,
+    measured,
+    moments,
+    noise,
+    quantiles,
+    rejection,
+)
 from .case import Case, no_formula, pure
-from .program import RandomisedResponse
+from .investigation import RandomisedResponse
 
 WITH_NOISE = {name: (partial(noise.noise_cases, name),) for name in noise.TABLES}
 
@@ -30,12 +43,12 @@ BUILDERS: Mapping[str, tuple[Callable[[Promise], list[Any]], ...]] = {
     "choice": (finite.choice_cases,),
     "evaluation": (noise.score_cases,),
     "covariance": (moments.covariance_cases,),
-    "linear": (partial(convex.rule_cases, "linear"), gradient.linear_path_cases),
+    "linear": (partial(convex.rule_cases, "linear"), convex.linear_path_cases),
     "logistic": (
-        partial(convex.rule_cases, "logistic"), gradient.logistic_path_cases, divergence.binary_cases,
-        finite.two_candidates, partial(fits.fits_of, "logistic"), partial(measured.measured_cases, "logistic"),
+        partial(convex.rule_cases, "logistic"), rejection.rejection_cases, convex.logistic_path_cases, divergence.binary_cases,
+        finite.two_candidates, chains.logistic_paths, partial(fits.fits_of, "logistic"), partial(measured.measured_cases, "logistic"),
     ),
-    "hinge": (partial(convex.rule_cases, "hinge"), partial(fits.fits_of, "hinge")),
+    "hinge": (partial(convex.rule_cases, "hinge"), chains.hinge_paths, partial(fits.fits_of, "hinge")),
     "huber": (partial(convex.rule_cases, "huber"),),
     "least-squares": (partial(convex.rule_cases, "least-squares"),),
     "gaussian": (divergence.gaussian_cases,),
@@ -53,7 +66,8 @@ CASES: Mapping[type, Callable[[Plan], Case]] = {
     mechanisms.Moments: moments.moments_case,
     mechanisms.Measured: measured.measured_case,
     mechanisms.BetaDivergence: divergence.divergence_case,
-    mechanisms.NoisyGradient: gradient.path_case,
+    mechanisms.NoisyGradient: convex.path_case,
+    mechanisms.BarkerPath: chains.step_case,
     ConjugateModel: conjugate.conjugate_case,
     ConvexModel: convex.predictor_case,
 }

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from onedraw import audit
+from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import Concentrated, Diffused, Direct, Gibbs, Plan, calibrate
 from onedraw.models import ConjugateModel, Law, distributions
 from onedraw.privacy import Promise
 
-from .case import TOLERANCE, Array, Case, LogDensity, NormalCase, Pair, eligible
+from .case import TOLERANCE, Case, LogDensity, NormalCase, Pair, eligible
 
 REACH = 600.0
 """How far the logarithm of a draw is followed: further out a posterior weighs less than e^−600 of its centre."""

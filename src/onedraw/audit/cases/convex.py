@@ -1,4 +1,4 @@
-"""Gibbs posteriors of a linear predictor, written down again: π(θ)·exp(−w Σ φ(θᵀx_i, y_i)).
+"""Gibbs posteriors of a linear predictor, π(θ)·exp(−w Σ φ(θᵀx_i, y_i)), and noisy gradients, written down again.
 
 Where all rows are multiples of one row x, the records speak of u = θᵀx alone: given u, the draw has the prior's law
 under both data sets. So the pair's profile is that of u, in one dimension whatever d is, and exactly. Under the prior u
@@ -6,6 +6,11 @@ is normal with mean xᵀm and variance xᵀΛ⁻¹x; for an isotropic prior cut 
 as another factor.
 
 Sources of the formulas: Minami, Arai, Sato, Nakagawa (NIPS 2016) and its supplement; the losses are the usual ones.
+
+**A noisy-gradient draw**: θ ← θ − h(wΣφ'(θx_i, y_i)x_i + Λθ) + √(2h)ξ, T times from a public start.
+For a linear loss every iterate is Gaussian and its moments follow a recursion (an AR(1) process: the case that attains
+the last iterate's bound of arXiv:2403.00278). For any other loss of one parameter the density is carried from step to
+step on a grid, and the two laws are compared cell by cell, which can only hide differences.
 """
 
 from __future__ import annotations
@@ -17,16 +22,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array, Mask
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import Gibbs, Plan
+from onedraw.mechanisms import Gibbs, NoisyGradient, Plan
 from onedraw.models import ConvexLoss, Gaussian, Hinge, HuberRegression, LeastSquares, Logistic
 from onedraw.privacy import Promise
 
-from .case import Array, Case, DensityCase, LogDensity, Pair, eligible, no_formula
-from .losses import Loss, centred, flips, loss_of, of_classes, records_of
+from .case import Case, DensityCase, FiniteCase, LogDensity, NormalCase, Pair, eligible, no_formula
+from .losses import Loss, centred, flips, loss_of, of_classes, records_of, slope_of
 
 FAR_OUT = 60.0
 """A density is followed until it has fallen by e^−60."""
@@ -114,7 +119,7 @@ class PredictorCase(DensityCase):
         return unique[:, 0], unique[:, 1], counts.astype(np.float64)
 
 
-def near_a_top(values: Iterable[Array]) -> NDArray[np.bool_]:
+def near_a_top(values: Iterable[Array]) -> Mask:
     """Where one of several log densities is within e^−60 of its top."""
     return np.asarray(np.any([one > one.max() - FAR_OUT for one in values], axis=0))
 
@@ -176,3 +181,92 @@ def rule_cases(name: str, budget: Promise) -> list[Case]:
     models = [(rule, model_of(radius if always or rule in ON_A_BALL else None)) for rule in rules]
     plans = [plan for rule, model in models for plan in eligible(Gibbs(rule), model, budget, n=n)]
     return [predictor_case(plan, linear=linear) for plan in plans]
+
+
+# ── noisy gradients ──
+
+MOST_CELLS = 3001
+MOST_STEPS = 5000
+
+
+@dataclass(frozen=True)
+class LinearPathCase(NormalCase):
+    """The last iterate for the linear loss: N(m_T, v_T)."""
+
+    def moments(self, records: Any, factor: float) -> tuple[float, float]:
+        numbers = self.numbers(factor)
+        step, pull = numbers["step_size"], numbers["weight"] * float(np.sum(records))
+        precision = float(self.plan.model.prior.precision(1)[0])
+        mean, variance = 0.0, 0.0
+        for _ in range(int(numbers["steps"])):
+            mean = mean - step * (precision * mean + pull)
+            variance = (1.0 - step * precision) ** 2 * variance + 2.0 * step
+        return mean, variance
+
+
+@dataclass(frozen=True)
+class GridPathCase(FiniteCase):
+    """The last iterate of a margin loss along one row: if the prior has one scale, t = θᵀx/‖x‖ moves by itself."""
+
+    @property
+    def spread(self) -> float:
+        return 1.0 / math.sqrt(self.plan.model.prior.precision(1)[0])
+
+    @property
+    def cells(self) -> int:
+        """A third of a step's noise wide, or less: sums of Gaussians over such cells are exact to all digits."""
+        noise = math.sqrt(2.0 * self.plan.parameters["step_size"])
+        return int(max(801, 2 * math.ceil(36.0 * self.spread / noise) + 1))
+
+    def law(self, records: Any, factor: float = 1.0) -> Array:
+        numbers, model = self.numbers(factor), self.plan.model
+        step, weight = numbers["step_size"], numbers["weight"]
+        pull = weight * self.plan.n * numbers["lipschitz"] * self.spread**2
+        grid = np.linspace(-1.0, 1.0, self.cells) * min(9.0 * self.spread + pull, 12.0 * self.spread)
+        rows, responses = records_of(model, records)
+        margins, counts = np.unique(np.linalg.norm(rows, axis=1) * responses, return_counts=True)
+        slope = slope_of(model).slope
+
+        def moved(place: Array) -> Array:
+            gradient = place / self.spread**2
+            for margin, count in zip(margins, counts, strict=True):
+                gradient = gradient + weight * count * margin * slope(margin * place)
+            return place - step * gradient
+
+        edges = np.append(grid, 2.0 * grid[-1] - grid[-2]) - (grid[1] - grid[0]) / 2
+        law = np.diff(special.ndtr((edges - moved(np.zeros(1))) / math.sqrt(2.0 * step)))  # from the public start, 0
+        kernel = np.exp(-((grid[None, :] - moved(grid)[:, None]) ** 2) / (4.0 * step))
+        kernel /= kernel.sum(axis=1, keepdims=True)
+        for _ in range(int(numbers["steps"]) - 1):
+            law = law @ kernel
+        return np.asarray(law / law.sum())
+
+
+def path_case(plan: Plan, *, label: str = "") -> Case:
+    """The case of any noisy-gradient plan along one row."""
+    model = plan.model
+    if isinstance(model, ConvexLoss) and model.name == "linear" and model.dimension == 1:
+        reason = "the iterates of a linear loss are an AR(1) process, for which the bound on the last one is attained"
+        return LinearPathCase(plan, flips(model, plan.n), reason, True, label)
+    if not of_classes(model) or model.row_blocks > 1:
+        raise no_formula("noisy gradients of margin losses and of the linear loss, not of", model)
+    slope_of(model)
+    steps = plan.parameters["steps"]
+    if model.prior.radius is not None or not centred(model.prior, model.dimension):
+        raise no_formula("noisy gradients under a prior around 0 with one scale on all of R^d, not this one of", model)
+    case = GridPathCase(plan, flips(model, plan.n), HALF, False, label)
+    if steps > MOST_STEPS or case.cells > MOST_CELLS:
+        raise WrongCall(
+            f"This path takes {steps:,.0f} steps of a size that needs {case.cells:,} cells, more than the audit follows "
+            f"({MOST_STEPS:,} steps, {MOST_CELLS:,} cells). Attack its draws with onedraw.audit.blackbox_lower_bound."
+        )
+    return case
+
+
+def linear_path_cases(budget: Promise) -> list[Case]:
+    return [path_case(plan) for plan in eligible(NoisyGradient(time=1.0), linear_model(), budget, n=4)]
+
+
+def logistic_path_cases(budget: Promise) -> list[Case]:
+    model = Logistic(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0))
+    return [path_case(plan) for plan in eligible(NoisyGradient(), model, budget, n=50)]

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from onedraw.arrays import Array
 from onedraw.mechanisms import BetaDivergence, Plan
 from onedraw.models import BinaryRegression, Gaussian, GaussianRegression, Logistic, NormalInverseGamma
 from onedraw.privacy import Promise
 
-from .case import Array, Case, DensityCase, LogDensity, Pair, eligible, no_formula, pure
+from .case import Case, DensityCase, LogDensity, Pair, eligible, no_formula, pure
 from .conjugate import in_far_coordinate
 from .convex import PredictorCase
 from .losses import Loss, flips, longest_row

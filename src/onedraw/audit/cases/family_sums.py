@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from onedraw.arrays import Array
 from onedraw.baselines.noise_aware import NoiseAware
 from onedraw.models import (
     BetaBernoulli,
@@ -31,7 +32,7 @@ from onedraw.models.conjugate.family import Move
 from onedraw.plans import Mechanism, Plan
 from onedraw.privacy import Promise
 
-from .case import Array, Case, Pair, eligible
+from .case import Case, Pair, eligible
 from .laws import Law
 from .noise import ATTAINED, NoiseCase, laplace, law_of
 

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.mechanisms import Candidates, ExponentialChoice, Gibbs, Plan, calibrate
 from onedraw.models import BinaryRegression, Gaussian, Logistic
 from onedraw.models.tables.scores import LOSS_STEPS, Losses, ModelChoice
 from onedraw.privacy import Promise, PureDP
 
-from .case import Array, Case, FiniteCase, LogDensity, Pair, eligible, no_formula, pure
+from .case import Case, FiniteCase, LogDensity, Pair, eligible, no_formula, pure
 from .divergence import bernoulli_loss
 from .losses import flips, loss_of, records_of
 from .quantiles import SelectionCase, selection_law

@@ -2,21 +2,270 @@
 
 What is done, and how many rounds an attack has, is decided beforehand from public numbers (steps of a chain, number of
 records): the plan of an audit, and the time it will take, are the same for every data set.
+
+**Examining a case**: the exact profile of its pairs beside the promise. The *gap* is what is promised over what is
+attained, in the promise's own currency (ε, range, μ, Rényi divergence at the plan's order): 1 is attained. The planted
+fault multiplies the weight by a factor; the smallest factor at which the audit says "broken" is found by false position
+and confirmed by the profile's own verdict.
+
+**The program's own draws**: plan, summary, target and sampler as a release runs them. `release` draws once and charges
+the ledger each time. Here the same steps run with a seeded generator and many draws at a go, without ledger and
+certificate: an attack needs thousands of draws of synthetic records, and none of them is private.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from onedraw import audit
-from onedraw.audit.results import AttackResult
+from onedraw import audit, samplers
+from onedraw.arrays import Array
+from onedraw.audit.comparison import excess, share
+from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation, json_object
+from onedraw.mechanisms import Candidates, Plan
+from onedraw.privacy import Promise, PureDP
+from onedraw.release.certificate import snap, spacing_for
+from onedraw.samplers.selection import select
 
-from .examination import Examination, examine, smallest_caught_factor
-from .program import BLACK_BOX, attack_program
+from .case import LogDensity, Pair
+
+# ── the program's own draws ──
+
+Draw = Callable[[int, np.random.Generator, int], Array]
+
+
+def program_draws(plan: Plan, records: Any, sampler: Any, *, size: int, seed: int) -> Array:
+    """``size`` independent draws (size, d), rounded to the lattice as a release would."""
+    target = plan.target(plan.model.summarise(records))
+    source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
+    draws = sampler.run(target, source, size=size).draws
+    return snap(draws, spacing_for(plan.model.prior_scale, None)).reshape(size, -1)
+
+
+def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None) -> Draw | None:
+    """``draw(which, generator, size)`` of the program with the planted fault; None where nothing proven can be run."""
+    if isinstance(case, RandomisedResponse):
+        return lambda which, generator, size: case.draws(which, factor, generator, size)
+    plan = case.faulty(factor)
+    chosen = case.sampler(plan) if sampler is None else sampler
+    if chosen is None:
+        return None
+
+    def draw(which: int, generator: np.random.Generator, size: int) -> Array:
+        records, seed = (pair.first, pair.second)[which], int(generator.integers(2**62))
+        if not isinstance(plan.mechanism, Candidates):
+            return program_draws(plan, records, chosen, size=size, seed=seed)
+        # which candidate was picked, from one public layout: BoundedRange holds given the candidates
+        target, source = plan.target(plan.model.summarise(records)), samplers.seeded_generator(seed)
+        thetas, public_costs = target.propose(0, [], np.random.default_rng(case.layout_seed))
+        costs = target.costs(0, thetas) + public_costs
+        return np.array([[float(select(costs, source, bits=target.bits))] for _ in range(size)])
+
+    return draw
+
+
+@dataclass(frozen=True)
+class RandomisedResponse:
+    """The yardstick: tells the truth with probability e^ε/(1 + e^ε). Its ε is its weight, and attained exactly."""
+
+    epsilon: float
+    name: str = "randomised response"
+    model: str = "one bit"
+    mechanism: str = "randomised response"
+    key: str = "randomised-response"
+    reason: str = "the definition of ε"
+    attained: bool = True
+    pairs: tuple[Pair, ...] = (Pair("0 and 1", [0], [1]),)
+    plan: None = None
+    delta: float = 0.0
+    orders: tuple[float, ...] = ()
+
+    @property
+    def promise(self) -> Promise:
+        return PureDP(self.epsilon)
+
+    def replayed(self) -> None:
+        return None
+
+    def truth(self, factor: float) -> float:
+        return float(special.expit(factor * self.epsilon))
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        law = np.array([self.truth(factor), 1.0 - self.truth(factor)])
+        return audit.finite_profile(*(law if records == [0] else law[::-1] for records in (pair.first, pair.second)))
+
+    def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
+        truth = self.truth(factor)
+        return lambda draws: np.log(np.where(draws.reshape(-1) == records[0], truth, 1.0 - truth))
+
+    def draws(self, bit: int, factor: float, generator: np.random.Generator, size: int) -> Array:
+        return np.where(generator.random((size, 1)) < self.truth(factor), bit, 1.0 - bit)
+
+
+BLACK_BOX = ("histogram", "classifier")
+THRESHOLDS: dict[str, Any] = {"membership": "held-out", "bayes": 0.5}
+"""Of the membership attack: the one that shows the largest ε, chosen on held-out rounds; and the Bayes rule, which
+tells two data sets apart most often and so is the one to break a Gaussian or Rényi promise with."""
+
+
+def attack_program(
+    case: Any, pair: Pair, *, rounds: int, methods: tuple[str, ...] = ("membership",), factor: float = 1.0,
+    delta: float, confidence: float = 0.95, generator: np.random.Generator, sampler: Any = None,
+) -> tuple[AttackResult, ...]:  # fmt: skip
+    """Attacks on what the library really draws, at ``factor`` times the weight; none where nothing proven can be run.
+
+    Every method shares the failure probability, so that all bounds hold together. Without a formula for the density the
+    membership attack is replaced by the histogram.
+    """
+    draw = draws_of(case, pair, factor=factor, sampler=sampler)
+    if draw is None:
+        return ()
+    # the attacker's formulas are those of the plan: nobody tells the attacker about a fault
+    logs = [case.logdensity(records) for records in (pair.first, pair.second)]
+    known = logs[0] is not None
+    chosen = dict.fromkeys(method if known or method in BLACK_BOX else "histogram" for method in methods)
+    each = 1.0 - (1.0 - confidence) / len(chosen)
+
+    def attack(method: str) -> Any:
+        if method in BLACK_BOX:
+            return audit.blackbox_lower_bound(
+                draw, 0, 1, rounds=rounds, delta=delta, confidence=each, method=method, generator=generator
+            )
+        return audit.membership_attack(
+            draw, *logs, rounds=rounds, calibration_rounds=max(200, rounds // 5), threshold=THRESHOLDS[method],
+            delta=delta, confidence=each, generator=generator,
+        )  # fmt: skip
+
+    return tuple(attack(method) for method in chosen)
+
+
+# ── a case ──
+
+LARGEST_FACTOR = 64.0
+PRECISION = 0.002
+"""How far above the smallest caught factor the reported one may lie, relatively."""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What was found about one case."""
+
+    case: Any
+    pair: Pair
+    """The pair that comes closest to the promise."""
+    profile: Any
+    gap: float
+    delta: float
+    exact_epsilon: float
+    """ε at δ on that pair, from below."""
+    open_pair: Pair
+    """The pair whose draws are told apart most often: the one to attack with draws."""
+    confidence: float = 0.95
+    violation: Violation | None = None
+    factor: float | None = None
+    """The smallest factor on the weight that the exact audit catches; None where none up to 64, or none was sought."""
+    attacks: tuple[AttackResult, ...] = ()
+    left_out: tuple[str, ...] = ()
+    departures: tuple[str, ...] | None = None
+    """Where the program departs from its plan; None where it was not replayed."""
+
+    @property
+    def report(self) -> AuditReport:
+        shown = next((one for one in (attack.breaks(self.case.promise) for attack in self.attacks) if one), None)
+        finding = PairFinding(0, self.attacks, self.profile, self.violation or shown)
+        return AuditReport(self.case.promise, (finding,), self.delta, self.confidence)
+
+    @property
+    def passed(self) -> bool:
+        return self.report.passed and not self.departures
+
+    @property
+    def promised_epsilon(self) -> float:
+        return float(self.case.promise.epsilon(self.delta))
+
+    @property
+    def attacked_epsilon(self) -> float | None:
+        """The best lower bound from draws; None where no draws were made."""
+        return max((attack.epsilon_lower_bound for attack in self.attacks), default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        case = self.case
+        return json_object({
+            "name": case.name, "model": case.model, "mechanism": case.mechanism, "key": case.key,
+            "promise": case.promise.to_dict(), "promise_text": in_words(case.promise), "delta": self.delta,
+            "promised_epsilon": self.promised_epsilon, "exact_epsilon": self.exact_epsilon, "gap": self.gap,
+            "attained": case.attained, "reason": case.reason, "pair": self.pair.name,
+            "smallest_caught_factor": self.factor, "attacked_epsilon": self.attacked_epsilon, "confidence": self.confidence,
+            "attacks": [attack.to_dict() for attack in self.attacks], "left_out": list(self.left_out),
+            "departures": None if self.departures is None else list(self.departures),
+            "passed": self.passed, "violation": None if self.report.violation is None else self.report.violation.to_dict(),
+        })  # fmt: skip
+
+
+def examine(case: Any, *, thorough: bool = True, confidence: float = 0.95) -> Examination:
+    """Promise against the exact profile of every pair; the pair that comes closest is kept."""
+    profiles = [(pair, case.profile(pair)) for pair in case.pairs]
+    delta, orders = case.delta, case.orders
+    shares = [share(profile, case.promise, delta=delta, orders=orders) for _, profile in profiles]
+    best = max(shares)
+    closest = [one for one, attained in zip(profiles, shares, strict=True) if attained >= best * (1.0 - 1e-6)]
+    shown = [max(0.0, profile.epsilon_bracket(delta)[0]) for _, profile in closest]
+    pair, profile = closest[int(np.argmax(shown))]
+    open_pair = max(profiles, key=lambda one: one[1].delta_bracket(0.0)[0])[0]
+    broken = profile.breaks(case.promise) if thorough or best > 1.0 else None
+    gap = 1.0 / best if best > 0 else math.inf
+    return Examination(case, pair, profile, gap, delta, max(shown), open_pair, confidence, broken)
+
+
+def smallest_caught_factor(case: Any, pair: Pair, *, gap: float = 1.0, confirm: bool = True) -> float | None:
+    """The smallest factor on the weight at which the exact audit says "broken", found to 0.2 % and confirmed there.
+
+    What is attained grows with the weight. The logarithm of the excess is nearly linear in that of the factor, so false
+    position is quick; every other step is a bisection, for promises of which it is not. ``gap`` is where to begin.
+    """
+
+    def height(logarithm: float) -> float:
+        profile = case.profile(pair, math.exp(logarithm))
+        return math.log(max(excess(profile, case.promise, delta=case.delta, orders=case.orders), 1e-12))
+
+    low, high, limit = 0.0, max(min(1.1 * math.log(gap), 3.0), 2.0 * PRECISION), math.log(LARGEST_FACTOR)
+    at_low, at_high = height(low), height(high)
+    if at_low > 0.0:
+        return 1.0
+    while at_high <= 0.0:
+        if high >= limit:
+            return None
+        low, at_low, high = high, at_high, min(2.0 * high, limit)
+        at_high = height(high)
+    straight = True
+    while high - low > PRECISION:
+        step = (high - low) * (-at_low / (at_high - at_low) if straight else 0.5)
+        middle = min(max(low + step + straight * PRECISION / 2, low + PRECISION / 4), high - PRECISION / 4)
+        at_middle, straight = height(middle), not straight
+        if at_middle > 0.0:
+            high, at_high = middle, at_middle
+        else:
+            low, at_low = middle, at_middle
+    factor = math.exp(high)
+    while confirm and case.profile(pair, factor).breaks(case.promise) is None:
+        factor *= 1.0 + PRECISION
+        if factor > LARGEST_FACTOR:
+            return None
+    return factor
+
+
+def in_words(promise: Promise) -> str:
+    """A promise for a table: what it says of itself, its numbers to four digits."""
+    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", str(promise))
+
+
+# ── all of them ──
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ other records add,
 in the coordinate w, in which no minimum has to be found. Two rows in nearly opposite directions, a long way out along
 what they have in common, leave each record's place on its loss free: its ``bend`` may lie anywhere.
 
-Under a pure promise a sum of p×p matrices is noised by c·(U − U') (`models.noise_law`). Rows x and y that are
+Under a pure promise a sum of p×p matrices is noised by c·(U − U') (`models.sums.exact_sums`). Rows x and y that are
 orthogonal move it from ρyyᵀ to ρxxᵀ, and T = xᵀAx − yᵀAy by 2ρ. Of U the two entries and what is left of 1 are shares
 of gamma numbers, so T = c·(Q − Q'), Q = S(2B − 1) with beta numbers S and B: three integrals. Its tails fall like
 e^{−|T|/2}, so the promise is attained far out.
@@ -29,9 +29,9 @@ import numpy as np
 from scipy import interpolate, special
 
 from onedraw import audit
+from onedraw.arrays import Array
 from onedraw.errors import WrongCall
 
-from .case import Array
 from .losses import Slope
 
 POINTS, FEWEST, ACROSS, BINS = 1501, 40, 60, 500

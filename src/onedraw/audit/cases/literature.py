@@ -2,7 +2,8 @@
 
 Each function writes the published procedure down as a test double, computes what it gives away, and returns both
 numbers. Rows refer to docs/errata-of-the-literature.md, where MAS (Minami et al., NIPS 2016), JGH (Jewson et al.,
-NeurIPS 2023) and GSC (Geumlek et al., NIPS 2017) are named. Nothing here is used by a mechanism.
+NeurIPS 2023), GSC (Geumlek et al., NIPS 2017) and ZZ (Zhang and Zhang, ICML 2023) are named. Nothing here is used by a
+mechanism.
 `onedraw audit literature` prints the table.
 """
 
@@ -17,8 +18,8 @@ import numpy as np
 from scipy import optimize, special
 
 from onedraw import audit
+from onedraw.arrays import Array
 
-from .case import Array
 from .divergence import bernoulli_loss, gaussian_loss
 
 
@@ -49,7 +50,9 @@ def faults() -> tuple[Fault, ...]:
     """All of them, with the numbers of the errata."""
     return (
         intercept(), output_perturbation(), gaussian_calibration(), attack_rates(), clipping(), corollary8(),
-        first_corollary8(), divergence_gradient(),
+        first_corollary8(), divergence_gradient(), uniform_noise(), uniform_noise_moment(), noiseless_step(),
+        minibatch_sensitivity(), scale_from_records(), metropolis(), tries_of_a_selection(), tries_of_rejection(),
+        stopped_by_an_envelope(),
     )  # fmt: skip
 
 
@@ -209,4 +212,150 @@ def divergence_gradient(*, beta: float = 2.0) -> Fault:
         "18", "JGH Proposition 3, proof", f"the gradient of the β-loss is at most max(G, GM) = 0.25 at β = {beta:g}",
         "2G is a bound, max(G, GM) is none below β = 3", f"a label of probability {place:.3f}", "slope", 0.25,
         float(slopes.max()),
+    )  # fmt: skip
+
+
+def uniform_acceptance(log_ratio: float, deviation: float) -> float:
+    """E min(1, e^{λ + sd·U − sd²/2}) with U uniform on (0, 1), where the penalty algorithm has a standard normal."""
+    start = log_ratio - deviation**2 / 2.0
+    if start >= 0.0 or deviation == 0.0:
+        return math.exp(min(start, 0.0))
+    reached = min(1.0, -start / deviation)
+    return (math.exp(start + deviation * reached) - math.exp(start)) / deviation + 1.0 - reached
+
+
+def published_deviation(sensitivity: float, epsilon: float, delta: float) -> float:
+    """ZZ: √(2 log 1.25/δ)·Δ/ε, the classical Gaussian mechanism; none at all where Δ < ε."""
+    return 0.0 if sensitivity < epsilon else math.sqrt(2.0 * math.log(1.25 / delta)) * sensitivity / epsilon
+
+
+def decision_delta(acceptances: Sequence[float], epsilon: float) -> float:
+    """δ at ε of one decision: accepted with these probabilities under two neighbouring data sets."""
+    decisions = ([one, 1.0 - one] for one in acceptances)
+    return float(audit.finite_profile(*decisions).delta(epsilon))
+
+
+def uniform_noise(*, epsilon: float = 0.05, delta: float = 1e-5) -> Fault:
+    """Errata 30: `rand()` for `randn()`. Noise that is never negative never rejects where λ ≥ sd²/2, on one of the pair."""
+    sensitivity = epsilon  # the smallest that gets noise
+    deviation = published_deviation(sensitivity, epsilon, delta)
+    log_ratio = deviation**2 / 2.0
+    decisions = [uniform_acceptance(one, deviation) for one in (log_ratio, log_ratio - sensitivity)]
+    return Fault(
+        "30", "ZZ, published code", f"noise of deviation √(2 log 1.25/δ)·Δ/ε makes a decision (ε, {delta:g})-private",
+        "the noise is uniform on [0, sd): where λ ≥ sd²/2 no move is rejected, so a rejection gives λ away",
+        f"log-ratios sd²/2 and sd²/2 − Δ, Δ = {sensitivity:g}", f"δ at ε = {epsilon:g}, and at every other", delta,
+        decision_delta(decisions, epsilon),
+    )  # fmt: skip
+
+
+def uniform_noise_moment(*, deviation: float = 1.0) -> Fault:
+    """Errata 30: detailed balance needs E e^{noise − sd²/2} = 1; a uniform's moment generating function is (e^t − 1)/t."""
+    moment = math.expm1(deviation) / deviation * math.exp(-(deviation**2) / 2.0)
+    return Fault(
+        "30", "ZZ, published code", "taking sd²/2 off makes up for the noise: the posterior is left invariant",
+        "true of normal noise; of uniform noise the mean of e^{noise − sd²/2} is not 1", f"noise of deviation {deviation:g}",
+        "mean acceptance ratio at λ = 0", 1.0, moment,
+    )  # fmt: skip
+
+
+def noiseless_step(*, sensitivity: float = 0.05, epsilon: float = 1.0, delta: float = 1e-5) -> Fault:
+    """Errata 31: no noise where Δ < ε, on the ground that the loss is at most Δ; a test that never rejects has no such bound."""
+    deviation = published_deviation(sensitivity, epsilon, delta)
+    decisions = [uniform_acceptance(one, deviation) for one in (0.0, -sensitivity)]
+    return Fault(
+        "31", "ZZ, published code", f"a step with Δ < ε needs no noise to be (ε, {delta:g})-private",
+        "min(1, e^λ) has no bounded loss: λ = 0 never rejects, λ = −Δ does", f"log-ratios 0 and −Δ, Δ = {sensitivity:g}",
+        f"δ at ε = {epsilon:g}, and at every other", delta, decision_delta(decisions, epsilon),
+    )  # fmt: skip
+
+
+def minibatch_sensitivity(*, reach: float = 200.0, rate: float = 10.0) -> Fault:
+    """Errata 32: one term log(1 + Lφ'/λM) − log(1 + L(M − φ')/λM) of the minibatch ratio, φ' anywhere in [0, M].
+
+    λ is the rate that governs the size of batches and L = Ψ‖θ − θ'‖.
+    """
+    share = np.linspace(0.0, 1.0, 1001)
+    term = np.log1p(reach / rate * share) - np.log1p(reach / rate * (1.0 - share))
+    return Fault(
+        "32", "ZZ, published code, logistic regression", "a record moves the minibatch ratio by 2 log(1 + 1/(λΨ‖θ−θ'‖))",
+        "one term moves by 2 log(1 + Ψ‖θ−θ'‖/λ), and a record may be in the batch several times",
+        f"Ψ‖θ−θ'‖ = {reach:g}, λ = {rate:g}, one term", "how far λ moves", 2.0 * math.log1p(1.0 / (rate * reach)),
+        float(np.ptp(term)),
+    )  # fmt: skip
+
+
+def scale_from_records(*, epsilon: float = 0.05, delta: float = 1e-5, shorter: float = 0.99) -> Fault:
+    """Errata 33: Δ = 2 max‖x_i‖·‖θ − θ'‖ is read from the records, and decides whether there is noise at all.
+
+    All rows are orthogonal to θ − θ', so λ = 0 whatever they are; the longest one is replaced by a shorter one.
+    """
+    deviations = [published_deviation(size * epsilon, epsilon, delta) for size in (1.0, shorter)]
+    decisions = [uniform_acceptance(0.0, deviation) for deviation in deviations]
+    return Fault(
+        "33", "ZZ, published code", f"the chain is ({epsilon:g}, {delta:g})-private at each step",
+        "‖x_i‖, their sum, their largest and the switch to full batches are functions of the records",
+        f"rows orthogonal to θ − θ', the longest made {1.0 - shorter:.0%} shorter: Δ falls below ε",
+        f"δ at ε = {epsilon:g}", delta, decision_delta(decisions, epsilon),
+    )  # fmt: skip
+
+
+def metropolis(*, sensitivity: float = 0.05, epsilon: float = 1.0) -> Fault:
+    """Errata 34: a step without noise is as private as the test that makes it: Barker's has the loss s, Metropolis' none."""
+    decisions = [min(1.0, math.exp(one)) for one in (0.0, -sensitivity)]
+    return Fault(
+        "34", "a common reading", "the accept step's own randomness makes a chain private, for s small enough purely so",
+        "true of Barker's test 1/(1 + e^{−λ}); Metropolis' min(1, e^λ) has infinite loss",
+        f"log-ratios 0 and −s, s = {sensitivity:g}", f"δ at ε = {epsilon:g}, and at every other", 0.0,
+        decision_delta(decisions, epsilon),
+    )  # fmt: skip
+
+
+# ── how long a draw takes ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def tries_of_a_selection(*, candidates: int = 1000, epsilon: float = 1.0) -> Fault:
+    """Errata 37: our own exact selection, seen with the number of its proposals (samplers/selection.py).
+
+    A record that costs all candidates alike is replaced by one that costs all but one ε/2 more. Before, the first proposal is
+    accepted for sure; afterwards it is another candidate, and rejected, with a probability that no ε covers.
+    """
+    again = (candidates - 1) / candidates * -math.expm1(-epsilon / 2.0)
+    return Fault(
+        "37", "this project, unpadded", "the number of proposals of an exact selection is for the curator alone",
+        "whoever can time the draw sees it too: a second proposal is impossible on one data set",
+        f"{candidates:,} candidates, a record that costs all alike against one that favours the first",
+        f"δ of draw and proposals at ε = {epsilon:g}, and at every other", 0.0, again,
+    )  # fmt: skip
+
+
+def tries_of_rejection(*, accepted: float = 0.5, other: float = 0.3033, tries: int = 100) -> Fault:
+    """Errata 39: the tries of a rejection sampler are geometric, and their tails differ without bound."""
+    claimed, found = (math.log(a / b) for a, b in ((accepted, other), (1.0 - other, 1.0 - accepted)))
+    return Fault(
+        "39", "a common reading", "a draw by rejection is as private as its law, whatever else is seen",
+        "P(more than t tries) differs by ((1 − a')/(1 − a))^t: 1.39 at t = 1, 27.6 at 10, 2.6e14 at 100",
+        f"acceptance {accepted:g} against {other:g}", f"ε of the event of more than {tries} tries", claimed, tries * found,
+    )  # fmt: skip
+
+
+def stopped_by_an_envelope(*, time: int = 20) -> Fault:
+    """Errata 40: two atoms under an envelope of ½ each, stop at the first proposal under a public lower bound of ¼ each, return the
+    first accepted. The time has one law, the pair has not."""
+    first, second, stop = (0.25, 0.4), (0.3, 0.4), 0.25
+
+    def seen(kept: tuple[float, float]) -> float:
+        """P(the first atom, stopped at ``time``)."""
+        nothing, go_on = 1.0 - sum(kept), 1.0 - 2.0 * stop
+        before = [
+            nothing ** (at - 1) * (kept[0] - stop) * go_on ** (time - at - 1) * 2.0 * stop for at in range(1, time)
+        ]
+        return nothing ** (time - 1) * stop + math.fsum(before)
+
+    claimed = max(abs(math.log(first[k] / sum(first) / (second[k] / sum(second)))) for k in (0, 1))
+    return Fault(
+        "40", "a common reading", "a time whose law is the same on every data set may be seen beside the draw",
+        "the pair counts: the ratio of (first atom, t) is 1, 2.35, 12.5, 439 at t = 1, 5, 10, 20",
+        "two atoms, (.25, .4) against (.3, .4), stopped under the lower bound (.25, .25)", f"ε of the pair at t = {time}",
+        claimed, math.log(seen(second) / seen(first)),
     )  # fmt: skip

@@ -16,9 +16,10 @@ import numpy as np
 from scipy import special
 
 from onedraw import models
+from onedraw.arrays import Array
 from onedraw.models.fit.constants import QUANTILE_WIDTH
 
-from .case import Array, Pair, no_formula
+from .case import Pair, no_formula
 
 Loss = Callable[[Array, float], Array]
 

@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, Plan
-from onedraw.models import Gaussian, LogCoshRegression, Logistic
+from onedraw.models import LogCoshRegression, Logistic
 from onedraw.privacy import Promise
 from onedraw.samplers import default_sampler
 from onedraw.samplers import moments as program
 from onedraw.samplers.noise import Noise
 
 from .case import Case, Pair, eligible, words
-from .fit_replay import Declared, measures_response, neighbours
+from .fits import ROWS, Declared, measures_response, neighbours
 from .laws import Law, rare_outcome
 from .losses import of_classes, slope_of
 from .staged import EACH_STAGE, Moves, Recorded, StagedCase, departures_of_sums, matrix, opposite_ends
@@ -99,14 +99,12 @@ def measured_case(plan: Plan, *, label: str = "") -> MeasuredCase:
     return MeasuredCase(plan, EACH_STAGE, reason, True, label)
 
 
-_ROWS: dict[str, Any] = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
-
 DRAWS: dict[str, tuple[tuple[Any, tuple[Any, ...], str], ...]] = {
     "logistic": (
-        (Logistic(**_ROWS, loss="exp-linear"), (NoisyGradient(), Gibbs()), "exp-linear loss"),
-        (Logistic(**_ROWS), (Candidates(), BetaDivergence()), ""),
+        (Logistic(**ROWS, loss="exp-linear"), (NoisyGradient(), Gibbs()), "exp-linear loss"),
+        (Logistic(**ROWS), (Candidates(), BetaDivergence()), ""),
     ),
-    "log-cosh": ((LogCoshRegression(**_ROWS, response_bound=2.0), (NoisyGradient(), Gibbs()), ""),),
+    "log-cosh": ((LogCoshRegression(**ROWS, response_bound=2.0), (NoisyGradient(), Gibbs()), ""),),
 }
 """Model → models, what is drawn from in their measured coordinates, and labels."""
 

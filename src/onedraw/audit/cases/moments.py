@@ -16,15 +16,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from onedraw.arrays import Array
 from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
-from onedraw.models.sums.noise_law import symmetric
+from onedraw.models.sums.exact_sums import symmetric
 from onedraw.privacy import Promise
 from onedraw.samplers.moments import measure_all
 from onedraw.samplers.noise import Noise
 
 from . import staged
-from .case import Array, Case
+from .case import Case
 from .staged import Moves, Recorded, Sums, categories_of, coded_columns, lower_triangle, shortened, tables
 
 STAGES = ("sums", "moments", "fourth")

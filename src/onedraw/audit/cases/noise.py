@@ -25,13 +25,14 @@ import numpy as np
 from scipy import special
 
 from onedraw import audit
+from onedraw.arrays import Array
 from onedraw.mechanisms import AddedNoise, Plan, calibrate
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.tables.category_table import LARGEST
 from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
 from onedraw.privacy import Promise
 
-from .case import Array, Case, Pair, eligible
+from .case import Case, Pair, eligible
 
 RANGE = 2**30
 """Steps of a number's place, as number_table.py has them."""

@@ -17,12 +17,13 @@ import numpy as np
 from scipy import special
 
 from onedraw import audit
+from onedraw.arrays import Array
 from onedraw.mechanisms import ExponentialQuantiles, Plan, calibrate
 from onedraw.mechanisms.quantile_selection import UNITS, Node, quantile_tree
 from onedraw.models import ColumnQuantiles
 from onedraw.privacy import BoundedRange, Promise, PureDP
 
-from .case import Array, Case, LogDensity, Pair
+from .case import Case, LogDensity, Pair
 
 BITS = 40
 NODES, MASSES = np.polynomial.legendre.leggauss(16)

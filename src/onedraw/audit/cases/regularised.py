@@ -23,12 +23,13 @@ import numpy as np
 from scipy import optimize, special
 
 from onedraw import models
+from onedraw.arrays import Array
 from onedraw.baselines.output_perturbation import OutputPerturbation
 from onedraw.mechanisms import Plan
 from onedraw.models import Gaussian, HuberisedHinge, HuberRegression, LeastSquares, Logistic
 from onedraw.privacy import Promise, PureDP
 
-from .case import Array, Case, LogDensity, Pair, eligible, no_formula, pure
+from .case import Case, LogDensity, Pair, eligible, no_formula, pure
 from .laws import Law, Noise, shifted
 from .losses import centred, flips, records_of
 

@@ -21,12 +21,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Mask
 from onedraw.mechanisms import Plan
 from onedraw.privacy import Promise
 
-from .case import Array, Case, Pair, eligible
+from .case import Case, Pair, eligible
 from .laws import Law, independent
 
 EACH_STAGE = (Pair("each stage on its own worst pair", None, None),)
@@ -115,7 +115,7 @@ def categories_of(plan: Plan) -> tuple[tuple[int, int], ...]:
     return tuple(mechanism.categories)
 
 
-def coded_columns(plan: Plan) -> NDArray[np.bool_]:
+def coded_columns(plan: Plan) -> Mask:
     """Which columns code a category."""
     coded = np.zeros(plan.model.features.count, dtype=bool)
     for start, stop in categories_of(plan):

@@ -25,12 +25,13 @@ import numpy as np
 from scipy import special
 
 from onedraw import models
+from onedraw.arrays import Array
 from onedraw.baselines.objective_perturbation import ObjectivePerturbation
 from onedraw.mechanisms import Plan
 from onedraw.models import Gaussian, HuberisedHinge, Logistic
 from onedraw.privacy import Promise
 
-from .case import Array, Case, LogDensity, Pair, eligible, no_formula, pure
+from .case import Case, LogDensity, Pair, eligible, no_formula, pure
 from .laws import Law, Noise, shifted
 from .losses import centred, encoded_rows, flips, longest_row, of_classes, records_of
 from .regularised import slopes_of

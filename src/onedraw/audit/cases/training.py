@@ -1,11 +1,12 @@
-"""DP-SGD under attack: T noisy sums of Poisson samples on the pair where one record's gradient is C and its opposite −C.
+"""DP-SGD and DP-SGLD under attack: T noisy sums of Poisson samples on the pair where one record's gradient is C and its opposite −C.
 
 Written down again, without the accountant: a step's outcomes are put into cells, whose masses under both records are normal
 tails; outcomes of several steps are products of cells. Cells of nearly the same likelihood ratio are merged, which hides a little and
 never adds anything: what is found is a lower bound of the path's own privacy loss. The fault divides the noise.
 
 The draws are last iterates. Where every record but one has no features, and the gradient of that one is always clipped, θ_T is
-η/B·C times ±K + σ√T·ξ with K ~ Binomial(T, B/n): the attacker's formula.
+η/B·C times ±K + σ√T·ξ with K ~ Binomial(T, B/n): the attacker's formula. DP-SGLD forgets a little in every step, by the prior: there
+the formula is a mixture over all 2^T outcomes of the coins of the one record.
 """
 
 from __future__ import annotations
@@ -18,18 +19,24 @@ import numpy as np
 from scipy import special
 
 from onedraw import audit
+from onedraw.arrays import Array
 from onedraw.baselines.dp_sgd import DPSGD, Training
-from onedraw.models import Gaussian, Logistic
+from onedraw.baselines.dp_sgld import DPSGLD
+from onedraw.models import Gaussian, HuberisedHinge, Logistic
+from onedraw.models.convex.losses import MarginLoss
 from onedraw.plans import Plan
 from onedraw.privacy import Promise
 
-from .case import Array, Case, LogDensity, Pair, eligible
+from .case import Case, LogDensity, Pair, eligible, no_formula
 
 CELLS = 1500
 """Of one step, and of steps together; a merge costs the square of a cell's width in the loss's variance."""
 
 REACH = 9.0
 """Deviations that a step's noise is followed; what lies beyond is one cell."""
+
+MOST_COINS = 12
+"""Of one record, whose outcomes are all followed."""
 
 ATTAINED = "one record's clipped gradient becomes its opposite: the pair that dominates every other"
 
@@ -77,6 +84,52 @@ class TrainingCase(Case):
             return np.asarray(
                 special.logsumexp(log_weights - (places - sign * count) ** 2 / (2.0 * deviation**2), axis=1)
             )
+
+        return density
+
+
+@dataclass(frozen=True)
+class SubsampledCase(TrainingCase):
+    """The path of a DP-SGLD plan on the same pair: records that weigh more than was accounted have less noise beside them."""
+
+    weights: ClassVar[tuple[str, ...]] = ("record_weight",)
+    noises: ClassVar[tuple[str, ...]] = ()
+
+    def sampler(self, plan: Plan) -> Any:
+        return Case.sampler(self, plan)
+
+    @property
+    def rate(self) -> float:
+        assert isinstance(self.plan.mechanism, DPSGLD)
+        return self.plan.mechanism.batch_size / self.plan.n
+
+    @property
+    def steps(self) -> int:
+        return int(self.plan.parameters["steps"])
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        """By σ = q√2/(wL√h), written down again."""
+        numbers, model = self.numbers(factor), self.plan.model
+        reach = model.kernel.steepest * math.sqrt(float(model.features.squared_reach))
+        sigma = self.rate * math.sqrt(2.0 / numbers["step_size"]) / (numbers["record_weight"] * reach)
+        return audit.finite_profile(*path_law(sigma, self.rate, self.steps))
+
+    def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity | None:
+        """Of the last iterate, for the records of `subsampled_cases`, whose one gradient is ±1 wherever the path may be."""
+        if not isinstance(records, tuple) or self.steps > MOST_COINS:
+            return None
+        numbers, sign, coins = self.numbers(factor), 1.0 if records[1][-1] == 1 else -1.0, 1 << self.steps
+        step, weight = numbers["step_size"], numbers["record_weight"]
+        left = (1.0 - step * float(self.plan.model.prior.precision(1)[0])) ** np.arange(self.steps)
+        tossed = (np.arange(coins)[:, None] >> np.arange(self.steps)) & 1
+        means = sign * step * weight / self.rate * (tossed @ left)
+        heads = tossed.sum(axis=1)
+        log_weights = special.xlogy(heads, self.rate) + special.xlog1py(self.steps - heads, -self.rate)
+        variance = 2.0 * step * float(left @ left)
+
+        def density(draws: Array) -> Array:
+            places = np.asarray(draws).reshape(len(draws), -1)[:, :1]
+            return np.asarray(special.logsumexp(log_weights - (places - means) ** 2 / (2.0 * variance), axis=1))
 
         return density
 
@@ -148,3 +201,21 @@ def training_cases(budget: Promise) -> list[Case]:
     first, second = ((rows, np.r_[np.zeros(19, dtype=int), label]) for label in (1, 0))
     pair = Pair("the label of the one record with a feature", first, second)
     return [TrainingCase(plan, (pair,), ATTAINED, True) for plan in eligible(options, model, budget, n=20)]
+
+
+def subsampled_case(plan: Plan, *, label: str = "") -> SubsampledCase:
+    """The case of any plan of DP-SGLD on a margin loss: noise, rate and steps alone. Its draws have no formula."""
+    if not isinstance(plan.model.kernel, MarginLoss):
+        raise no_formula("paths on samples of margin losses, not for", plan.model)
+    return SubsampledCase(plan, (Pair("a gradient and its opposite", 1, -1),), ATTAINED, True, label)
+
+
+def subsampled_cases(budget: Promise) -> list[Case]:
+    """Few steps on a hinge, whose slope is 1 as far as so short a path goes; all records but one have no features."""
+    model = HuberisedHinge(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0))
+    rows = np.zeros((20, 1))
+    rows[-1] = 1.0
+    first, second = ((rows, np.r_[np.zeros(19, dtype=int), label]) for label in (1, 0))
+    pair = Pair("the label of the one record with a feature", first, second)
+    plans = eligible(DPSGLD(batch_size=5, relaxations=0.02, steps=8), model, budget, n=20)
+    return [SubsampledCase(plan, (pair,), ATTAINED, True) for plan in plans]

@@ -33,11 +33,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
-
-Array = NDArray[np.float64]
 
 _LARGEST = np.finfo(np.float64).max
 # A gamma or exponential variate of NumPy's is exactly 0 once in about 2^60; its logarithm must stay finite.

@@ -29,15 +29,13 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.model import Model, check_column, count
 from onedraw.privacy import Curve, GaussianDP, Promise, RenyiDP, RepeatedCurve
 
 from .distributions import Law
-
-Array = NDArray[np.float64]
 
 DEVIATIONS = 8.0
 MOST_NODES = 4001

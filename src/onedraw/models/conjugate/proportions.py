@@ -14,14 +14,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
-from onedraw.models.model import Bound, count, number, prior_numbers, shown
+from onedraw.models.model import Bound, count, number, prior_numbers
 from onedraw.models.sums.clamped_sums import STEPS, LatticeSum, Tally, summed
+from onedraw.plain_text import shown
 from onedraw.privacy import Promise, Provenance
 from onedraw.privacy.posterior_curves import DirichletPosterior
 
 from .distributions import Beta, Dirichlet
-from .family import Array, ConjugateModel, Interval, Move, Simulated, Summary, binomial, inverted, pair
+from .family import ConjugateModel, Interval, Move, Simulated, Summary, binomial, inverted, pair
 
 
 class _Shares(ConjugateModel):

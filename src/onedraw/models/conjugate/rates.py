@@ -16,14 +16,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, InvalidSchema
-from onedraw.models.model import Bound, count, number, positive_number, prior_numbers, shown
+from onedraw.models.model import Bound, count, number, positive_number, prior_numbers
 from onedraw.models.sums.clamped_sums import STEPS, CountSum, LatticeSum, summed
+from onedraw.plain_text import shown
 from onedraw.privacy import Promise, Provenance
 from onedraw.privacy.posterior_curves import GammaExponentialPosterior, GammaPoissonPosterior
 
 from .distributions import Gamma
-from .family import Array, ConjugateModel, Interval, Move, Simulated, Summary, inverted, normal_sums, pair
+from .family import ConjugateModel, Interval, Move, Simulated, Summary, inverted, normal_sums, pair
 
 
 class _Rate(ConjugateModel):

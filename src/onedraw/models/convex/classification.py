@@ -17,12 +17,11 @@ from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features
 from onedraw.models.fit.losses import ClassLoss, FitLoss
 from onedraw.models.likelihood import Bernoulli, Categorical
-from onedraw.models.likelihood.likelihood_model import WithLikelihood
-from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.likelihood.likelihood_model import Linear, WithLikelihood
 from onedraw.models.model import ODDS, POSITIVE, Bound, number, positive_number
 from onedraw.models.priors import Gaussian
-from onedraw.models.responses import Codes, Label, Signs, class_labels, log_odds, two_classes
-from onedraw.models.row_model import DeclaredModel
+from onedraw.models.responses import Codes, Label, class_labels
+from onedraw.models.row_model import DeclaredModel, TwoClasses
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up, root_up, up
 
@@ -30,22 +29,8 @@ from .linear_model import ConvexModel, LinearModel, enforced_bounds
 from .losses import ExpLinearLoss, HingeLoss, HuberisedHingeLoss, LinearLoss, LogisticLoss, product_up
 
 
-class TwoClasses(LinearModel):
-    """``classes`` are (negative, positive). Without them the label 1 is positive and every other negative."""
-
-    classes: tuple[Label, Label] | None
-
-    def _check(self) -> None:
-        super()._check()
-        self._set(classes=two_classes(self.classes))
-
-    @property
-    def response(self) -> Signs:
-        return Signs(self.classes)
-
-
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Logistic(TwoClasses, WithLikelihood):
+class Logistic(TwoClasses, LinearModel, WithLikelihood):
     """Logistic regression, or its exp-linear companion, for two classes.
 
     ``loss="logistic"``: log(1 + e^{−m}), m = ±θᵀx. L = r̃, smoothness r̃²/4, Δ = B, κ = cosh²(B/2).
@@ -79,10 +64,6 @@ class Logistic(TwoClasses, WithLikelihood):
             )
 
     @property
-    def changes(self) -> str:  # type: ignore[override]  # an attribute of all others
-        return log_odds(self.classes)
-
-    @property
     def kernel(self) -> LinearLoss:
         return LogisticLoss() if self.loss == "logistic" else ExpLinearLoss(self.exponent)
 
@@ -94,7 +75,7 @@ class Logistic(TwoClasses, WithLikelihood):
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Hinge(TwoClasses):
+class Hinge(TwoClasses, LinearModel):
     """The support vector machine's loss max(0, 1 − m), m = ±θᵀx: L = r̃, not smooth, Δ = min(2B, B + 1).
 
     The exact-draw rules need no smoothness; gradient samplers do: use `HuberisedHinge`.
@@ -108,7 +89,7 @@ class Hinge(TwoClasses):
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class HuberisedHinge(TwoClasses):
+class HuberisedHinge(TwoClasses, LinearModel):
     """The hinge with its kink rounded over [1 − width, 1]: L = r̃ as before, smoothness r̃²/width."""
 
     kind, title, predicts, changes = Hinge.kind, Hinge.title, Hinge.predicts, Hinge.changes
@@ -126,7 +107,7 @@ class HuberisedHinge(TwoClasses):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class LogitNormalBernoulli(TwoClasses):
+class LogitNormalBernoulli(TwoClasses, LinearModel):
     """A proportion through its log-odds θ, with prior N(mean, variance): Example 17 of the supplement.
 
     ℓ(θ, x) = log(1 + e^θ) − xθ for x ∈ {0, 1}. Records have no features, so the slopes of two of them are taken
@@ -135,7 +116,7 @@ class LogitNormalBernoulli(TwoClasses):
     """
 
     quantity: ClassVar[str] = "log-odds"
-    title = "Log-odds"
+    title, changes = "Log-odds", ""
     parameter_names, kernel, gradient_difference = ("log-odds",), LogisticLoss(), 1.0
 
     variance: float

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.models.compute import jit, jnp
 from onedraw.models.moments.measured_model import WeightedLoss
 from onedraw.models.row_model import Encoded
@@ -55,8 +55,8 @@ class GibbsTarget:
     model: ConvexModel
     encoded: Encoded
     weight: float
-    precision: NDArray[np.float64]
-    location: NDArray[np.float64]
+    precision: Array
+    location: Array
     radius: float | None
     strong_convexity: float
     smoothness: float

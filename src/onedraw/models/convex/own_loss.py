@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax
-from onedraw.models.model import MOST_PARTS, POSITIVE, Array, Bound, OwnFunctions, count, described, number
+from onedraw.models.model import MOST_PARTS, POSITIVE, Bound, OwnFunctions, count, described, number
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
 from onedraw.models.row_model import DeclaredModel

@@ -28,13 +28,13 @@ every two of several classes by that loss, and each with the rest, lost more (be
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.models.convex.losses import ExpLinearLoss, HuberisedHingeLoss, LogisticLoss, array_module
 from onedraw.models.convex.number_losses import CappedPoissonLoss
 from onedraw.privacy.numbers import up
@@ -80,25 +80,24 @@ class FitLoss:
     usual_information: ClassVar[float] = constant.CURVATURE
     """Of a record in a usual design: what a ridge is chosen for."""
 
-    @property
-    def spends(self) -> str:
-        """Which shares of a budget its stages have (`constants.SHARES`)."""
+    spends: str = field(init=False, repr=False, compare=False)
+    """Which shares of a budget its stages have (`constants.SHARES`)."""
+    expected_information: float = field(init=False, repr=False, compare=False)
+    """Of a record in a usual design: what will be measured."""
+    relief: tuple[float, float, float] | None = field(init=False, repr=False, compare=False)
+    """(m, s, largest slope on the other side) of a loss that bends only where it is not steep, φ'' = m(1 − ρ)(s + ρ), ρ = |φ'|/L:
+    1 − ρ² for log-cosh, ρ(1 − ρ) for logistic (perturbed_mode.md, Theorem 4)."""
+
+    def __post_init__(self) -> None:
+        spends: str = self.unit if self.level is None else "quantile"
         if isinstance(self.kernel, HuberisedHingeLoss):
-            return "hinge"
-        return self.unit if self.level is None else "quantile"
-
-    @property
-    def relief(self) -> tuple[float, float, float] | None:
-        """(m, s, largest slope on the other side) of a loss that bends only where it is not steep, φ'' = m(1 − ρ)(s + ρ), ρ = |φ'|/L:
-        1 − ρ² for log-cosh, ρ(1 − ρ) for logistic (perturbed_mode.md, Theorem 4)."""
+            spends = "hinge"
+        relief = (1.0, 0.0, 0.0) if isinstance(self.kernel, LogisticLoss) else None
         if self.sides == "two-sided":
-            return self.curvature_bound, 1.0, self.slope_bound
-        return (1.0, 0.0, 0.0) if isinstance(self.kernel, LogisticLoss) else None
-
-    @property
-    def expected_information(self) -> float:
-        """… and what will be measured of it."""
-        return constant.EXPECTED_INFORMATION[self.spends]
+            relief = self.curvature_bound, 1.0, self.slope_bound
+        object.__setattr__(self, "spends", spends)
+        object.__setattr__(self, "expected_information", constant.EXPECTED_INFORMATION[spends])
+        object.__setattr__(self, "relief", relief)
 
     def corners(self, row: float, ridge: float, records: int) -> Corners:
         """What the mode promises, in units of r²/σ², with κ at every corner."""
@@ -157,9 +156,6 @@ class FitLoss:
 
 
 # ── several classes ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

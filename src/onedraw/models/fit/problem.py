@@ -20,16 +20,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Mask
 from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.row_model import Encoded, EncodedRecords
-from onedraw.models.sums.exact_sums import SummedTarget
-from onedraw.models.sums.noise_law import symmetric
+from onedraw.models.sums.exact_sums import SummedTarget, symmetric
 
 from . import constants as constant
 from .losses import ClassLoss, FitLoss
@@ -37,8 +36,6 @@ from .sums import Measured
 
 # ── what is published ────────────────────────────────────────────────────────────────────────────────────────────────
 
-
-Array = NDArray[np.float64]
 
 PARTS = ("mean", "moments", "mode", "information", "variability")
 
@@ -188,7 +185,7 @@ class Aside:
         projection = self.kept @ both[: self.kept.shape[1]]
         return np.asarray(projection.T @ information @ projection)
 
-    def touched(self, change: Array) -> NDArray[np.bool_]:
+    def touched(self, change: Array) -> Mask:
         """Which rows depend on what is set aside."""
         size = np.abs(change) @ np.abs(self.moved)
         return np.asarray((np.abs(change @ self.moved) > 1e-9 * np.maximum(size, 1e-300)).any(axis=1))
@@ -215,14 +212,13 @@ class FitProblem:
     response_scale: float
     prior: Any = None
 
-    @property
-    def size(self) -> int:
-        """Numbers in a mode."""
-        return self.loss.blocks * self.layout.width
+    size: int = field(init=False, repr=False, compare=False)
+    """Numbers in a mode."""
+    moment_columns: MomentColumns = field(init=False, repr=False, compare=False)
 
-    @property
-    def moment_columns(self) -> MomentColumns:
-        return MomentColumns(self.layout, self.measuring.response)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", self.loss.blocks * self.layout.width)
+        object.__setattr__(self, "moment_columns", MomentColumns(self.layout, self.measuring.response))
 
     def coordinates(self, published: Published) -> Coordinates:
         return coordinates(self.layout, self.measuring, self.n, published.mean, published.moments)

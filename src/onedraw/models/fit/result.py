@@ -21,19 +21,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array, Mask
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.models.priors import Gaussian
-from onedraw.models.sums.noise_law import deviation, drawn_matrices, matrix_deviation, mixed_variances, symmetric
+from onedraw.models.sums.exact_sums import deviation, drawn_matrices, matrix_deviation, mixed_variances, symmetric
 
 from . import constants as constant
 from .problem import Aside, Coordinates, FitProblem, Published, positive
-
-Array = NDArray[np.float64]
 
 SIMULATIONS = 300
 """Informations and variabilities drawn again behind a multiplier. Given each, the rest is normal and is averaged exactly: the
@@ -43,12 +42,38 @@ SEED = 20261115
 """The simulation is post-processing of public numbers: a fixed seed gives everybody the same interval."""
 
 
+class Known(NamedTuple):
+    """What an information that was measured says, in the mode's own coordinates and along its eigenvectors."""
+
+    found: Array
+    """Eigenvalues of the published information (and the prior's), without what is set aside."""
+    bounded: Array
+    """The same kept away from 0, where noise may have brought them."""
+    axes: Array
+    noise: float
+    """Standard deviations of the noise: of an entry of the information, s_H, …"""
+    tilt: float
+    closing: float
+    """… of the mode's and of the closing one."""
+    variability: Array
+    """K̂; where it was not measured Ĥ, which is at least as large under the model."""
+    sampling: Array
+    privacy: Array
+    """The covariance of the estimate, in two parts that add up."""
+    errors: Array
+    """Standard errors along the axes, from the information as it was published."""
+
+
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """A fit in encoded coordinates, or in others by a public linear map ``change``, scale and shift (`in_units`)."""
 
     problem: FitProblem
     published: Published
+    where: Coordinates
+    """The mode's own coordinates."""
+    aside: Aside
+    """Levels whose published count is within its noise of 0, in the coordinates of the mode."""
     change: Array
     shift: Array
 
@@ -57,22 +82,21 @@ class FitResult:
         """In the coordinates of encoded rows, responses in their declared unit. Of a level that is set aside, all of a coefficient
         beyond what is plausible is taken off: the mode's noise divided by next to nothing. Rows of other levels are predicted
         as before."""
-        where = problem.coordinates(published)
-        found = cls(problem, published, *problem.encoded_map(where))
+        where, layout = problem.coordinates(published), problem.layout
+        noise = deviation(problem.numbers["mean_noise"], problem.moment_columns.count, pure=problem.pure) / problem.n
+        encoded = layout.encoded_coefficients(where.mean, where.root, where.stretch)
+        aside = Aside.of(layout, published.mean, noise, encoded, problem.loss.blocks)
+        found = cls(problem, published, where, aside, *problem.encoded_map(where))
         # of a level about which nothing is known: in log-odds or log-rates, or the half-range of the responses
         largest = problem.response_scale if problem.loss.unit == "measured" else constant.LARGEST_COEFFICIENT
-        return replace(found, shift=found.shift - found._aside.implausible(found.estimate, largest))
+        return replace(found, shift=found.shift - aside.implausible(found.estimate, largest))
 
     def in_units(self, change: Array, scale: Array, shift: Array) -> FitResult:
         """The same for scale·(change @ θ) + shift."""
         full = scale[:, None] * change
-        return FitResult(self.problem, self.published, full @ self.change, full @ self.shift + shift)
+        return replace(self, change=full @ self.change, shift=full @ self.shift + shift)
 
     # ── the mode's own coordinates ─────────────────────────────────────────────────────────────────────────
-
-    @cached_property
-    def _where(self) -> Coordinates:
-        return self.problem.coordinates(self.published)
 
     @property
     def informed(self) -> bool:
@@ -80,72 +104,55 @@ class FitResult:
         return self.published.information is not None
 
     @cached_property
-    def _aside(self) -> Aside:
-        """Levels whose published count is within its noise of 0, in the coordinates of the mode."""
-        problem, where, layout = self.problem, self._where, self.problem.layout
-        noise = deviation(problem.numbers["mean_noise"], problem.moment_columns.count, pure=problem.pure) / problem.n
-        change = layout.encoded_coefficients(where.mean, where.root, where.stretch)
-        return Aside.of(layout, self.published.mean, noise, change, problem.loss.blocks)
+    def _known(self) -> Known:
+        problem, published, axes_of = self.problem, self.published, self.aside.spectrum
+        assert published.information is not None
+        numbers, size, ridge = problem.numbers, problem.size, problem.numbers["ridge"]
+        noise = matrix_deviation(numbers["information_noise"], size, pure=problem.pure)
+        tilt, closing = (deviation(numbers[name], size, pure=problem.pure) for name in ("mode_noise", "closing_noise"))
+        prior = problem.penalty(self.where)[0] - ridge * np.eye(size)
+        found, axes = axes_of(symmetric(published.information, size) + prior)
+        bounded = np.maximum(found, max(noise, 1e-12))
+        variability = (axes * bounded) @ axes.T
+        if published.variability is not None:
+            variability = positive(symmetric(published.variability, size))
+        inverse, curved = (axes / bounded) @ axes.T, (axes * (bounded + ridge)) @ axes.T
+        hidden = tilt**2 * np.eye(size) + closing**2 * curved @ curved
+        sampling, privacy = inverse @ variability @ inverse, inverse @ hidden @ inverse
+        errors = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", axes, sampling + privacy, axes), 0.0))
+        return Known(found, bounded, axes, noise, tilt, closing, variability, sampling, privacy, errors)
 
     @cached_property
-    def _spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues and vectors of the published information (and the prior's), without what is set aside."""
-        assert self.published.information is not None
-        Q, _ = self.problem.penalty(self._where)
-        prior = Q - self.problem.numbers["ridge"] * np.eye(len(Q))
-        return self._aside.spectrum(symmetric(self.published.information, self.problem.size) + prior)
-
-    @cached_property
-    def _bounded(self) -> Array:
-        """Eigenvalues kept away from 0, where noise may have brought them."""
-        return np.maximum(self._spectrum[0], max(self._noises[0], 1e-12))
-
-    @cached_property
-    def _noises(self) -> tuple[float, float, float]:
-        """Standard deviations of the noise of an entry of the information, s_H, of the mode's and of the closing one."""
-        numbers, size, pure = self.problem.numbers, self.problem.size, self.problem.pure
-        tilt, closing = (deviation(numbers[name], size, pure=pure) for name in ("mode_noise", "closing_noise"))
-        return matrix_deviation(numbers["information_noise"], size, pure=pure), tilt, closing
-
-    @cached_property
-    def trusted(self) -> NDArray[np.bool_]:
+    def trusted(self) -> Mask:
         """Which directions the records say enough about: those whose information stands out of its noise, is still that of the
-        estimate after the ridge's pull was taken back, and does not hang on the estimate's own error (`_reach`)."""
-        return np.asarray((self._margins >= 1.0) & (self._errors * self._reach <= constant.LARGEST_SWING))
+        estimate after the ridge's pull was taken back, and does not hang on the estimate's own error (`_trust`)."""
+        margins, reach = self._trust
+        return np.asarray((margins >= 1.0) & (self._known.errors * reach <= constant.LARGEST_SWING))
 
     @cached_property
-    def _margins(self) -> Array:
-        """How many times over the information of a direction stands out of its noise and outweighs the ridge's pull: on the
-        direction itself, and on the scores of all rows alike, which moves the information of every direction."""
-        found, axes = self._spectrum
-        loss, common = self.problem.loss, 0.0
-        edges = constant.EDGES if loss.blocks == 1 else constant.CLASS_EDGES
-        enough = found / (least_information(len(found), edges) * self._noises[0])
-        if loss.blocks == 1 and self.problem.layout.intercept and loss.unit != "measured":
-            common = abs(float((self._mode - self.published.mode)[-1])) * self._where.stretch
-        moved = np.maximum(np.abs(self._back(found) * (self.published.mode @ axes)), common)
-        return np.minimum(enough, constant.LARGEST_PULL / np.maximum(moved, 1e-300))
+    def _trust(self) -> tuple[Array, Array]:
+        """(margins, reach) of the directions.
 
-    @cached_property
-    def _reach(self) -> Array:
-        """How far the rows reach along a direction from which its information comes.
+        *Margins*: how many times over the information of a direction stands out of its noise and outweighs the ridge's pull, on
+        the direction itself, and on the scores of all rows alike, which moves the information of every direction.
 
-        In measured coordinates all directions have unit variance. One with less information than the usual has it from few
-        rows, a share of about λ/(λ_usual·r²) if their weights are at work, which reach r·√(λ_usual/λ) along it. Where the
-        estimate's own error moves their scores far, the curvature measured at the estimate is not that at the truth.
-        Directions of several classes are not alike, and are not held against each other.
+        *Reach*: how far the rows go along a direction from which its information comes. In measured coordinates all
+        directions have unit variance. One with less information than the usual has it from few rows, a share of about
+        λ/(λ_usual·r²) if their weights are at work, which reach r·√(λ_usual/λ) along it. Where the estimate's own error moves
+        their scores far, the curvature measured at the estimate is not that at the truth. Directions of several classes are
+        not alike, and are not held against each other.
         """
-        if self.problem.loss.blocks > 1:
-            return np.zeros(len(self._bounded))
-        usual = np.median(self._bounded)
-        return np.asarray(self.problem.numbers["row_bound"] * np.sqrt(np.maximum(usual / self._bounded, 1.0)))
-
-    @cached_property
-    def _errors(self) -> Array:
-        """Standard errors along the directions, from the information as it was published."""
-        axes = self._spectrum[1]
-        sampling, privacy = self._parts
-        return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", axes, sampling + privacy, axes), 0.0)))
+        known, loss, common, mode = self._known, self.problem.loss, 0.0, self.published.mode
+        edges = constant.EDGES if loss.blocks == 1 else constant.CLASS_EDGES
+        enough = known.found / (least_information(len(known.found), edges) * known.noise)
+        if loss.blocks == 1 and self.problem.layout.intercept and loss.unit != "measured":
+            common = abs(float((self._mode - mode)[-1])) * self.where.stretch
+        moved = np.maximum(np.abs(self._back(known.found) * (mode @ known.axes)), common)
+        margins = np.minimum(enough, constant.LARGEST_PULL / np.maximum(moved, 1e-300))
+        if loss.blocks > 1:
+            return margins, np.zeros(len(known.bounded))
+        usual = np.maximum(np.median(known.bounded) / known.bounded, 1.0)
+        return margins, np.asarray(self.problem.numbers["row_bound"] * np.sqrt(usual))
 
     def _back(self, found: Array) -> Array:
         """How much of a mode is added to it along each direction, the ridge's pull taken back: Λ/λ, or Λλ/(λ² + s²) where the
@@ -153,7 +160,7 @@ class FitResult:
         them a little."""
         information = np.maximum(found, 0.0)
         return np.asarray(
-            self.problem.numbers["ridge"] * information / (information**2 + self._noises[0] ** 2 + 1e-300)
+            self.problem.numbers["ridge"] * information / (information**2 + self._known.noise**2 + 1e-300)
         )
 
     @cached_property
@@ -162,24 +169,8 @@ class FitResult:
         mode = self.published.mode
         if not self.informed:
             return mode
-        found, axes = self._spectrum
-        return np.asarray(mode + (mode @ axes * self._back(found)) @ axes.T)
-
-    @cached_property
-    def _variability(self) -> Array:
-        """K̂; where it was not measured Ĥ, which is at least as large under the model."""
-        if self.published.variability is None:
-            return np.asarray((self._spectrum[1] * self._bounded) @ self._spectrum[1].T)
-        return positive(symmetric(self.published.variability, self.problem.size))
-
-    @cached_property
-    def _parts(self) -> tuple[Array, Array]:
-        """(sampling, privacy): the covariance of the estimate in the mode's coordinates, in two parts that add up."""
-        axes, (_, tilt, closing) = self._spectrum[1], self._noises
-        inverse = (axes / self._bounded) @ axes.T
-        curved = (axes * (self._bounded + self.problem.numbers["ridge"])) @ axes.T
-        noise = tilt**2 * np.eye(self.problem.size) + closing**2 * curved @ curved
-        return inverse @ self._variability @ inverse, inverse @ noise @ inverse
+        axes = self._known.axes
+        return np.asarray(mode + (mode @ axes * self._back(self._known.found)) @ axes.T)
 
     def _widening(self, change: Array) -> Array:
         """How many times as far intervals of these coefficients reach as the simulation says.
@@ -188,11 +179,12 @@ class FitResult:
         one. The simulation knows neither. So intervals reach further along directions whose information comes from few rows,
         and along those that are barely trusted. Standard errors stay what they are, those of all fits.
         """
-        axes, swing = self._spectrum[1], self._errors * (self._reach - self._reach.min())
-        room = np.log(np.maximum(self._margins, 1.0)) / math.log(constant.AMPLE_MARGIN)
+        (margins, reach), axes = self._trust, self._known.axes
+        swing = self._known.errors * (reach - reach.min())
+        room = np.log(np.maximum(margins, 1.0)) / math.log(constant.AMPLE_MARGIN)
         doubt = np.hypot(swing, constant.BARELY_TRUSTED * np.maximum(1.0 - room, 0.0))
         wider = np.exp(np.minimum(constant.WIDENING[self.problem.loss.unit] * doubt, constant.LARGEST_WIDENING))
-        along = axes.T @ (self._parts[0] + self._parts[1]) @ axes
+        along = axes.T @ (self._known.sampling + self._known.privacy) @ axes
         plain, wide = change @ axes, change @ axes * wider
         before, after = (np.einsum("ij,jk,ik->i", rows, along, rows) for rows in (plain, wide))
         return np.asarray(np.sqrt(np.maximum(after / np.maximum(before, 1e-300), 1.0)))
@@ -207,8 +199,7 @@ class FitResult:
     def covariance(self) -> Array:
         """Of the whole estimate; rows of refused coefficients are not to be relied on."""
         self._check_informed()
-        sampling, privacy = self._parts
-        return np.asarray(self.change @ (sampling + privacy) @ self.change.T)
+        return np.asarray(self.change @ (self._known.sampling + self._known.privacy) @ self.change.T)
 
     @cached_property
     def standard_errors(self) -> Array:
@@ -218,22 +209,23 @@ class FitResult:
     @property
     def errors(self) -> tuple[Array, Array]:
         """(sampling, privacy): what either alone would leave of the standard errors."""
-        squares = (np.einsum("ij,jk,ik->i", self.change, part, self.change) for part in self._parts)
+        parts = self._known.sampling, self._known.privacy
+        squares = (np.einsum("ij,jk,ik->i", self.change, part, self.change) for part in parts)
         sampling, privacy = (np.where(self.given, np.sqrt(np.maximum(one, 0.0)), np.nan) for one in squares)
         return sampling, privacy
 
     @cached_property
-    def given(self) -> NDArray[np.bool_]:
+    def given(self) -> Mask:
         """Per coefficient: whether directions with too little information carry at most 5 % of its variance."""
         if not self.informed:
             return np.zeros(len(self.change), dtype=bool)
         found = self.doubtful_shares <= constant.UNINFORMED_SHARE
-        return np.asarray(found & (np.abs(self.change).sum(axis=1) > 0.0) & ~self._aside.touched(self.change))
+        return np.asarray(found & (np.abs(self.change).sum(axis=1) > 0.0) & ~self.aside.touched(self.change))
 
     @property
     def doubtful_shares(self) -> Array:
         """The part of a coefficient's variance along directions that are not trusted."""
-        carried = (self.change @ self._spectrum[1]) ** 2 / self._bounded**2
+        carried = (self.change @ self._known.axes) ** 2 / self._known.bounded**2
         return np.asarray(carried[:, ~self.trusted].sum(axis=1) / np.maximum(carried.sum(axis=1), 1e-300))
 
     def _check_informed(self) -> None:
@@ -286,8 +278,8 @@ class FitResult:
         little about. As many standard errors as the simulation says of the trusted direction that needs most."""
         self._check_informed()
         found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
-        axes = self._spectrum[1].T
-        directions = FitResult(self.problem, self.published, axes, np.zeros(len(axes)))
+        axes = self._known.axes.T
+        directions = replace(self, change=axes, shift=np.zeros(len(axes)))
         most = directions._simulated_multiplier(level).max() * found._widening(found.change)
         return np.asarray(most * np.hypot(*found.errors))
 
@@ -317,8 +309,8 @@ class FitResult:
         truth: one of each for every information and variability drawn again, given which the estimate is normal."""
         p, numbers, pure, change = self.problem.size, self.problem.numbers, self.problem.pure, self.change[self.given]
         generator = np.random.default_rng(SEED)
-        axes = self._spectrum[1]
-        information = self._aside.within((axes * self._bounded) @ axes.T)
+        axes, variability = self._known.axes, self._known.variability
+        information = self.aside.within((axes * self._known.bounded) @ axes.T)
         tilts, closings = (
             mixed_variances(generator, numbers[name], p, SIMULATIONS, pure=pure)[:, None, None]
             for name in ("mode_noise", "closing_noise")
@@ -327,12 +319,12 @@ class FitResult:
         again = noisy
         if self.published.variability is not None:
             drawn = drawn_matrices(generator, numbers["variability_noise"], p, SIMULATIONS, pure=pure)
-            again = self._variability + drawn
+            again = variability + drawn
         back, errors = self._repeated(change, noisy, positive(again))
         shrunk = np.linalg.inv(information + self.problem.numbers["ridge"] * np.eye(p))
         bias = back @ (shrunk @ information @ self._mode) - change @ self._mode
         answer = back @ shrunk
-        values, axes = np.linalg.eigh(self._variability)
+        values, axes = np.linalg.eigh(variability)
         root = (axes * np.sqrt(np.maximum(values, 0.0))) @ axes.T
         spread = (answer @ root) ** 2 + tilts * answer**2 + closings * back**2
         return bias / errors, np.sqrt(spread.sum(axis=-1)) / errors
@@ -340,9 +332,9 @@ class FitResult:
     def _repeated(self, change: Array, information: Array, variability: Array) -> tuple[Array, Array]:
         """(simulations, coefficients, mode) and (simulations, coefficients): how coefficients follow a mode, its pull taken
         back, and their standard errors, by many informations and variabilities."""
-        found, axes = self._aside.spectrum(information)
-        (noise, tilt, closing), places = self._noises, range(axes.shape[-1])
-        values = np.maximum(found, max(noise, 1e-12))
+        found, axes = self.aside.spectrum(information)
+        places, tilt, closing = range(axes.shape[-1]), self._known.tilt, self._known.closing
+        values = np.maximum(found, max(self._known.noise, 1e-12))
         along = np.einsum("ci,sij->scj", change, axes)
         back = change + (along * self._back(found)[:, None, :]) @ np.swapaxes(axes, 1, 2)
         scaled = along / values[:, None, :]

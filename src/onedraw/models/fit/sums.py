@@ -18,7 +18,7 @@ contrasts of the classes (`ClassLoss`).
 Newton steps, shortened where the curvature at hand says too little of the way ahead (Levenberg 1944, Marquardt 1963): losses
 with straight parts have none there, and a plain Newton step would leap by n times too far. Some twelve passes, whatever n is. Where
 those have not arrived after 100 passes, accelerated gradient steps with public constants, which arrive for every data set
-(Nesterov 2004, §2.2): no failure depends on the records.
+(Nesterov 2004, §2.2) after as many as `most_descent` says: no failure depends on the records.
 Gradients are exact sums (`exact_sums`), so what is certified holds in any order of the records, and the search takes the
 same steps on every engine: its own arithmetic is done here, on d numbers. Simulated data sets are searched side by side
 (`minima`), of which one alone is a case.
@@ -26,6 +26,7 @@ same steps on every engine: its own arithmetic is done here, on d numbers. Simul
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -33,14 +34,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Integers
 from onedraw.models.compute import jnp
-from onedraw.models.moments.measured import INSIDE, Layout, mallows
-from onedraw.models.sums.exact_sums import Compiled
-from onedraw.models.sums.noise_law import symmetric
+from onedraw.models.moments.measured import INSIDE, Layout, cut, gram, mallows
+from onedraw.models.sums.exact_sums import Compiled, symmetric
 
 from .losses import ClassLoss, FitLoss, Of
-
-Array = NDArray[np.float64]
 
 LIMB, LIMB_BELOW = 2.0**20, 2.0**50
 """Steps to one of the two limbs of a gradient: within a block both add up exactly in float64, and n of them in int64."""
@@ -90,8 +89,8 @@ class NewtonSums(Compiled):
             curved = _blocks_gram(z * (jnp.sqrt(a) * weight), factors, coarse)
         else:
             u = theta @ z
-            pulls = z * (a * self.loss.slope(u, y))
-            curved = _gram(z * (jnp.sqrt(a * self.loss.curvature(u, y)) * weight), coarse)
+            pulls = z * (a * self.loss.kernel.slope(u, y))
+            curved = gram(z * (jnp.sqrt(a * self.loss.kernel.curvature(u, y)) * weight), coarse)
         high = jnp.trunc(pulls * LIMB)
         low = jnp.trunc((pulls - high / LIMB) * LIMB_BELOW)
         return jnp.concatenate([high @ weight, low @ weight, curved])
@@ -121,12 +120,13 @@ class Outer(Compiled):
         return float(steps**2 * self.largest * row_bound**2)
 
     def block(self, z: Any, a: Any, y: Any, weight: Any, steps: Any, row_bound: Any, theta: Any) -> Any:
+        # what rows are cut to: rounding in a, ψ and z may exceed it by its last digits
         radius = jnp.sqrt(self.largest) * row_bound
         if isinstance(self.loss, ClassLoss):
             return self._of_classes(z, a, y, weight, steps, radius, theta.reshape(self.loss.blocks, -1))
         weights = a if self.of in ("information", "curvature") else a * a
         size = jnp.sqrt(weights * getattr(self.loss, self.of)(theta @ z, y))
-        return _gram(_cut(z * size, radius) * weight, steps)
+        return gram(cut(z * size, radius, axis=0) * weight, steps)
 
     def _of_classes(self, z: Any, a: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any) -> Any:
         """Several factors a record. Cut onto the lattice they are KKᵀ with ‖KKᵀ‖ ≤ (√‖FFᵀ‖ + e)², e the norm of what the cut
@@ -136,7 +136,7 @@ class Outer(Compiled):
         contrasts = (theta @ z).T
         if self.of not in ("information", "curvature"):
             pulls = _times((a[:, None] * self.loss.slopes(contrasts, y)).T, z)
-            return _gram(_cut(pulls, radius) * weight, steps)
+            return gram(cut(pulls, radius, axis=0) * weight, steps)
         factors = self.loss.factors(contrasts, y, self.of)
         parts = factors.shape[1]
         if self.pure:
@@ -146,20 +146,7 @@ class Outer(Compiled):
             room = INSIDE * radius - np.sqrt(parts * theta.size) / steps
         size = jnp.sqrt(norm * a * (z * z).sum(axis=0))
         rows = z * (jnp.sqrt(a) * jnp.minimum(1.0, room / jnp.maximum(size, 1e-300)) * weight)
-        return sum(_gram(_times(factors[:, part].T, rows), steps) for part in range(parts))
-
-
-def _cut(rows: Any, radius: Any) -> Any:
-    """Columns shortened to ``radius``: rounding in a, ψ and z may exceed it by its last digits; this is what enforces it."""
-    size = jnp.sqrt((rows * rows).sum(axis=0))
-    return rows * jnp.where(size > radius, INSIDE * radius / jnp.maximum(size, 1e-300), 1.0)
-
-
-def _gram(rows: Any, steps: Any) -> Any:
-    """The lower triangle of Σ kkᵀ, k the columns cut towards zero onto multiples of 1/steps (`moments.measured.gram`)."""
-    whole = jnp.trunc(rows * steps)
-    down, across = np.tril_indices(rows.shape[0])
-    return (whole @ whole.T)[down, across]
+        return sum(gram(_times(factors[:, part].T, rows), steps) for part in range(parts))
 
 
 def _times(factor: Any, z: Any) -> Any:
@@ -215,7 +202,7 @@ def minimum(records: Any, loss: Any, objective: Objective) -> tuple[Array, int]:
     return found, int(passes)
 
 
-def minima(sums: Callable[..., Any], loss: Any, objectives: Sequence[Objective]) -> tuple[Array, NDArray[np.int64]]:
+def minima(sums: Callable[..., Any], loss: Any, objectives: Sequence[Objective]) -> tuple[Array, Integers]:
     """Those of many data sets side by side, each by its own steps: what one finds does not depend on the others.
 
     ``sums(which, statistic, coarse, row_bound, thetas)`` are the sums of the data sets ``which``, each at its own row of thetas;
@@ -223,6 +210,13 @@ def minima(sums: Callable[..., Any], loss: Any, objectives: Sequence[Objective])
     """
     search = _Search(sums, NewtonSums(loss), objectives)
     return search.descent(*search.newton()), search.passes
+
+
+def most_descent(least: float, most: float, gradient: float, certified: float) -> int:
+    """Accelerated steps that suffice from a gradient of this norm, whatever the records are; eigenvalues of the Hessian lie between
+    ``least`` and ``most`` (samplers/padding.md)."""
+    needed = math.log(3.0 * math.sqrt(2.0) * (most / least) * (gradient / certified))
+    return 1 + max(0, math.ceil(2.0 * needed / -math.log1p(-math.sqrt(least / most)) * (1.0 + 1e-12)))
 
 
 class _Search:
@@ -240,6 +234,7 @@ class _Search:
         """(θ, its gradient) as far as Newton steps lead."""
         theta, added, most = np.zeros_like(self.q), FIRST * self.most, self.most
         gradient, hessian = self._derivatives(np.arange(len(theta)), theta)
+        first = gradient.copy()
         while len(which := self._unfinished(gradient, self.public.most_passes)):
             damped = hessian[which] + added[which, None, None] * np.eye(theta.shape[1])
             step = np.linalg.solve(damped, gradient[which][..., None])[..., 0]
@@ -251,7 +246,10 @@ class _Search:
             theta[taken], gradient[taken], hessian[taken] = (theta[which] - step)[~overshot], ahead[~overshot], bent[~overshot]  # fmt: skip
             trusted = which[~overshot & (after >= -OVERSHOT / 2.0 * before)]
             added[trusted] = np.where(added[trusted] > 1e-9 * most[trusted], added[trusted] / TRUSTED, 0.0)
-        return theta, gradient
+        led_away = (_dot(gradient, gradient) > _dot(first, first))[
+            :, None
+        ]  # then the way back is shorter from the start
+        return np.where(led_away, 0.0, theta), np.where(led_away, first, gradient)
 
     def descent(self, theta: Array, gradient: Array) -> Array:
         """Accelerated gradient steps from where Newton's ended, none if that was small enough."""

@@ -15,8 +15,8 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
 from onedraw.models.model import positive_number
@@ -24,8 +24,6 @@ from onedraw.models.row_model import Encoded
 
 from .density import check_beta
 from .likelihood_model import LossKernel, WithLikelihood
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.convex.losses import Interval, array_module
-from onedraw.models.model import Bound, positive_number
+from onedraw.models.model import Bound, within
 from onedraw.models.responses import Clamped
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import down, fraction_up, up
 
-from .density import LARGEST, Array, Likelihood, check_beta, log_gamma, softplus
+from .density import LARGEST, Likelihood, check_beta, log_gamma, softplus
 
 
 class ScaledLikelihood(Likelihood):
@@ -101,10 +102,7 @@ class LocationNoise(ScaledLikelihood):
                 "The noise has no floor on its variance, so no density bound exists and β-divergence sampling cannot be private. Pass "
                 "variance_floor=… (0.01 for a response of unit variance, say), or variance=… if it is known: public choices."
             )
-        for name, value in given.items():
-            if not 1e-30 <= positive_number(name, value) <= 1e30:
-                raise InvalidModel(f"{name} must lie between 1e-30 and 1e30, got {value!r}. Rescale y.")
-            self._set(**{name: float(value)})
+        self._set(**{name: within(name, value, 1e-30, 1e30, "Rescale y.") for name, value in given.items()})
         if self.variance_floor and self.variance and self.variance < self.variance_floor:
             raise InvalidModel(
                 f"The known variance {self.variance!r} is below its floor {self.variance_floor!r}. Leave the floor out, or "
@@ -174,10 +172,7 @@ class StudentT(LocationNoise):
     variance: float | None = None
 
     def __post_init__(self) -> None:
-        df = positive_number("df", self.df)
-        if not 0.5 <= df <= 1e6:
-            raise InvalidModel(f"df must lie in [0.5, 1e6], got {df!r}. Use GaussianRegression for more.")
-        self._set(df=df)
+        self._set(df=within("df", self.df, 0.5, 1e6, "Use GaussianRegression for more."))
         super().__post_init__()
 
     def _standard(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -225,15 +220,11 @@ class Gamma(ScaledLikelihood):
     shape: float = 1.0
 
     def __post_init__(self) -> None:
-        cap, shape = positive_number("rate_cap", self.rate_cap), positive_number("shape", self.shape)
-        if not 1.0 <= shape <= 1e4:
-            raise InvalidModel(
-                f"shape must lie in [1, 1e4], got {shape!r}: below 1 the density is unbounded at 0, and so is one record's loss. "
-                "Model log y with GaussianRegression instead."
-            )
-        if not 1e-30 <= cap <= 1e30:
-            raise InvalidModel(f"rate_cap must lie between 1e-30 and 1e30, got {cap!r}. Rescale the durations.")
-        self._set(rate_cap=cap, shape=shape)
+        unbounded = (
+            "Below 1 the density is unbounded at 0, and so is one record's loss: model log y with GaussianRegression."
+        )
+        shape = within("shape", self.shape, 1.0, 1e4, unbounded)
+        self._set(rate_cap=within("rate_cap", self.rate_cap, 1e-30, 1e30, "Rescale the durations."), shape=shape)
 
     @property
     def _peak(self) -> float:

@@ -34,9 +34,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
 from onedraw.models.convex.losses import Interval, array_module
@@ -45,8 +45,6 @@ from onedraw.models.responses import Clamped, Response
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up, up
 from onedraw.privacy.stored import Stored
-
-Array = NDArray[np.float64]
 
 LARGEST = 1e60
 """Responses and predictors are cut here: squares and ratios stay far from the limits of floating-point numbers."""

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.errors import InvalidModel
+from onedraw.arrays import Array
 from onedraw.models.compute import jax
 from onedraw.models.convex.losses import Interval, array_module
-from onedraw.models.model import MOST_PARTS, Bound, count, positive_number
+from onedraw.models.model import MOST_PARTS, Bound, count, within
 from onedraw.models.responses import Codes, Counts, Signs
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up
 
-from .density import Array, Likelihood, check_beta, log_gamma, log_sum, softplus
+from .density import Likelihood, check_beta, log_gamma, log_sum, softplus
 
 
 class DiscreteLikelihood(Likelihood):
@@ -206,13 +206,8 @@ class NegativeBinomial(CountLikelihood):
     dispersion: float
 
     def __post_init__(self) -> None:
-        value = positive_number("dispersion", self.dispersion)
-        if not 0.05 <= value <= 1000.0:
-            raise InvalidModel(
-                f"dispersion must lie in [0.05, 1000], got {value!r}. Above, the law is that of Poisson but for 0.1 % of its "
-                "variance: use PoissonRegression."
-            )
-        self._set(dispersion=value)
+        poisson = "Above, the law is that of Poisson but for 0.1 % of its variance: use PoissonRegression."
+        self._set(dispersion=within("dispersion", self.dispersion, 0.05, 1000.0, poisson))
 
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
         r = self.dispersion

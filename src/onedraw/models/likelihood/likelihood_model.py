@@ -1,8 +1,9 @@
 """Models with a likelihood: what a β-divergence posterior ∝ π(θ) exp(−w Σ ℓ_β(θ, z_i)) needs to know.
 
-A model here is a likelihood with a bounded density (`likelihoods`), a predictor u = m(x, θ) (`predictors`) and a
-prior. The sensitivity is the likelihood's alone, so features need no bounds, though a declared one is enforced (the
-public reference design, from which β is chosen, is made of it).
+A model here is a likelihood with a bounded density (`likelihoods`), a predictor u = m(x, θ) and a prior. The
+sensitivity is the likelihood's alone, so features need no bounds, though a declared one is enforced (the public reference
+design, from which β is chosen, is made of it). Predictors are linear, one hidden layer or a user's own function: frozen,
+hashable values that see one row at a time (that a user's does is seen to in `one_row`), static in compiled functions.
 
 The parameter is unconstrained, R^d: the predictor's coefficients and, where the variance is a parameter, its
 coordinate η last, σ² = floor + e^η. `constrain` turns η into σ², the number people want; `log_prior` counts the
@@ -22,14 +23,14 @@ from __future__ import annotations
 import abc
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
-from onedraw.models.compute import jax
+from onedraw.models.compute import jax, jnp
 from onedraw.models.convex.losses import array_module
 from onedraw.models.features import Features
 from onedraw.models.model import Bound
@@ -38,9 +39,73 @@ from onedraw.models.row_model import DeclaredModel, RowModel
 from onedraw.privacy import Provenance
 
 from .density import LARGEST, Likelihood
-from .predictors import Linear, PredictorFunction
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from onedraw.models.one_row import OneRow
+
+
+class PredictorFunction(abc.ABC):
+    """One θ, or many, for encoded rows X of shape (n, p)."""
+
+    @abc.abstractmethod
+    def __call__(self, theta: Any, X: Any) -> Any:
+        """(n,), or (n, K) for K outputs."""
+
+    def many(self, thetas: Any, X: Any) -> Any:
+        """(m, n) or (m, n, K) for m parameters, the rows of ``thetas``."""
+        return jax.vmap(self, in_axes=(0, None))(thetas, X)
+
+
+@dataclass(frozen=True)
+class Linear(PredictorFunction):
+    """θᵀx, or Wx with W the parameter as a K × p matrix, row after row: one matrix product for many θ."""
+
+    outputs: int = 1
+
+    def __call__(self, theta: Any, X: Any) -> Any:
+        return X @ theta if self.outputs == 1 else X @ theta.reshape(self.outputs, -1).T
+
+    def many(self, thetas: Any, X: Any) -> Any:
+        if self.outputs == 1:
+            return thetas @ X.T
+        scores = thetas.reshape(len(thetas) * self.outputs, -1) @ X.T
+        return scores.reshape(len(thetas), self.outputs, -1).swapaxes(1, 2)
+
+
+@dataclass(frozen=True)
+class OneLayer(PredictorFunction):
+    """W₂ a(W₁x) + b₂ with ``hidden`` units; the row's last entry is the 1 that carries the first layer's biases.
+
+    The parameter is W₁ (hidden × p) row after row, then for each output its weights and its bias.
+    """
+
+    width: int
+    hidden: int
+    outputs: int = 1
+    activation: str = "tanh"
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return self.hidden * self.width + self.outputs * (self.hidden + 1)
+
+    def __call__(self, theta: Any, X: Any) -> Any:
+        first = theta[: self.hidden * self.width].reshape(self.hidden, self.width)
+        second = theta[self.hidden * self.width :].reshape(self.outputs, self.hidden + 1)
+        inner = first @ X.T  # units by rows: long rows are several times as fast as rows of a few units
+        inner = jnp.tanh(inner) if self.activation == "tanh" else jnp.maximum(inner, 0.0)
+        result = second[:, :-1] @ inner + second[:, -1:]
+        return result[0] if self.outputs == 1 else result.T
+
+
+@dataclass(frozen=True)
+class OwnFunction(PredictorFunction):
+    """``fn(theta, x)`` of the user's, for one row at a time, as it was examined (`one_row`)."""
+
+    row: OneRow
+
+    def __call__(self, theta: Any, X: Any) -> Any:
+        return jax.vmap(self.row, in_axes=(None, 0))(theta, X)
 
 
 class LossKernel(abc.ABC):

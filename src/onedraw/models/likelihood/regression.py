@@ -1,25 +1,35 @@
-"""Regressions for the β-divergence: two classes, real responses, counts and durations from a linear predictor.
+"""Regressions for the β-divergence: classes, real responses, counts and durations from a linear predictor, a network with
+one hidden layer, or any pure JAX function of the user's.
 
-Defaults are the priors of Jewson et al. (arXiv:2307.05194): N(0, 9I) for coefficients; with an unknown variance
-N(0, 9σ²I) and σ² ~ InvGamma(1, 1) above the floor. Features may be unbounded; see `likelihood_model` for how odd
-records are read and `density` for the sensitivities.
+Priors are those of Jewson et al. (arXiv:2307.05194): N(0, 9I) for coefficients, with an unknown variance N(0, 9σ²I) and
+σ² ~ InvGamma(1, 1) above the floor; for a network of ten hidden units N(0, 1) weights and biases and the same σ². The
+sensitivity does not depend on the predictor (`density`), so no weights, gradients or features need bounds; see
+`likelihood_model` for how odd records are read.
+
+A certificate stores the name of a user's function, and a digest of its source. To derive a plan again elsewhere the same
+function has to be registered there under that name, with `register_predictor`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from onedraw.models.model import ODDS, RATES
-from onedraw.models.responses import Signs, log_odds, two_classes
+from onedraw.errors import InvalidModel
+from onedraw.models.model import MOST_PARTS, ODDS, RATES, OwnFunctions, count, described
+from onedraw.models.priors import Prior
+from onedraw.models.responses import Codes, Signs, class_labels
+from onedraw.models.row_model import DeclaredModel, TwoClasses
 
 from .continuous import Gamma, GaussianNoise, StudentT
-from .discrete import Bernoulli, NegativeBinomial, Poisson
-from .likelihood_model import LinearPredictorModel
+from .density import Likelihood
+from .discrete import Bernoulli, Categorical, NegativeBinomial, Poisson
+from .likelihood_model import LikelihoodModel, LinearPredictorModel, OneLayer, OwnFunction
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class BinaryRegression(LinearPredictorModel):
+class BinaryRegression(TwoClasses, LinearPredictorModel):
     """Logistic regression without a bound on the features: P(positive) = 1/(1 + e^{−θᵀx}). Δ = 1/(β−1).
 
     ``classes`` are (negative, positive). Without them the label 1 is positive and every other negative.
@@ -30,18 +40,6 @@ class BinaryRegression(LinearPredictorModel):
     likelihood = Bernoulli()
 
     classes: Any = None
-
-    def _check(self) -> None:
-        self._set(classes=two_classes(self.classes))
-        super()._check()
-
-    @property
-    def changes(self) -> str:  # type: ignore[override]  # an attribute of all others
-        return log_odds(self.classes)
-
-    @property
-    def response(self) -> Signs:
-        return Signs(self.classes)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -116,3 +114,162 @@ class GammaRegression(LinearPredictorModel):
     @property
     def likelihood(self) -> Gamma:
         return Gamma(self.rate_cap, self.shape)
+
+
+Function = Callable[[Any, Any], Any]
+
+PREDICTORS = OwnFunctions("predictor", "fn(theta, x)")
+register_predictor = PREDICTORS.register
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Network(LikelihoodModel, DeclaredModel):
+    """One hidden layer: u = W₂ a(W₁x + b₁) + b₂, a = tanh or relu.
+
+    ``task="classification"``: two classes (``classes`` as in `Logistic`, or None), or more with ``classes=[…]``.
+    ``task="regression"``: N(u, σ²) with ``variance_floor``, or a known ``variance``.
+
+    Units can be exchanged and their signs flipped without changing u, so single weights mean nothing: use the draw to
+    predict.
+    """
+
+    quantity: ClassVar[str] = "network weights"
+    title, form = "Neural network", "folded"
+    meaning = "Single weights of a network mean nothing by themselves: use the release to predict (onedraw predict)."
+    TASKS: ClassVar[tuple[str, ...]] = ("classification", "regression")
+
+    usual_prior: ClassVar[tuple[float, bool]] = (1.0, False)
+    later = LikelihoodModel.later | {"intercept"}  # it always has one
+
+    hidden: int = 10
+    task: str = "classification"
+    activation: str = "tanh"
+    classes: Any = None
+    variance_floor: float | None = None
+    variance: float | None = None
+
+    def _check(self) -> None:
+        if self.task not in self.TASKS:
+            raise InvalidModel(f"task must be 'classification' or 'regression', got {self.task!r}.")
+        if self.activation not in ("tanh", "relu"):
+            raise InvalidModel(f"activation must be 'tanh' or 'relu', got {self.activation!r}.")
+        if not self.features.intercept:
+            raise InvalidModel("The hidden units of a Network have biases: leave intercept out.")
+        self._set(hidden=count("hidden", self.hidden, least=1, most=MOST_PARTS // self.features.width))
+        if self.task == "regression":
+            if self.classes is not None:
+                raise InvalidModel("classes belong to task='classification'; leave them out for regression.")
+            self._set(**vars(self.likelihood))
+        elif self.variance_floor is not None or self.variance is not None:
+            raise InvalidModel("variance and variance_floor belong to task='regression'; leave them out.")
+        elif self.classes is not None:
+            self._set(classes=class_labels("classes", self.classes))
+        super()._check()
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]  # an attribute of all others
+        return "network-classifier" if self.task == "classification" else "network-regressor"
+
+    @property
+    def predicts(self) -> str:  # type: ignore[override]  # an attribute of all others
+        return "probabilities" if self.task == "classification" else "number"
+
+    @property
+    def likelihood(self) -> Likelihood:
+        if self.task == "regression":
+            return GaussianNoise(self.variance_floor, self.variance)
+        return Bernoulli() if self.classes is None or len(self.classes) == 2 else Categorical(len(self.classes))
+
+    @property
+    def response(self) -> Any:
+        if self.task == "regression":
+            return self.likelihood.response
+        if self.classes is None or len(self.classes) == 2:
+            return Signs(self.classes)
+        return Codes(self.classes)
+
+    @property
+    def row_blocks(self) -> int:  # type: ignore[override]  # an attribute of all others
+        return self.hidden
+
+    @property
+    def predictor_function(self) -> OneLayer:
+        return OneLayer(self.features.width, self.hidden, self.likelihood.outputs, self.activation)
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        first = [f"unit {unit}: {name}" for unit in range(self.hidden) for name in self.features.column_names]
+        ends = [*(f"unit {unit}" for unit in range(self.hidden)), "intercept"]
+        outputs = ["output"] if self.likelihood.outputs == 1 else [str(label) for label in self.classes or ()]
+        return (*first, *(f"{output}: {end}" for output in outputs for end in ends))
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Predictor(LikelihoodModel, DeclaredModel):
+    """``fn(theta, x)``: a pure JAX function of the coefficients (``dimension`` of them) and one row, that returns the
+    likelihood's predictor: log-odds, K scores, a mean, the logarithm of a mean.
+
+    The likelihood is one of `likelihoods` (or an `OwnDensity`) and brings the sensitivity; fn bears on usefulness
+    only, since it is shown to see one row at a time (`one_row`). Where it returns NaN for a record, u = 0 is used; gradient samplers also need its derivatives to be finite for
+    every row there can be. ``intercept=True`` appends a 1 to the rows it is given.
+    """
+
+    row_blocks = 0  # what the user's function makes of a scaled row is not known
+
+    quantity: ClassVar[str] = "parameters"
+    title = "Regression with a predictor of one's own"
+
+    usual_prior: ClassVar[tuple[float, bool]] = (1.0, False)
+
+    fn: Function
+    parameters: int
+    law: Likelihood
+    name: str
+
+    def __init__(
+        self, fn: Any, dimension: int, *, likelihood: Likelihood, features: int, data_norm: float | None = None,
+        bounds: Any = None, scaled: bool = False, intercept: bool = False, feature_names: Any = None,
+        name: str | None = None, prior: Prior | None = None,
+    ) -> None:  # fmt: skip
+        function, called = PREDICTORS.find(fn, name)
+        if not isinstance(likelihood, Likelihood):
+            raise InvalidModel(
+                f"likelihood must be one of onedraw.models.likelihoods, got a {type(likelihood).__name__}. Without a known bound on the "
+                "density no sensitivity exists: use OwnDensity to declare one."
+            )
+        how_many = count("dimension", dimension, least=1, most=MOST_PARTS)
+        self._set(fn=function, parameters=how_many, law=likelihood, features=features, name=called, prior=prior)
+        self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
+
+    def _check(self) -> None:
+        from onedraw.models.one_row import checked_row  # it loads JAX
+
+        outputs = () if self.law.outputs == 1 else (self.law.outputs,)
+        shapes = (self.parameters,), (self.features.width,)
+        checked_row(self.fn, self.name, "fn(theta, x)", *shapes, returns=outputs)
+        super()._check()
+
+    @property
+    def likelihood(self) -> Likelihood:
+        return self.law
+
+    @property
+    def predictor_function(self) -> OwnFunction:
+        from onedraw.models.one_row import one_row
+
+        return OwnFunction(one_row(self.fn, self.name, (self.parameters,), (self.features.width,)))
+
+    @property
+    def own_functions(self) -> tuple[str, ...]:
+        return (described(self.fn, self.name), *super().own_functions)
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        return tuple(f"parameter {index}" for index in range(self.parameters))
+
+    def _values(self) -> dict[str, Any]:
+        """The function itself is not stored: it is the user's own, known by name."""
+        return {
+            "fn": {"own function": self.name}, "dimension": self.parameters, "likelihood": self.likelihood,
+            **self.features.to_dict(), "name": self.name, "prior": self.prior,
+        }  # fmt: skip

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.models.features import Features, declared_features
 from onedraw.models.model import Bound, count
 from onedraw.models.row_model import RowModel
-from onedraw.models.sums.exact_sums import SummedTarget
-from onedraw.models.sums.noise_law import deviation, matrix_deviation
+from onedraw.models.sums.exact_sums import SummedTarget, deviation, matrix_deviation
 from onedraw.privacy import Provenance
 
 from .measured import MomentColumns
@@ -67,8 +66,6 @@ of 1 − |r|."""
 
 # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-
-Array = NDArray[np.float64]
 
 MOST_COLUMNS = 500
 """Beyond, d(d+1)/2 numbers of noise have little to say at any n that fits on a machine, and the release file is huge."""

@@ -27,17 +27,16 @@ by at most √2 times it. How fine the lattice is: `exact_sums`. Matrices come a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.models.compute import jnp
 from onedraw.models.convex.losses import array_module
 from onedraw.models.sums.exact_sums import Compiled
-
-Array = NDArray[np.float64]
 
 INSIDE = 1.0 - 2.0**-40
 """Rows are cut to this share of their bound, so that rounding cannot carry them beyond it."""
@@ -53,15 +52,21 @@ class Layout:
     ball: float | None = None
     """Where rows were declared by a norm instead of ranges: they are divided by it, and all columns lie in one unit ball."""
 
-    @property
-    def width(self) -> int:
-        """Entries of z."""
-        return self.columns + self.intercept
+    width: int = field(init=False, repr=False, compare=False)
+    """Entries of z."""
+    numbers: int = field(init=False, repr=False, compare=False)
+    """Columns that are numbers in [−1, 1]."""
+    units: tuple[Array, Array] = field(init=False, repr=False, compare=False)
+    """(scale, shift): v = scale·x + shift for encoded columns x in [−1, 1], ½ and ½ where a column is 0 or 1."""
 
-    @property
-    def numbers(self) -> int:
-        """Columns that are numbers in [−1, 1]."""
-        return self.columns - sum(stop - start for start, stop in self.categories)
+    def __post_init__(self) -> None:
+        scale, numbers = np.ones(self.columns) / (self.ball or 1.0), self.columns
+        for start, stop in self.categories:
+            scale[start:stop] = 0.5
+            numbers -= stop - start
+        units = scale, np.zeros(self.columns) if self.ball is not None else 1.0 - scale
+        for name, value in (("width", self.columns + self.intercept), ("numbers", numbers), ("units", units)):
+            object.__setattr__(self, name, value)
 
     @property
     def number_places(self) -> NDArray[np.intp]:
@@ -70,14 +75,6 @@ class Layout:
         for start, stop in self.categories:
             coded[start:stop] = True
         return np.flatnonzero(~coded)
-
-    @property
-    def units(self) -> tuple[Array, Array]:
-        """(scale, shift): v = scale·x + shift for encoded columns x in [−1, 1], ½ and ½ where a column is 0 or 1."""
-        scale = np.ones(self.columns) / (self.ball or 1.0)
-        for start, stop in self.categories:
-            scale[start:stop] = 0.5
-        return scale, np.zeros(self.columns) if self.ball is not None else 1.0 - scale
 
     def rows(self, X: Any) -> Any:
         """v of encoded rows: inside the box, each category's columns at least 0 and of norm at most 1."""
@@ -107,10 +104,10 @@ class Layout:
         return stretch * change
 
 
-def cut(rows: Any, radius: Any) -> Any:
-    """Rows shortened to a norm of at most ``radius``; those inside stay as they are."""
+def cut(rows: Any, radius: Any, axis: int = 1) -> Any:
+    """Rows, or with ``axis`` 0 columns, shortened to a norm of at most ``radius``; those inside stay as they are."""
     xp = array_module(rows)
-    size = xp.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    size = xp.sqrt((rows * rows).sum(axis=axis, keepdims=True))
     return rows * xp.where(size > radius, INSIDE * radius / xp.maximum(size, 1e-300), 1.0)
 
 
@@ -130,32 +127,28 @@ class MomentColumns:
     layout: Layout
     response: bool = False
 
-    @property
-    def count(self) -> int:
-        return self.layout.columns + self.response
+    count: int = field(init=False, repr=False, compare=False)
+    numbers: int = field(init=False, repr=False, compare=False)
+    """Columns in [−1, 1]; in a ball none is one by itself."""
+    entries: int = field(init=False, repr=False, compare=False)
+    """Numbers in the lower triangle of their second moments."""
+    spread: float = field(init=False, repr=False, compare=False)
+    """S: the largest distance of two rows, the response included; the mean's sensitivity. Squared, 2² for a number and for a
+    ball, 2 for a category."""
 
-    @property
-    def numbers(self) -> int:
-        """Columns in [−1, 1]; in a ball none is one by itself."""
-        return 0 if self.layout.ball is not None else self.layout.numbers + self.response
-
-    @property
-    def entries(self) -> int:
-        """Numbers in the lower triangle of their second moments."""
-        return self.count * (self.count + 1) // 2
+    def __post_init__(self) -> None:
+        layout, count = self.layout, self.layout.columns + self.response
+        ball, numbers = layout.ball is not None, layout.numbers + self.response
+        rows = 4.0 if ball else 4.0 * layout.numbers + 2.0 * len(layout.categories)
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "numbers", 0 if ball else numbers)
+        object.__setattr__(self, "entries", count * (count + 1) // 2)
+        object.__setattr__(self, "spread", math.sqrt(rows + 4.0 * self.response))
 
     @property
     def powers(self) -> int:
         """Numbers in the sums of all columns and the squares of those in [−1, 1]."""
         return self.count + self.numbers
-
-    @property
-    def spread(self) -> float:
-        """S: the largest distance of two rows, the response included; the mean's sensitivity. Squared, 2² for a number and for a
-        ball, 2 for a category."""
-        layout = self.layout
-        rows = 4.0 if layout.ball is not None else 4.0 * layout.numbers + 2.0 * len(layout.categories)
-        return math.sqrt(rows + 4.0 * self.response)
 
     def centre(self, published_mean: Array | None) -> Array:
         """The point that second moments are about: the published mean cut to where means can be, or where none is measured the
@@ -169,11 +162,11 @@ class MomentColumns:
 # ── sums over the records ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def gram(rows: Any, weight: Any, steps: Any) -> Any:
-    """The lower triangle of Σ kkᵀ, k the rows cut towards zero onto multiples of 1/steps."""
-    whole = jnp.trunc(rows * steps) * weight[:, None]
-    down, across = np.tril_indices(rows.shape[1])
-    return (whole.T @ whole)[down, across]
+def gram(columns: Any, steps: Any) -> Any:
+    """The lower triangle of Σ kkᵀ, k the columns cut towards zero onto multiples of 1/steps."""
+    whole = jnp.trunc(columns * steps)
+    down, across = np.tril_indices(len(columns))
+    return (whole @ whole.T)[down, across]
 
 
 @dataclass(frozen=True)
@@ -203,7 +196,7 @@ class SecondMoments(Compiled):
 
     def block(self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, radius: Any) -> Any:
         rows = with_response(self.layout.rows(X), y, self.response) - mean
-        return gram(cut(rows, radius), weight, steps)
+        return gram(cut(rows, radius).T * weight, steps)
 
 
 @dataclass(frozen=True)
@@ -238,7 +231,7 @@ class StandardMoments(Compiled):
 
     def block(self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, scale: Any, radius: Any) -> Any:
         rows = ((self.layout.rows(X) - mean) * scale) ** self.power
-        return gram(cut(rows, radius), weight, steps)
+        return gram(cut(rows, radius).T * weight, steps)
 
 
 def with_response(rows: Any, y: Any, response: bool) -> Any:

@@ -19,8 +19,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.convex.losses import Interval, LinearLoss, product_up
@@ -36,8 +36,6 @@ from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up
 
 from .measured import INSIDE, Layout, MomentColumns
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,14 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
+from onedraw.arrays import Array, Mask
 from onedraw.models.fit.problem import positive
-from onedraw.models.sums.noise_law import matrix_deviation, symmetric
+from onedraw.models.sums.exact_sums import matrix_deviation, symmetric
 
 from . import columns as constant
 from .columns import MomentsProblem
-
-Array = NDArray[np.float64]
 
 PROJECTIONS = 100
 """Alternating projections onto positive and unit-diagonal matrices, at most."""
@@ -143,7 +141,7 @@ class MomentsResult:
         return np.asarray(found)
 
     @cached_property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Mask:
         """(columns,): whether enough of a column is left beside the noise for its correlations to be given."""
         if self.problem.columns.count == 1:
             return np.ones(1, dtype=bool)
@@ -156,7 +154,7 @@ class MomentsResult:
         return nearest_correlation(np.where(self._given, self.measured_correlation, np.eye(len(self.known))))
 
     @property
-    def _given(self) -> NDArray[np.bool_]:
+    def _given(self) -> Mask:
         return np.asarray(np.outer(self.known, self.known))
 
     @property

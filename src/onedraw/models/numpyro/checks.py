@@ -27,7 +27,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
@@ -40,7 +39,7 @@ from .trace import Choice, Program, Site, choices, examined
 # isort: split
 from jax.interpreters.partial_eval import dce_jaxpr
 
-Array = NDArray[np.float64]
+from onedraw.arrays import Array
 
 ROWS = 5
 """Rows of a public probe: more than one, and rarely a size a model has of its own."""

@@ -23,14 +23,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features, declared_features
 from onedraw.models.likelihood import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
-from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel
-from onedraw.models.likelihood.predictors import PredictorFunction
+from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel, PredictorFunction
 from onedraw.models.model import Bound, OwnFunctions, described, source_digest
 from onedraw.models.responses import Codes, Label, Signs, class_labels, two_classes
 from onedraw.privacy import Provenance
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
     from .trace import Program
 
-Array = NDArray[np.float64]
 ModelFunction = Callable[..., Any]
 
 LARGEST_VARIANCE = 1e100

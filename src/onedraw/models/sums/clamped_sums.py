@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.data.sums import Blocks, Integers, Statistic, block_rows, blocked
+from onedraw.arrays import Array, Integers
+from onedraw.data.sums import Blocks, Statistic, block_rows, blocked
 from onedraw.models.batches import batches, is_records, row_batches
 
 STEPS = 1 << 32
@@ -47,7 +48,7 @@ def summed(data: Any, statistic: Any, *, dim: int | None = None) -> tuple[int, I
     return n, Blocks(n, lambda: blocked(((batch,) for batch in read(data)), block_rows(n)), held=False).sum(statistic)
 
 
-def real(values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[Any]:
+def real(values: NDArray[Any], weight: Array) -> NDArray[Any]:
     """Without what fills up the block."""
     return values if weight[-1] else values[: int(weight.sum())]
 
@@ -63,10 +64,10 @@ def known_codes(values: NDArray[Any], size: int, *, missing: int) -> Integers:
     return np.where(known, values, missing).astype(np.int64)
 
 
-def places_of(values: NDArray[Any], lower: float, scale: float) -> NDArray[np.float64]:
+def places_of(values: NDArray[Any], lower: float, scale: float) -> Array:
     """(x − lower)·scale to the nearest whole number, not yet clamped, NaN where x is: an array of its own, to be changed in place."""
     with np.errstate(all="ignore"):  # infinities are clamped
-        places: NDArray[np.float64] = np.subtract(values, lower, dtype=np.float64)
+        places: Array = np.subtract(values, lower, dtype=np.float64)
         places *= scale
     np.rint(places, out=places)
     return places
@@ -84,7 +85,7 @@ class LatticeSum(Statistic):
     def bound(self) -> float:
         return float(STEPS)
 
-    def of_block(self, values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_block(self, values: NDArray[Any], weight: Array) -> Array:
         values = real(values, weight)
         if values.dtype.kind in "bui" and (self.lower, self.upper) == (0.0, 1.0):
             return np.array([np.count_nonzero(values > 0) * float(STEPS)])
@@ -105,7 +106,7 @@ class CountSum(Statistic):
     def bound(self) -> float:
         return float(self.cap)
 
-    def of_block(self, values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[Any]:
+    def of_block(self, values: NDArray[Any], weight: Array) -> NDArray[Any]:
         values = real(values, weight)
         if values.dtype.kind in "ui":
             return np.array([np.clip(values, 0, min(self.cap, np.iinfo(values.dtype).max)).sum(dtype=np.int64)])
@@ -123,7 +124,7 @@ class Tally(Statistic):
     def bound(self) -> float:
         return 1.0
 
-    def of_block(self, values: NDArray[Any], weight: NDArray[np.float64]) -> Integers:
+    def of_block(self, values: NDArray[Any], weight: Array) -> Integers:
         codes = known_codes(real(values, weight), self.categories, missing=self.missing)
         return np.bincount(codes, minlength=self.categories)
 
@@ -143,7 +144,7 @@ class BallSum(Statistic):
     def bound(self) -> float:
         return float(RADIUS_STEPS)
 
-    def of_block(self, *columns_and_weight: NDArray[Any]) -> NDArray[np.float64]:
+    def of_block(self, *columns_and_weight: NDArray[Any]) -> Array:
         *columns, weight = columns_and_weight
         rows = real(np.column_stack(columns) if self.columns else columns[0], weight)
         centre, margin = np.array(self.centre), 1.0 - max(2.0**-40, (len(self.centre) + 8) * 2.0**-52)
@@ -155,7 +156,7 @@ class BallSum(Statistic):
         return np.asarray(np.trunc(points * RADIUS_STEPS).sum(axis=0))
 
 
-def _exact_sum(integers: NDArray[np.float64], substitute: float) -> NDArray[np.float64]:
+def _exact_sum(integers: Array, substitute: float) -> Array:
     """The sum of a block of integers held as floats; NaN counts as ``substitute``."""
     total = integers.sum()
     if np.isnan(total):

@@ -28,15 +28,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.models.compute import jax, jnp
 from onedraw.models.convex.classification import SoftmaxLoss
 from onedraw.models.moments.measured_model import WeightedLoss
 from onedraw.privacy.numbers import root_up
 
-from .exact_sums import Compiled, share_bits
-from .noise_law import symmetric
+from .exact_sums import Compiled, share_bits, symmetric
 
 # ── the lattice ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,7 +162,7 @@ class GradientSums(Compiled):
         return (jnp.rint(jnp.ldexp(steps, -finest)) @ rows) * jnp.ldexp(1.0, finest)
 
 
-def steps_of(lattice: RowLattice) -> NDArray[np.float64]:
+def steps_of(lattice: RowLattice) -> Array:
     """What one step of each entry of `GradientSums` is worth: a power of two."""
     return np.tile(np.array(lattice.units) * lattice.slope_unit, lattice.outputs)
 
@@ -192,7 +191,7 @@ class SquareSums(Compiled):
         return (rows @ (rows * weight).T)[down, across]
 
 
-def squares(encoded: Any, units: tuple[float, ...]) -> NDArray[np.float64]:
+def squares(encoded: Any, units: tuple[float, ...]) -> Array:
     """Σ (x, y)(x, y)ᵀ of the records cut onto the lattice: exact, then rounded once."""
     total = encoded.records.read_as(SquareRows(units)).sum(SquareSums(share_bits(encoded.n)))
     return symmetric(total, len(units)) * np.outer(units, units)

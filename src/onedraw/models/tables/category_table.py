@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from onedraw.arrays import Array, Integers
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
 from onedraw.models.model import Bound, count, number
 from onedraw.models.sums.clamped_sums import known_codes
 from onedraw.privacy import Provenance
 
-from .table import Array, Integers, Table, declared_groups, proportional, whole
+from .table import Table, declared_groups, proportional, whole
 
 SHOWN = ("counts", "shares")
 LARGEST = sys.float_info.max
@@ -160,9 +161,6 @@ class CategoryTable(Table):
     @property
     def block(self) -> int:
         return 1 if self.rest_is_known else self.kept
-
-    def weights(self, law: str) -> tuple[int, ...]:
-        return (1,) * self.block
 
     def reach(self, law: str) -> int:
         return 1 if self.rest_is_known else 2

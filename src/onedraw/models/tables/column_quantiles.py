@@ -24,11 +24,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Integers, Mask
 from onedraw.data.sums import Blocks, Reading, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import batches, is_records
-from onedraw.models.model import Bound, Model, check_column, count, number, shown
+from onedraw.models.model import Bound, Model, check_column, count, number
 from onedraw.models.sums.clamped_sums import real
+from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 
 # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,8 +172,6 @@ def _levels(given: Any) -> tuple[float, ...]:
 # ── counts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-Integers = NDArray[np.int64]
-
 CELL_BITS = 16
 """The first histogram has up to 2 to the power of this entries: it stays in the processor's cache."""
 
@@ -194,7 +194,7 @@ class PlaceOf(Reading):
     columns: tuple[str, ...] = ()
     width = 1
 
-    def of_block(self, values: NDArray[Any], weight: NDArray[np.float64]) -> tuple[NDArray[Any]]:
+    def of_block(self, values: NDArray[Any], weight: Array) -> tuple[NDArray[Any]]:
         with np.errstate(all="ignore"):  # infinities are at the ends
             places = np.subtract(values, self.lower, dtype=np.float64)
             places /= self.step
@@ -216,7 +216,7 @@ class CellCounts(Statistic):
     def bound(self) -> float:
         return 1.0
 
-    def of_block(self, places: NDArray[Any], weight: NDArray[np.float64]) -> Integers:
+    def of_block(self, places: NDArray[Any], weight: Array) -> Integers:
         return np.bincount(real(places, weight) >> self.shift, minlength=self.cells)
 
 
@@ -233,7 +233,7 @@ class NodeCounts(Statistic):
     def bound(self, nodes: Any, asked: Any) -> float:
         return 1.0
 
-    def of_block(self, places: NDArray[Any], weight: NDArray[np.float64], nodes: Integers, asked: Any) -> Integers:
+    def of_block(self, places: NDArray[Any], weight: Array, nodes: Integers, asked: Any) -> Integers:
         places = real(places, weight)
         first, last = int(nodes[0]) << self.shift, int(nodes[-1] + 1) << self.shift
         if last - first <= 2 * len(nodes) << self.shift:  # side by side: half the work
@@ -297,7 +297,7 @@ class PlaceCounts:
         return np.append(0, np.cumsum(self.records.sum(CellCounts(self._shift, cells))))
 
     @cached_property
-    def _occupied(self) -> NDArray[np.bool_]:
+    def _occupied(self) -> Mask:
         return np.diff(self._cells) > 0
 
     def _single(self, cells: Integers) -> tuple[Integers, Integers]:

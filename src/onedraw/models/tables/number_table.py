@@ -24,13 +24,15 @@ from typing import Any
 
 import numpy as np
 
+from onedraw.arrays import Array, Integers
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
-from onedraw.models.model import Bound, number, shown
+from onedraw.models.model import Bound, number
 from onedraw.models.sums.clamped_sums import places_of
+from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 
-from .table import Array, Integers, Table, declared_groups, declared_range, proportional, whole
+from .table import Table, declared_groups, declared_range, proportional, whole
 
 STEPS = 1 << 30
 """Lattice steps from one end of the range to the other (private groups), or from its middle to an end."""

@@ -25,16 +25,17 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Integers
 from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
-from onedraw.models.model import Bound, Model, number, shown
+from onedraw.models.model import Bound, Model, number
 from onedraw.models.sums.clamped_sums import known_codes
+from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 
-from .table import Array, Integers, Table, TableSums, Totals, declared_range, proportional, whole
+from .table import Table, TableSums, Totals, declared_range, proportional, whole
 
 STEPS = 1 << 30
 MOST_CLASSES = 50
@@ -138,9 +139,6 @@ class ClassifierScores(_Scores):
     @property
     def block(self) -> int:
         return len(self.classes) * self.columns
-
-    def weights(self, law: str) -> tuple[int, ...]:
-        return (1,) * self.block
 
     def reach(self, law: str) -> int:
         return 2
@@ -269,7 +267,7 @@ class LossSums:
     """n and the exact sums. As private as the records: never printed or written."""
 
     n: int
-    sums: NDArray[np.int64]
+    sums: Integers
 
     def __repr__(self) -> str:
         return f"LossSums(n={self.n}, sums=<private>)"
@@ -318,7 +316,7 @@ class ModelChoice(Model):
         return LossSums(data.size, found)
 
 
-def in_steps(losses: Any) -> NDArray[np.int64]:
+def in_steps(losses: Any) -> Integers:
     """Cut to [0, 1] and rounded to the lattice; what is no number counts as 1."""
     losses = np.asarray(losses, dtype=np.float64)
     steps = np.rint(np.clip(np.where(np.isnan(losses), 1.0, losses), 0.0, 1.0) * LOSS_STEPS)

@@ -23,16 +23,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array, Integers
 from onedraw.data.sums import Blocks, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch, batches, check_shape, is_records
 from onedraw.models.model import Model, count, number
 from onedraw.models.sums.clamped_sums import known_codes, real
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 Side = tuple[str, tuple[str, ...]]
 
@@ -96,9 +93,9 @@ class Table(Model):
     def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
         """Add a batch's records to ``sums`` (groups, block); ``group`` is None where there is one group only."""
 
-    @abc.abstractmethod
     def weights(self, law: str) -> tuple[int, ...]:
         """What each number of a block is multiplied with before noise is added: public, and divided out afterwards."""
+        return (1,) * self.block
 
     @abc.abstractmethod
     def reach(self, law: str) -> int:

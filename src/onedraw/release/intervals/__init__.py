@@ -13,10 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from onedraw.arrays import Array
 
 
 class Interval(NamedTuple):

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.mechanisms import Plan
 from onedraw.models import ConvexModel
 from onedraw.models.convex.losses import MarginLoss
 from onedraw.models.convex.number_losses import ResidualLoss
 from onedraw.models.design import Design
 from onedraw.models.likelihood import Bernoulli, GaussianNoise
-from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.likelihood.likelihood_model import Linear
 from onedraw.models.moments.measured_model import WeightedLoss
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onedraw.arrays import Array
 from onedraw.errors import WrongCall
 from onedraw.mechanisms.added_noise import noise_deviation, noisy_sums
 from onedraw.models.tables.scores import STEPS, ClassifierScores, RegressorScores
 from onedraw.plans import Plan
 from onedraw.release.certificate import Certificate
-
-Array = NDArray[np.float64]
 
 SIMULATIONS = 2_000
 PUBLIC_SEED = 20_261_116

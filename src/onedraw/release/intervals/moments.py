@@ -21,21 +21,19 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.mechanisms import Candidates, NoisyGradient, Plan
+from onedraw.arrays import Array, Mask
+from onedraw.mechanisms import BarkerPath, Candidates, NoisyGradient, Plan
 from onedraw.mechanisms.beta_design import ReferenceDesign
 from onedraw.mechanisms.candidates_layout import shares
 from onedraw.models import Gaussian
 from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss
 from onedraw.models.convex.number_losses import ResidualLoss, SquaredLoss
 from onedraw.models.design import POINTS_SEED, Design, mean_curvature
-from onedraw.models.likelihood.predictors import Linear
+from onedraw.models.likelihood.likelihood_model import Linear
 
 from .draw_losses import Weighted, loss_of
-
-Array = NDArray[np.float64]
 
 TRUTHS, POINTS = 4, 400
 """Parameters and rows that expectations are taken over."""
@@ -65,7 +63,7 @@ class Moments:
     """H of one record at the truth, for the mechanism's own loss."""
     variability: Array
     """K there."""
-    varying: NDArray[np.bool_]
+    varying: Mask
     """Which coefficients something is to be learnt about."""
     radius: float | None = None
 
@@ -204,6 +202,8 @@ class _Average:
         precision, location = prior.precision(truth.shape[1]), prior.location(truth.shape[1])
         if isinstance(plan.mechanism, NoisyGradient):
             return self.path(n, weight, precision, location, time=plan.parameters["time"], truth=truth)
+        if isinstance(plan.mechanism, BarkerPath):  # short steps follow the same diffusion
+            return self.path(n, weight, precision, location, time=plan.mechanism.time(plan), truth=truth)
         if isinstance(plan.mechanism, Candidates):
             return self.rounds(n, weight, precision, location, rounds=int(plan.parameters["rounds"]))
         return self.posterior(n, weight, precision, location)

@@ -14,12 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
+from onedraw.arrays import Array
 from onedraw.plans import Plan
-
-Array = NDArray[np.float64]
 
 APART = 1e-3
 """Relative distance of two Laplace scales below which the partial fractions would lose digits."""

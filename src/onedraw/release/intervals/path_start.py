@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from onedraw.arrays import Array, Mask
 from onedraw.mechanisms import NoisyGradient, Plan
 from onedraw.models.design import Design
 
 from .moments import moments_of
-
-Array = NDArray[np.float64]
 
 LEAST_TIMES = 3.0
 """Relaxation times after which a path has forgotten its start as far as an interval needs: e⁻³ of it, 5 %, is left."""
@@ -32,7 +31,7 @@ SLOW = (
 )
 
 
-def remembers_start(draws: ArrayLike, plan: Plan, functional: ArrayLike | None = None) -> NDArray[np.bool_]:
+def remembers_start(draws: ArrayLike, plan: Plan, functional: ArrayLike | None = None) -> Mask:
     """For which coefficients (or functionals) the draws do not vouch that a noisy-gradient path has forgotten its start.
 
     A coefficient is refused where the lower confidence limit of its x is below three. All are, where the best estimate of

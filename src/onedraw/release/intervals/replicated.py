@@ -28,11 +28,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import Measured, NoisyGradient, PerturbedMode, Plan
+from onedraw.mechanisms import Measured, NoisyGradient, PerturbedMode, Plan, PrivateChain
 from onedraw.models import ConjugateModel
 from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss
 from onedraw.models.convex.number_losses import ResidualLoss
@@ -44,8 +45,6 @@ from onedraw.plans import digest_of
 from . import Interval
 from .moments import Moments, design_of, moments_of
 from .path_start import SLOW, can_show, left_of_start, remembers_start
-
-Array = NDArray[np.float64]
 
 SIMULATIONS = 20_000
 PUBLIC_SEED = 20_190_905
@@ -174,15 +173,9 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
     A fit decides coefficient by coefficient once it is made, from the information it published, if it measures that.
     """
     if isinstance(plan.mechanism, PerturbedMode):
-        if plan.parameters["information_noise"]:
-            return None
-        more = plan.mechanism.missing_records(plan)
-        if more <= 1.0:
-            return "standard errors were left out of the plan; ask for intervals"
-        return (
-            "standard errors would drown in the noise at this n and ε, so none are computed. Columns that vary as usual would have "
-            f"them from about {float(f'{more * plan.n:.1e}'):,.0f} records on at this ε, or at about {more:.1f} times this ε"
-        )
+        return plan.mechanism.why_no_interval(plan)
+    if isinstance(plan.mechanism, PrivateChain):
+        return "a path of private decisions is not claimed to have converged, alone or with others; a fit has standard errors"
     if isinstance(plan.mechanism, Measured):
         return "neither one draw nor several in the same measured coordinates show how noisy they are; a fit has standard errors"
     if "weight" not in plan.parameters:  # no draw from a posterior

@@ -26,9 +26,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
+from onedraw.arrays import Array
 from onedraw.mechanisms.added_noise import noisy_sums
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.models.conjugate.family import binomial
@@ -37,7 +37,6 @@ from onedraw.plans import Plan
 
 from .noise_law import NoiseLaw, law_of
 
-Array = NDArray[np.float64]
 Ends = tuple[float, float, float, float]
 """Low, high, and the standard errors from sampling and from the noise."""
 

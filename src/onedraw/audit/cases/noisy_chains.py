@@ -1,0 +1,158 @@
+"""The literature's chains under attack: everything they count as public, on a record as steep as its bound and its opposite.
+
+Slopes −c and c along every move, as a hinge has them inside its margin: a move by Δ shifts the log-ratio λ by 2wc|Δ·x|, the gradient
+by 2wc‖x‖. What is shown is how much of the promise such a pair takes; a logistic loss has half the shift.
+
+* penalty: T pairs (e, λ + σξ). Given the directions the best test has a normal statistic, of means 0 and M = (2wcrR/σ)·√Σ(e_t·u)², and
+  (e·u)² is Beta(½, (d−1)/2). The sum's law is a convolution of cells, rounded down: it can only hide.
+* DP-HMC: T(L + 1) gradients with noise: means 0 and M = √(T(L+1))·2wcr/σ_g. The test of where a trajectory ends is left out.
+* multi-proposal: T selections, each from a layout with half of its points at either end of the ball, as the theorem allows:
+  T coins of probability 1/(1 + e^{±s/2}).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special, stats
+
+from onedraw import audit
+from onedraw.arrays import Array
+from onedraw.baselines.dp_hmc import DPHMC
+from onedraw.baselines.multi_proposal import MultiProposal
+from onedraw.baselines.penalty import Penalty
+from onedraw.models import Gaussian, Logistic
+from onedraw.plans import Plan
+from onedraw.privacy import Promise, RenyiDP
+
+from .case import Case, Pair, eligible
+
+CELLS, GROUPS = 601, 30
+"""Of a normal statistic; of the values that its shift takes."""
+
+FINEST, MOST_PLACES = 4000, 2**20
+"""Cells of one squared cosine, at most, and of the sum of all."""
+
+ORDERS_BELOW = 1024.0
+
+PAIR = Pair("a record of the steepest loss, and its opposite", 1, -1)
+NO_DRAWS = "a path is many steps; what all of them show is summed over instead"
+
+DIRECTIONS = (
+    "slopes as steep as declared along every move, as a hinge has in its margin: attained, but for what cells hide"
+)
+GRADIENTS = "gradients alone: where a trajectory ends is tested too, and counted at its longest"
+LAYOUTS = "every step is given a layout with half of its points at either end, as the promise covers"
+
+
+@dataclass(frozen=True)
+class PenaltyCase(Case):
+    """Directions and noisy log-ratios of a whole path."""
+
+    noises: ClassVar[tuple[str, ...]] = ()
+    without_draws: ClassVar[str] = NO_DRAWS
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        numbers, size = self.numbers(factor), self.plan.model.dimension // self.plan.model.row_blocks
+        reach = 2.0 * numbers["weight"] * numbers["lipschitz"] * numbers["step_length"] / numbers["noise"]
+        squares, masses = squared_cosines(size, int(numbers["steps"]))
+        return shifted_normals(reach * np.sqrt(squares), masses)
+
+
+@dataclass(frozen=True)
+class LeapfrogCase(Case):
+    """The noisy gradients of a whole path."""
+
+    without_draws: ClassVar[str] = NO_DRAWS
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        numbers = self.numbers(factor)
+        one = numbers["weight"] * numbers["gradient_difference"] / numbers["gradient_noise"]
+        positions = numbers["steps"] * (numbers["leapfrogs"] + 1.0)
+        return shifted_normals(np.array([one * math.sqrt(positions)]), np.ones(1))
+
+
+@dataclass(frozen=True)
+class LayoutCase(Case):
+    """The selections of a whole path: how many go to one end. Held against its Rényi curve; a pure ε is not what is certified."""
+
+    without_draws: ClassVar[str] = NO_DRAWS
+
+    @property
+    def promise(self) -> Promise:
+        whole = self.plan.guarantee.promise
+        assert isinstance(whole, RenyiDP)
+        return RenyiDP(whole.curve, below=ORDERS_BELOW)
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        numbers = self.numbers(factor)
+        reach = 4.0 * numbers["weight"] * numbers["lipschitz"] * numbers["ball"]
+        chances = special.expit(np.array([0.5, -0.5]) * reach)
+        count = np.arange(int(numbers["steps"]) + 1)
+        return audit.finite_profile(*(stats.binom.logpmf(count, len(count) - 1, one) for one in chances), log=True)
+
+
+# ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def squared_cosines(size: int, steps: int) -> tuple[Array, Array]:
+    """(values, masses) of Σ(e_t·u)² over uniform directions, rounded down to cells, and then to a few of them."""
+    if size == 1:
+        return np.array([float(steps)]), np.ones(1)
+    cells = min(FINEST, MOST_PLACES // steps)
+    edges = special.betainc(0.5, (size - 1) / 2.0, np.linspace(0.0, 1.0, cells + 1))
+    one, length = np.diff(edges), steps * cells
+    masses = np.maximum(np.fft.irfft(np.fft.rfft(one, 2 * length) ** steps, 2 * length)[:length], 0.0)
+    up_to = np.cumsum(masses) / masses.sum()
+    first = np.searchsorted(up_to, [0.0, 1e-9, 1e-6, 1e-4, 1e-3, *np.linspace(0.01, 0.99, GROUPS), 0.999, 0.9999])
+    return first / cells, np.add.reduceat(masses, first) / masses.sum()
+
+
+def shifted_normals(shifts: Array, masses: Array) -> Any:
+    """N(0, 1) against N(M, 1) in cells, M public and drawn with these masses: the profile of both."""
+    first: list[Array] = []
+    second: list[Array] = []
+    for shift, mass in zip(shifts, masses, strict=True):
+        edges = np.concatenate([[-np.inf], np.linspace(-10.0, 10.0 + shift, CELLS - 1), [np.inf]])
+        for side, centre in ((first, 0.0), (second, shift)):
+            side.append(mass * between(edges - centre))
+    return audit.finite_profile(np.concatenate(first), np.concatenate(second))
+
+
+def between(edges: Array) -> Array:
+    """Masses of a standard normal law between neighbouring edges, from the side where the digits are."""
+    upper = special.ndtr(-edges[:-1]) - special.ndtr(-edges[1:])
+    return np.asarray(np.where(edges[:-1] > 0.0, upper, np.diff(special.ndtr(edges))))
+
+
+# ── cases ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def penalty_case(plan: Plan, *, label: str = "") -> Case:
+    return PenaltyCase(plan, (PAIR,), DIRECTIONS, True, label)
+
+
+def leapfrog_case(plan: Plan, *, label: str = "") -> Case:
+    return LeapfrogCase(plan, (PAIR,), GRADIENTS, False, label)
+
+
+def layout_case(plan: Plan, *, label: str = "") -> Case:
+    return LayoutCase(plan, (PAIR,), LAYOUTS, False, label)
+
+
+def chain_cases(budget: Promise) -> list[Case]:
+    """All of them on two coefficients; the penalty algorithm along its worst directions too, on one."""
+    if budget.is_pure:
+        return []
+    line, model = (Logistic(size, data_norm=1.0, intercept=False, prior=Gaussian(scale=1.0)) for size in (1, 2))
+    n = 800
+    found = [penalty_case(plan) for plan in eligible(Penalty(), model, budget, n=n)]
+    found += [
+        penalty_case(plan, label="worst direction") for plan in eligible(Penalty(directions="worst"), line, budget, n=n)
+    ]
+    for test in ("penalty", "barker"):
+        found += [leapfrog_case(plan, label=f"{test} test") for plan in eligible(DPHMC(test=test), model, budget, n=n)]
+    return found + [layout_case(plan) for plan in eligible(MultiProposal(), model, budget, n=n)]

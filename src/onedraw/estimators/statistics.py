@@ -1,0 +1,371 @@
+"""Statistics of one column: counts and shares of declared classes, levels, or numbers between public ends; means, sums,
+variances and rates of numbers in declared bounds; quantiles, selected by rank: no prior, no draw of a posterior, ties
+and spikes as they are."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from onedraw.arrays import Array
+from onedraw.errors import InvalidModel, WrongCall
+from onedraw.models import (
+    BetaBernoulli,
+    CategoryTable,
+    ColumnQuantiles,
+    DirichletCategorical,
+    GammaPoisson,
+    GaussianMean,
+    NumberTable,
+)
+from onedraw.models.tables.category_table import condition
+from onedraw.planning import Choices, QuantileQuestion
+from onedraw.privacy import Promise
+from onedraw.release.estimates import Estimates
+from onedraw.release.intervals.quantiles import inter_quartile_range, why_no_ends
+from onedraw.release.intervals.tables import table_interval
+
+from .base import cached
+from .classification import declared_classes
+from .one_column import ColumnEstimator, PosteriorEstimator, TableEstimator, declared_range
+from .validation import LabelCodes
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPProportion(PosteriorEstimator):
+    """The share of records in the second of two ``classes``, under differential privacy.
+
+    ``DPProportion(epsilon=1.0, classes=["no", "yes"]).fit(column).proportion_``; of numbers, the share of those within
+    public ends: ``DPProportion(epsilon=1.0, between=(18, 30)).fit(ages)``.
+
+    Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
+    `DPLogisticRegression`; ``classes``, the second of which is counted, or ``between`` = (low, high) with both ends
+    included and None for an open one; ``mechanism``: "auto" takes plain noise ("laplace", "gaussian") or a draw from a
+    posterior ("direct", "diffused", "concentrated"), whichever is expected to be off by less; ``prior`` = (a, b) of a
+    Beta prior, which asks for a draw from the posterior; ``n_draws`` of it.
+
+    ``by`` = {"sex": ["F", "M"]} gives one number for each group, of one or two columns with declared levels; then `fit`
+    takes a frame with these columns and one more, or rows (value, group, …). Who belongs to which group is private, and
+    the groups' numbers of records are released too, unless ``group_sizes`` declares them (in the order of ``groups_``)
+    as public.
+
+    Attributes: ``proportion_`` (with ``by`` an array, in the order of ``groups_``), ``draws_``, ``n_features_in_``,
+    ``feature_names_in_`` (of a frame), ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
+    ``interval_reason_``, ``notes_``.
+    """
+
+    term: ClassVar[str] = "proportion"
+
+    classes: Any = None
+    between: Any = None
+
+    def _labels(self) -> tuple[Any, ...]:
+        labels = tuple(declared_classes(self.classes, of=type(self).__name__).tolist())
+        if len(labels) != 2:
+            raise InvalidModel(f"A proportion is of two classes, got {len(labels)}. Use DPHistogram for more.")
+        return labels
+
+    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        if self.between is not None:
+            return CategoryTable(**declared_condition(self, "classes"), show="shares", **groups)
+        labels = tuple(map(str, self._labels()))
+        return CategoryTable(labels, show="shares", only=labels[1], **groups)
+
+    def _model(self, n: int, budget: Promise) -> BetaBernoulli:
+        self._labels()
+        return BetaBernoulli.for_column(None, n=n, budget=budget, prior=self.prior)
+
+    def _records(self, column: Any) -> Any:
+        return column if self.between is not None else LabelCodes(column, self._labels())
+
+    def _keep(self, centre: Array) -> None:
+        self.proportion_ = self._of_groups(centre)
+
+
+class LevelEstimator(ColumnEstimator):
+    """What counts and shares of declared levels have in common."""
+
+    levels: Any
+
+    def _declared(self) -> NDArray[Any]:
+        if self.levels is None:
+            raise InvalidModel(
+                f"{type(self).__name__} needs levels=[…], all values there can be. They are never read from the records: a value that "
+                "only one person has would give that person away."
+            )
+        return declared_classes(self.levels, "levels")
+
+    def _records(self, column: Any) -> Any:
+        return column if self.between is not None else LabelCodes(column, tuple(self._declared().tolist()))
+
+    def _by_level(self, centre: Array) -> Array:
+        """(levels,), or with groups (groups, levels)."""
+        return centre.reshape(len(self.groups_), -1) if self.groups_ else centre
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPHistogram(LevelEstimator, PosteriorEstimator):
+    """The shares of declared ``levels``, under differential privacy; they lie in [0, 1] and sum to 1.
+
+    ``DPHistogram(epsilon=1.0, levels=["a", "b", "c"]).fit(column).shares_``
+
+    Parameters as in `DPProportion`; ``levels`` instead of classes, and ``prior``, one positive number for each level.
+
+    Attributes: ``shares_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``, within which they
+    sum to 1), ``levels_``, and those of `DPProportion`.
+    """
+
+    term: ClassVar[str] = "share"
+
+    levels: Any = None
+
+    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        return CategoryTable(tuple(map(str, self._declared().tolist())), show="shares", **groups)
+
+    def _model(self, n: int, budget: Promise) -> DirichletCategorical:
+        levels = self._declared().tolist()
+        prior = (1.0,) * len(levels) if self.prior is None else tuple(self.prior)
+        return DirichletCategorical(prior=prior, levels=tuple(map(str, levels)))
+
+    def _keep(self, centre: Array) -> None:
+        self.levels_, self.shares_ = self._declared(), self._by_level(centre)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPCount(LevelEstimator, TableEstimator):
+    """How many of these records have each of declared ``levels``, or one ``level`` of them, under differential privacy.
+
+    ``DPCount(epsilon=1.0, levels=["no", "yes"], level="yes").fit(column).count_``; of numbers, those within public
+    ends: ``DPCount(epsilon=1.0, between=(18, 30)).fit(ages).count_`` (both ends included, None for an open one).
+
+    The number of all records is public: it is n. Parameters as in `DPProportion`, without a prior. With ``by`` this is
+    a cross table: its cells are whole numbers that sum to n.
+
+    Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with
+    ``level`` or ``between`` ``count_``; ``levels_``, and those of `DPProportion`.
+    """
+
+    term: ClassVar[str] = "count"
+
+    levels: Any = None
+    level: Any = None
+    between: Any = None
+
+    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+        if self.between is not None:
+            if self.level is not None:
+                raise InvalidModel("level names one of the levels, and between has none. Leave it out.")
+            return CategoryTable(**declared_condition(self, "levels"), **groups)
+        levels = tuple(map(str, self._declared().tolist()))
+        return CategoryTable(levels, only=None if self.level is None else str(self.level), **groups)
+
+    def conf_int(self, level: float = 0.95, *, of: str = "records") -> Array:
+        """(terms, 2): about these records, or ``of="population"`` about n times the share they are a sample of."""
+        if of not in ("records", "population"):
+            raise WrongCall(f"of is 'records' or 'population', got {of!r}.")
+        check_is_fitted(self)
+        low, high, *_ = table_interval(self.choice_.best, self.certificate_.draw.stages or {}, level, of=of)
+        return np.column_stack([low, high])
+
+    def _keep(self, centre: Array) -> None:
+        self.levels_ = np.array(self.choice_.best.model.levels) if self.between is not None else self._declared()
+        if self.level is None and self.between is None:
+            self.counts_ = self._by_level(centre)
+        else:
+            self.count_ = self._of_groups(centre)
+
+
+def declared_condition(estimator: Any, other: str) -> dict[str, Any]:
+    """The levels that a public condition on a number makes; ``other`` is what it stands in place of."""
+    ends = estimator.between
+    if getattr(estimator, other) is not None:
+        raise InvalidModel(f"between and {other} say in two ways what is counted. Leave one of them out.")
+    if not isinstance(ends, list | tuple | np.ndarray) or len(ends) != 2:
+        raise InvalidModel(
+            f"between is (low, high), the public ends of what is counted, None for an open one, got {ends!r}."
+        )
+    return condition(*ends)
+
+
+# ── numbers ──
+
+
+class NumberColumn(ColumnEstimator):
+    """What statistics of numbers in declared bounds have in common."""
+
+    bounds: Any
+    show: ClassVar[str]
+    missing: ClassVar[float | None] = None
+
+    def _table(self, groups: dict[str, Any]) -> NumberTable:
+        return NumberTable(*declared_range(self), show=self.show, missing=self.missing, **groups)
+
+    def _keep(self, centre: Array) -> None:
+        setattr(self, f"{self.show}_", self._of_groups(centre))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPMean(NumberColumn, PosteriorEstimator):
+    """The mean of numbers in declared ``bounds`` = (low, high), under differential privacy.
+
+    ``DPMean(epsilon=1.0, bounds=(0, 100)).fit(column).mean_``
+
+    With plain noise a second moment is released for the same spend, and the interval uses it. Parameters as in
+    `DPProportion`; ``prior`` = (mean, worth in records); ``noise``, the records' standard deviation (in every group) if
+    it is publicly known: the interval is then built with it, and it bears on nothing else.
+
+    Attributes: ``mean_`` (with ``by`` an array, in the order of ``groups_``, and ``records_``, the released sizes of
+    private groups), and those of `DPProportion`.
+    """
+
+    show: ClassVar[str] = "mean"
+
+    bounds: Any = None
+    noise: Any = None
+
+    def _model(self, n: int, budget: Promise) -> Any:
+        low, high = declared_range(self)
+        return GaussianMean.for_column(SimpleNamespace(lower=low, upper=high), n=n, budget=budget, prior=self.prior)
+
+    def _planned(self, budget: Promise, n: int) -> Choices:
+        if self.noise is not None and not (isinstance(self.noise, numbers.Real) and 0 < float(self.noise) < math.inf):
+            raise InvalidModel(
+                f"noise is the records' standard deviation, a positive number, or None, got {self.noise!r}."
+            )
+        return super()._planned(budget, n)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPSum(NumberColumn, TableEstimator):
+    """The sum of these records' numbers, each in declared ``bounds`` = (low, high), under differential privacy.
+
+    ``DPSum(epsilon=1.0, bounds=(0, 100)).fit(column).sum_``
+
+    Parameters as in `DPProportion`, without a prior.
+
+    Attributes: ``sum_``, and those of `DPMean`.
+    """
+
+    show: ClassVar[str] = "sum"
+
+    bounds: Any = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPVariance(NumberColumn, TableEstimator):
+    """The variance of numbers in declared ``bounds`` = (low, high), under differential privacy.
+
+    ``DPVariance(epsilon=1.0, bounds=(0, 100)).fit(column).variance_``
+
+    Parameters as in `DPProportion`, without a prior.
+
+    Attributes: ``variance_``, and those of `DPMean`.
+    """
+
+    show: ClassVar[str] = "variance"
+
+    bounds: Any = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPRate(NumberColumn, PosteriorEstimator):
+    """The rate of counts, each at most the cap of ``bounds`` = (0, cap), under differential privacy.
+
+    ``DPRate(epsilon=1.0, bounds=(0, 20)).fit(column).rate_``
+
+    With plain noise it is the mean of the counts as they are. Parameters as in `DPProportion`; ``prior`` = (events,
+    records) of a Gamma prior.
+
+    Attributes: ``rate_``, and those of `DPMean`.
+    """
+
+    show: ClassVar[str] = "rate"
+    missing: ClassVar[float | None] = 0.0
+
+    bounds: Any = None
+
+    def _cap(self) -> int:
+        low, cap = declared_range(self)
+        if low != 0 or cap != int(cap):
+            raise InvalidModel(
+                f"Counts start at 0 and are whole, got bounds ({low:g}, {cap:g}). Pass bounds=(0, 20), say."
+            )
+        return int(cap)
+
+    def _table(self, groups: dict[str, Any]) -> NumberTable:
+        self._cap()
+        return super()._table(groups)
+
+    def _model(self, n: int, budget: Promise) -> GammaPoisson:
+        return GammaPoisson.for_column(SimpleNamespace(cap=self._cap()), n=n, budget=budget, prior=self.prior)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPQuantile(ColumnEstimator):
+    """Quantiles of numbers in declared ``bounds`` = (low, high), under differential privacy.
+
+    ``DPQuantile(epsilon=1.0, quantiles=[0.25, 0.5, 0.75], bounds=(0, 100)).fit(column).quantiles_``
+
+    Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
+    `DPLogisticRegression`; ``quantiles``, one level or several, each between 0 and 1; ``step``, what the column is
+    rounded to (1 for whole numbers), by default a round number of about a ten-millionth of the range; ``interval``, the
+    level of intervals that are released within the same spend, or None: then all of it goes to the quantiles.
+
+    Attributes: ``quantiles_`` (in the order of ``levels_``), ``levels_``, ``iqr_`` (NaN unless both quartiles were
+    asked for) and ``iqr_interval_`` (low, high, level: 0.9 where ``interval`` is 0.95, because both quartiles have to
+    be covered), ``rank_error_`` (expected, from public numbers, as a share of the records), and those of `DPProportion`.
+    """
+
+    term: ClassVar[str] = "quantile"
+
+    quantiles: Any = (0.5,)
+    bounds: Any = None
+    step: Any = None
+    interval: Any = 0.95
+
+    def _model(self, n: int, budget: Promise) -> ColumnQuantiles:
+        low, high = declared_range(self)
+        levels: Any = [self.quantiles] if isinstance(self.quantiles, numbers.Real) else self.quantiles
+        if isinstance(levels, str) or not hasattr(levels, "__iter__"):
+            raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], got {self.quantiles!r}.")
+        return ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval)
+
+    def _planned(self, budget: Promise, n: int) -> Choices:
+        self._accepted()
+        found: Choices = cached(QuantileQuestion.choices, QuantileQuestion(self._model(n, budget)), budget, n=n)
+        return found
+
+    def _keep(self, centre: Array) -> None:
+        plan = self.choice_.best
+        self.levels_, self.quantiles_ = np.array(plan.model.levels), centre
+        self.rank_error_ = np.array(plan.mechanism.rank_errors(plan))  # type: ignore[attr-defined]
+        spread = inter_quartile_range(self.certificate_, plan)
+        self.iqr_ = np.nan if spread is None else spread.value
+        self.iqr_interval_ = None if spread is None or spread.level is None else spread[1:]
+
+    @property
+    def interval_reason_(self) -> str:
+        """Why there is no interval; empty if there is one."""
+        check_is_fitted(self)
+        return "" if self.certificate_.draw.stages is not None else why_no_ends(self.choice_.best)
+
+    def conf_int(self, level: Any = 0.95) -> Array:
+        """(quantiles, 2): as they were released, for every level up to the one that was asked for."""
+        return super().conf_int(_probability(level))
+
+    def summary(self, level: Any = 0.95) -> Estimates:
+        """The quantiles with the intervals that were released with them; ``pandas.DataFrame`` takes it."""
+        return super().summary(_probability(level))
+
+
+def _probability(level: Any) -> float:
+    if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0.0 < float(level) < 1.0:
+        raise WrongCall(f"level is a probability such as 0.95, got {level!r}.")
+    return float(level)

@@ -1,0 +1,64 @@
+"""What a certificate says of running time: that it is not covered, or what a draw together with its work promises.
+
+Unpadded, every certificate says that running time is not covered: whoever can time a draw may learn from it. With
+``timing="padded"`` the sampler does a public amount of work whatever the records are, except with probability γ₂, and the
+draw together with its work is (ε, δ + (1 + e^ε)γ₂)-DP (samplers/padding.md). The draw and its own promise are untouched, and a
+ledger is charged for them as ever.
+"""
+
+from __future__ import annotations
+
+from onedraw.errors import WrongCall
+from onedraw.plain_text import round_up
+from onedraw.plans import Plan
+from onedraw.samplers.padding import PADDED, PASSES, Padding, pair_delta
+from onedraw.samplers.sampler import Sampler
+
+from .certificate import TimingStatement
+
+UNCOVERED = (
+    "Running time is not covered: how long this took may depend on the records. Whoever may see it should not be able to "
+    "time it."
+)
+
+ONE_PASS = "pass over the records"
+
+NOT_TIME = "How long one of these takes is not covered: constant work is not constant time."
+
+
+def padding_of(plan: Plan, sampler: Sampler, timing: str | None) -> Padding | None:
+    """The public work that was asked for; None where nobody asked. Refused where the sampler proves none."""
+    if timing is None:
+        return None
+    if timing != PADDED:
+        raise WrongCall(f"timing takes {PADDED!r}, or None for a draw as quick as it comes; got {timing!r}.")
+    return sampler.padding(plan)
+
+
+def timing_statement(plan: Plan, padding: Padding | None, *, epsilon: float) -> TimingStatement:
+    """``epsilon`` is the promise's at the δ it is quoted for."""
+    if padding is None:
+        return TimingStatement(sentence=UNCOVERED)
+    delta = round_up(pair_delta(epsilon, plan.budget.quoted_delta, padding.gamma))
+    stated = f"(ε = {round_up(epsilon, 5):.6g}, δ = {round_up(delta, 5):.6g})"
+    counts = [f"{count:,} {name}" for name, count in padding.work.items() if name != PASSES]
+    among = f" ({', '.join(counts)})" if counts else ""
+    missed = f", but with probability γ₂ = {round_up(padding.gamma, 5):.6g}" if padding.gamma else ""
+    sentence = (
+        f"Padded: what the first line says holds of the draw together with its work, with {stated}. The work is "
+        f"{padding.passes:,} {PASSES if padding.passes > 1 else ONE_PASS}{among}, whatever the records are{missed}. {NOT_TIME}"
+    )
+    return TimingStatement(sentence=sentence, work=dict(padding.work), gamma=padding.gamma, delta=delta)
+
+
+def timing_again(
+    stated: TimingStatement | None, plan: Plan, sampler: Sampler, *, epsilon: float
+) -> TimingStatement | None:
+    """What such a certificate has to say, from its other numbers alone; nothing where it says nothing."""
+    if stated is None:
+        return None
+    return timing_statement(plan, sampler.padding(plan) if is_padded(stated) else None, epsilon=epsilon)
+
+
+def is_padded(timing: TimingStatement | None) -> bool:
+    return timing is not None and timing.work is not None

@@ -1,0 +1,192 @@
+"""The compiled chain of the proximal sampler (`proximal`): y around x, then x given y by rejection, so many times.
+
+Compiled once for a loss, a shape, a number of chains at once, and whether work is padded; all else is an argument. Padded, a
+guess is refined by x̂ ← Proj(x̂ − ∇V(x̂)/a), V = U + ‖· − y‖²/2η, as often as a public number says, and tries go on after the last
+step until there were as many as the purse holds: their keys are their own, and what they find is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from onedraw.models.compute import jax, jit, jnp
+from onedraw.samplers.ball import Tilt, best_tilt, log_acceptance, peak_on_ball, proposed
+from onedraw.samplers.chains import advanced, mapped
+from onedraw.samplers.preconditioner import Frame, Surroundings, slope_in, value_in
+from onedraw.samplers.variates import normal, variates
+
+FAR = -30.0
+"""From here on the tail of a normal law is drawn as an exponential one, corrected by rejection."""
+
+WIDE = 4.0
+"""From here on nearly nothing is cut off: an uncut normal variate is drawn, and another where it is beyond the edge."""
+
+
+class Settings(NamedTuple):
+    """The numbers of a chain. ``forward`` and ``backward`` are both η; they differ only in a test's planted fault."""
+
+    forward: Any
+    backward: Any
+    strong_convexity: Any
+    smoothness: Any
+    iterations: Any
+    refinements: Any = 0
+    purse: Any = 0
+    """Tries of a chain, at least."""
+
+
+class Tries(NamedTuple):
+    """Tries that read the records, and tries to hit the ball, over a whole chain."""
+
+    records: Any
+    ball: Any
+
+
+class Setting(NamedTuple):
+    """What every step of a chain has: the loss, whether there is a ball, whether guesses are refined, and the numbers."""
+
+    kernel: Any
+    on_ball: bool
+    padded: bool
+    frame: Frame
+    around: Surroundings
+    numbers: Settings
+    arguments: tuple[Any, ...]
+
+    def value(self, u: Any) -> Any:
+        return value_in(self.frame, self.kernel, u, self.arguments)
+
+    def slope(self, u: Any) -> Any:
+        return slope_in(self.frame, self.kernel, u, self.arguments)
+
+
+@jit(0, 1, 2, 3)
+def chains(
+    kernel: Any, on_ball: bool, padded: bool, at_once: int, keys: Any, frame: Frame, around: Surroundings, settings: Settings,
+    arguments: tuple[Any, ...],
+) -> Any:  # fmt: skip
+    """(last points, tries, idle tries after them), one for each key."""
+    setting = Setting(kernel, on_ball, padded, frame, around, settings, arguments)
+
+    def chain(key: Any) -> Any:
+        first, rest = jax.random.split(key)
+        start = jnp.asarray(around.start)
+        if not on_ball:
+            start = start + normal(first, start.shape) / jnp.sqrt(settings.smoothness * frame.metric)
+
+        def draw(number: Any) -> Any:
+            forward_key, backward_key = jax.random.split(jax.random.fold_in(rest, number))
+            return normal(forward_key, start.shape), backward_key
+
+        def step(state: Any, drawn: Any) -> Any:
+            point, tries = state
+            point, more = _step(setting, drawn, point)
+            return point, Tries(tries.records + more.records, tries.ball + more.ball)
+
+        point, tries = advanced((start, Tries(0, 0)), settings.iterations, draw=draw, step=step)
+        idle = _idle(setting, first, point, tries) if padded else 0
+        return frame.theta(point), tries, idle
+
+    return mapped(chain, keys, at_once)
+
+
+def _step(setting: Setting, drawn: Any, point: Any) -> Any:
+    """y around the point, then a new point given y: (point, tries)."""
+    noise, backward_key = drawn
+    y = point + jnp.sqrt(setting.numbers.forward / jnp.asarray(setting.frame.metric)) * noise
+    attempt = _attempt(setting, y)
+
+    def again(state: Any) -> Any:
+        _, tries, _ = state
+        proposal, ball_tries, accepted = attempt(jax.random.fold_in(backward_key, tries.records))
+        return proposal, Tries(tries.records + 1, tries.ball + ball_tries), accepted
+
+    new, tries, _ = jax.lax.while_loop(lambda state: ~state[2], again, (point, Tries(0, 0), False))
+    return new, tries
+
+
+def _idle(setting: Setting, key: Any, point: Any, tries: Tries) -> Any:
+    """How many tries were made after the last step, up to the purse: from the law of a step that stays where it is."""
+    attempt = _attempt(setting, point)
+
+    def again(state: Any) -> Any:
+        count, found = state
+        proposal, _, accepted = attempt(jax.random.fold_in(key, count))
+        # what is found goes into the count as nothing, or compiled code would leave the work out
+        return count + 1, found + jnp.where(accepted, proposal[0], 0.0)
+
+    left = jnp.maximum(setting.numbers.purse - tries.records, 0)
+    count, found = jax.lax.while_loop(lambda state: state[0] < left, again, (0, 0.0))
+    return count + jnp.where(jnp.isnan(found), 1, 0)
+
+
+def _attempt(setting: Setting, y: Any) -> Callable[[Any], Any]:
+    """One try at x given y, as a function of its key: (proposal, tries to hit the ball, whether it is accepted)."""
+    numbers, on_ball, metric = setting.numbers, setting.on_ball, jnp.asarray(setting.frame.metric)
+    eta, strong = numbers.backward, numbers.strong_convexity
+    guess = _guess(setting, y)
+    value, slope = setting.value(guess), setting.slope(guess)
+    # U's lower bound around the guess plus ‖x − y‖²/2η: −½ x·precision·x + linear·x, up to a constant.
+    precision = (1.0 / eta + strong) * metric
+    linear = strong * metric * guess - slope + metric * y / eta
+    tilt = best_tilt(precision, linear, xp=jnp, log_ndtr=jax.scipy.special.log_ndtr) if on_ball else None
+
+    def attempt(try_key: Any) -> Any:
+        if tilt is None:
+            (uniform, normals), ball_tries = variates(try_key, (y.size + 1,)), 0
+            proposal, chance = (linear + normals[1:] * jnp.sqrt(precision)) / precision, uniform[0]
+        else:
+            proposal, ball_tries = _in_ball(try_key, tilt)
+            chance, _ = variates(jax.random.fold_in(try_key, 0), ())
+        away = proposal - guess
+        bound = slope @ away + 0.5 * strong * (metric * away) @ away
+        excess = setting.value(proposal) - value - bound
+        return proposal, ball_tries, jnp.log(chance) <= -excess
+
+    return attempt
+
+
+def _guess(setting: Setting, y: Any) -> Any:
+    """Where x given y is most likely, if U were its quadratic picture; inside the ball, where U's bounds hold. Padded, refined."""
+    numbers, around, metric = setting.numbers, setting.around, jnp.asarray(setting.frame.metric)
+    sharp = around.curvature + metric / numbers.backward
+    pull = around.curvature * around.start - around.slope + metric * y / numbers.backward
+    guess = peak_on_ball(sharp, pull, xp=jnp) if setting.on_ball else pull / sharp
+    if not setting.padded:
+        return guess
+    bent = (1.0 / numbers.backward + numbers.strong_convexity) * metric
+
+    def better(_: Any, x: Any) -> Any:
+        slope = setting.slope(x) + metric * (x - y) / numbers.backward
+        return peak_on_ball(bent, bent * x - slope, xp=jnp)
+
+    return jax.lax.fori_loop(0, numbers.refinements, better, guess)
+
+
+def _in_ball(key: Any, tilt: Tilt) -> Any:
+    """An exact draw from the Gaussian cut to the unit ball, and how many tries it took."""
+
+    def attempt(state: Any) -> Any:
+        _, tries, _ = state
+        numbers, normals = variates(jax.random.fold_in(key, tries + 1), (tilt.normal.size + 2,))
+        depth, keep = _depth(numbers[1], normals[1], tilt.room)
+        proposal = proposed(tilt, normals[2:], depth, xp=jnp)
+        return proposal, tries + 1, jnp.log(numbers[0]) <= log_acceptance(tilt, proposal, xp=jnp) + keep
+
+    point, tries, _ = jax.lax.while_loop(lambda state: ~state[2], attempt, (tilt.peak, 0, False))
+    return point, tries
+
+
+def _depth(number: Any, normal: Any, room: Any) -> Any:
+    """room − τ for a standard normal τ cut to τ ≤ room, with the log-probability to keep it.
+
+    From one variate, as a uniform or as a normal number: near 1 uniform numbers are too coarse for the upper tail.
+    """
+    special = jax.scipy.special
+    far = -jnp.log(number) / jnp.maximum(-room, -FAR)
+    near = jnp.maximum(0.0, room - special.ndtri(number * special.ndtr(jnp.clip(room, FAR, WIDE))))
+    wide = jnp.maximum(0.0, room - normal)
+    depth = jnp.where(room < FAR, far, jnp.where(room > WIDE, wide, near))
+    kept = jnp.where((room > WIDE) & (normal > room), -jnp.inf, 0.0)
+    return depth, jnp.where(room < FAR, -0.5 * far * far, kept)
