@@ -121,7 +121,7 @@ def _prose(text: str | None) -> str:
 def names() -> str:
     import onedraw
 
-    public = {room: [name for name, home in onedraw._NAMES.items() if home == room] for room in ROOMS}
+    public = {room: onedraw._NAMES.get(room, ()) for room in ROOMS}
     pieces = [NAMES]
     for room, (title, about, further) in ROOMS.items():
         module = import_module(f"onedraw.{room}")

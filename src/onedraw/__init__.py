@@ -21,25 +21,22 @@ _ROOMS = (
     "privacy", "data", "models", "mechanisms", "samplers", "ledger", "planning", "audit", "estimators", "baselines", "report", "errors",
 )  # fmt: skip
 
-# name → the room it lives in
+# room → its names that are public here too
 _NAMES = {
-    **dict.fromkeys(
-        (
-            "PureDP", "ApproxDP", "BoundedRange", "ZCDP", "GaussianDP", "RenyiDP", "Composed", "compose", "Guarantee",
-        ),
-        "privacy",
+    "privacy": ("PureDP", "ApproxDP", "BoundedRange", "ZCDP", "GaussianDP", "RenyiDP", "Composed", "compose", "Guarantee"),
+    "data": ("Schema", "Records", "DatabaseTable", "read"),
+    "mechanisms": (
+        "AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BarkerPath", "Measured", "BetaDivergence",
+        "Candidates", "ExponentialQuantiles",
     ),
-    **dict.fromkeys(("Schema", "Records", "DatabaseTable", "read"), "data"),
-    **dict.fromkeys(("AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BarkerPath", "Measured", "BetaDivergence", "Candidates", "ExponentialQuantiles"), "mechanisms"),
-    **dict.fromkeys(("Plan", "calibrate"), "plans"),
-    **dict.fromkeys(("Gaussian", "NormalInverseGamma"), "models"),
-    **dict.fromkeys(("Ledger",), "ledger"),
-    **dict.fromkeys(("plan",), "planning"),
-    **dict.fromkeys(("release", "Release", "Certificate", "load", "verify"), "release"),
-    **dict.fromkeys((name for names in _ESTIMATORS.values() for name in names), "estimators"),
+    "plans": ("Plan", "calibrate"),
+    "models": ("Gaussian", "NormalInverseGamma"),
+    "ledger": ("Ledger",),
+    "planning": ("plan",),
+    "release": ("release", "Release", "Certificate", "load", "verify"),
+    "estimators": [name for names in _ESTIMATORS.values() for name in names],
 }  # fmt: skip
 
-__all__ = sorted([*_ROOMS, *_NAMES, "__version__"])
+__getattr__, __dir__ = names_on_demand(__name__, _NAMES, {"": _ROOMS})
 
-
-__getattr__, __dir__ = names_on_demand(__name__, _NAMES | dict.fromkeys(_ROOMS, ""))
+__all__ = sorted([*__dir__(), "__version__"])

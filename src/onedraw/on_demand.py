@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def names_on_demand(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a room; ``homes`` says in which of its files a name lives, "" for a file itself."""
+def names_on_demand(
+    room: str, *files: Mapping[str, Iterable[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a room; ``files`` say which names live in which of its files, and under "" which are files."""
+    homes = {name: file for part in files for file, names in part.items() for name in names}
 
     def find(name: str) -> Any:
         if name not in homes:

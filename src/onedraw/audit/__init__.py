@@ -14,30 +14,20 @@ from __future__ import annotations
 
 from onedraw.on_demand import names_on_demand
 
-# name → the file it lives in
-_NAMES = {
-    **dict.fromkeys(("Profile", "exact_profile", "finite_profile"), "profiles"),
-    **dict.fromkeys(
-        (
-            "SweepBound", "check_rounds", "clopper_pearson_upper", "epsilon_lower_bound", "gaussian_mu_lower_bound",
-            "renyi_lower_bound", "rounds_needed", "sweep_lower_bound",
-        ),
-        "bounds",
+__getattr__, __dir__ = names_on_demand(__name__, {
+    "profiles": ("Profile", "exact_profile", "finite_profile"),
+    "bounds": (
+        "SweepBound", "check_rounds", "clopper_pearson_upper", "epsilon_lower_bound", "gaussian_mu_lower_bound",
+        "renyi_lower_bound", "rounds_needed", "sweep_lower_bound",
     ),
-    **dict.fromkeys(
-        (
-            "NormaliserRatio", "attack_draws", "blackbox_lower_bound", "log_normaliser_ratio", "membership_attack",
-            "membership_score",
-        ),
-        "attacks",
+    "attacks": (
+        "NormaliserRatio", "attack_draws", "blackbox_lower_bound", "log_normaliser_ratio", "membership_attack", "membership_score",
     ),
-    **dict.fromkeys(("Ball", "Box", "Domain", "Finite", "Product", "WorstPair", "worst_pair"), "search"),
-    **dict.fromkeys(("NotPrivate", "assert_private"), "assertion"),
-    **dict.fromkeys(("AttackResult", "AuditReport", "Violation"), "results"),
-    **dict.fromkeys(("tradeoff_figure",), "figure"),
-    **dict.fromkeys(("PriorEnvelope", "most_tries", "time_ratio"), "envelope"),
-}  # fmt: skip
+    "search": ("Ball", "Box", "Domain", "Finite", "Product", "WorstPair", "worst_pair"),
+    "assertion": ("NotPrivate", "assert_private"),
+    "results": ("AttackResult", "AuditReport", "Violation"),
+    "figure": ("tradeoff_figure",),
+    "envelope": ("PriorEnvelope", "most_tries", "time_ratio"),
+})  # fmt: skip
 
-__all__ = sorted(_NAMES)
-
-__getattr__, __dir__ = names_on_demand(__name__, _NAMES)
+__all__ = __dir__()

@@ -12,25 +12,22 @@ from __future__ import annotations
 
 from onedraw.on_demand import names_on_demand
 
-# name → the file it lives in
-_NAMES: dict[str, str] = {
-    "AdaOPS": "ada_ops",
-    "AdaSSP": "ada_ssp",
-    "DPHMC": "dp_hmc",
-    "KNG": "kng",
-    "Minami": "minami",
-    "MultiProposal": "multi_proposal",
-    "OnePosteriorSample": "wang_ops",
-    "ObjectivePerturbation": "objective_perturbation",
-    "OutputPerturbation": "output_perturbation",
-    "Penalty": "penalty",
-    **dict.fromkeys(("simulated_fits", "simulated_minima"), "simulation"),
-    "NoiseAware": "noise_aware",
-    "SufficientStatistics": "sufficient_statistics",
-    **dict.fromkeys(("DPSGD", "Training", "sgd", "train_many"), "dp_sgd"),
-    **dict.fromkeys(("DPSGLD", "SubsampledLangevin"), "dp_sgld"),
-}
+__getattr__, __dir__ = names_on_demand(__name__, {
+    "ada_ops": ("AdaOPS",),
+    "ada_ssp": ("AdaSSP",),
+    "dp_hmc": ("DPHMC",),
+    "dp_sgd": ("DPSGD", "Training", "sgd", "train_many"),
+    "dp_sgld": ("DPSGLD", "SubsampledLangevin"),
+    "kng": ("KNG",),
+    "minami": ("Minami",),
+    "multi_proposal": ("MultiProposal",),
+    "noise_aware": ("NoiseAware",),
+    "objective_perturbation": ("ObjectivePerturbation",),
+    "output_perturbation": ("OutputPerturbation",),
+    "penalty": ("Penalty",),
+    "simulation": ("simulated_fits", "simulated_minima"),
+    "sufficient_statistics": ("SufficientStatistics",),
+    "wang_ops": ("OnePosteriorSample",),
+})  # fmt: skip
 
-__all__ = sorted(_NAMES)
-
-__getattr__, __dir__ = names_on_demand(__name__, _NAMES)
+__all__ = __dir__()

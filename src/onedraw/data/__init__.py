@@ -15,21 +15,19 @@ from typing import TYPE_CHECKING
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from onedraw.data.inference import Inference, infer, infer_schema
-    from onedraw.data.records import Measure, Records, read
-    from onedraw.data.schema import Binary, Category, Column, Count, Number, Schema
-    from onedraw.data.tables import DatabaseTable
-
-_NAMES = {
-    **dict.fromkeys(("Inference", "infer", "infer_schema"), "inference"),
-    **dict.fromkeys(("Measure", "Records", "read"), "records"),
-    **dict.fromkeys(("Binary", "Category", "Column", "Count", "Number", "Schema"), "schema"),
-    "DatabaseTable": "tables",
-}
+    from .inference import Inference, infer, infer_schema
+    from .records import Measure, Records, read
+    from .schema import Binary, Category, Column, Count, Number, Schema
+    from .tables import DatabaseTable
 
 __all__ = [
     "Binary", "Category", "Column", "Count", "DatabaseTable", "Inference", "Measure", "Number", "Records", "Schema", "infer",
     "infer_schema", "read",
 ]  # fmt: skip
 
-__getattr__, __dir__ = names_on_demand(__name__, _NAMES)
+__getattr__, __dir__ = names_on_demand(__name__, {
+    "inference": ("Inference", "infer", "infer_schema"),
+    "records": ("Measure", "Records", "read"),
+    "schema": ("Binary", "Category", "Column", "Count", "Number", "Schema"),
+    "tables": ("DatabaseTable",),
+})  # fmt: skip

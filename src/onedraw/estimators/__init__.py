@@ -44,6 +44,5 @@ _BESIDES = {
     "evaluating": ("Chosen", "Evaluation"),
     "linear": ("Expected",),
 }
-_HOME = {name: file for part in (PUBLIC, _BESIDES) for file, names in part.items() for name in names}
 
-__getattr__, __dir__ = names_on_demand(__name__, _HOME)
+__getattr__, __dir__ = names_on_demand(__name__, PUBLIC, _BESIDES)

@@ -18,26 +18,7 @@ from .private_chain import PrivateChain
 from .stored_plans import plan_from_dict
 
 __all__ = [
-    "AddedNoise",
-    "BarkerPath",
-    "BetaDivergence",
-    "Candidates",
-    "Concentrated",
-    "Diffused",
-    "Direct",
-    "ExponentialChoice",
-    "ExponentialQuantiles",
-    "Gibbs",
-    "Measured",
-    "Mechanism",
-    "Moments",
-    "NoisyGradient",
-    "PerturbedMode",
-    "Plan",
-    "PrivateChain",
-    "Request",
-    "Scaling",
-    "calibrate",
-    "plan_from_dict",
-    "posterior_promise",
-]
+    "AddedNoise", "BarkerPath", "BetaDivergence", "Candidates", "Concentrated", "Diffused", "Direct",
+    "ExponentialChoice", "ExponentialQuantiles", "Gibbs", "Measured", "Mechanism", "Moments", "NoisyGradient",
+    "PerturbedMode", "Plan", "PrivateChain", "Request", "Scaling", "calibrate", "plan_from_dict", "posterior_promise",
+]  # fmt: skip

@@ -31,13 +31,12 @@ __all__ = [
     "simulated_error", "smallest_epsilon", "smallest_n", "table_for",
 ]  # fmt: skip
 
-_HOME = {
-    **dict.fromkeys(("Choice", "Choices", "Question", "choices", "choose"), "choice"),
-    **dict.fromkeys(("Expectation", "expected_error", "simulated_error"), "expected_errors"),
-    **dict.fromkeys(("KINDS", "QUESTIONS", "Options"), "options"),
-    **dict.fromkeys(("Asked", "Planned", "ask", "plan"), "question"),
-    **dict.fromkeys(("smallest_epsilon", "smallest_n"), "sample_size"),
-    "Regression": "regression",
-}
-
-__getattr__, __dir__ = names_on_demand(__name__, dict.fromkeys(__all__, "column_questions") | _HOME)
+__getattr__, __dir__ = names_on_demand(__name__, {
+    "choice": ("Choice", "Choices", "Question", "choices", "choose"),
+    "column_questions": ("ColumnQuestion", "CovarianceQuestion", "QuantileQuestion", "chosen_columns", "model_for", "table_for"),
+    "expected_errors": ("Expectation", "expected_error", "simulated_error"),
+    "options": ("KINDS", "QUESTIONS", "Options"),
+    "question": ("Asked", "Planned", "ask", "plan"),
+    "regression": ("Regression",),
+    "sample_size": ("smallest_epsilon", "smallest_n"),
+})  # fmt: skip

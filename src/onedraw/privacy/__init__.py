@@ -9,25 +9,12 @@ kept in range, searched for · ``tradeoff`` what a promise leaves the best attac
 Plain Python, NumPy and SciPy: a reviewer who knows nothing else can check it.
 """
 
-from onedraw.privacy.averaged_directions import AveragedDirectionsCurve
-from onedraw.privacy.composition import Composed, compose, group, ungroup
-from onedraw.privacy.corners import Corner, CornerCurve, CornerDP
-from onedraw.privacy.curves import (
-    AtOrderCurve,
-    BoundedRangeCurve,
-    Curve,
-    LinearCurve,
-    PureCurve,
-    RepeatedCurve,
-    SumCurve,
-    add_curves,
-)
-from onedraw.privacy.posterior_curves import (
-    DirichletPosterior,
-    GammaExponentialPosterior,
-    GammaPoissonPosterior,
-)
-from onedraw.privacy.promise import (
+from .averaged_directions import AveragedDirectionsCurve
+from .composition import Composed, compose, group, ungroup
+from .corners import Corner, CornerCurve, CornerDP
+from .curves import AtOrderCurve, BoundedRangeCurve, Curve, LinearCurve, PureCurve, RepeatedCurve, SumCurve, add_curves
+from .posterior_curves import DirichletPosterior, GammaExponentialPosterior, GammaPoissonPosterior
+from .promise import (
     Accounted,
     AsRun,
     Assumed,
@@ -42,20 +29,11 @@ from onedraw.privacy.promise import (
     Provenance,
     Unit,
     WithinTV,
-)  # fmt: skip
-from onedraw.privacy.promises import (
-    ZCDP,
-    ApproxDP,
-    BoundedRange,
-    GaussianDP,
-    PureDP,
-    RenyiDP,
-    epsilon_delta,
-    with_total_variation,
 )
-from onedraw.privacy.second_opinion import certify, pld_optimistic_epsilon
-from onedraw.privacy.stored import Stored
-from onedraw.privacy.tradeoff import Attacker
+from .promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, PureDP, RenyiDP, epsilon_delta, with_total_variation
+from .second_opinion import certify, pld_optimistic_epsilon
+from .stored import Stored
+from .tradeoff import Attacker
 
 __all__ = [
     "ZCDP", "Accounted", "ApproxDP", "AsRun", "Assumed", "Assumption", "AtOrderCurve", "Attacker", "AveragedDirectionsCurve", "BoundedRange",

@@ -25,8 +25,9 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidBudget
-from onedraw.privacy.curves import Curve
-from onedraw.privacy.numbers import SLACK, fraction_up, positive, positive_integer, real, text, up
+
+from .curves import Curve
+from .numbers import SLACK, fraction_up, positive, positive_integer, real, text, up
 
 LARGEST_ARGUMENT = 200.0
 """Of ₁F₁, whose series then takes 400 terms; beyond it, at orders that decide nothing, the worst direction counts."""

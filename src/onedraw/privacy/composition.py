@@ -33,10 +33,11 @@ from typing import Any
 import numpy as np
 
 from onedraw.errors import InvalidBudget, PromiseRefused
-from onedraw.privacy import conversions, pld
-from onedraw.privacy.corners import composed_corners
-from onedraw.privacy.curves import add_curves
-from onedraw.privacy.numbers import (
+
+from . import conversions, pld
+from .corners import composed_corners
+from .curves import add_curves
+from .numbers import (
     down,
     fraction_down,
     fraction_up,
@@ -47,10 +48,10 @@ from onedraw.privacy.numbers import (
     text,
     up,
     weighted_sum_up,
-)  # fmt: skip
-from onedraw.privacy.pld import GaussianPair, Pair, dominating_pair
-from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP
-from onedraw.privacy.stored import check_names
+)
+from .pld import GaussianPair, Pair, dominating_pair
+from .promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP
+from .stored import check_names
 
 
 def compose(*promises: Promise, gammas: Iterable[float] = ()) -> Composed:

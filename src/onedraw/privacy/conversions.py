@@ -17,7 +17,8 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array
-from onedraw.privacy.numbers import SLACK, TINY, down, fraction_up, largest, narrowed, root_up, up
+
+from .numbers import SLACK, TINY, down, fraction_up, largest, narrowed, root_up, up
 
 # ── PureDP and BoundedRange ────────────────────────────────────────────────────────────────────────────────
 

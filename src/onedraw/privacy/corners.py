@@ -23,21 +23,12 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidBudget
-from onedraw.privacy import conversions
-from onedraw.privacy.curves import Curve
-from onedraw.privacy.numbers import (
-    SLACK,
-    fraction_up,
-    narrowed,
-    not_negative,
-    positive_integer,
-    root_up,
-    sum_up,
-    text,
-    up,
-)
-from onedraw.privacy.promises import Promise, RenyiDP
-from onedraw.privacy.stored import check_names
+
+from . import conversions
+from .curves import Curve
+from .numbers import SLACK, fraction_up, narrowed, not_negative, positive_integer, root_up, sum_up, text, up
+from .promises import Promise, RenyiDP
+from .stored import check_names
 
 Polynomial = Mapping[tuple[int, int], int]
 """(square, shift) ↦ times. Squares and shifts are whole multiples of ``_UNIT``, so that sums are exact and equal ones meet."""
@@ -222,7 +213,7 @@ def composed_corners(parts: Iterable[tuple[Promise, int]]) -> list[CornerDP]:
 
 def polynomials(promise: Promise) -> list[Polynomial]:
     """The corner polynomials known to follow from a promise; the pure one first, the Gaussian one last."""
-    from onedraw.privacy.composition import Composed  # which itself asks for products
+    from .composition import Composed  # which itself asks for products
 
     if isinstance(promise, CornerDP):
         return [_polynomial(*promise.terms)]

@@ -23,9 +23,10 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidBudget
-from onedraw.privacy import conversions
-from onedraw.privacy.numbers import SLACK, positive, positive_integer, strictly_above_one, text, weighted_sum_up
-from onedraw.privacy.stored import Stored
+
+from . import conversions
+from .numbers import SLACK, positive, positive_integer, strictly_above_one, text, weighted_sum_up
+from .stored import Stored
 
 
 class Curve(Stored, key="family", noun="curve", refuses=InvalidBudget):

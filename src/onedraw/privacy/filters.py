@@ -33,11 +33,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from onedraw.privacy import conversions
-from onedraw.privacy.composition import Composed, compose
-from onedraw.privacy.curves import AtOrderCurve, LinearCurve
-from onedraw.privacy.numbers import fraction_up, largest, root_up, sum_up, text
-from onedraw.privacy.promises import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP
+from . import conversions
+from .composition import Composed, compose
+from .curves import AtOrderCurve, LinearCurve
+from .numbers import fraction_up, largest, root_up, sum_up, text
+from .promises import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, RenyiDP
 
 Amount = Fraction | float
 """Exact (0 as an int: most spends have no δ), or ``math.inf`` where nothing is proven."""

@@ -28,7 +28,8 @@ import math
 from fractions import Fraction
 
 from onedraw.errors import WrongCall
-from onedraw.privacy.numbers import fraction_down, fraction_up, positive, positive_integer, real, root_up, text, up
+
+from .numbers import fraction_down, fraction_up, positive, positive_integer, real, root_up, text, up
 
 
 def path_mu(*, step_size: float, steps: int, weight: float, gradient_difference: float) -> float:

@@ -29,9 +29,10 @@ from fractions import Fraction
 from scipy import optimize, special
 
 from onedraw.errors import InvalidBudget
-from onedraw.privacy.corners import Corner, CornerDP
-from onedraw.privacy.numbers import fraction_up, not_negative, positive, positive_integer, up
-from onedraw.privacy.promises import PureDP
+
+from .corners import Corner, CornerDP
+from .numbers import fraction_up, not_negative, positive, positive_integer, up
+from .promises import PureDP
 
 # ── volume ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -33,8 +33,9 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array, Integers
-from onedraw.privacy.numbers import down, narrowed, up
-from onedraw.privacy.promises import ApproxDP, BoundedRange, GaussianDP, Promise
+
+from .numbers import down, narrowed, up
+from .promises import ApproxDP, BoundedRange, GaussianDP, Promise
 
 TAIL = 1e-15
 """Mass dp_accounting may cut from the ends of one convolution."""

@@ -50,8 +50,9 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidBudget
-from onedraw.privacy.curves import Curve
-from onedraw.privacy.numbers import TINY, fraction_down, positive, positive_integer, text
+
+from .curves import Curve
+from .numbers import TINY, fraction_down, positive, positive_integer, text
 
 Bregman = Callable[[Array, Array, Array], Array]
 """(step, start, end) ↦ B(end; start), where end = start + step."""

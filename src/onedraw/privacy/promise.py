@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget
-from onedraw.privacy import conversions
-from onedraw.privacy.numbers import epsilon_argument, largest, positive_integer, probability, text
-from onedraw.privacy.stored import Stored
+
+from . import conversions
+from .numbers import epsilon_argument, largest, positive_integer, probability, text
+from .stored import Stored
 
 if TYPE_CHECKING:
-    from onedraw.privacy.promises import RenyiDP
+    from .promises import RenyiDP
 
 
 class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):

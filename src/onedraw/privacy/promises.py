@@ -13,11 +13,12 @@ from fractions import Fraction
 from typing import ClassVar
 
 from onedraw.errors import InvalidBudget, PromiseRefused
-from onedraw.privacy import conversions
-from onedraw.privacy.curves import AtOrderCurve, BoundedRangeCurve, Curve, LinearCurve, PureCurve, curve_at_most
-from onedraw.privacy.numbers import down, positive, probability, real, sum_up, text, up
-from onedraw.privacy.promise import Promise as Promise
-from onedraw.privacy.stored import stored_as
+
+from . import conversions
+from .curves import AtOrderCurve, BoundedRangeCurve, Curve, LinearCurve, PureCurve, curve_at_most
+from .numbers import down, positive, probability, real, sum_up, text, up
+from .promise import Promise as Promise
+from .stored import stored_as
 
 
 class _OneNumber(Promise):

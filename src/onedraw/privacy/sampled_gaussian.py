@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from onedraw.errors import WrongCall
-from onedraw.privacy import pld
-from onedraw.privacy.numbers import geometric, positive_integer, probability, real, smallest, up
+
+from . import pld
+from .numbers import geometric, positive_integer, probability, real, smallest, up
 
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 0.25, 2.0**20
 """Noise below the first is none: the loss of one step then leaves the grids."""

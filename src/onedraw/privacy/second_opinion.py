@@ -28,13 +28,14 @@ import numpy as np
 from scipy import special
 
 from onedraw.errors import SecondOpinion
-from onedraw.privacy import pld
-from onedraw.privacy.averaged_directions import AveragedDirectionsCurve
-from onedraw.privacy.corners import CornerDP
-from onedraw.privacy.curves import BoundedRangeCurve, LinearCurve, PureCurve, RepeatedCurve
-from onedraw.privacy.numbers import down, epsilon_argument, fraction_down, probability, text
-from onedraw.privacy.pld import GaussianPair, TwoPointPair, randomised_response
-from onedraw.privacy.promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, RenyiDP
+
+from . import pld
+from .averaged_directions import AveragedDirectionsCurve
+from .corners import CornerDP
+from .curves import BoundedRangeCurve, LinearCurve, PureCurve, RepeatedCurve
+from .numbers import down, epsilon_argument, fraction_down, probability, text
+from .pld import GaussianPair, TwoPointPair, randomised_response
+from .promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, RenyiDP
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onedraw.arrays import Array
-from onedraw.privacy.promises import Promise
+
+from .promises import Promise
 
 LARGEST_EXPONENT = 700.0
 COMMON = 0.01

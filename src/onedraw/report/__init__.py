@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditFinding", "forest", "plan_html", "report_html", "write_plan", "write_report"]
 
-__getattr__, __dir__ = names_on_demand(
-    __name__, dict.fromkeys(__all__, "page") | {"AuditFinding": "content", "forest": "forest_plot"}
-)
+__getattr__, __dir__ = names_on_demand(__name__, {
+    "content": ("AuditFinding",),
+    "forest_plot": ("forest",),
+    "page": ("plan_html", "report_html", "write_plan", "write_report"),
+})  # fmt: skip

@@ -17,7 +17,7 @@ exactly it draws (`sampler`). The files:
 - `randomness` (operating-system entropy into ChaCha20, or a seed; what a fork does to it), `numpy_chacha` (the one place that
   meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
-A new sampler is a file with a `Sampler` in it, and two lines here. Names are looked up on first use, so that importing this
+A new sampler is a file with a `Sampler` in it, and its name here. Names are looked up on first use, so that importing this
 room loads neither JAX nor randomgen.
 """
 
@@ -29,77 +29,54 @@ from onedraw.on_demand import names_on_demand
 from onedraw.samplers import randomness as randomness  # watches for forks from now on
 
 if TYPE_CHECKING:
-    from onedraw.samplers.chacha import CHACHA20 as CHACHA20
-    from onedraw.samplers.chacha import chacha_key as chacha_key
-    from onedraw.samplers.chacha import secure_key as secure_key
-    from onedraw.samplers.chacha import seeded_key as seeded_key
-    from onedraw.samplers.choice import check_sampler as check_sampler
-    from onedraw.samplers.choice import default_sampler as default_sampler
-    from onedraw.samplers.coupling import curator_coupling as curator_coupling
-    from onedraw.samplers.exact import Exact as Exact
-    from onedraw.samplers.fit import Fit as Fit
-    from onedraw.samplers.hamiltonian import HMC as HMC
-    from onedraw.samplers.hamiltonian import NUTS as NUTS
-    from onedraw.samplers.langevin import Langevin as Langevin
-    from onedraw.samplers.langevin import LastIterateLangevin as LastIterateLangevin
-    from onedraw.samplers.many_fits import fit_many as fit_many
-    from onedraw.samplers.many_fits import fits as fits
-    from onedraw.samplers.moments import Measure as Measure
-    from onedraw.samplers.moments import MeasuredFirst as MeasuredFirst
-    from onedraw.samplers.noisy_sums import NoisySums as NoisySums
-    from onedraw.samplers.perfect import Perfect as Perfect
-    from onedraw.samplers.private_path import PrivatePath as PrivatePath
-    from onedraw.samplers.proximal import Proximal as Proximal
-    from onedraw.samplers.randomness import OPERATING_SYSTEM as OPERATING_SYSTEM
-    from onedraw.samplers.randomness import SEEDED as SEEDED
-    from onedraw.samplers.randomness import Randomness as Randomness
-    from onedraw.samplers.randomness import secure_generator as secure_generator
-    from onedraw.samplers.randomness import seeded_generator as seeded_generator
-    from onedraw.samplers.sampler import Sample as Sample
-    from onedraw.samplers.sampler import Sampler as Sampler
-    from onedraw.samplers.sampler import sampler_from_dict as sampler_from_dict
-    from onedraw.samplers.selection import LossSelection as LossSelection
-    from onedraw.samplers.selection import RankSelection as RankSelection
-    from onedraw.samplers.selection import Selection as Selection
+    from .chacha import CHACHA20, chacha_key, secure_key, seeded_key
+    from .choice import check_sampler, default_sampler
+    from .coupling import curator_coupling
+    from .exact import Exact
+    from .fit import Fit
+    from .hamiltonian import HMC, NUTS
+    from .langevin import Langevin, LastIterateLangevin
+    from .many_fits import fit_many, fits
+    from .moments import Measure, MeasuredFirst
+    from .noisy_sums import NoisySums
+    from .perfect import Perfect
+    from .private_path import PrivatePath
+    from .proximal import Proximal
+    from .randomness import OPERATING_SYSTEM, SEEDED, Randomness, secure_generator, seeded_generator
+    from .sampler import Sample, Sampler, sampler_from_dict
+    from .selection import LossSelection, RankSelection, Selection
 
-SAMPLERS = {
-    "Exact": "exact",
-    "Fit": "fit",
-    "HMC": "hamiltonian",
-    "Langevin": "langevin",
-    "LastIterateLangevin": "langevin",
-    "LossSelection": "selection",
-    "Measure": "moments",
-    "MeasuredFirst": "moments",
-    "NUTS": "hamiltonian",
-    "NoisySums": "noisy_sums",
-    "Perfect": "perfect",
-    "PrivatePath": "private_path",
-    "Proximal": "proximal",
-    "RankSelection": "selection",
-    "Selection": "selection",
+__all__ = [
+    "CHACHA20", "HMC", "NUTS", "OPERATING_SYSTEM", "SAMPLERS", "SEEDED", "Exact", "Fit", "Langevin",
+    "LastIterateLangevin", "LossSelection", "Measure", "MeasuredFirst", "NoisySums", "Perfect", "PrivatePath",
+    "Proximal", "Randomness", "RankSelection", "Sample", "Sampler", "Selection", "chacha_key", "check_sampler",
+    "curator_coupling", "default_sampler", "fit_many", "fits", "randomness", "sampler_from_dict", "secure_generator",
+    "secure_key", "seeded_generator", "seeded_key",
+]  # fmt: skip
+
+_SAMPLERS = {
+    "exact": ("Exact",),
+    "fit": ("Fit",),
+    "hamiltonian": ("HMC", "NUTS"),
+    "langevin": ("Langevin", "LastIterateLangevin"),
+    "moments": ("Measure", "MeasuredFirst"),
+    "noisy_sums": ("NoisySums",),
+    "perfect": ("Perfect",),
+    "private_path": ("PrivatePath",),
+    "proximal": ("Proximal",),
+    "selection": ("LossSelection", "RankSelection", "Selection"),
 }
-"""By name: the file that is read when a plan, a certificate or a caller asks for one."""
+"""By the file that is read when a plan, a certificate or a caller asks for one."""
 
 _OTHERS = {
-    "CHACHA20": "chacha",
-    "OPERATING_SYSTEM": "randomness",
-    "Randomness": "randomness",
-    "SEEDED": "randomness",
-    "Sample": "sampler",
-    "Sampler": "sampler",
-    "chacha_key": "chacha",
-    "check_sampler": "choice",
-    "curator_coupling": "coupling",
-    "default_sampler": "choice",
-    "fit_many": "many_fits",
-    "fits": "many_fits",
-    "sampler_from_dict": "sampler",
-    "secure_generator": "randomness",
-    "secure_key": "chacha",
-    "seeded_generator": "randomness",
-    "seeded_key": "chacha",
+    "chacha": ("CHACHA20", "chacha_key", "secure_key", "seeded_key"),
+    "choice": ("check_sampler", "default_sampler"),
+    "coupling": ("curator_coupling",),
+    "many_fits": ("fit_many", "fits"),
+    "randomness": ("OPERATING_SYSTEM", "SEEDED", "Randomness", "secure_generator", "seeded_generator"),
+    "sampler": ("Sample", "Sampler", "sampler_from_dict"),
 }
 
-__all__ = sorted(SAMPLERS | _OTHERS)
-__getattr__, __dir__ = names_on_demand(__name__, SAMPLERS | _OTHERS)
+SAMPLERS = tuple(name for names in _SAMPLERS.values() for name in names)
+
+__getattr__, __dir__ = names_on_demand(__name__, _SAMPLERS, _OTHERS)

@@ -14,18 +14,17 @@ from __future__ import annotations
 
 from onedraw.on_demand import names_on_demand
 
-# name → the file it lives in
-_NAMES = {
-    **dict.fromkeys(("Case", "DensityCase", "Pair"), "case"),
-    **dict.fromkeys(("BUILDERS", "case_for", "cases", "every_case"), "catalogue"),
-    **dict.fromkeys(("EFFORTS", "Effort", "Examination", "attack_program", "examine"), "investigation"),
-    **dict.fromkeys(("investigate", "program_draws", "smallest_caught_factor", "tasks_for"), "investigation"),
-    **dict.fromkeys(("replay_fit",), "fits"),
-    **dict.fromkeys(("replay_measured",), "measured"),
-    **dict.fromkeys(("provoke_moments", "replay_moments"), "moments"),
-    **dict.fromkeys(("Fault", "faults"), "literature"),
-}
+__getattr__, __dir__ = names_on_demand(__name__, {
+    "case": ("Case", "DensityCase", "Pair"),
+    "catalogue": ("BUILDERS", "case_for", "cases", "every_case"),
+    "investigation": (
+        "EFFORTS", "Effort", "Examination", "attack_program", "examine", "investigate", "program_draws", "smallest_caught_factor",
+        "tasks_for",
+    ),
+    "fits": ("replay_fit",),
+    "measured": ("replay_measured",),
+    "moments": ("provoke_moments", "replay_moments"),
+    "literature": ("Fault", "faults"),
+})  # fmt: skip
 
-__all__ = sorted(_NAMES)
-
-__getattr__, __dir__ = names_on_demand(__name__, _NAMES)
+__all__ = __dir__()
