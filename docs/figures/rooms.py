@@ -17,7 +17,7 @@ import grimp
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "assets" / "rooms.svg"
-SMALL = ("errors", "plain_text", "places", "defaults", "on_demand", "arrays")  # words and errors, which everybody uses
+SMALL = ("errors", "plain_text", "places", "defaults", "on_demand", "arrays", "private")  # which everybody uses
 CELL, LEFT, TOP, ROW = 74, 170, 74, 36
 
 

@@ -28,6 +28,7 @@ from onedraw.models.sums import exact_sums
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Provenance
 from onedraw.privacy.numbers import probability, root_up, up
+from onedraw.private import Private
 from onedraw.samplers.noise import Noise
 from onedraw.samplers.randomness import OPENDP
 from onedraw.samplers.sampler import Sample, Sampler
@@ -154,15 +155,12 @@ def enforced(request: Request, sums: RegressionSums) -> tuple[Assumption, ...]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegressionTarget:
+class RegressionTarget(Private):
     """The sums of a plan with its records, which are read by exact sums alone. As private as they are."""
 
     sums: RegressionSums
     plan: Plan
     summary: Any
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(n={self.sums.n}, records=<private>)"
 
 
 @dataclass(frozen=True)

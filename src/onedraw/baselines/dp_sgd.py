@@ -22,6 +22,7 @@ from onedraw.models.row_model import Encoded
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, Provenance
 from onedraw.privacy.numbers import positive, positive_integer
+from onedraw.private import Private
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import check_delta
 
@@ -134,16 +135,13 @@ def check_options(options: Any) -> None:
         raise WrongCall("start is the public seed of a network's starting weights, a whole number.")
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingTarget:
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainingTarget(Private):
     """The records a plan trains on, encoded: as private as they are."""
 
     plan: Plan
     objective: Objective
     encoded: Encoded
-
-    def __repr__(self) -> str:
-        return f"TrainingTarget(n={self.plan.n}, records=<private>)"
 
     def drawn(self, generator: Any, size: int) -> Steps:
         """Coins and noise of ``size`` trainings."""

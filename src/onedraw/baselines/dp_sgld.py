@@ -32,6 +32,7 @@ from onedraw.models.row_model import Encoded
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import Assumption, Provenance
 from onedraw.privacy.numbers import positive, positive_integer
+from onedraw.private import Private
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import check_delta
 
@@ -225,15 +226,12 @@ class Path:
 # ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, eq=False)
-class SubsampledTarget:
+@dataclass(frozen=True, eq=False, repr=False)
+class SubsampledTarget(Private):
     """The records a path is about, encoded: as private as they are."""
 
     plan: Plan
     encoded: Encoded
-
-    def __repr__(self) -> str:
-        return f"SubsampledTarget(n={self.plan.n}, records=<private>)"
 
     @property
     def public(self) -> tuple[Any, ...]:

@@ -31,6 +31,7 @@ from onedraw.models.design import EFFECT, NOISE, smallest_curvature
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import Assumption, Provenance
 from onedraw.privacy.numbers import fraction_up, positive
+from onedraw.private import Private
 
 from .gradient_norms import LARGEST_STEPS, LEAST_STEPS, GradientNorms
 
@@ -243,8 +244,8 @@ class Coverage:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class NormTarget:
+@dataclass(frozen=True, eq=False, repr=False)
+class NormTarget(Private):
     """One data set's selection problem, in one round. As private as the records: never printed or written."""
 
     norms: GradientNorms
@@ -252,9 +253,6 @@ class NormTarget:
     bits: int
     candidates: int
     rounds: ClassVar[int] = 1
-
-    def __repr__(self) -> str:
-        return f"NormTarget(n={self.encoded.n}, candidates={self.candidates}, records=<private>)"
 
     def propose(self, number: int, picks: list[Array], generator: Generator) -> tuple[Array, Integers]:
         """Candidates from the prior, which is their own base measure: no public costs."""

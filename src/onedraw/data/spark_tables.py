@@ -45,6 +45,7 @@ from onedraw.data.spark_session import cores, explained, parquet_files, spark_ty
 from onedraw.data.sums import BLOCK, Block, Work, block_rows, check_room, check_rows
 from onedraw.data.tables import Table
 from onedraw.errors import FileMismatch, InvalidSchema, check_extra
+from onedraw.private import Private
 
 MEMORY = 2**31
 """Bytes of rewritten records that a worker holds between passes."""
@@ -337,8 +338,8 @@ class Spark:
         return _Rows(records, self.memory).read_as(reading, *public)
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Rows(Private):
     """Records rewritten at the workers, who hold them under the token."""
 
     records: EncodedRecords
@@ -349,9 +350,6 @@ class _Rows:
     @property
     def n(self) -> int:
         return self.records.n
-
-    def __repr__(self) -> str:
-        return f"Rows(n={self.n}, records=<private>)"
 
     def read_as(self, reading: Any, *public: Any) -> _Rows:
         return replace(self, readings=(*self.readings, (reading, public)), token=uuid.uuid4().hex)

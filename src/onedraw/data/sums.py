@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from onedraw.arrays import Array, Integers
 from onedraw.data.tables import ITEMS_AHEAD, in_order
 from onedraw.errors import FileMismatch, InvalidModel
+from onedraw.private import Private
 
 BLOCK = 1 << 16
 """Most records in a block: for so many, sums within one are exact."""
@@ -263,17 +264,14 @@ SCRATCH = "ONEDRAW_SCRATCH"
 """Names the folder where encoded records are kept while the program runs; the system's own for such files unless it is set."""
 
 
-@dataclass(frozen=True, eq=False)
-class Blocks:
+@dataclass(frozen=True, eq=False, repr=False)
+class Blocks(Private):
     """Records rewritten, in this process: blocks that are held in memory, or read anew at each pass and rewritten on the way."""
 
     n: int
     source: Callable[[], Iterable[Block]]
     held: bool = True
     readings: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Blocks(n={self.n}, records=<private>)"
 
     @classmethod
     def holding(cls, n: int, blocks: Iterable[Block]) -> Blocks:

@@ -36,6 +36,7 @@ from onedraw.data.records import open_table
 from onedraw.errors import InvalidModel, InvalidSchema, WrongCall
 from onedraw.models.batches import batches, cells_of_row, is_rows, refuse_sparse
 from onedraw.models.responses import Codes
+from onedraw.private import Private
 
 LARGEST = np.finfo(np.float64).max
 
@@ -177,7 +178,7 @@ def _responses(y: Any, n: int) -> Any:
     return y
 
 
-class _Late:
+class _Late(Private):
     """A column that becomes numbers when it is read, not before."""
 
     def __init__(self, values: Any) -> None:
@@ -189,9 +190,6 @@ class _Late:
 
     def __len__(self) -> int:
         return len(self.values)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(<{len(self)} private records>)"
 
     def _read(self) -> Array:
         raise NotImplementedError

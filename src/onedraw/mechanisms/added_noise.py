@@ -26,6 +26,7 @@ from onedraw.models.tables.table import LAWS, Table, Totals
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ZCDP, Assumption, GaussianDP, Promise, Provenance, PureDP
 from onedraw.privacy.numbers import fraction_up, root_up, up
+from onedraw.private import Private
 
 from .stages import FINE, TABLE_MARGIN, booked
 
@@ -35,8 +36,8 @@ LARGEST_SUM = 2**61
 LARGEST_SCALE = 2.0**55
 
 
-@dataclass(frozen=True)
-class NoiseTarget:
+@dataclass(frozen=True, repr=False)
+class NoiseTarget(Private):
     """Exact sums and the noise they are to get. As private as the records."""
 
     sums: tuple[int, ...]
@@ -45,9 +46,6 @@ class NoiseTarget:
     """Of the noise, in refined steps."""
     refinement: int
     plan: Plan
-
-    def __repr__(self) -> str:
-        return f"NoiseTarget(law={self.law!r}, scale={self.scale!r}, sums=<private>)"
 
 
 class Moving(Protocol):

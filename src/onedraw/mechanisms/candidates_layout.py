@@ -36,6 +36,7 @@ from scipy import special
 from onedraw.arrays import Array, Integers
 from onedraw.errors import PromiseRefused
 from onedraw.models.candidates import CandidateLoss, candidate_costs
+from onedraw.private import Private
 
 from .candidates_loss import CHAINS, CandidatePrior, log_normal
 
@@ -235,8 +236,8 @@ def _several_rounds(geometry: Geometry, rounds: int, *, n: int, count_weight: fl
 # ── the rounds, once the records are there ───────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, eq=False)
-class CandidateTarget:
+@dataclass(frozen=True, eq=False, repr=False)
+class CandidateTarget(Private):
     """One data set's selection problem. As private as the records: never printed or written."""
 
     loss: CandidateLoss
@@ -247,10 +248,6 @@ class CandidateTarget:
     bits: int
     candidates: int
     published: str = "mean"
-
-    def __repr__(self) -> str:
-        size = f"n={self.encoded.n}, rounds={self.rounds}, candidates={self.candidates}"
-        return f"CandidateTarget({size}, records=<private>)"
 
     @property
     def rounds(self) -> int:

@@ -21,6 +21,7 @@ from onedraw.models.public_directions import PublicDirections
 from onedraw.models.sums.exact_sums import Scaled
 from onedraw.plans import Request
 from onedraw.privacy import Promise
+from onedraw.private import Private
 
 
 class Secret(Protocol):
@@ -63,13 +64,10 @@ class PublicStep:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ChainRecords:
+class ChainRecords(Private):
     """The records as a step reads them: by sums of whole numbers, or as encoded rows. As private as they are."""
 
     encoded: Any
-
-    def __repr__(self) -> str:
-        return f"ChainRecords(n={self.encoded.n}, records=<private>)"
 
     @cached_property
     def _blocks(self) -> Any:

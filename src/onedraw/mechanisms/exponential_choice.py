@@ -24,6 +24,7 @@ from onedraw.models.tables.scores import LOSS_STEPS, LossSums, ModelChoice
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, BoundedRange, Provenance, PureDP
 from onedraw.privacy.numbers import fraction_up
+from onedraw.private import Private
 
 from .calibration import RANGE_MARGIN, check_selects, largest_range, whole_number
 
@@ -39,16 +40,13 @@ THEOREM = (
 LOSSES = "a record's loss under each candidate is cut to [0, 1] and rounded to a lattice by itself"
 
 
-@dataclass(frozen=True, eq=False)
-class ChoiceTarget:
+@dataclass(frozen=True, eq=False, repr=False)
+class ChoiceTarget(Private):
     """One data set's costs. As private as the records: never printed or written."""
 
     costs: Integers
     flip: bool
     bits: int = BITS
-
-    def __repr__(self) -> str:
-        return f"ChoiceTarget(candidates={len(self.costs)}, costs=<private>)"
 
 
 @dataclass(frozen=True)

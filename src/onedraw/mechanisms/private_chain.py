@@ -33,6 +33,7 @@ from onedraw.models.public_directions import SEED_BYTES, PublicDirections
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import ZCDP, Assumption, GaussianDP, Promise, Provenance, PureDP, RenyiDP, add_curves
 from onedraw.privacy.numbers import fraction_up, narrowed, positive, root_up
+from onedraw.private import Private
 
 from .calibration import largest, whole_number
 from .chain_kernel import ChainRecords, Kernel, PublicStep
@@ -236,15 +237,12 @@ class PrivateChain(Mechanism):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ChainTarget:
+class ChainTarget(Private):
     """A chain with its records; what `PrivatePath` carries out."""
 
     plan: Plan
     kernel: Kernel
     records: ChainRecords
-
-    def __repr__(self) -> str:
-        return f"ChainTarget({self.kernel!r}, n={self.plan.n}, records=<private>)"
 
     @property
     def steps(self) -> int:

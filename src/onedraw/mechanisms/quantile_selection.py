@@ -28,6 +28,7 @@ from scipy import special
 
 from onedraw.arrays import Integers
 from onedraw.models.tables.column_quantiles import ColumnQuantiles, PlaceCounts, spread_below, spread_place
+from onedraw.private import Private
 
 # ── the tree: public levels and shifts, no record ────────────────────────────────────────────────────────────
 
@@ -185,8 +186,8 @@ class Runs(NamedTuple):
     first: Integers
 
 
-@dataclass(frozen=True, eq=False)
-class QuantileTarget:
+@dataclass(frozen=True, eq=False, repr=False)
+class QuantileTarget(Private):
     """One data set's selection problem. As private as the records: never printed or written."""
 
     model: ColumnQuantiles
@@ -198,9 +199,6 @@ class QuantileTarget:
     bits: int = BITS
     flip: bool = False
     """Whether values and widths are selected by permute and flip; cuts, on a lattice too fine for it, never are."""
-
-    def __repr__(self) -> str:
-        return f"QuantileTarget(n={self.places.n}, levels={len(self.widths)}, records=<private>)"
 
     @cached_property
     def slot_bits(self) -> int:

@@ -18,23 +18,21 @@ from onedraw.arrays import Array
 from onedraw.data.columns import ReadWithSchema
 from onedraw.data.sums import Reading
 from onedraw.errors import InvalidModel
+from onedraw.private import Private
 
 from .features import Features, check_rows, check_schema, declared_features, read_rows, schema_rows
 from .model import Model, check_fields
 from .responses import Response, Signs, check_values, two_classes
 
 
-@dataclass(frozen=True, eq=False)
-class Encoded:
+@dataclass(frozen=True, eq=False, repr=False)
+class Encoded(Private):
     """Records as the loss sees them: rows X of shape (n, p) inside the declared bounds, the column of ones last
     if there is an intercept, and responses y. As private as they are: never printed or written."""
 
     n: int
     X: Array
     y: Array
-
-    def __repr__(self) -> str:
-        return f"Encoded(n={self.n}, X=<private>, y=<private>)"
 
     @cached_property
     def records(self) -> Any:
@@ -67,17 +65,14 @@ class Rows(Reading):
         return X, self.response.from_column(batch[self.target])
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedRecords:
+@dataclass(frozen=True, eq=False, repr=False)
+class EncodedRecords(Private):
     """`Encoded` of records behind the joint, rewritten by a reading: through ``records`` by sums, which may stream them, or as arrays
     for a chain."""
 
     source: Any
     rows: Any
     public: tuple[Any, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"EncodedRecords(n={self.n}, records=<private>)"
 
     @property
     def n(self) -> int:

@@ -19,7 +19,7 @@ one, exactly and for good.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from onedraw.models import Encoded
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.models.design import simulated_records
 from onedraw.plans import Plan, Potential
+from onedraw.private import Private
 from onedraw.samplers import blackjax_kernels as kernels
 from onedraw.samplers.chains import advanced, whole_number
 from onedraw.samplers.coupling_bound import Meetings, late_within, named
@@ -163,8 +164,8 @@ def _counts(times: Any) -> tuple[int, ...]:
     return tuple(np.bincount(np.asarray(times), minlength=2)[1:].tolist())
 
 
-@dataclass(frozen=True)
-class CuratorCoupling:
+@dataclass(frozen=True, repr=False)
+class CuratorCoupling(Private):
     """Couplings on private records: for the curator alone.
 
     When chains meet depends on the records. Neither these figures nor a decision taken on them (another sampler, more
@@ -172,15 +173,12 @@ class CuratorCoupling:
     holds them, and there is no way to write them out. Choose steps with `HMC.coupled`, which reads no record.
     """
 
-    meetings: Meetings = field(repr=False)
-    unmet: int = field(repr=False)
+    meetings: Meetings
+    unmet: int
 
     def total_variation(self, steps: int) -> float:
         """The estimate after so many steps; infinite where a pair never met."""
         return self.meetings.estimate(steps) if not self.unmet else float("inf")
-
-    def __repr__(self) -> str:
-        return "CuratorCoupling(<private>)"
 
     def __reduce__(self) -> Any:
         raise WrongCall("A coupling on private records is for the curator's eyes and is not written out.")

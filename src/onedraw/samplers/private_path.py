@@ -18,6 +18,7 @@ from onedraw import privacy
 from onedraw.arrays import Array, Integers
 from onedraw.models.public_directions import SEED_BYTES
 from onedraw.plans import Plan
+from onedraw.private import Private
 from onedraw.samplers.noise import Noise
 from onedraw.samplers.padding import Padding, constant_work, no_padding
 from onedraw.samplers.randomness import BOTH, OPERATING_SYSTEM, is_secure
@@ -95,13 +96,10 @@ def public_seed(generator: Generator) -> bytes:
 
 
 @dataclass(frozen=True, repr=False)
-class Secret:
+class Secret(Private):
     """Decisions and noise from the secret generator."""
 
     generator: Generator
-
-    def __repr__(self) -> str:
-        return "Secret(<private>)"
 
     def accepts(self, cost: int, bits: int) -> bool:
         return barker_accepts(cost, bits, self.generator)

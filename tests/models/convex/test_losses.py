@@ -209,7 +209,7 @@ def test_the_potential_is_the_weighted_loss_and_the_prior(generator):
     np.testing.assert_allclose(hessian(model.kernel, theta, *arguments), target.hessian(theta), rtol=1e-14)
     assert target.dimension == 4
     assert "private" in repr(target)
-    assert repr(data) == "Encoded(n=30, X=<private>, y=<private>)"
+    assert repr(data) == "Encoded(n=30, <private>)"
 
 
 def test_models_that_differ_in_prior_and_bounds_share_a_compilation():

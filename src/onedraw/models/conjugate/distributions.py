@@ -36,6 +36,7 @@ from numpy.random import Generator
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
+from onedraw.private import Private
 
 _LARGEST = np.finfo(np.float64).max
 # A gamma or exponential variate of NumPy's is exactly 0 once in about 2^60; its logarithm must stay finite.
@@ -189,15 +190,12 @@ _BROKEN = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Gaussian:
+@dataclass(frozen=True, eq=False, repr=False)
+class Gaussian(Private):
     """Any normal law: ``mean`` (d,) and the full ``precision`` matrix (d, d)."""
 
     mean: Array
     precision: Array
-
-    def __repr__(self) -> str:
-        return f"Gaussian(dimension={len(self.mean)}, mean=<private>, precision=<private>)"
 
     @property
     def deviation(self) -> tuple[float, ...]:
@@ -205,18 +203,13 @@ class Gaussian:
         return tuple(np.sqrt(np.diag(np.linalg.inv(self.precision))).tolist())
 
 
-@dataclass(frozen=True, eq=False)
-class BallGaussian:
+@dataclass(frozen=True, eq=False, repr=False)
+class BallGaussian(Private):
     """Density ∝ exp(−½ θᵀAθ + bᵀθ) on ‖θ‖ ≤ radius: A is the ``precision`` (d, d), b the ``linear`` term (d,)."""
 
     precision: Array
     linear: Array
     radius: float
-
-    def __repr__(self) -> str:
-        return (
-            f"BallGaussian(dimension={len(self.linear)}, radius={self.radius!r}, precision=<private>, linear=<private>)"
-        )
 
 
 GaussianLaw: TypeAlias = Gaussian | BallGaussian

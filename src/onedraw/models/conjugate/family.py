@@ -34,6 +34,7 @@ from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.model import Model, check_column, count
 from onedraw.privacy import Curve, GaussianDP, Promise, RenyiDP, RepeatedCurve
+from onedraw.private import Private
 
 from .distributions import Law
 
@@ -44,15 +45,12 @@ _NODES, _MASSES = np.polynomial.hermite_e.hermegauss(41)
 _MASSES = _MASSES / _MASSES.sum()
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, repr=False)
+class Summary(Private):
     """n and the exact sum of the records' statistics. As private as they are: never printed or written."""
 
     n: int
     total: tuple[Fraction, ...]
-
-    def __repr__(self) -> str:
-        return f"Summary(n={self.n}, total=<private>)"
 
 
 class Simulated(NamedTuple):

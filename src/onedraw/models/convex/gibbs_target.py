@@ -21,6 +21,7 @@ from onedraw.models.compute import jit, jnp
 from onedraw.models.moments.measured_model import WeightedLoss
 from onedraw.models.row_model import Encoded
 from onedraw.models.sums.gradient_sums import GradientSums, LatticeRows, RowLattice, row_lattice, segments, steps_of
+from onedraw.private import Private
 
 from .linear_model import ConvexModel
 
@@ -44,8 +45,8 @@ def hessian(kernel: Any, theta: Any, X: Any, y: Any, weight: Any, precision: Any
     return weight * kernel.hessian_total(theta, X, y) + jnp.diag(precision)
 
 
-@dataclass(frozen=True, eq=False)
-class GibbsTarget:
+@dataclass(frozen=True, eq=False, repr=False)
+class GibbsTarget(Private):
     """U for one data set, and the public constants of it.
 
     ``strong_convexity`` and ``smoothness`` are those of U: m = n·w·m_ℓ + m_π and M = n·w·M_ℓ + M_π, M infinite
@@ -60,11 +61,6 @@ class GibbsTarget:
     radius: float | None
     strong_convexity: float
     smoothness: float
-
-    def __repr__(self) -> str:
-        return (
-            f"GibbsTarget({type(self.model).__name__}, n={self.encoded.n}, weight={self.weight!r}, records=<private>)"
-        )
 
     @property
     def dimension(self) -> int:
@@ -93,7 +89,7 @@ class GibbsTarget:
         return hessian(self.kernel, theta, *self.arguments)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PathTarget(GibbsTarget):
     """The same potential for steps that follow its gradient: sums over records are made on a lattice of whole numbers where there
     is one (`sums.gradient_sums`), through the joint of `onedraw.data.sums`."""

@@ -21,13 +21,14 @@ from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
 from onedraw.models.model import positive_number
 from onedraw.models.row_model import Encoded
+from onedraw.private import Private
 
 from .density import check_beta
 from .likelihood_model import LossKernel, WithLikelihood
 
 
-@dataclass(frozen=True, eq=False)
-class BetaTarget:
+@dataclass(frozen=True, eq=False, repr=False)
+class BetaTarget(Private):
     """U(θ) = w Σ ℓ_β(θ, z_i) − log π(θ) for one data set."""
 
     model: WithLikelihood
@@ -43,10 +44,6 @@ class BetaTarget:
             )
         object.__setattr__(self, "beta", check_beta(self.beta))
         object.__setattr__(self, "weight", positive_number("weight", self.weight))
-
-    def __repr__(self) -> str:
-        name = type(self.model).__name__
-        return f"BetaTarget({name}, n={self.encoded.n}, weight={self.weight!r}, beta={self.beta!r}, records=<private>)"
 
     @property
     def dimension(self) -> int:

@@ -33,6 +33,7 @@ import numpy as np
 from onedraw.arrays import Array, Integers
 from onedraw.data.sums import Blocks, Reading, Statistic, Work, block_rows, blocked
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
+from onedraw.private import Private
 
 # ── how fine the lattice is ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -120,14 +121,11 @@ class Scaled(Reading):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SummedTarget:
+class SummedTarget(Private):
     """A problem with its encoded records, which are read by exact sums alone. As private as they are: never printed or written."""
 
     problem: Any
     encoded: Any
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(n={self.encoded.n}, records=<private>)"
 
     @cached_property
     def records(self) -> Any:

@@ -32,6 +32,7 @@ from onedraw.models.model import Bound, Model, check_column, count, number
 from onedraw.models.sums.clamped_sums import real
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
+from onedraw.private import Private
 
 # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -247,8 +248,8 @@ class NodeCounts(Statistic):
         return np.bincount(((node << self.bits) + part)[there], minlength=len(nodes) << self.bits)
 
 
-@dataclass(frozen=True, eq=False)
-class PlaceCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class PlaceCounts(Private):
     """Ranks of ``n`` records at places 0 … ``steps``. As private as they are: never printed or written."""
 
     n: int
@@ -256,9 +257,6 @@ class PlaceCounts:
     records: Any
     _known: dict[int, tuple[Integers, Integers]] = field(default_factory=dict)
     """Of cells asked about: their occupied places, and the records up to each."""
-
-    def __repr__(self) -> str:
-        return f"PlaceCounts(n={self.n}, records=<private>)"
 
     def below(self, places: Any) -> Integers:
         """Of each place, how many records lie below it."""

@@ -34,6 +34,7 @@ from onedraw.models.model import Bound, Model, number
 from onedraw.models.sums.clamped_sums import known_codes
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
+from onedraw.private import Private
 
 from .table import Table, TableSums, Totals, declared_range, proportional, whole
 
@@ -41,8 +42,8 @@ STEPS = 1 << 30
 MOST_CLASSES = 50
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOut:
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldOut(Private):
     """Records that were kept from a fit, as private as all others: ``size`` is the public n, ``read`` is asked once, after the charge."""
 
     size: int
@@ -50,9 +51,6 @@ class HeldOut:
 
     def __len__(self) -> int:
         return self.size
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(<{len(self)} private records>)"
 
 
 class Judged(HeldOut):
@@ -262,15 +260,12 @@ class Losses(HeldOut):
     """Losses of every candidate: (n, candidates) numbers, or the sum of every candidate's in whole steps."""
 
 
-@dataclass(frozen=True, eq=False)
-class LossSums:
+@dataclass(frozen=True, eq=False, repr=False)
+class LossSums(Private):
     """n and the exact sums. As private as the records: never printed or written."""
 
     n: int
     sums: Integers
-
-    def __repr__(self) -> str:
-        return f"LossSums(n={self.n}, sums=<private>)"
 
 
 @dataclass(frozen=True)

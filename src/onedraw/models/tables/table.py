@@ -30,6 +30,7 @@ from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch, batches, check_shape, is_records
 from onedraw.models.model import Model, count, number
 from onedraw.models.sums.clamped_sums import known_codes, real
+from onedraw.private import Private
 
 Side = tuple[str, tuple[str, ...]]
 
@@ -37,8 +38,8 @@ LAWS = ("laplace", "gaussian")
 MOST_CELLS = 10**6
 
 
-@dataclass(frozen=True, eq=False)
-class Grouped:
+@dataclass(frozen=True, eq=False, repr=False)
+class Grouped(Private):
     """A column and, for each grouping, the codes 0, 1, … of the declared groups; any other code is the first group."""
 
     values: Any
@@ -47,19 +48,13 @@ class Grouped:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __repr__(self) -> str:
-        return f"Grouped(<{len(self)} private records>)"
 
-
-@dataclass(frozen=True)
-class Totals:
+@dataclass(frozen=True, repr=False)
+class Totals(Private):
     """n and the exact sums of a table. As private as the records: never printed or written."""
 
     n: int
     sums: tuple[int, ...]
-
-    def __repr__(self) -> str:
-        return f"Totals(n={self.n}, sums=<private>)"
 
 
 class Table(Model):
