@@ -83,10 +83,8 @@ def trained(task: str, splits: Sequence[Split], seeds: Sequence[int], settings: 
         drawn_steps(generator, n=n, batch_size=batch_size(n), steps=longest, size=objective.size)
         for generator in generators
     ]
-    capacity = max(one.rows.shape[1] for one in drawn)
-    wide = [one.wider(capacity) for one in drawn]
     X, y = (np.stack([getattr(one, name) for one in encoded]) for name in ("X", "y"))
-    rows, present, normal = (np.stack([getattr(one, name) for one in wide]) for name in ("rows", "present", "noise"))
+    rows, present, normal = (np.stack([getattr(one, name) for one in drawn]) for name in ("rows", "present", "noise"))
     numbers = [np.array(column) for column in zip(*map(_numbers, settings), strict=True)]
     return np.asarray(_trainings(objective, batch_size(n), X, y, starts, rows, present, normal, *numbers))
 

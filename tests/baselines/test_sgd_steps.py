@@ -7,7 +7,20 @@ import pytest
 from scipy import stats
 
 import onedraw as od
-from onedraw.baselines.sgd_steps import Numbers, Steps, by_jax, clipped, drawn_steps, moved, objective_of, one_by_one
+from onedraw import audit
+from onedraw.audit.cases.training import step_law
+from onedraw.baselines.sgd_steps import (
+    Numbers,
+    Steps,
+    by_jax,
+    capacity,
+    clipped,
+    drawn_steps,
+    moved,
+    objective_of,
+    one_by_one,
+    placed,
+)
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jnp
 
@@ -116,6 +129,80 @@ def test_many_steps_are_drawn_as_one_call_would(monkeypatch):
     assert np.array_equal(whole.noise, parts.noise)
 
 
+# ── places ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("n", "batch"), [(30, 7), (1000, 1), (1000, 100), (10**5, 1000), (10**6, 10**6)])
+def test_more_records_than_places_hardly_ever_come_up(n, batch):
+    places = capacity(n, batch)
+    assert stats.binom.sf(places, n, batch / n) <= 2.0**-40
+    assert batch <= places <= min(n, 2 * batch + 40)
+
+
+def test_shapes_and_work_are_public_whatever_the_coins_show():
+    """The largest batch of few steps is another than that of many; before, arrays had its size."""
+    X, y = np.ones((400, 3)), np.ones(400)
+    objective, start, asked = objective_of(MODELS["logistic"]), np.zeros(3), []
+    for seed in range(20):
+        drawn = drawn_steps(np.random.default_rng(seed), n=400, batch_size=10, steps=3, size=3)
+        assert drawn.rows.shape == drawn.present.shape == (3, capacity(400, 10))
+
+        def gradients(theta, X, y):
+            asked.append(len(X))
+            return np.zeros((len(X), 3))
+
+        one_by_one(gradients, X, y, start, drawn, Numbers(1.0, 2.0, 0.1))
+    assert set(asked) == {capacity(400, 10)}
+    assert by_jax(objective, X, y, start, drawn.split(1), Numbers(1.0, 2.0, 0.1)).shape == (1, 3)
+
+
+def test_a_step_with_too_few_places_takes_nobody_and_leaves_the_others_alone():
+    step, row = np.array([0, 0, 1, 1, 1, 3]), np.array([4, 7, 0, 1, 2, 9])
+    rows, present = placed(step, row, 4, 2)
+    assert rows.tolist() == [[4, 7], [0, 0], [0, 0], [9, 0]]
+    assert present.tolist() == [[True, True], [False, False], [False, False], [True, False]]
+
+
+def cut(step, row, steps, places):
+    """The planted fault: the first records are kept."""
+    counts = np.minimum(np.bincount(step, minlength=steps), places)
+    first = [np.flatnonzero(step == number)[:count] for number, count in enumerate(counts)]
+    rows = np.array([np.pad(row[kept], (0, places - len(kept))) for kept in first])
+    return rows, np.arange(places) < counts[:, None]
+
+
+def law_of_a_step(rule, gradients, rate, places, sigma):
+    """Over cells of the noisy sum, all 2^n outcomes of the coins added up."""
+    n = len(gradients)
+    coins = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    rows, present = rule(*np.nonzero(coins), 2**n, places)
+    means = (gradients[rows] * present).sum(axis=1)
+    chances = rate ** coins.sum(axis=1) * (1.0 - rate) ** (n - coins.sum(axis=1))
+    edges = np.r_[-np.inf, np.linspace(-12.0, 12.0, 2001), np.inf]
+    values, weights = np.unique(means), np.bincount(np.unique(means, return_inverse=True)[1], chances)
+    return weights @ np.diff(stats.norm.cdf((edges - values[:, None]) / sigma), axis=1)
+
+
+def opposites(rule, places, *, rate=0.3, sigma=1.0):
+    """Of ten records the first is replaced by its opposite; the others pull alike."""
+    laws = (law_of_a_step(rule, np.r_[own, np.ones(9)], rate, places, sigma) for own in (1.0, -1.0))
+    return audit.finite_profile(*laws), audit.finite_profile(*step_law(sigma, rate))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("places", [1, 2, 3, 5, 10])
+def test_a_public_number_of_places_keeps_the_promise(places):
+    found, promised = opposites(placed, places)
+    for epsilon in (0.0, 0.1, 0.5, 1.0, 1.5):
+        assert found.delta(epsilon) <= promised.delta(epsilon) * (1.0 + 1e-4) + 1e-12
+
+
+@pytest.mark.oracle
+def test_a_batch_that_is_cut_to_its_places_breaks_the_promise():
+    found, promised = opposites(cut, 1)
+    assert found.delta(1.0) > 3.0 * promised.delta(1.0)
+
+
 # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -126,7 +213,7 @@ def test_an_empty_batch_is_a_step_of_noise():
     numbers = Numbers(1.0, 2.0, 0.1)
     for theta in (
         by_jax(objective, X, y, start, nothing.split(1), numbers)[0],
-        one_by_one(lambda *_: pytest.fail("nobody is in it"), X, y, start, nothing, numbers),
+        one_by_one(lambda theta, X, y: X * np.nan, X, y, start, nothing, numbers),
     ):
         assert np.allclose(theta, -0.2)
 

@@ -28,7 +28,7 @@ from onedraw.samplers.variates import check_delta
 
 from .opacus_training import check_opacus, record_gradients
 from .poisson_steps import MOST_STEPS, THEOREM, PoissonSteps
-from .sgd_steps import AT_ONCE, Numbers, Objective, Steps, by_jax, drawn_steps, objective_of, one_by_one
+from .sgd_steps import AT_ONCE, Numbers, Objective, Steps, by_jax, capacity, drawn_steps, objective_of, one_by_one
 
 LARGEST = 1e6
 """Of a clip or a learning rate: a path of either cannot leave the floating-point numbers."""
@@ -95,7 +95,7 @@ class DPSGD(Mechanism):
         request = sampled.request
         claims = (
             f"a record's gradient enters with norm at most {self.clip:g}; one that is no finite number counts as 0",
-            f"each record is in a step by its own coin of probability {self.batch_size:,}/{request.n:,}",
+            sampled.coins,
             f"sums get noise of {multiplier:.6g} times that norm and are divided by {self.batch_size:,}, whoever is in them",
         )
         assumed = fixed_in_advance(request, "epochs, batch size, clip, learning rate, starting weights")
@@ -218,8 +218,8 @@ def trainings_at_once(plan: Plan) -> int:
     """As many as hold about `AT_ONCE` numbers: coins and rows of all steps, gradients of one."""
     mechanism, steps = plan.mechanism, int(plan.parameters["steps"])
     assert isinstance(mechanism, DPSGD)
-    width = len(plan.model.parameter_names)
-    each = steps * (2 * mechanism.batch_size + width) + 4 * mechanism.batch_size * width
+    width, places = len(plan.model.parameter_names), capacity(plan.n, mechanism.batch_size)
+    each = steps * (2 * places + width) + 4 * places * width
     return max(1, AT_ONCE // each)
 
 
@@ -250,9 +250,7 @@ def train_many(plan: Plan, X: Any, y: Any, seeds: Sequence[int], *, private: boo
 
 
 def _side_by_side(targets: Sequence[TrainingTarget], drawn: Sequence[Steps], numbers: Numbers, start: int) -> Array:
-    capacity = max(one.rows.shape[1] for one in drawn)
-    wide = [one.wider(capacity) for one in drawn]
-    steps = tuple(np.stack([getattr(one, name) for one in wide]) for name in ("rows", "present", "noise"))
+    steps = tuple(np.stack([getattr(one, name) for one in drawn]) for name in ("rows", "present", "noise"))
     objective = targets[0].objective
     X, y = (np.stack([getattr(one.encoded, name) for one in targets]) for name in ("X", "y"))
     return by_jax(objective, X, y, objective.start(start), (steps[0], steps[1], steps[2]), numbers)

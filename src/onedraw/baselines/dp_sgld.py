@@ -37,7 +37,7 @@ from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import check_delta
 
 from .poisson_steps import MOST_STEPS, THEOREM, PoissonSteps
-from .sgd_steps import AT_ONCE, drawn_steps, moved
+from .sgd_steps import AT_ONCE, capacity, drawn_steps, moved
 
 LONGEST_STEP = 1.0
 """h·M at most: from 2 on a step overshoots by more than it was off."""
@@ -177,7 +177,7 @@ class DPSGLD(Mechanism):
         stated = sampled.stated(multiplier) if epsilon is None else epsilon
         claims = (
             f"a record's gradient enters with norm at most {path.reach:.6g}, its bound; one that is no finite number counts as 0",
-            f"each record is in a step by its own coin of probability {self.batch_size:,}/{request.n:,}",
+            sampled.coins,
             f"sums are divided by that probability, whoever is in them, and get {multiplier:.6g} times a record's share as noise",
         )
         found = (*assumptions(request), *(Assumption(claim, Provenance.ENFORCED) for claim in claims))
@@ -281,7 +281,8 @@ class SubsampledLangevin(Sampler):
 
     def run(self, target: SubsampledTarget, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` paths, several side by side where they fit; nothing but the last iterates is kept."""
-        steps, each = int(target.plan.parameters["steps"]), 4 * target.batch_size + target.plan.model.dimension
+        steps = int(target.plan.parameters["steps"])
+        each = 4 * capacity(target.plan.n, target.batch_size) + target.plan.model.dimension
         side, together = max(1, AT_ONCE // (steps * each)), max(1, min(steps, AT_ONCE // each))
         parts = []
         for first in range(0, size, side):

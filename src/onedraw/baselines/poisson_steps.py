@@ -1,7 +1,8 @@
 """Noisy sums of Poisson samples, from a budget to a noise multiplier and back: what DP-SGD and DP-SGLD share.
 
 Each of T steps adds up the records whose own coin of probability q = B/n shows heads; one record's share has a norm of at most C, the
-noise a deviation of σC. What all of them promise is `privacy.sampled_gaussian`'s; why the antipodal pair is the worst: dp_sgd.md.
+noise a deviation of σC. What all of them promise is `privacy.sampled_gaussian`'s; why the antipodal pair is the worst, and why a step
+may take nobody where too many came up: dp_sgd.md.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from onedraw.privacy.sampled_gaussian import (
     least_multiplier,
     sampled_gaussian_epsilon,
 )
+
+from .sgd_steps import capacity
 
 MOST_STEPS = 10**6
 
@@ -65,6 +68,13 @@ class PoissonSteps:
     @property
     def rate(self) -> float:
         return min(1.0, fraction_up(Fraction(self.batch_size, self.request.n)))
+
+    @property
+    def coins(self) -> str:
+        """How records come into a step, for the certificate."""
+        n, places = self.request.n, capacity(self.request.n, self.batch_size)
+        full = "" if places == n else f"; a step has {places:,} places, and takes nobody where more come up"
+        return f"each record is in a step by its own coin of probability {self.batch_size:,}/{n:,}{full}"
 
     @property
     def all_steps(self) -> int:

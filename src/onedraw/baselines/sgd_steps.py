@@ -3,9 +3,11 @@
     θ ← θ − (η/B) ( Σ_{i in the batch} clip(∇ℓ(θ, x_i), C) + σC ξ ),        T steps from a public start
 
 Abadi et al. (arXiv:1607.00133). A record is in a batch by its own coin of probability B/n, and the sum is divided by the public
-B, never by how many are in it: the size of a batch is secret. An empty batch is a step of noise alone. Coins and noise are drawn
-beforehand, from whatever generator is handed in (`drawn_steps`), so that two engines can be given the same ones: compiled JAX
-(`by_jax`, many trainings side by side) and Opacus (`opacus_training`, one after the other).
+B, never by how many are in it: the size of a batch is secret. So is what it would show in memory and time: every step has the same
+public number of places (`capacity`), and one that more records come up for takes none of them, which keeps the promise (dp_sgd.md). An
+empty batch is a step of noise alone. Coins and noise are drawn beforehand, from whatever generator is handed in (`drawn_steps`), so
+that two engines can be given the same ones: compiled JAX (`by_jax`, many trainings side by side) and Opacus (`opacus_training`, one
+after the other).
 
 **What a record can do.** Rows and responses are as the model encodes them; a gradient that is no finite number counts as 0, any
 other is scaled to a norm of at most C, both by that record and the published θ alone.
@@ -38,6 +40,9 @@ SLIGHTLY_MORE = 1.0 + 1e-9
 
 AT_ONCE = 2**24
 """Numbers that one call holds: of coins, of gradients in a step."""
+
+SELDOM = 40.0 * math.log(2.0)
+"""−log of how often a step may have too few places: accuracy depends on it, the promise does not."""
 
 
 # ── what is minimised ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,14 +141,14 @@ class Steps:
     present: Mask
     noise: Array
 
-    def wider(self, capacity: int) -> Steps:
-        """With room for more records, which are absent."""
-        more = ((0, 0), (0, capacity - self.rows.shape[1]))
-        return Steps(np.pad(self.rows, more), np.pad(self.present, more), self.noise)
-
     def split(self, parts: int) -> tuple[Any, Any, Any]:
         """(parts, T/parts, …) of each."""
         return tuple(array.reshape(parts, -1, *array.shape[1:]) for array in (self.rows, self.present, self.noise))  # type: ignore[return-value]
+
+
+def capacity(n: int, batch_size: int) -> int:
+    """Places of a step: more than these of n coins come up with a probability below 2^−40 (Bernstein's inequality, variance ≤ B)."""
+    return min(n, batch_size + math.ceil(SELDOM / 3.0 + math.sqrt((SELDOM / 3.0) ** 2 + 2.0 * SELDOM * batch_size)))
 
 
 def drawn_steps(generator: Generator, *, n: int, batch_size: int, steps: int, size: int) -> Steps:
@@ -155,24 +160,29 @@ def drawn_steps(generator: Generator, *, n: int, batch_size: int, steps: int, si
     ]
     step = np.concatenate([part[0] + first * at_once for first, part in enumerate(found)])
     row = np.concatenate([part[1] for part in found])
-    counts = np.bincount(step, minlength=steps)
-    capacity = min(n, 16 * math.ceil(max(1, int(counts.max())) / 16))  # few different ones: each is compiled for
-    rows = np.zeros((steps, capacity), dtype=np.int64)
-    rows[step, np.arange(len(step)) - np.repeat(np.cumsum(counts) - counts, counts)] = row
-    present = np.arange(capacity) < counts[:, None]
+    rows, present = placed(step, row, steps, capacity(n, batch_size))
     return Steps(rows, present, generator.standard_normal((steps, size)))
+
+
+def placed(step: Integers, row: Integers, steps: int, places: int) -> tuple[Integers, Mask]:
+    """Records in the places of their steps. Of a step with too few nobody is taken: were only some, a record's coin would decide
+    about another's, and the promise would be broken."""
+    counts = np.bincount(step, minlength=steps)
+    taken = np.where(counts <= places, counts, 0)
+    place = np.arange(len(step)) - np.repeat(np.cumsum(counts) - counts, counts)
+    rows, kept = np.zeros((steps, places), dtype=np.int64), place < taken[step]
+    rows[step[kept], place[kept]] = row[kept]
+    return rows, np.arange(places) < taken[:, None]
 
 
 # ── engines ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def one_by_one(gradients: Gradients, X: Array, y: Array, start: Array, steps: Steps, numbers: Numbers) -> Array:
-    """A training whose gradients of a batch's records come from outside, θ (d,)."""
+    """A training whose gradients come from outside, those of absent records too, θ (d,)."""
     theta = start
     for rows, present, noise in zip(steps.rows, steps.present, steps.noise, strict=True):
-        chosen = rows[present]
-        of_batch = gradients(theta, X[chosen], y[chosen]) if len(chosen) else np.zeros((0, len(start)))
-        theta = moved(theta, of_batch, np.ones(len(chosen)), noise, numbers.arguments)
+        theta = moved(theta, gradients(theta, X[rows], y[rows]), present, noise, numbers.arguments)
     return theta
 
 
