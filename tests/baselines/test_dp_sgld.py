@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.baselines import DPSGLD, SubsampledLangevin, dp_sgld
+from onedraw.baselines import DPHMC, DPSGLD, KNG, MultiProposal, Penalty, SubsampledLangevin, dp_sgld, kng
 from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms import plan_from_dict
+from onedraw.mechanisms import noisy_gradient, path_loss, plan_from_dict
 from onedraw.privacy.sampled_gaussian import sampled_gaussian_epsilon
 from tests.baselines.cases import two_class_records as records
 
@@ -96,6 +96,20 @@ def test_models_and_options_that_no_path_follows_are_refused():
         od.calibrate(DPSGLD(batch_size=101), MODEL, BUDGET, n=100)
     with pytest.raises(PromiseRefused, match=r"h·M is \d"):
         od.calibrate(DPSGLD(batch_size=20, relaxations=5.0, steps=3), MODEL, BUDGET, n=100)
+
+
+def test_where_no_curvature_is_known_all_paths_are_refused_in_the_same_words(monkeypatch):
+    for module in (dp_sgld, kng, noisy_gradient, path_loss):
+        monkeypatch.setattr(module, "smallest_curvature", lambda *_, **__: None)
+    model = od.models.Logistic(
+        2, bounds=(-1.25, 1), prior=od.Gaussian(scale=3.0)
+    )  # one that no other test has asked about
+    said = set()
+    for mechanism in (SMALL, KNG(), od.NoisyGradient(), od.BarkerPath(), Penalty(), MultiProposal(), DPHMC()):
+        with pytest.raises(UnsupportedBudget, match=r"Nothing public is known.* Declare data_norm") as refused:
+            od.calibrate(mechanism, model, BUDGET, n=100)
+        said.add(str(refused.value))
+    assert len(said) == 1
 
 
 # ── the steps ────────────────────────────────────────────────────────────────────────────────────────────────

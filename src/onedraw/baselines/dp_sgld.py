@@ -22,7 +22,7 @@ from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import NoisyGradient
-from onedraw.mechanisms.calibration import whole_number
+from onedraw.mechanisms.calibration import known_curvature, whole_number
 from onedraw.mechanisms.convex_bounds import ConvexBounds, assumptions, smooth_bounds_of
 from onedraw.mechanisms.noisy_gradient import LARGEST_WEIGHT, MOST_RELAXATIONS, STEP, check_effect
 from onedraw.models import GaussianMean
@@ -149,13 +149,8 @@ class DPSGLD(Mechanism):
         return NoisyGradient(effect=self.effect, noise=self.noise)
 
     def _curvature(self, request: Request) -> float:
-        found = smallest_curvature(request.model, self.effect or EFFECT, self.noise or NOISE)
-        if found is None:
-            raise UnsupportedBudget(
-                f"Nothing public is known about how much curvature a record of {type(request.model).__name__} has, so "
-                "weight and time cannot be planned together. Use NoisyGradient(weight=…, time=…)."
-            )
-        return found
+        model = request.model
+        return known_curvature(model, smallest_curvature(model, self.effect or EFFECT, self.noise or NOISE))
 
     def _checked(self, request: Request) -> ConvexBounds:
         """A budget, a batch or a model that no such path can be made with is refused."""

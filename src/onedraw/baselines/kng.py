@@ -126,12 +126,7 @@ class KNG(Mechanism):
 
     def _curvature(self, request: Request) -> float:
         found = smallest_curvature(request.model, self.effect or EFFECT, self.noise or NOISE)
-        if not found:
-            raise UnsupportedBudget(
-                f"Nothing public is known about how much curvature a record of {type(request.model).__name__} has, so it cannot be "
-                "said how near candidates must lie to one another. Use Candidates(), or a loss with curvature."
-            )
-        return found
+        return calibration.known_curvature(request.model, found)
 
     def _checked(self, request: Request) -> float:
         """L; a model whose gradient's norm has no bound, or no meaning far from its minimum, is refused."""

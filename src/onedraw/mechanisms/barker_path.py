@@ -31,6 +31,7 @@ from onedraw.privacy import ZCDP, Promise, RenyiDP
 from onedraw.privacy.averaged_directions import AveragedDirectionsCurve
 from onedraw.privacy.numbers import fraction_up, positive, up
 
+from .calibration import known_curvature
 from .chain_kernel import ChainRecords, Kernel, PublicStep, Secret
 from .gibbs import pure_offer
 from .path_loss import PathLoss, path_loss
@@ -86,11 +87,7 @@ class Barker(Kernel):
             )
 
     def check_model(self, model: Any) -> None:
-        if self.loss(model).curvature is None:
-            raise UnsupportedBudget(
-                f"Nothing public is known about how much curvature a record of {type(model).__name__} has, so no step "
-                "length can be planned. Declare data_norm=… or bounds=… of features that vary, or use Gibbs()."
-            )
+        known_curvature(model, self.loss(model).curvature)
 
     def numbers(self, model: Any, weight: float, n: int) -> dict[str, float]:
         loss = self.loss(model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.plans import Request
@@ -42,6 +43,16 @@ def check_selects(request: Request) -> None:
         )
     if request.gamma:
         raise UnsupportedBudget("Selections are exact and need no reserve; leave out gamma.")
+
+
+def known_curvature(model: Any, found: float | None) -> float:
+    """λ of the public design, by which weights, times, steps and candidates are planned; refused where nothing is known of it."""
+    if found is None:
+        raise UnsupportedBudget(
+            f"Nothing public is known about how much curvature a record of {type(model).__name__} has, so that nothing can be planned by "
+            "it. Declare data_norm=… or bounds=… of features that vary; or use Gibbs(), or NoisyGradient(weight=…, time=…), planned without."
+        )
+    return found
 
 
 def whole_number(parameters: Mapping[str, float], name: str, least: int, most: int) -> int:

@@ -31,7 +31,7 @@ from onedraw.privacy import Assumption, GaussianDP, Provenance
 from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_difference
 from onedraw.privacy.numbers import positive, root_up
 
-from .calibration import largest, whole_number
+from .calibration import known_curvature, largest, whole_number
 from .convex_bounds import ConvexBounds, assumptions, gdp_mu, gibbs_target, smooth_bounds_of
 from .gibbs import pure_offer
 
@@ -201,11 +201,7 @@ class NoisyGradient(Mechanism):
             return longest(self.weight) if self.time is None else path(self.weight, self.time)
         if (time := self.time) is not None:
             return path(self._most(request, lambda weight: keeps(weight, time), most), time)
-        if curvature is None:
-            raise UnsupportedBudget(
-                f"Nothing public is known about how much curvature a record of {type(request.model).__name__} has, so "
-                "weight and time cannot be planned together. Pass NoisyGradient(weight=…), time=…, or both."
-            )
+        known_curvature(request.model, curvature)
         weight = self._most(request, lambda weight: keeps(weight, relaxed(weight, lasting)), most)
         return path(weight, relaxed(weight, lasting)) if weight < most else longest(weight)
 
