@@ -17,6 +17,7 @@ from onedraw.privacy.numbers import (
     geometric,
     largest,
     narrowed,
+    root_down,
     root_up,
     smallest,
     sum_up,
@@ -59,12 +60,21 @@ def test_a_number_too_large_for_a_float_rounds_up_to_infinity():
 
 
 @many
-@given(st.floats(min_value=1e-150, max_value=1e150))
-def test_a_square_root_squares_to_no_less(value):
-    square = Fraction(value) ** 2 * 3
-    root = root_up(square)
-    assert Fraction(root) ** 2 >= square
-    assert Fraction(math.nextafter(root, 0.0)) ** 2 < square
+@given(st.floats(min_value=1e-290, max_value=1e290), st.integers(1, 50))
+def test_square_roots_are_the_two_neighbours_of_the_exact_one(value, times):
+    square = Fraction(value) ** 2 * times
+    low, high = root_down(square), root_up(square)
+    assert Fraction(low) ** 2 <= square < Fraction(math.nextafter(low, math.inf)) ** 2
+    assert high == math.inf or Fraction(math.nextafter(high, 0.0)) ** 2 < square <= Fraction(high) ** 2
+    assert high in (low, math.nextafter(low, math.inf), math.inf)
+
+
+def test_square_roots_at_the_ends_of_floating_point():
+    assert root_down(Fraction(0)) == root_up(Fraction(0)) == 0.0
+    assert root_down(Fraction(4)) == root_up(Fraction(4)) == 2.0
+    assert root_down(Fraction(10) ** 4000) == math.nextafter(math.inf, 0.0)
+    assert root_up(Fraction(10) ** 4000) == math.inf
+    assert root_down(Fraction(1, 10**4000)) == 0.0 < root_up(Fraction(1, 10**4000))
 
 
 @many

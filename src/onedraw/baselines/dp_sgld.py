@@ -31,7 +31,7 @@ from onedraw.models.design import EFFECT, NOISE, smallest_curvature
 from onedraw.models.row_model import Encoded
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import Assumption, Provenance
-from onedraw.privacy.numbers import positive, positive_integer
+from onedraw.privacy.numbers import positive, positive_integer, root_down
 from onedraw.private import Private
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import check_delta
@@ -207,11 +207,7 @@ class Path:
     def multiplier(self) -> float:
         """σ = q√2/(wL√h), rounded down."""
         share = Fraction(self.batch_size, self.n) / (Fraction(self.weight) * Fraction(self.reach))
-        square = 2 * share**2 / Fraction(self.step_size)
-        found = math.sqrt(square)
-        while Fraction(found) ** 2 > square:
-            found = math.nextafter(found, 0.0)
-        return found
+        return root_down(2 * share**2 / Fraction(self.step_size))
 
     def at_most(self, weight: float) -> Path:
         """The same time with no more than this weight, which is more noise."""

@@ -91,6 +91,19 @@ def root_up(square: Fraction) -> float:
     return root
 
 
+def root_down(square: Fraction) -> float:
+    """The square root of an exact non-negative rational number, rounded down."""
+    if 0 < square < _UNDERFLOWS:
+        return fraction_down(Fraction(root_down(square * 4**500)) / 2**500)
+    try:
+        root = math.sqrt(float(square))
+    except OverflowError:
+        return fraction_down(Fraction(root_down(square / 4**500)) * 2**500)
+    while Fraction(root) ** 2 > square:
+        root = math.nextafter(root, 0.0)
+    return root
+
+
 def text(value: float) -> str:
     """A number as people write it, with every digit it has: printing must not round a promise down."""
     if math.isinf(value):
