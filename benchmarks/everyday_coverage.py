@@ -22,8 +22,7 @@ import numpy as np
 import onedraw as od
 from onedraw.mechanisms import AddedNoise
 from onedraw.mechanisms.added_noise import noisy_sums
-from onedraw.models import CategoryTable, Grouped, NumberTable
-from onedraw.models.tables.table import Totals
+from onedraw.models import CategoryTable, Grouped, NumberTable, Summary
 from onedraw.release.intervals.tables import table_interval
 from onedraw.samplers import seeded_generator
 from onedraw.samplers.noisy_sums import NoisySums
@@ -71,7 +70,7 @@ def moments(name: str) -> tuple[float, float]:
 
 
 def sums_of(table: Any, values: Any, codes: Any = None) -> np.ndarray:
-    return np.array(table.summarise(values if codes is None else Grouped(values, (codes,))).sums)
+    return np.array(table.summarise(values if codes is None else Grouped(values, (codes,))).total)
 
 
 def studies(n: int) -> Iterator[Study]:
@@ -177,7 +176,7 @@ def line(study: Study, runs: int, generator: np.random.Generator, noise: Any) ->
     for epsilon in EPSILONS:
         plan = od.calibrate(AddedNoise(), study.table, od.PureDP(epsilon), n=study.n)
         published = [
-            np.array(NoisySums().run(plan.target(Totals(study.n, tuple(int(s) for s in sums))), noise).stages["noisy sums"])
+            np.array(NoisySums().run(plan.target(Summary(study.n, tuple(int(s) for s in sums))), noise).stages["noisy sums"])
             for sums in drawn
         ]  # fmt: skip
         found.append(covered(study, plan, published))

@@ -40,7 +40,7 @@ def our_noise(name: str, n: int, epsilon: float, runs: int, generator: np.random
     plan = od.calibrate(AddedNoise(), table, od.ApproxDP(epsilon, DELTA), n=n)
     totals = table.summarise(records_for(name, n))
     target, sampler = plan.target(totals), NoisySums()
-    truth = table.estimate(np.array(totals.sums, dtype=float).reshape(table.cells, table.block), n)
+    truth = table.estimate(np.array(totals.total, dtype=float).reshape(table.cells, table.block), n)
     return float(np.sqrt(np.mean((sampler.run(target, generator, size=runs).draws - truth) ** 2)))
 
 

@@ -13,7 +13,7 @@ from onedraw.errors import BudgetSpent, InvalidBudget, InvalidModel, WrongCall
 from onedraw.estimators.evaluating import score_edges
 from onedraw.mechanisms import AddedNoise, plan_from_dict
 from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
-from onedraw.release.intervals.evaluations import _area, _slack, possible, scores_of
+from onedraw.release.intervals.evaluations import _area, _slack, scores_of
 from onedraw.report import report_html
 
 N = 2000
@@ -121,7 +121,7 @@ def test_the_nearest_possible_tables_are_those_of_one_at_a_time():
     from onedraw.models.tables.table import proportional
 
     noisy = np.random.default_rng(3).normal(5, 8, size=(20, 12))
-    assert possible(noisy, 60) == pytest.approx(np.array([proportional(row, 60.0) for row in noisy]))
+    assert proportional(noisy, 60.0) == pytest.approx(np.array([proportional(row, 60.0) for row in noisy]))
 
 
 # ── privacy ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,7 +136,7 @@ def test_no_replaced_record_moves_the_sums_of_an_evaluation_further_than_is_char
         (RegressorScores(0.0, 1.0), generator.uniform(-0.2, 1.2, size=(40, 2))),
     ):  # fmt: skip
         weights = np.array(table.weights(law))
-        sums = [np.array(table.summarise(Judged(1, lambda row=row: row[None])).sums) * weights for row in rows]
+        sums = [np.array(table.summarise(Judged(1, lambda row=row: row[None])).total) * weights for row in rows]
         moved = [a - b for a in sums for b in sums]
         worst = max(int(np.abs(d).sum()) if law == "laplace" else int((d.astype(object) ** 2).sum()) for d in moved)
         assert 0 < worst <= table.reach(law)
@@ -147,7 +147,7 @@ def test_half_the_sensitivity_would_be_caught():
     table = ClassifierScores(("a", "b"), (0.5,))
     plan = od.calibrate(AddedNoise("laplace"), table, od.PureDP(1.0), n=3)
     first, second = (
-        [*table.summarise(Judged(3, lambda rows=rows: np.array(rows))).sums]
+        [*table.summarise(Judged(3, lambda rows=rows: np.array(rows))).total]
         for rows in ([[0, 0.1]] * 3, [[0, 0.1]] * 2 + [[1, 0.9]])
     )
     distance = sum(abs(a - b) for a, b in zip(first, second, strict=True))

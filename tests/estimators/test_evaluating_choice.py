@@ -120,8 +120,8 @@ def test_losses_are_cut_and_a_failing_model_loses(held_out):
                 raise RuntimeError("never")
             return np.array([[0.5, 0.5]])
 
-    sums = ModelChoice(("a", "b")).summarise(Losses(2, lambda: np.array([[-5.0, np.nan], [0.25, 7.0]]))).sums
-    assert sums.tolist() == [LOSS_STEPS // 4, 2 * LOSS_STEPS]
+    sums = ModelChoice(("a", "b")).summarise(Losses(2, lambda: np.array([[-5.0, np.nan], [0.25, 7.0]]))).total
+    assert sums == (LOSS_STEPS // 4, 2 * LOSS_STEPS)
     good = LogisticRegression().fit(X, y)
     assert od.choose({"broken": Broken(), "good": good}, X, y, epsilon=1.0, classes=[0, 1]).name == "good"
 

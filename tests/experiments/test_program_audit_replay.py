@@ -202,8 +202,7 @@ class UnclippedMean(od.models.GaussianMean):
     def _summarise(self, data):
         from fractions import Fraction
 
-        from onedraw.models.conjugate.family import Summary
-        from onedraw.models.sums.clamped_sums import RADIUS_STEPS
+        from onedraw.models.sums.clamped_sums import RADIUS_STEPS, Summary
 
         wide = 100.0 * self.bound
         rows, steps = summed(data, LatticeSum(-wide, wide, 0.0))

@@ -11,7 +11,7 @@ from onedraw import samplers
 from onedraw.mechanisms import AddedNoise, plan_from_dict
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.tables.category_table import condition
-from onedraw.models.tables.number_table import STEPS
+from onedraw.models.tables.table import STEPS
 from onedraw.samplers import noise, noisy_sums
 
 PLACES = np.concatenate([np.linspace(0.0, 10.0, 41), np.random.default_rng(3).uniform(0, 10, 40), [1e308, -1e308]])
@@ -210,9 +210,9 @@ def test_no_record_can_make_a_release_fail():
 
 def test_an_odd_cell_counts_as_declared():
     table = NumberTable(0, 10, missing=4.0)
-    assert table.summarise([float("nan"), "x", None]).sums == table.summarise([4.0, 4.0, 4.0]).sums
+    assert table.summarise([float("nan"), "x", None]).total == table.summarise([4.0, 4.0, 4.0]).total
     counted = CategoryTable(("a", "b", "c"), missing=2).summarise([0, 7, None, 1.5, 1])
-    assert counted.sums == (1, 1, 3)
+    assert counted.total == (1, 1, 3)
 
 
 def test_published_counts_are_whole_and_sum_to_the_public_n():

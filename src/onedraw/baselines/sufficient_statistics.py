@@ -33,8 +33,7 @@ from onedraw.errors import UnsupportedBudget, WrongCall
 from onedraw.mechanisms.added_noise import Moving, NoiseOnSums, NoiseTarget, whole_numbers
 from onedraw.models import ConjugateModel, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
 from onedraw.models.conjugate.distributions import Beta, Dirichlet, Gamma, Law, Normal
-from onedraw.models.conjugate.family import Summary
-from onedraw.models.sums.clamped_sums import RADIUS_STEPS, STEPS
+from onedraw.models.sums.clamped_sums import RADIUS_STEPS, STEPS, Summary
 from onedraw.models.tables.table import proportional
 from onedraw.plans import Plan, Posterior, Request
 from onedraw.privacy.numbers import root_up

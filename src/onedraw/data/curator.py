@@ -46,10 +46,8 @@ class Declared:
     @classmethod
     def by_schema(cls, column: Column) -> Declared:
         match column:
-            case Number():
-                return cls(column.lower, column.upper)
-            case Count():
-                return cls(0.0, float(column.cap))
+            case Number() | Count():
+                return cls(*column.ends)
             case Binary() if column.levels is None:
                 return cls.levels(("0", "1", *BINARY_WORDS), any_case=True)
             case Binary() | Category():

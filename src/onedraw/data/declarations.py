@@ -117,6 +117,11 @@ class Declared(BaseModel):
 class _Column(Declared, abc.ABC):
     """What others ask of a declared column, whatever its kind."""
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which it lies as a number; of levels, 0 and 1 (one column for each)."""
+        return 0.0, 1.0
+
     @abc.abstractmethod
     def encoder(self) -> Encoder:
         """From cells to the numbers a model sees."""
@@ -134,6 +139,10 @@ class Number(_Column):
     upper: Finite
     missing: Finite
     step: Step | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.lower, self.upper
 
     def encoder(self) -> Encoder:
         return NumberEncoder(self.lower, self.upper, self.missing)
@@ -165,6 +174,10 @@ class Count(_Column):
     cap: int
     missing: int
     step: Step | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return 0.0, float(self.cap)
 
     def encoder(self) -> Encoder:
         return CountEncoder(self.cap, self.missing)

@@ -175,11 +175,7 @@ def _by_release(
         )
     schema, target = Schema.from_dict(data.declared), data.target
     records, column = read(source, schema, target=target), schema.column(target)
-    kind: Kind
-    if hasattr(column, "labels"):
-        kind = release.predictor.classes
-    else:
-        kind = (0.0, float(column.cap)) if column.kind == "count" else (float(column.lower), float(column.upper))
+    kind: Kind = release.predictor.classes if hasattr(column, "labels") else column.ends
     said = Said(release.certificate.to_json(), tuple(schema.columns))
     held = Held(Judged(records.n, lambda: records.read_as(said)), schema.records_per_person, schema.dataset)
     named = f"the release of plan {release.certificate.plan_digest[:16]}…"

@@ -22,7 +22,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
-from onedraw.models.tables.table import LAWS, Table, Totals
+from onedraw.models.sums.clamped_sums import Summary
+from onedraw.models.tables.table import LAWS, Table
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ZCDP, Assumption, GaussianDP, Promise, Provenance, PureDP
 from onedraw.privacy.numbers import fraction_up, root_up, up
@@ -145,11 +146,11 @@ class AddedNoise(NoiseOnSums):
     def expected_noise(self, plan: Plan) -> float:
         return expected_noise(plan)
 
-    def target(self, plan: Plan, summary: Totals) -> NoiseTarget:
+    def target(self, plan: Plan, summary: Summary) -> NoiseTarget:
         table, numbers = plan.model, plan.parameters
         assert self.law is not None
         weights = table.weights(self.law) * table.cells
-        sums = tuple(weight * value for weight, value in zip(weights, summary.sums, strict=True))
+        sums = tuple(weight * value for weight, value in zip(weights, summary.total, strict=True))
         return NoiseTarget(sums, self.law, numbers["scale"], int(numbers["refinement"]), plan)
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:

@@ -20,7 +20,8 @@ import numpy as np
 
 from onedraw.arrays import Integers
 from onedraw.errors import InvalidModel, PromiseRefused
-from onedraw.models.tables.scores import LOSS_STEPS, LossSums, ModelChoice
+from onedraw.models.sums.clamped_sums import Summary
+from onedraw.models.tables.scores import LOSS_STEPS, ModelChoice
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, BoundedRange, Provenance, PureDP
 from onedraw.privacy.numbers import fraction_up
@@ -88,9 +89,10 @@ class ExponentialChoice(Mechanism):
         )
         return Plan.of(self, request, numbers, promise, THEOREM, found)
 
-    def target(self, plan: Plan, summary: LossSums) -> ChoiceTarget:
+    def target(self, plan: Plan, summary: Summary) -> ChoiceTarget:
         width = int(plan.parameters["width"])
-        behind = np.minimum(summary.sums - summary.sums.min(), LARGEST_COST // width)
+        losses = np.array(summary.total, dtype=np.int64)
+        behind = np.minimum(losses - losses.min(), LARGEST_COST // width)
         return ChoiceTarget(behind * width, "flip" in plan.parameters)
 
 

@@ -10,7 +10,7 @@ enforced by clamping, or declared by the caller. Importing this room does not lo
 from . import likelihood
 from .conjugate import distributions
 from .conjugate.distributions import Law
-from .conjugate.family import ConjugateModel, Summary
+from .conjugate.family import ConjugateModel
 from .conjugate.gaussian_mean import GaussianMean
 from .conjugate.proportions import BetaBernoulli, DirichletCategorical
 from .conjugate.rates import GammaExponential, GammaPoisson
@@ -46,6 +46,7 @@ from .moments.columns import Columns
 from .numpyro.program_model import NumpyroModel, from_numpyro, register_numpyro
 from .priors import Gaussian, NormalInverseGamma
 from .row_model import Encoded
+from .sums.clamped_sums import Summary
 from .tables.category_table import CategoryTable
 from .tables.column_quantiles import ColumnQuantiles
 from .tables.number_table import NumberTable

@@ -279,7 +279,7 @@ def schema_features(schema: Any, target: str | None) -> dict[str, Any]:
     All declared columns but the target, in order: a number or count as it is, a category or a binary column as one column of 0
     and 1 for each level but the first, called ``sex=male``: who is compared with the first. The box is the schema's own.
     """
-    found = [(name, *column_range(column)) for column, names in _named_features(schema, target) for name in names]
+    found = [(name, *column.ends) for column, names in _named_features(schema, target) for name in names]
     names, lower, upper = zip(*found, strict=True) if found else ((), (), ())
     return {"features": len(names), "bounds": (lower, upper), "feature_names": names}
 
@@ -300,17 +300,6 @@ def _named_features(schema: Any, target: str | None) -> Iterator[tuple[Any, list
         if name != target:
             named = column.kind in ("category", "binary")
             yield column, [f"{name}={label}" for label in column.labels[1:]] if named else [name]
-
-
-def column_range(column: Any) -> tuple[float, float]:
-    """The ends of a declared column as a number; of levels, 0 and 1 (one column for each)."""
-    match column.kind:
-        case "number":
-            return column.lower, column.upper
-        case "count":
-            return 0.0, float(column.cap)
-        case _:
-            return 0.0, 1.0
 
 
 def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None) -> Array:

@@ -190,20 +190,27 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
         """The records as the mechanism's target needs them, with their number ``n``; checks `data` first."""
 
 
-def check_column(model: Any, data: Any) -> tuple[Any, ...]:
-    """Refuse data of another shape, or a column of a kind the model is not about; what a schema declares of it."""
-    from .batches import check_shape, schema_columns
+class ColumnModel(Model):
+    """A model of one column, or of ``dim`` alike."""
 
-    columns = schema_columns(data)
-    check_shape(data, columns, dim=getattr(model, "dim", 1))
-    for column in columns or ():
-        if column.kind not in model.kinds:
-            raise InvalidModel(
-                f"{type(model).__name__} needs a column declared as {' or '.join(model.kinds)}, but the "
-                f"one given is declared as {column.kind}. Its records would mean something else. Choose "
-                "another model or target."
-            )
-    return columns or ()
+    kinds: ClassVar[tuple[str, ...]]
+    """The kinds of schema column it can be about."""
+
+    def check(self, data: Any) -> None:
+        from .batches import check_shape, schema_columns
+
+        columns = schema_columns(data)
+        check_shape(data, columns, dim=getattr(self, "dim", 1))
+        for column in columns or ():
+            if column.kind not in self.kinds:
+                raise InvalidModel(
+                    f"{type(self).__name__} needs a column declared as {' or '.join(self.kinds)}, but the one given is declared as "
+                    f"{column.kind}. Its records would mean something else. Choose another model or target."
+                )
+            self._check_column(column)
+
+    def _check_column(self, column: Any) -> None:  # most accept any column of their kinds
+        """Further public checks of a column of the right kind."""
 
 
 model_from_dict = Model.from_dict
@@ -245,6 +252,41 @@ def within(name: str, value: Any, low: float, high: float, remedy: str) -> float
     if not low <= result <= high:
         raise InvalidModel(f"{name} must lie between {low:g} and {high:g}, got {result!r}. {remedy}")
     return result
+
+
+def declared_range(lower: Any, upper: Any) -> tuple[float, float]:
+    """Ends between which numbers have a place that double precision can tell."""
+    lower, upper = number("lower", lower), number("upper", upper)
+    if not 1e-290 < upper - lower < 1e290:
+        raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] was given.")
+    return lower, upper
+
+
+def declared_missing(missing: Any, lower: float, upper: float, *, default: float) -> float:
+    """What counts for a record that is no number: inside the range, like every record."""
+    value = default if missing is None else number("missing", missing)
+    if not lower <= value <= upper:
+        raise InvalidModel(f"missing must lie in [{lower!r}, {upper!r}] like every record, but {value!r} was given.")
+    return value
+
+
+def check_covers(model: Any, column: Any) -> None:
+    """Refuse a declared column that reaches beyond the model's own range."""
+    low, high = column.ends
+    if not (model.lower <= low and high <= model.upper):
+        raise InvalidModel(
+            f"The target is declared on [{low!r}, {high!r}], the model on [{model.lower!r}, {model.upper!r}]: records would be "
+            f"clamped once more. Pass lower={low!r}, upper={high!r}."
+        )
+
+
+def different_names(what: str, given: Any, *, most: float = math.inf) -> tuple[str, ...]:
+    """At least two names, each once."""
+    names = tuple(str(name) for name in given)
+    if not 2 <= len(names) <= most or len(set(names)) < len(names):
+        many = "at least two" if most == math.inf else f"2 to {most:,}"
+        raise InvalidModel(f"{what} must be {many} different names, but {len(set(names))} were given.")
+    return names
 
 
 POSITIVE = {"check": positive_number}

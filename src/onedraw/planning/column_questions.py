@@ -162,10 +162,6 @@ def column_for(schema: Schema, target: str, question: str, *, numeric: bool = Fa
     return column
 
 
-def _range(column: Any) -> tuple[float, float]:
-    return (0.0, float(column.cap)) if column.kind == "count" else (column.lower, column.upper)
-
-
 def table_for(
     schema: Schema, target: str, *, question: str, by: Sequence[str] = (), level: str | None = None,
     between: Sequence[float] | None = None,
@@ -182,7 +178,8 @@ def table_for(
             second = labels[1] if column.kind == "binary" and question != "histogram" else None
             return CategoryTable(labels, show=show, only=second if level is None else level, **groups)
         case "mean" | "sum" | "variance" | "rate":
-            return NumberTable(*_range(column), show=question, **groups)
+            lower, upper = column.ends
+            return NumberTable(lower, upper, show=question, **groups)
         case _:  # ranks, and families without a table
             return None
 
@@ -195,7 +192,7 @@ def _condition(column: Any, target: str, level: str | None, between: Sequence[fl
             f"between is two numbers, low and high, and goes without level; got {len(between)} number(s)"
             f"{'' if level is None else ' and a level'}. Pass --between 18,30 alone."
         )
-    lower, upper = _range(column)
+    lower, upper = column.ends
     asked = condition(*(float(end) for end in between))
     low, high = asked["between"]
     if high < lower or upper < low:
@@ -251,8 +248,8 @@ def quantile_model(column: Any, question: str, levels: Any, interval: float | No
     if question == "median" and levels is not None and tuple(levels) != (0.5,):
         raise InvalidModel("The median is one quantile, the 0.5. For others ask for quantiles.")
     wanted = (0.5,) if question == "median" else (0.25, 0.5, 0.75) if levels is None else tuple(levels)
-    step = 1.0 if column.kind == "count" else None
-    return ColumnQuantiles(wanted, *_range(column), step=step, interval=interval)
+    (lower, upper), step = column.ends, 1.0 if column.kind == "count" else None
+    return ColumnQuantiles(wanted, lower, upper, step=step, interval=interval)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,6 @@ from onedraw.models.features import (
     LARGEST,
     Features,
     category_columns,
-    column_range,
     declared_features,
     schema_features,
 )
@@ -266,7 +265,7 @@ def _measured(column: Any, target: str, kind: str, options: RegressionOptions) -
             f"A {kind} regression explains a number, but the schema declares {target!r} as {column.kind}. Ask for a "
             "logistic regression, or correct the schema."
         )
-    low, high = response_range(options.response_bound or column_range(column))
+    low, high = response_range(options.response_bound or column.ends)
     network, half_width = kind in NETWORKS, HALF_WIDTH.get(kind, UNITS_IN_BOUND)
     measure = Measure(low + (high - low) / 2.0, (high - low) / 2.0 / half_width)
     found: dict[str, Any] = {"variance_floor": FLOOR} if network else {}

@@ -20,7 +20,7 @@ from onedraw.data import Number, Schema, read
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models import Network
-from onedraw.models.features import LARGEST, Features, column_range, schema_rows
+from onedraw.models.features import LARGEST, Features, schema_rows
 from onedraw.models.fit.result import FitResult
 
 from .certificate import Certificate
@@ -123,7 +123,7 @@ class Predictor:
             if (
                 isinstance(model, Network) and data.declared is not None and data.target is not None
             ):  # stays in its range
-                values = np.clip(values, *column_range(Schema.from_dict(data.declared).column(data.target)))
+                values = np.clip(values, *Schema.from_dict(data.declared).column(data.target).ends)
             return np.asarray(values.mean(axis=0))
         if scores.shape[2] == 1:
             positive = special.expit(scores[:, :, 0]).mean(axis=0)

@@ -70,7 +70,7 @@ def test_a_cross_table_covers_every_cell_and_its_totals_are_public():
     table = CategoryTable(tuple("abcdef"), by=("sex",), groups=(("F", "M"),))
     plan = od.calibrate(AddedNoise(), table, od.PureDP(1.0), n=8000)
     totals = table.summarise(Grouped(school, (sex,)))
-    truth, hits = np.array(totals.sums), np.zeros(12)
+    truth, hits = np.array(totals.total), np.zeros(12)
     for _ in range(500):
         drawn = NoisySums().run(plan.target(totals), noise)
         low, high, *_ = table_interval(plan, drawn.stages, 0.95)

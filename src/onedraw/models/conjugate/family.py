@@ -24,7 +24,6 @@ import abc
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -32,9 +31,9 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
-from onedraw.models.model import Model, check_column, count
+from onedraw.models.model import ColumnModel, count
+from onedraw.models.sums.clamped_sums import Summary
 from onedraw.privacy import Curve, GaussianDP, Promise, RenyiDP, RepeatedCurve
-from onedraw.private import Private
 
 from .distributions import Law
 
@@ -43,14 +42,6 @@ MOST_NODES = 4001
 
 _NODES, _MASSES = np.polynomial.hermite_e.hermegauss(41)
 _MASSES = _MASSES / _MASSES.sum()
-
-
-@dataclass(frozen=True, repr=False)
-class Summary(Private):
-    """n and the exact sum of the records' statistics. As private as they are: never printed or written."""
-
-    n: int
-    total: tuple[Fraction, ...]
 
 
 class Simulated(NamedTuple):
@@ -78,7 +69,7 @@ class Move(NamedTuple):
     after: Any
 
 
-class ConjugateModel(Model):
+class ConjugateModel(ColumnModel):
     """A likelihood with a conjugate prior: the posterior is a closed-form law of the records' exact sum.
 
     **Guarantee.** `summarise` never fails on the value of a record, and the sum of n records differs from
@@ -90,9 +81,6 @@ class ConjugateModel(Model):
 
     asked_of: ClassVar[tuple[str, ...]]
     """The kinds of schema column that ``--model`` is asked about."""
-
-    kinds: ClassVar[tuple[str, ...]]
-    """The kinds of schema column this model can be about."""
 
     plain_draw_is_useless: ClassVar[bool] = False
     """Whether the divergence of plain posteriors of neighbours grows with n."""
@@ -159,14 +147,6 @@ class ConjugateModel(Model):
         """n and the exact sum of the statistics, in one pass, for a `Records`, an array or a sequence."""
         self.check(data)
         return self._summarise(data)
-
-    def check(self, data: Any) -> None:
-        """Refuse data whose *public* description does not fit the model; no record is looked at."""
-        for column in check_column(self, data):
-            self._check_column(column)
-
-    def _check_column(self, column: Any) -> None:  # most models accept any column of their kinds
-        """Further public checks of a column of the right kind."""
 
     # ── what is known of a draw ──
 

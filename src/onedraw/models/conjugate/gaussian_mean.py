@@ -18,13 +18,13 @@ import numpy as np
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.model import MOST_PARTS, Bound, count, number, positive_number
-from onedraw.models.sums.clamped_sums import RADIUS_STEPS, BallSum, LatticeSum, summed
+from onedraw.models.sums.clamped_sums import RADIUS_STEPS, BallSum, LatticeSum, Summary, summed
 from onedraw.plain_text import shown
 from onedraw.privacy import GaussianDP, Promise, Provenance
 from onedraw.privacy.numbers import fraction_down, fraction_up, root_up
 
 from .distributions import Normal
-from .family import ConjugateModel, Interval, Move, Simulated, Summary, pair
+from .family import ConjugateModel, Interval, Move, Simulated, pair
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
-from onedraw.models.model import Bound, count, number, prior_numbers
-from onedraw.models.sums.clamped_sums import STEPS, LatticeSum, Tally, summed
+from onedraw.models.model import Bound, check_covers, count, declared_missing, declared_range, prior_numbers
+from onedraw.models.sums.clamped_sums import STEPS, LatticeSum, Summary, Tally, summed
 from onedraw.plain_text import shown
 from onedraw.privacy import Promise, Provenance
 from onedraw.privacy.posterior_curves import DirichletPosterior
 
 from .distributions import Beta, Dirichlet
-from .family import ConjugateModel, Interval, Move, Simulated, Summary, binomial, inverted, pair
+from .family import ConjugateModel, Interval, Move, Simulated, binomial, inverted, pair
 
 
 class _Shares(ConjugateModel):
@@ -85,14 +85,9 @@ class BetaBernoulli(_Shares):
     public_records: int = 0
 
     def __post_init__(self) -> None:
-        lower, upper = number("lower", self.lower), number("upper", self.upper)
-        if not 1e-290 < upper - lower < 1e290:
-            raise InvalidModel(f"lower must be below upper, got the range [{lower!r}, {upper!r}].")
-        missing = lower if self.missing is None else number("missing", self.missing)
-        if not lower <= missing <= upper:
-            raise InvalidModel(f"missing must lie in [{lower!r}, {upper!r}] like every record, got {missing!r}.")
-        prior = prior_numbers("Beta", self.prior, length=2)
-        self._set(prior=prior, lower=lower, upper=upper, missing=missing)
+        lower, upper = declared_range(self.lower, self.upper)
+        missing = declared_missing(self.missing, lower, upper, default=lower)
+        self._set(prior=prior_numbers("Beta", self.prior, length=2), lower=lower, upper=upper, missing=missing)
         super().__post_init__()
 
     @classmethod
@@ -113,11 +108,8 @@ class BetaBernoulli(_Shares):
         }
 
     def _check_column(self, column: Any) -> None:
-        if column.kind == "number" and not (self.lower <= column.lower and column.upper <= self.upper):
-            raise InvalidModel(
-                f"The target is declared on [{column.lower!r}, {column.upper!r}], the model on [{self.lower!r}, {self.upper!r}]: "
-                f"most records would be clamped. Pass lower={column.lower!r}, upper={column.upper!r}."
-            )
+        if column.kind == "number":
+            check_covers(self, column)
 
     def _summarise(self, data: Any) -> Summary:
         assert self.missing is not None

@@ -18,14 +18,14 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, InvalidSchema
-from onedraw.models.model import Bound, count, number, positive_number, prior_numbers
-from onedraw.models.sums.clamped_sums import STEPS, CountSum, LatticeSum, summed
+from onedraw.models.model import Bound, count, declared_missing, number, positive_number, prior_numbers
+from onedraw.models.sums.clamped_sums import STEPS, CountSum, LatticeSum, Summary, summed
 from onedraw.plain_text import shown
 from onedraw.privacy import Promise, Provenance
 from onedraw.privacy.posterior_curves import GammaExponentialPosterior, GammaPoissonPosterior
 
 from .distributions import Gamma
-from .family import ConjugateModel, Interval, Move, Simulated, Summary, inverted, normal_sums, pair
+from .family import ConjugateModel, Interval, Move, Simulated, inverted, normal_sums, pair
 
 
 class _Rate(ConjugateModel):
@@ -43,8 +43,7 @@ class _Rate(ConjugateModel):
     missing: float
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.missing <= self.cap:
-            raise InvalidModel(f"missing must lie in [0, {self.cap!r}] like every record, got {self.missing!r}.")
+        declared_missing(self.missing, 0.0, self.cap, default=0.0)
         self._set(prior=prior_numbers("Gamma", self.prior, length=2))
         super().__post_init__()
 

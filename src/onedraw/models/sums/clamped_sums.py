@@ -29,12 +29,22 @@ from numpy.typing import NDArray
 from onedraw.arrays import Array, Integers
 from onedraw.data.sums import Blocks, Statistic, block_rows, blocked
 from onedraw.models.batches import batches, is_records, row_batches
+from onedraw.private import Private
 
 STEPS = 1 << 32
 """Lattice steps across a continuous range."""
 
 RADIUS_STEPS = 1 << 31
 """Lattice steps from the centre of a ball to its surface."""
+
+
+@dataclass(frozen=True, repr=False)
+class Summary(Private):
+    """n and the exact sums of the records' statistics. As private as they are: never printed or written."""
+
+    n: int
+    total: tuple[Any, ...]
+    """Whole numbers, or fractions of a family's own unit."""
 
 
 def summed(data: Any, statistic: Any, *, dim: int | None = None) -> tuple[int, Integers]:

@@ -19,13 +19,12 @@ import numpy as np
 from onedraw.arrays import Array, Integers
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
-from onedraw.models.model import Bound, count, number
+from onedraw.models.model import Bound, count, different_names, number
 from onedraw.models.sums.clamped_sums import known_codes
 from onedraw.privacy import Provenance
 
-from .table import Table, declared_groups, proportional, whole
+from .table import Table, proportional, whole
 
-SHOWN = ("counts", "shares")
 LARGEST = sys.float_info.max
 """What an open end of a condition is written as: every finite number is within."""
 
@@ -54,14 +53,10 @@ class CategoryTable(Table):
     sizes: tuple[int, ...] | None = None
     between: tuple[float, float] | None = None
 
-    largest = 1
+    shown, largest = ("counts", "shares"), 1
 
     def __post_init__(self) -> None:
-        levels = tuple(str(level) for level in self.levels)
-        if len(levels) < 2 or len(set(levels)) < len(levels):
-            raise InvalidModel(f"levels must be at least two different names, but {len(set(levels))} were given.")
-        if self.show not in SHOWN:
-            raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} was given.")
+        levels = different_names("levels", self.levels)
         if self.only is not None and str(self.only) not in levels:
             raise InvalidModel(f"only names one of the levels {', '.join(levels)}, but {self.only!r} was given.")
         missing = count("missing", self.missing)
@@ -70,11 +65,11 @@ class CategoryTable(Table):
         between = None if self.between is None else (number("low", self.between[0]), number("high", self.between[1]))
         if between is not None and not (between[0] <= between[1] and len(levels) == 2 and not missing):
             raise InvalidModel(f"between is (low, high), low at most high, and makes two levels; {between} was given.")
-        self._set(levels=levels, only=None if self.only is None else str(self.only), missing=missing, between=between,
-                   **declared_groups(self.by, self.groups, self.sizes))  # fmt: skip
+        only = None if self.only is None else str(self.only)
+        self._declare(levels=levels, only=only, missing=missing, between=between)
 
     @property
-    def kinds(self) -> tuple[str, ...]:
+    def kinds(self) -> tuple[str, ...]:  # type: ignore[override]  # an attribute of all others
         return ("category", "binary") if self.between is None else ("number", "count")
 
     @property

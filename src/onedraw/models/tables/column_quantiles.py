@@ -28,7 +28,7 @@ from onedraw.arrays import Array, Integers, Mask
 from onedraw.data.sums import Blocks, Reading, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import batches, is_records
-from onedraw.models.model import Bound, Model, check_column, count, number
+from onedraw.models.model import Bound, ColumnModel, count, declared_missing, number
 from onedraw.models.sums.clamped_sums import real
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
@@ -47,7 +47,7 @@ NAMES = {0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile"}
 
 
 @dataclass(frozen=True)
-class ColumnQuantiles(Model):
+class ColumnQuantiles(ColumnModel):
     """The quantiles of ``levels`` of numbers in [``lower``, ``upper``], on the lattice ``lower + k·step``.
 
     ``step`` None: the largest 1, 2 or 5 times a power of ten that cuts the range into ten million parts, so that round numbers are places. ``interval`` is the level of the confidence intervals that are released within
@@ -62,7 +62,7 @@ class ColumnQuantiles(Model):
 
     quantity: ClassVar[str] = "quantiles"
     title, form = "Quantiles", "quantiles"
-    kinds: ClassVar[tuple[str, ...]] = ("number", "count")
+    kinds = ("number", "count")
 
     levels: tuple[float, ...]
     lower: float
@@ -81,9 +81,7 @@ class ColumnQuantiles(Model):
                 f"step must cut the range into 1 to {MOST_STEPS:,} parts, but {step!r} was given. Pass the rounding of the column, "
                 "1 for whole numbers, or leave it out."
             )
-        missing = (lower + upper) / 2 if self.missing is None else number("missing", self.missing)
-        if not lower <= missing <= upper:
-            raise InvalidModel(f"missing must lie in the range {lower!r} to {upper!r}, but {missing!r} was given.")
+        missing = declared_missing(self.missing, lower, upper, default=(lower + upper) / 2)
         level = None if self.interval is None else number("interval", self.interval)
         if level is not None and not 0.5 <= level < 1.0:
             raise InvalidModel(
@@ -131,9 +129,6 @@ class ColumnQuantiles(Model):
                 1.0, Provenance.PROVED, "replacing a record moves every count below a place by at most 1"
             ),
         }
-
-    def check(self, data: Any) -> None:
-        check_column(self, data)
 
     def summarise(self, data: Any) -> PlaceCounts:
         """The records as places, each clamped and rounded by itself, to be counted."""

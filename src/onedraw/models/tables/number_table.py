@@ -25,19 +25,13 @@ from typing import Any
 import numpy as np
 
 from onedraw.arrays import Array, Integers
-from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
-from onedraw.models.model import Bound, number
+from onedraw.models.model import Bound, check_covers, declared_missing, declared_range
 from onedraw.models.sums.clamped_sums import places_of
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 
-from .table import Table, declared_groups, declared_range, proportional, whole
-
-STEPS = 1 << 30
-"""Lattice steps from one end of the range to the other (private groups), or from its middle to an end."""
-
-SHOWN = ("mean", "rate", "sum", "variance")
+from .table import STEPS, Table, proportional, whole
 
 
 @dataclass(frozen=True)
@@ -61,19 +55,13 @@ class NumberTable(Table):
     sizes: tuple[int, ...] | None = None
 
     kinds, form, largest = ("number", "count", "binary"), "groups", 6 * STEPS
+    shown = ("mean", "rate", "sum", "variance")
     interval_method = "with spreads that were released within the same spend"
 
     def __post_init__(self) -> None:
         lower, upper = declared_range(self.lower, self.upper)
-        missing = lower + (upper - lower) / 2 if self.missing is None else number("missing", self.missing)
-        if not lower <= missing <= upper:
-            raise InvalidModel(
-                f"missing must lie in [{lower!r}, {upper!r}] like every record, but {missing!r} was given."
-            )
-        if self.show not in SHOWN:
-            raise InvalidModel(f"show is one of {', '.join(SHOWN)}, but {self.show!r} was given.")
-        self._set(lower=lower, upper=upper, missing=missing,
-                   **declared_groups(self.by, self.groups, self.sizes))  # fmt: skip
+        missing = declared_missing(self.missing, lower, upper, default=lower + (upper - lower) / 2)
+        self._declare(lower=lower, upper=upper, missing=missing)
 
     @property
     def quantity(self) -> str:  # type: ignore[override]  # of one class here, not of all its values
@@ -127,13 +115,7 @@ class NumberTable(Table):
         }
 
     def _check_column(self, column: Any) -> None:
-        ends = (0.0, 1.0) if column.kind == "binary" else (0.0, float(column.cap)) if column.kind == "count" else None
-        low, high = (column.lower, column.upper) if ends is None else ends
-        if not (self.lower <= low and high <= self.upper):
-            raise InvalidModel(
-                f"The target is declared on [{low!r}, {high!r}], the table on [{self.lower!r}, {self.upper!r}]: records "
-                "would be clamped once more. Use the target's range."
-            )
+        check_covers(self, column)
 
     # ── sums ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -30,15 +30,14 @@ from onedraw.arrays import Array, Integers
 from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
-from onedraw.models.model import Bound, Model, number
-from onedraw.models.sums.clamped_sums import known_codes
+from onedraw.models.model import Bound, Model, declared_range, different_names, number
+from onedraw.models.sums.clamped_sums import Summary, known_codes
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 from onedraw.private import Private
 
-from .table import Table, TableSums, Totals, declared_range, proportional, whole
+from .table import STEPS, Table, TableSums, proportional, whole
 
-STEPS = 1 << 30
 MOST_CLASSES = 50
 
 
@@ -82,9 +81,9 @@ class _Scores(Table):
                 "onedraw.evaluate(model, X, y, epsilon=…)."
             )
 
-    def summarise(self, data: Any) -> Totals:
+    def summarise(self, data: Any) -> Summary:
         self.check(data)
-        return Totals(len(data), tuple(int(value) for value in data.sum(TableSums(self))))
+        return Summary(len(data), tuple(int(value) for value in data.sum(TableSums(self))))
 
 
 @dataclass(frozen=True)
@@ -106,11 +105,7 @@ class ClassifierScores(_Scores):
     edges: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        classes = tuple(str(label) for label in self.classes)
-        if not 2 <= len(classes) <= MOST_CLASSES or len(set(classes)) < len(classes):
-            raise InvalidModel(
-                f"classes must be 2 to {MOST_CLASSES} different names, but {len(set(classes))} were given."
-            )
+        classes = different_names("classes", self.classes, most=MOST_CLASSES)
         edges = tuple(number("an edge", edge) for edge in self.edges)
         rising = all(low < high for low, high in pairwise(edges))
         if edges and (len(classes) > 2 or not rising or not all(0.0 < edge < 1.0 for edge in edges)):
@@ -260,14 +255,6 @@ class Losses(HeldOut):
     """Losses of every candidate: (n, candidates) numbers, or the sum of every candidate's in whole steps."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LossSums(Private):
-    """n and the exact sums. As private as the records: never printed or written."""
-
-    n: int
-    sums: Integers
-
-
 @dataclass(frozen=True)
 class ModelChoice(Model):
     """The candidate of ``names`` with the smallest loss, by its place 0, 1, …
@@ -285,12 +272,7 @@ class ModelChoice(Model):
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        names = tuple(str(name) for name in self.names)
-        if not 2 <= len(names) <= MOST_CANDIDATES or len(set(names)) < len(names):
-            raise InvalidModel(
-                f"A choice is among 2 to {MOST_CANDIDATES:,} settings of different names; {len(set(names))} were given."
-            )
-        self._set(names=names)
+        self._set(names=different_names("the settings of a choice", self.names, most=MOST_CANDIDATES))
 
     @property
     def _bounds(self) -> dict[str, Bound]:
@@ -303,12 +285,12 @@ class ModelChoice(Model):
                 "y, epsilon=…)."
             )
 
-    def summarise(self, data: Any) -> LossSums:
+    def summarise(self, data: Any) -> Summary:
         self.check(data)
         found = data.read()
         if found.ndim == 2:
             found = in_steps(found.reshape(data.size, len(self.names))).sum(axis=0)
-        return LossSums(data.size, found)
+        return Summary(data.size, tuple(found.tolist()))
 
 
 def in_steps(losses: Any) -> Integers:

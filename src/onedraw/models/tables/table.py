@@ -28,9 +28,12 @@ from onedraw.arrays import Array, Integers
 from onedraw.data.sums import Blocks, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch, batches, check_shape, is_records
-from onedraw.models.model import Model, count, number
-from onedraw.models.sums.clamped_sums import known_codes, real
+from onedraw.models.model import ColumnModel, count
+from onedraw.models.sums.clamped_sums import Summary, known_codes, real
 from onedraw.private import Private
+
+STEPS = 1 << 30
+"""Lattice steps from one end of a range to the other (private groups), or from its middle to an end."""
 
 Side = tuple[str, tuple[str, ...]]
 
@@ -49,16 +52,11 @@ class Grouped(Private):
         return len(self.values)
 
 
-@dataclass(frozen=True, repr=False)
-class Totals(Private):
-    """n and the exact sums of a table. As private as the records: never printed or written."""
-
-    n: int
-    sums: tuple[int, ...]
-
-
-class Table(Model):
+class Table(ColumnModel):
     """What the tables of categories and of numbers share: groups, reading, and adding up."""
+
+    shown: ClassVar[tuple[str, ...]]
+    """What it can show."""
 
     show: str
     by: tuple[str, ...]
@@ -74,10 +72,11 @@ class Table(Model):
 
     # ── what a record becomes ──────────────────────────────────────────────────────────────────────────────
 
-    @property
-    @abc.abstractmethod
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of schema column it can be about."""
+    def _declare(self, **fields: Any) -> None:
+        """Set a table's own fields, and those that all of them have."""
+        if self.show not in self.shown:
+            raise InvalidModel(f"show is one of {', '.join(self.shown)}, but {self.show!r} was given.")
+        self._set(**fields, **declared_groups(self.by, self.groups, self.sizes))
 
     @property
     @abc.abstractmethod
@@ -171,9 +170,9 @@ class Table(Model):
     # ── reading ────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self, data: Any) -> None:
-        if is_records(data):
-            self._check_records(data)
-        elif self.groups:
+        if is_records(data) or not self.groups:
+            super().check(data)
+        else:
             if not isinstance(data, Grouped) or len(data.codes) != len(self.groups):
                 raise InvalidModel(
                     f"The table has {len(self.groups)} grouping(s), so the data must be Grouped(values, codes) with as many "
@@ -183,44 +182,28 @@ class Table(Model):
                 check_shape(column, None, dim=1)
                 if len(column) != len(data):
                     raise InvalidModel("The column and the codes of its groups must have one entry per record each.")
-        else:
-            check_shape(data, None, dim=1)
-        if self.sizes is not None and sum(self.sizes) != len(data):
-            raise InvalidModel(
-                f"sizes declares {sum(self.sizes):,} records in all groups together, but the data have {len(data):,}. "
-                "Sizes are public: declare those of this data set."
-            )
-
-    def _check_records(self, data: Any) -> None:
-        if data.target is None:
-            raise InvalidModel("No target was named, so it is not clear which column the table is about. Name one.")
-        column = data.schema.columns[data.target]
-        if column.kind not in self.kinds:
-            raise InvalidModel(
-                f"This table needs a column declared as {' or '.join(self.kinds)}, but {data.target!r} is declared as "
-                f"{column.kind}. Its records would mean something else. Choose another statistic or target."
-            )
-        for name, levels in zip(self.by, self.groups, strict=True):
+        for name, levels in zip(self.by, self.groups, strict=True) if is_records(data) else ():
             declared = data.schema.column(name)
             if declared.kind not in ("category", "binary") or tuple(declared.labels) != levels:
                 raise InvalidModel(
                     f"The table is by {name!r} with the groups {', '.join(levels)}, but the schema declares another column. "
                     "Groups are the declared levels of a category or binary column."
                 )
-        self._check_column(column)
+        if self.sizes is not None and sum(self.sizes) != len(data):
+            raise InvalidModel(
+                f"sizes declares {sum(self.sizes):,} records in all groups together, but the data have {len(data):,}. "
+                "Sizes are public: declare those of this data set."
+            )
 
-    def _check_column(self, column: Any) -> None:
-        """Further public checks of a column of the right kind."""
-
-    def summarise(self, data: Any) -> Totals:
+    def summarise(self, data: Any) -> Summary:
         """n and the exact sums; no record can make it fail."""
         self.check(data)
         if is_records(data):
-            sums = data.sum(TableSums(self, (data.target, *self.by)))
+            sums = data.sum(TableSums(self, (data.target or data.columns[0], *self.by)))
         else:
             n = len(data)
             sums = Blocks(n, lambda: blocked(self._batches(data), block_rows(n)), held=False).sum(TableSums(self))
-        return Totals(len(data), tuple(int(value) for value in sums))
+        return Summary(len(data), tuple(int(value) for value in sums))
 
     def _batches(self, data: Any) -> Iterator[list[Batch]]:
         """The column, and the codes of its groups, of plain data."""
@@ -255,14 +238,6 @@ class TableSums(Statistic):
         return sums.reshape(-1)
 
 
-def declared_range(lower: Any, upper: Any) -> tuple[float, float]:
-    """Ends between which numbers have a place that double precision can tell."""
-    lower, upper = number("lower", lower), number("upper", upper)
-    if not 1e-290 < upper - lower < 1e290:
-        raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] was given.")
-    return lower, upper
-
-
 def declared_groups(by: Any, groups: Any, sizes: Any) -> dict[str, Any]:
     """The three fields of a table's groups, checked and made plain."""
     names = tuple(str(name) for name in by)
@@ -287,11 +262,14 @@ def declared_groups(by: Any, groups: Any, sizes: Any) -> dict[str, Any]:
 
 
 def proportional(values: Array, total: float) -> Array:
-    """The nearest point (least squares) with no negative entry and this sum: the simplex projection of Duchi et al. (ICML 2008)."""
-    ordered = np.sort(values)[::-1]
-    excess = (np.cumsum(ordered) - total) / np.arange(1, len(values) + 1)
-    kept = int(np.nonzero(ordered > excess)[0][-1]) if total > 0 else 0
-    return np.maximum(values - excess[kept], 0.0) if total > 0 else np.zeros(len(values))
+    """The nearest point (least squares) with no negative entry and this sum, of each row by itself: the simplex projection of
+    Duchi et al. (ICML 2008)."""
+    if not total > 0:
+        return np.zeros(values.shape)
+    ordered = np.sort(values, axis=-1)[..., ::-1]
+    excess = (np.cumsum(ordered, axis=-1) - total) / np.arange(1, values.shape[-1] + 1)
+    last = values.shape[-1] - 1 - np.argmax((ordered > excess)[..., ::-1], axis=-1)
+    return np.maximum(values - np.take_along_axis(excess, last[..., None], axis=-1), 0.0)
 
 
 def whole(values: Array, total: int) -> Array:

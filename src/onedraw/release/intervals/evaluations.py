@@ -22,7 +22,8 @@ import numpy as np
 from onedraw.arrays import Array
 from onedraw.errors import WrongCall
 from onedraw.mechanisms.added_noise import noise_deviation, noisy_sums
-from onedraw.models.tables.scores import STEPS, ClassifierScores, RegressorScores
+from onedraw.models.tables.scores import ClassifierScores, RegressorScores
+from onedraw.models.tables.table import STEPS, proportional
 from onedraw.plans import Plan
 from onedraw.release.certificate import Certificate
 
@@ -101,10 +102,10 @@ def _of_classes(noisy: Array, plan: Plan, level: float) -> Scores:
 def _simulated(noisy: Array, plan: Plan) -> tuple[Array, Array]:
     """(tables, cells): first the released one, then tables of as many records drawn from its shares, with noise; as they are, and cut."""
     generator = np.random.default_rng(PUBLIC_SEED)
-    released = possible(noisy[None], plan.n)
-    drawn = generator.multinomial(plan.n, released[0] / released[0].sum(), size=SIMULATIONS)
+    released = proportional(noisy, plan.n)
+    drawn = generator.multinomial(plan.n, released / released.sum(), size=SIMULATIONS)
     uncut = np.concatenate([noisy[None], drawn + _noise(plan, drawn.shape, generator)])
-    return uncut, possible(uncut, plan.n)
+    return uncut, proportional(uncut, plan.n)
 
 
 def _share(chosen: Array, uncut: Array, shares: Array, level: float) -> Figure:
@@ -114,14 +115,6 @@ def _share(chosen: Array, uncut: Array, shares: Array, level: float) -> Figure:
     surplus = uncut.sum(axis=(1, 2)) - n
     found = ((uncut * chosen).sum(axis=(1, 2)) - chosen.mean() * surplus) / n
     return _figure(found, level, about=float((shares * chosen).sum() / n))
-
-
-def possible(tables: Array, n: int) -> Array:
-    """Of each row, the nearest one without negative entries that sums to n: `models.tables.proportional`, for many at once."""
-    ordered = -np.sort(-tables, axis=1)
-    excess = (np.cumsum(ordered, axis=1) - n) / np.arange(1, tables.shape[1] + 1)
-    kept = tables.shape[1] - 1 - np.argmax((ordered > excess)[:, ::-1], axis=1)
-    return np.maximum(tables - np.take_along_axis(excess, kept[:, None], axis=1), 0.0)
 
 
 def _noise(plan: Plan, shape: tuple[int, ...], generator: np.random.Generator) -> Array:

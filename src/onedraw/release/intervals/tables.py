@@ -32,7 +32,7 @@ from onedraw.arrays import Array
 from onedraw.mechanisms.added_noise import noisy_sums
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.models.conjugate.family import binomial
-from onedraw.models.tables.number_table import STEPS
+from onedraw.models.tables.table import STEPS
 from onedraw.plans import Plan
 
 from .noise_law import NoiseLaw, law_of
