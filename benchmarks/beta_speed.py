@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import tempfile
 import time
 from functools import partial
+from pathlib import Path
 
 os.environ["ONEDRAW_CACHE"] = tempfile.mkdtemp()  # so that the first call compiles
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import jax
 import numpy as np
+from experiments.many_fits import fits
 
 import onedraw as od
 from onedraw.models.likelihood.beta_target import compiled
-from onedraw.samplers import HMC, fits
+from onedraw.samplers import HMC
 
 RELEASE_LIMIT, BATCH_LIMIT = 10.0, 4.0
 STAN = "5.6 CPU s at n = 1,000 and 77 CPU s at n = 10,000, after about 50 s of compiling the model"

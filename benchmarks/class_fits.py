@@ -22,8 +22,10 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from experiments.many_fits import fit_many
 from scipy import special
 from tables import ABALONE, BOSTON, FOLDER, KIN8NM, WINE, _table, scaled
 
@@ -35,7 +37,6 @@ from onedraw.models.fit.losses import ClassLoss
 from onedraw.models.fit.problem import PARTS, Published
 from onedraw.models.fit.result import FitResult
 from onedraw.privacy.perturbed_mode import one_against_rest, ridge_for, volume_cost
-from onedraw.samplers import fit_many
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 

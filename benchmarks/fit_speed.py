@@ -4,19 +4,23 @@
 
 A logistic fit of n = 10⁵ records and 20 columns at (ε, δ) = (1, 1e-6), after compilation, best of three: CPU seconds, wall
 seconds and passes over the records, and the ratio to as many NumPy passes that add up a gradient and a Hessian. Then a
-hundred simulated fits of n = 8,000 and 4 columns, one after the other and by `samplers.fit_many`.
+hundred simulated fits of n = 8,000 and 4 columns, one after the other and by `experiments.many_fits.fit_many`.
 """
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from experiments.many_fits import fit_many
 
 import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Encoded, Gaussian, Logistic
-from onedraw.samplers import fit_many
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import numpy as np
+from experiments.many_fits import fit_many
 
 import onedraw as od
 from onedraw.mechanisms import Gibbs, NoisyGradient, PerturbedMode, calibrate
@@ -24,7 +28,7 @@ from onedraw.models.compute import check_arithmetic, jax
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.sums import NewtonSums
 from onedraw.models.moments.measured import SecondMoments
-from onedraw.samplers import LastIterateLangevin, Proximal, fit_many
+from onedraw.samplers import LastIterateLangevin, Proximal
 from onedraw.samplers.chacha import seeded_key
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.hamiltonian import HMC

@@ -28,14 +28,15 @@ import numpy as np
 from scipy import optimize
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import fit_coverage
+from experiments.many_fits import fit_many
 from tables import DELTA, EPSILONS, FOLDER, scaled, tables
 
 import onedraw as od
 from onedraw.models.convex import losses, number_losses
 from onedraw.planning import Regression, choose
 from onedraw.planning.expected_errors import simulated_error
-from onedraw.samplers.many_fits import fit_many
 
 RESULT = Path(__file__).parent / "results" / "plan_accuracy.md"
 SIMULATED = ("uniform", "skewed", "heavy", "off-centre", "rare 0.05")

@@ -13,9 +13,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import numpy as np
+from experiments.many_fits import fit_many
 from scipy import optimize, special
 
 import onedraw as od
@@ -23,7 +27,6 @@ from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Gaussian, HuberisedHinge, Quantile
 from onedraw.models.fit.problem import PARTS, Published
 from onedraw.models.fit.result import FitResult
-from onedraw.samplers import fit_many
 
 RESULT = Path(__file__).parent / "results" / "quantile_fits.md"
 TRUTH = np.array([0.5, -0.5, 0.3, 0.1])

@@ -3,7 +3,7 @@
     thetas = draws(targets, seeds, NETWORK).thetas    # (m, d): one draw of each of m posteriors
 
 A target is what a plan makes of records, `plan.target(model.summarise((X, y)))`: the very posterior that a release
-draws from; `potentials.py` has what is compiled of it. Minima of convex targets are `baselines.simulated_minima`, and
+draws from; `potentials.py` has what is compiled of it. Minima of convex targets are `simulated_fits.simulated_minima`, and
 all of a posterior of two parameters is `grids.exact_posterior`.
 
 Chunks are as large as memory asks for: on a processor so small that a chunk's work stays in the cache, where one

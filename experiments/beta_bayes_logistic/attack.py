@@ -17,6 +17,7 @@ from experiments.beta_bayes_logistic import logistic
 from experiments.beta_bayes_logistic.data_sets import Array
 from experiments.beta_bayes_logistic.methods import DELTA, OUTPUTS, calibrated
 from experiments.potentials import log_density
+from experiments.simulated_fits import simulated_minima
 from scipy import special
 
 import onedraw as od
@@ -71,7 +72,7 @@ D = np.array([[1.0], [0.0]]), np.array([1.0, -1.0])
 
 
 def _minimum(plan: Any) -> float:
-    return float(od.baselines.simulated_minima(plan, D[0][None], D[1][None])[0, 0])
+    return float(simulated_minima(plan, D[0][None], D[1][None])[0, 0])
 
 
 def _from_grid(masses: Array) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from experiments.beta_bayes_simulation.simulate import simulate, subset
 from experiments.data import data_file
+from experiments.simulated_fits import simulated_minima
 from numpy.typing import NDArray
 from scipy import special
 
@@ -78,7 +79,7 @@ def _ridge(X: Array, y: Array) -> Array:
     """The minimum of Σ loss + ½‖θ‖²."""
     model = od.models.Logistic(X.shape[1], bounds=(0.0, 1.0), prior=od.Gaussian(scale=1.0))
     plan = od.calibrate(od.baselines.OutputPerturbation(), model, od.PureDP(1.0), n=len(y))  # for its minimum alone
-    return np.asarray(od.baselines.simulated_minima(plan, X[None], y[None])[0])
+    return np.asarray(simulated_minima(plan, X[None], y[None])[0])
 
 
 @cache

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from experiments.beta_bayes_logistic.data_sets import Array, Split
+from experiments.simulated_fits import simulated_minima
 from experiments.simulation import draws
 
 import onedraw as od
@@ -90,7 +91,7 @@ def _drawn(plan: Any, splits: Sequence[Split], seeds: Sequence[int], each: int) 
 def _minima(plan: Any, splits: Sequence[Split]) -> Array:
     """What noise is added to: it depends on the prior alone, not on ε."""
     X, y = (np.stack(parts) for parts in zip(*((split.X, split.y) for split in splits), strict=True))
-    return np.asarray(od.baselines.simulated_minima(plan, X, y))
+    return np.asarray(simulated_minima(plan, X, y))
 
 
 def _noise(plan: Any, seed: int, width: int) -> Array:

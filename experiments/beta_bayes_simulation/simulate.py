@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from experiments.grids import exact_posterior
+from experiments.simulated_fits import simulated_minima
 from numpy.typing import NDArray
 from scipy import special
 
@@ -74,7 +75,7 @@ def law(method: str, n: int, epsilon: float, X: Array, labels: Array) -> tuple[A
     plan = plan_of(method, n, epsilon)
     if not method.startswith("output"):
         return exact_posterior(plan.target(MODEL.summarise((X[:, 1:], labels))), BOX, coordinates=CENTRED)
-    (fit,) = od.baselines.simulated_minima(plan, X[None, :, 1:], labels[None])  # λ = 1/(9n): the prior's own ridge
+    (fit,) = simulated_minima(plan, X[None, :, 1:], labels[None])  # λ = 1/(9n): the prior's own ridge
     chances = (np.arange(QUANTILES) + 0.5) / QUANTILES
     noise = plan.parameters["noise"] * np.sign(chances - 0.5) * -np.log1p(-np.abs(2.0 * chances - 1.0))
     first, second = np.meshgrid(noise, noise)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from experiments.many_fits import fits
 from scipy.stats import ks_2samp
 
 from onedraw.models.compute import jax
-from onedraw.samplers import HMC, NUTS, fits, seeded_key
+from onedraw.samplers import HMC, NUTS, seeded_key
 from onedraw.samplers.laplace import arguments_of, hessian, laplace_frame
 from tests.samplers.cases import (
     ALPHA,

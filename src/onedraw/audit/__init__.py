@@ -3,8 +3,7 @@
 ``profiles`` what two neighbouring outputs give away, exactly (of ``densities`` by ``quadrature``: ``divergences``;
 against a promise: ``comparison``) · ``bounds`` from error counts to a lower bound on ε · ``attacks`` the Bayes-optimal
 one, and those that only see draws · ``search`` the worst pair of data sets, and where records may lie · ``assertion``
-all of it as one line of a test · ``results`` and ``figure`` what is found, as values and as a picture ·
-``envelope`` a program whose running time is the leak, to learn from.
+all of it as one line of a test · ``results`` and ``figure`` what is found, as values and as a picture.
 
 Proof and audit share no code: nothing here imports a mechanism, a model, a sampler or a release (mathematics.md §7).
 Names are loaded when first touched.
@@ -27,7 +26,6 @@ __getattr__, __dir__ = names_on_demand(__name__, {
     "assertion": ("NotPrivate", "assert_private"),
     "results": ("AttackResult", "AuditReport", "Violation"),
     "figure": ("tradeoff_figure",),
-    "envelope": ("PriorEnvelope", "most_tries", "time_ratio"),
 })  # fmt: skip
 
 __all__ = __dir__()

@@ -25,7 +25,6 @@ __getattr__, __dir__ = names_on_demand(__name__, {
     "objective_perturbation": ("ObjectivePerturbation",),
     "output_perturbation": ("OutputPerturbation",),
     "penalty": ("Penalty",),
-    "simulation": ("simulated_fits", "simulated_minima"),
     "sufficient_statistics": ("SufficientStatistics",),
     "wang_ops": ("OnePosteriorSample",),
 })  # fmt: skip

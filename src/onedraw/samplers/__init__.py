@@ -13,7 +13,7 @@ exactly it draws (`sampler`). The files:
 - `private_path` (a private chain, step by step);
 - `noisy_sums` (plain noise on exact sums), `fit` (a perturbed mode in its stages) and `moments` (means and second moments, for
   their own sake or before another sampler) with `noise` (the one place that meets OpenDP);
-- `many_fits` (many simulated data sets at once); `choice` (the default); `padding` (work that is the same whatever the records are);
+- `choice` (the default); `padding` (work that is the same whatever the records are);
 - `randomness` (operating-system entropy into ChaCha20, or a seed; what a fork does to it), `numpy_chacha` (the one place that
   meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .fit import Fit
     from .hamiltonian import HMC, NUTS
     from .langevin import Langevin, LastIterateLangevin
-    from .many_fits import fit_many, fits
     from .moments import Measure, MeasuredFirst
     from .noisy_sums import NoisySums
     from .perfect import Perfect
@@ -50,7 +49,7 @@ __all__ = [
     "CHACHA20", "HMC", "NUTS", "OPERATING_SYSTEM", "SAMPLERS", "SEEDED", "Exact", "Fit", "Langevin",
     "LastIterateLangevin", "LossSelection", "Measure", "MeasuredFirst", "NoisySums", "Perfect", "PrivatePath",
     "Proximal", "Randomness", "RankSelection", "Sample", "Sampler", "Selection", "chacha_key", "check_sampler",
-    "curator_coupling", "default_sampler", "fit_many", "fits", "randomness", "sampler_from_dict", "secure_generator",
+    "curator_coupling", "default_sampler", "randomness", "sampler_from_dict", "secure_generator",
     "secure_key", "seeded_generator", "seeded_key",
 ]  # fmt: skip
 
@@ -72,7 +71,6 @@ _OTHERS = {
     "chacha": ("CHACHA20", "chacha_key", "secure_key", "seeded_key"),
     "choice": ("check_sampler", "default_sampler"),
     "coupling": ("curator_coupling",),
-    "many_fits": ("fit_many", "fits"),
     "randomness": ("OPERATING_SYSTEM", "SEEDED", "Randomness", "secure_generator", "seeded_generator"),
     "sampler": ("Sample", "Sampler", "sampler_from_dict"),
 }

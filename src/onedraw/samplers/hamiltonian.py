@@ -19,14 +19,13 @@ stays with the curator.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from onedraw import privacy
-from onedraw.arrays import Array
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.plans import Plan, Potential
@@ -34,7 +33,7 @@ from onedraw.privacy.numbers import text
 from onedraw.samplers import blackjax_kernels as kernels
 from onedraw.samplers.chains import advanced, chains_at_once, mapped, whole_number
 from onedraw.samplers.coupling_bound import Meetings
-from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, laplace_frames, potential, stacked
+from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, potential
 from onedraw.samplers.sampler import Sample, Sampler
 
 STEP_SIZE = 0.7
@@ -126,13 +125,6 @@ class HMC(Sampler):
         walks = self.walk > 0.0
         draws, accepted = _hmc_chains(target.kernel, walks, at_once, keys, frame, settings, self.steps, arguments)
         return Sample(np.asarray(draws), {"acceptance": float(accepted.mean())})
-
-    def run_many(self, targets: Sequence[Potential], key: Any) -> Array:
-        """One draw for each of several targets of one model and size, all in one call."""
-        arguments, first = stacked(targets), targets[0]
-        frames, settings = laplace_frames(targets, arguments), Settings(*self.settings(first.dimension))
-        keys = jax.random.split(key, len(targets))
-        return np.asarray(_hmc_fits(first.kernel, self.walk > 0.0, keys, frames, settings, self.steps, arguments))
 
 
 @dataclass(frozen=True)
@@ -277,7 +269,7 @@ def _ended(frame: LaplaceFrame, state: Any) -> Any:
     return jnp.where(jnp.isfinite(theta).all(), theta, frame.mode)
 
 
-def _hmc_chain(
+def hmc_chain(
     kernel: Any, walks: bool, key: Any, frame: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
 ) -> Any:
     log_density = log_density_in(kernel, frame, arguments)
@@ -301,15 +293,7 @@ def _hmc_chains(
     kernel: Any, walks: bool, at_once: int, keys: Any, frame: LaplaceFrame, settings: Settings, steps: Any,
     arguments: Any,
 ) -> Any:  # fmt: skip
-    return mapped(lambda key: _hmc_chain(kernel, walks, key, frame, settings, steps, arguments), keys, at_once)
-
-
-@jit(0, 1)
-def _hmc_fits(
-    kernel: Any, walks: bool, keys: Any, frames: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
-) -> Any:
-    fit: Any = jax.vmap(lambda key, frame, own: _hmc_chain(kernel, walks, key, frame, settings, steps, own)[0])
-    return fit(keys, frames, arguments)
+    return mapped(lambda key: hmc_chain(kernel, walks, key, frame, settings, steps, arguments), keys, at_once)
 
 
 @jit(0, 1, 2, 3)

@@ -22,15 +22,14 @@ from typing import Any
 import numpy as np
 
 from onedraw.arrays import Array
+from onedraw.baselines.objective_perturbation import ObjectivePerturbation
+from onedraw.baselines.output_perturbation import OutputPerturbation
+from onedraw.baselines.regularised_fit import MOST_PASSES, RegularisedFit
 from onedraw.errors import WrongCall
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 from onedraw.models.fit.sums import DOUBTED, FIRST, OVERSHOT, TRUSTED
 from onedraw.plans import Plan
 from onedraw.samplers.choice import own_sampler
-
-from .objective_perturbation import ObjectivePerturbation
-from .output_perturbation import OutputPerturbation
-from .regularised_fit import MOST_PASSES, RegularisedFit
 
 CHUNK, LARGEST_CHUNK = 32, 2**26
 """Fits of a call on a processor, and numbers of one on an accelerator."""
@@ -47,7 +46,7 @@ def simulated_fits(plan: Plan, X: Any, y: Any, seeds: Sequence[int]) -> Array:
     if sampler is None or not isinstance(plan.mechanism, OutputPerturbation | ObjectivePerturbation):
         raise WrongCall(
             f"simulated_fits repeats output and objective perturbation; a {type(plan.mechanism).__name__} was given. "
-            "Use samplers.fits or samplers.fit_many."
+            "Use experiments.many_fits."
         )
     tilts = [sampler().tilt(plan, generator) for generator in generators]
     found = simulated_minima(plan, X, y, None if tilts and tilts[0] is None else np.array(tilts))

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from experiments.running_time import PriorEnvelope, most_tries, time_ratio
 
 from onedraw import audit
-from onedraw.audit import PriorEnvelope, most_tries, time_ratio
 from onedraw.errors import WrongCall
 
 PRIOR = np.full(3, 1.0 / 3.0)

@@ -36,7 +36,8 @@ from onedraw.models.fit.sums import Objective, minima
 from onedraw.models.sums.exact_sums import Scaled
 from onedraw.plans import Plan, Potential
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.hamiltonian import HMC
+from onedraw.samplers.hamiltonian import HMC, Settings, hmc_chain
+from onedraw.samplers.laplace import LaplaceFrame, laplace_frames, stacked
 from onedraw.samplers.noise import Noise
 
 GANG = 256
@@ -48,7 +49,7 @@ def fit_many(plan: Plan, X: Any, y: Any, seeds: Sequence[int]) -> Published:
     rows, responses = np.asarray(X), np.asarray(y)
     if plan.requires != "perturbed-mode":
         raise WrongCall(
-            f"fit_many repeats the fits of a PerturbedMode; a {type(plan.mechanism).__name__} was given. Use samplers.fits."
+            f"fit_many repeats the fits of a PerturbedMode; a {type(plan.mechanism).__name__} was given. Use fits."
         )
     fits = len(seeds)
     if not fits or rows.ndim != 3 or rows.shape[:2] != (fits, plan.n) or responses.shape != (fits, plan.n):
@@ -248,4 +249,15 @@ def fits(targets: Sequence[Potential], sampler: HMC, *, key: Any) -> Array:
         raise WrongCall(
             f"fits needs targets of one model and one number of records, but {len(shapes)} kinds were given. Call it for each."
         )
-    return sampler.run_many(targets, key)
+    arguments, first = stacked(targets), targets[0]
+    frames, settings = laplace_frames(targets, arguments), Settings(*sampler.settings(first.dimension))
+    keys = jax.random.split(key, len(targets))
+    return np.asarray(_chains(first.kernel, sampler.walk > 0.0, keys, frames, settings, sampler.steps, arguments))
+
+
+@jit(0, 1)
+def _chains(
+    kernel: Any, walks: bool, keys: Any, frames: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
+) -> Any:
+    fit: Any = jax.vmap(lambda key, frame, own: hmc_chain(kernel, walks, key, frame, settings, steps, own)[0])
+    return fit(keys, frames, arguments)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from experiments.many_fits import fit_many
 
 import onedraw as od
+from experiments import many_fits as module
 from onedraw.data.sums import Block, Blocks
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import NoisyGradient, PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, Softmax
 from onedraw.models.fit.sums import Objective, minima, minimum
-from onedraw.samplers import fit_many
-from onedraw.samplers import many_fits as module
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 
@@ -126,5 +126,5 @@ def test_shapes_that_do_not_fit_together_are_refused_in_words(shape: tuple[int, 
 
 def test_plans_that_are_no_fits_are_refused() -> None:
     plan = calibrate(NoisyGradient(), MODELS["two classes"], od.ZCDP(0.5), n=50)
-    with pytest.raises(WrongCall, match="Use samplers"):
+    with pytest.raises(WrongCall, match="Use fits"):
         fit_many(plan, *simulated(2, 50, 2), [1, 2])

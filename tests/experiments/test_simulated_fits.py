@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from experiments.simulated_fits import simulated_fits, simulated_minima
 from sklearn.linear_model import LogisticRegression
 
 import onedraw as od
+from experiments import simulated_fits as simulation
 from onedraw import models
-from onedraw.baselines import simulation
 from onedraw.baselines.objective_perturbation import ObjectivePerturbation
 from onedraw.baselines.output_perturbation import OutputPerturbation
-from onedraw.baselines.simulation import simulated_fits, simulated_minima
 from onedraw.samplers.choice import own_sampler
 
 BOX = {"features": 2, "bounds": (-1, 2), "prior": od.Gaussian(scale=1.0)}
