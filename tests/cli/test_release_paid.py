@@ -202,7 +202,13 @@ def test_the_books_show_what_was_paid_for_and_not_finished(run, place):
     assert "not finished" not in run("ledger", "show", "books.db")[1]
     books = od.Ledger.open(place / "books.db")
     entry = books.reserve("patients-2026", od.PureDP(0.01), label="proportion of outcome").entry
-    assert f"--resume {entry}" in run("ledger", "show", "books.db")[1]
+    assert f"--resume {entry}, which charges nothing more." in run("ledger", "show", "books.db")[1]
+    padded = books.reserve("patients-2026", od.PureDP(0.01), timing=1e-12)
+    books.attempt(padded, 1e-12)
+    shown = run("ledger", "show", "books.db")[1]
+    assert f"--resume {padded.entry}, which charges nothing more but γ₂, for the work of another attempt." in shown
+    assert "with padded work (γ₂ = 1e-12)" in shown
+    assert "another attempt at entry" in shown
 
 
 def spoil(path, *, column):

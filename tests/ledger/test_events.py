@@ -17,7 +17,7 @@ from onedraw.ledger.events import FIELDS, START, Position, canonical, event_hash
 from onedraw.privacy import PureDP, Unit
 
 RESERVATION = {
-    "promise": PureDP(0.25).to_dict(), "gamma": 0.0, "part": None, "seeded": False, "label": "", "plan": "",
+    "promise": PureDP(0.25).to_dict(), "gamma": 0.0, "timing": None, "part": None, "seeded": False, "label": "", "plan": "",
 }  # fmt: skip
 OPENING = {"budget": PureDP(1.0).to_dict(), "unit": Unit().to_dict(), "note": ""}
 
@@ -39,6 +39,7 @@ def chain(*steps: Step) -> list[Event]:
 BOOK = (Kind.BOOK_OPENED, "e1", "", {"format": 1})
 OPENED = (Kind.DATASET_OPENED, "e2", "patients", OPENING)
 RESERVED = (Kind.RESERVED, "e3", "patients", RESERVATION)
+ATTEMPTED = (Kind.ATTEMPTED, "e8", "patients", {"of": "e3", "timing": 2.0**-40})
 SETTLED = (Kind.SETTLED, "e3", "patients", {"certificate": "ab"})
 TOPPED_UP = (Kind.TOP_UP, "e4", "patients", {"budget": PureDP(2.0).to_dict()})
 CUT = (Kind.PARTS_DECLARED, "e5", "patients", {"partition": "region", "sizes": {"north": 3, "süd": 4}})
@@ -52,9 +53,9 @@ def read(events: list[Event]) -> Accounts:
 
 
 def test_every_byte_of_every_event_is_covered_by_the_chain() -> None:
-    events = chain(BOOK, OPENED, RESERVED, SETTLED, TOPPED_UP, CUT, DECLARED, CLOSED)
+    events = chain(BOOK, OPENED, RESERVED, ATTEMPTED, SETTLED, TOPPED_UP, CUT, DECLARED, CLOSED)
     rows = [astuple(event) for event in events]
-    assert read(events).position == Position(8, events[-1].hash)
+    assert read(events).position == Position(9, events[-1].hash)
     for index, row in enumerate(rows):
         for column in range(1, 7):
             for position in range(len(row[column])):
@@ -97,6 +98,11 @@ IMPOSSIBLE: dict[str, list[Step]] = {
     "parts declared before": [BOOK, OPENED, CUT, CUT],
     "sizes of parts": [BOOK, OPENED, (*CUT[:3], {"partition": "region", "sizes": {"north": 0}})],
     "γ must be": [BOOK, OPENED, (*RESERVED[:3], {**RESERVATION, "gamma": 1.0})],
+    r"γ must be a number in \[0": [BOOK, OPENED, (*RESERVED[:3], {**RESERVATION, "timing": "padded"})],
+    "attempt at what was never reserved": [BOOK, OPENED, ATTEMPTED],
+    "never reserved, or has left": [BOOK, OPENED, RESERVED, SETTLED, ATTEMPTED],
+    "form of 'attempted'": [BOOK, OPENED, RESERVED, (*ATTEMPTED[:3], {"of": "e3"})],
+    "γ must be a number": [BOOK, OPENED, RESERVED, (*ATTEMPTED[:3], {"of": "e3", "timing": 0})],
     "order of a budget": [BOOK, (*OPENED[:3], {**OPENING, "order": 1.0})],
     "a declared list must hold promises": [BOOK, OPENED, (*DECLARED[:3], {**DECLARATION, "items": []})],
     "δ of a declared list": [BOOK, OPENED, (*DECLARED[:3], {**DECLARATION, "delta": 1.0})],
@@ -108,7 +114,7 @@ IMPOSSIBLE: dict[str, list[Step]] = {
     "cannot be read as 'top-up'": [BOOK, OPENED, (*TOPPED_UP[:3], {"budget": 3})],
     "does not have the form of 'closed'": [BOOK, OPENED, (*CLOSED[:3], {"reason": "none"})],
     "a text was expected": [BOOK, OPENED, RESERVED, (*SETTLED[:3], {"certificate": 7})],
-    "reads up to 2": [(*BOOK[:3], {"format": 3})],
+    "reads up to 3": [(*BOOK[:3], {"format": 4})],
 }
 
 

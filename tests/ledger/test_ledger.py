@@ -22,7 +22,7 @@ pytestmark = pytest.mark.contract
 
 
 BUDGETS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(0.5), ZCDP(0.5), RenyiDP.at(8.0, 1.0)]
-PAYLOAD_OF_A_RESERVATION = {"library", "time", "promise", "gamma", "part", "seeded", "label", "plan"}
+PAYLOAD_OF_A_RESERVATION = {"library", "time", "promise", "gamma", "timing", "part", "seeded", "label", "plan"}
 
 
 def kinds(events: tuple[Event, ...]) -> list[str]:
@@ -47,11 +47,11 @@ def test_a_release_is_reserved_then_settled(ledger: Ledger) -> None:
 def test_an_event_tells_what_was_promised_and_nothing_else(ledger: Ledger) -> None:
     ledger.init("patients", ApproxDP(1.0, 1e-5))
     promise = RenyiDP.at(64.0, 0.125)
-    ledger.reserve("patients", promise, gamma=1e-9, seeded=True, label="try", plan_digest="ab")
+    ledger.reserve("patients", promise, gamma=1e-9, timing=1e-12, seeded=True, label="try", plan_digest="ab")
     payload = ledger.events("patients")[-1].payload
     assert payload.keys() == PAYLOAD_OF_A_RESERVATION
     assert Promise.from_dict(payload["promise"]) == promise
-    assert (payload["gamma"], payload["seeded"], payload["part"]) == (1e-9, True, None)
+    assert (payload["gamma"], payload["timing"], payload["seeded"], payload["part"]) == (1e-9, 1e-12, True, None)
     assert payload["time"].endswith("Z")
 
 
@@ -168,6 +168,50 @@ def test_a_spent_budget_says_what_was_spent_asked_and_left(ledger: Ledger) -> No
     assert ledger.events() == before
 
 
+def test_padded_work_is_charged_like_gamma_and_again_with_every_attempt(ledger: Ledger) -> None:
+    ledger.init("patients", ApproxDP(1.0, 1e-6))
+    ledger.declare_parts("patients", "region", {"north": 3, "south": 4})
+    reservation = ledger.reserve("patients", PureDP(0.5), gamma=2.0**-30, timing=2.0**-26, part="north")
+    assert ledger.spent("patients", part="north").gamma == 2.0**-30 + 2.0**-26
+    ledger.attempt(reservation, 2.0**-26)
+    assert ledger.spent("patients", part="north").gamma == 2.0**-30 + 2.0**-25
+    assert ledger.spent("patients", part="south").gamma == 0.0
+    assert ledger.account("patients").reservations == 1
+    with pytest.raises(BudgetSpent, match=r"padded work"):
+        ledger.attempt(reservation, 2.0**-20)
+    ledger.settle(reservation, "digest")
+    with pytest.raises(LedgerError, match="settled already"):
+        ledger.attempt(reservation, 2.0**-26)
+    with pytest.raises(LedgerError, match="does not stand in this ledger"):
+        ledger.attempt(Reservation("unknown", "patients", reservation.head), 2.0**-26)
+    assert kinds(ledger.events("patients"))[2:] == ["reserved", "attempted", "settled"]
+    assert ledger.verify().ok
+
+
+def test_a_release_that_takes_the_whole_budget_may_be_attempted_again_and_nothing_else_fits(ledger: Ledger) -> None:
+    """No filter keeps it: it is accepted as one list, and its attempts belong to that."""
+    ledger.init("patients", ApproxDP(1.0, 1e-6))
+    with pytest.raises(BudgetSpent, match="Plan for a smaller δ"):
+        ledger.reserve("patients", ApproxDP(1.0, 1e-6), timing=1e-12)
+    reservation = ledger.reserve("patients", ApproxDP(1.0, 0.9e-6), timing=1e-12)
+    for _ in range(3):
+        ledger.attempt(reservation, 1e-12)
+    assert ledger.remaining("patients").kept_by.startswith("pre-declared")
+    with pytest.raises(BudgetSpent):
+        ledger.attempt(reservation, 1e-7)
+    with pytest.raises(BudgetSpent):
+        ledger.reserve("patients", PureDP(1e-6))
+    assert ledger.verify().ok
+
+
+def test_a_declared_release_with_padded_work_is_declared_with_its_gamma(ledger: Ledger) -> None:
+    ledger.init("patients", ApproxDP(1.0, 1e-6))
+    ledger.declare("patients", [PureDP(0.5)], gammas=[1e-12])
+    before = ledger.spent("patients")
+    ledger.reserve("patients", PureDP(0.5), timing=1e-12)
+    assert ledger.spent("patients") == before
+
+
 def test_gamma_is_charged_on_top_and_never_to_a_pure_budget(ledger: Ledger) -> None:
     ledger.init("pure", PureDP(10.0))
     with pytest.raises(BudgetSpent, match="γ = 1e-09"):
@@ -263,6 +307,8 @@ def test_only_promises_can_be_budgets_or_spends(ledger: Ledger) -> None:
     for gamma in (-1e-9, 1.0, math.nan, True, "0"):
         with pytest.raises(InvalidBudget, match="total variation"):
             ledger.reserve("patients", PureDP(0.5), gamma=gamma)  # type: ignore[arg-type]
+        with pytest.raises(InvalidBudget, match="total variation"):
+            ledger.reserve("patients", PureDP(0.5), timing=gamma)  # type: ignore[arg-type]
     with pytest.raises(LedgerError, match="label"):
         ledger.reserve("patients", PureDP(0.5), label="a\nb")
     assert kinds(ledger.events("patients")) == ["dataset-opened"]
@@ -512,5 +558,6 @@ def test_verify_reports_a_budget_that_todays_accountant_finds_exceeded(
 
 def test_kinds_are_spelled_as_the_format_says() -> None:
     assert [kind.value for kind in Kind] == [
-        "book-opened", "dataset-opened", "top-up", "closed", "parts-declared", "declared", "reserved", "settled",
+        "book-opened", "dataset-opened", "top-up", "closed", "parts-declared", "declared", "reserved", "attempted",
+        "settled",
     ]  # fmt: skip

@@ -1,10 +1,14 @@
 """Running time on a certificate: not covered, or covered by a second line that follows from its numbers."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
 import onedraw as od
 from onedraw import errors
+from onedraw.ledger import events
+from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian, Logistic
 from onedraw.release.certificate import Certificate
 from onedraw.release.timing import UNCOVERED
@@ -113,3 +117,117 @@ def test_an_estimator_hands_it_on():
     found = od.DPLogisticRegression(**options, timing="padded").fit(X, y)
     assert found.certificate_.timing.work is not None
     assert od.DPLogisticRegression(**options).fit(X, y).certificate_.timing.work is None
+
+
+# ── the ledger: work is booked, and an attempt is what it was asked to be ────────────────────────────────────────────
+
+
+@pytest.fixture
+def books(tmp_path):
+    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    ledger.init("patients", od.ApproxDP(9.0, 1e-5))
+    return ledger
+
+
+@pytest.fixture(scope="module")
+def plans():
+    scaled = Logistic(2, bounds=(-np.ones(2), np.ones(2)), scaled=True, prior=Gaussian(scale=1.0))
+    fit = od.calibrate(PerturbedMode(), scaled, od.PureDP(4.0), n=N)
+    return {"fit": fit, "path": od.calibrate(od.NoisyGradient(), logistic(), od.ApproxDP(1.0, 1e-6), n=N)}
+
+
+def release(plan, ledger, **options):
+    return od.release(plan, labelled(), ledger=ledger, dataset="patients", **options)
+
+
+def kinds(ledger):
+    return [event.kind for event in ledger.events("patients")][1:]
+
+
+def interrupted(plan, ledger, **options):
+    """The entry of a release that was charged, and whose machine failed when the draw was to be made."""
+    with patch.object(od.Plan, "target", side_effect=RuntimeError), pytest.raises((RuntimeError, errors.Unfinished)):
+        release(plan, ledger, **options)
+    return next(event.entry for event in reversed(ledger.events("patients")) if event.kind == "reserved")
+
+
+def test_a_ledger_books_no_less_than_a_certificate_promises(plans, books):
+    certificate = release(plans["fit"], books, timing="padded").certificate
+    assert books.events("patients")[1].payload["timing"] == certificate.timing.gamma == 1e-12
+    total, stated = books.spent("patients"), certificate.promise.epsilon
+    assert total.delta(stated) >= certificate.timing.delta * (1.0 - 1e-9) > 0.0
+    assert od.verify(certificate, ledger=books).answer == "authentic"
+
+
+def test_a_draw_that_is_not_padded_is_booked_as_ever(plans, books):
+    release(plans["fit"], books)
+    assert books.events("patients")[1].payload["timing"] is None
+    assert books.spent("patients").gamma == 0.0
+
+
+@pytest.mark.parametrize("name", ["fit", "path"])
+@pytest.mark.parametrize("first", [None, "padded"])
+def test_a_release_is_resumed_with_its_timing_and_no_other(plans, books, name, first):
+    entry, other = interrupted(plans[name], books, timing=first), "padded" if first is None else None
+    with pytest.raises(errors.LedgerError, match="paid for another release: timing differ"):
+        release(plans[name], books, resume=entry, timing=other)
+    assert kinds(books) == ["reserved"]
+    certificate = release(plans[name], books, resume=entry, timing=first).certificate
+    assert (certificate.timing.work is None) == (first is None)
+    assert od.verify(certificate, ledger=books).answer == "authentic"
+    attempts = ["attempted"] if (name, first) == ("fit", "padded") else []  # constant work is never missed
+    assert kinds(books) == ["reserved", *attempts, "settled"]
+
+
+def test_every_attempt_at_a_padded_draw_spends_its_work_before_it_draws(plans, books, tmp_path):
+    plan, out = plans["fit"], tmp_path / "out.json"
+    entry = interrupted(plan, books, timing="padded", out=out)
+    for _ in range(2):
+        interrupted(plan, books, timing="padded", out=out, resume=entry)
+    release(plan, books, timing="padded", out=out, resume=entry)
+    assert kinds(books) == ["reserved", "attempted", "attempted", "attempted", "settled"]
+    assert books.spent("patients").gamma == pytest.approx(4e-12, rel=1e-12)
+    assert books.spent("patients").epsilon(1e-6) == pytest.approx(4.0)  # the draw is paid for once
+    release(
+        plan, books, timing="padded", out=out, resume=entry
+    )  # what is whole is not drawn again, and nothing is spent
+    assert kinds(books)[-2:] == ["attempted", "settled"]
+
+
+def test_an_attempt_that_the_budget_does_not_cover_is_not_made(plans, tmp_path):
+    books = od.Ledger.open(tmp_path / "books.db", create=True)
+    books.init("patients", od.ApproxDP(4.0, 6e-11))  # one attempt takes 5.6e-11
+    entry = interrupted(plans["fit"], books, timing="padded")
+    with pytest.raises(errors.BudgetSpent, match="padded work"):
+        release(plans["fit"], books, timing="padded", resume=entry)
+    assert kinds(books) == ["reserved"]
+
+
+def test_a_budget_without_a_delta_pays_for_constant_work_alone(plans, tmp_path):
+    books = od.Ledger.open(tmp_path / "books.db", create=True)
+    books.init("patients", od.PureDP(9.0))
+    with pytest.raises(errors.PromiseRefused, match=r"only a δ can pay for.*\n?.*Nothing was spent"):
+        release(plans["fit"], books, timing="padded")
+    assert kinds(books) == []
+    release(plans["fit"], books)
+    mean = od.models.GaussianMean(bound=1.0, variance=4.0, prior_count=1.0)
+    books.init("means", od.GaussianDP(1.0))
+    constant = od.calibrate(od.Diffused(), mean, od.GaussianDP(0.5), n=N)
+    od.release(constant, np.zeros(N), ledger=books, dataset="means", timing="padded")
+    assert books.events("means")[1].payload["timing"] == 0.0
+
+
+def test_a_reservation_from_before_timing_was_booked_is_finished_without_padding(plans, books, monkeypatch):
+    written = events.new_event
+
+    def before(after, kind, *, content, **where):
+        return written(after, kind, content={k: v for k, v in content.items() if k != "timing"}, **where)
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr("onedraw.ledger.ledger.new_event", before)
+        entry = interrupted(plans["fit"], books)
+    assert "timing" not in books.events("patients")[1].payload
+    with pytest.raises(errors.LedgerError, match="timing differ"):
+        release(plans["fit"], books, resume=entry, timing="padded")
+    certificate = release(plans["fit"], books, resume=entry).certificate
+    assert od.verify(certificate, ledger=books).answer == "authentic"

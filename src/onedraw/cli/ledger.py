@@ -164,13 +164,16 @@ def show(
         show_lines(*_unfinished(events[name]))
 
 
+TRIED_AGAIN = " but γ₂, for the work of another attempt"
+
+
 def _unfinished(events: list[Any], most: int = 10) -> list[str]:
     """Charges under which nothing has left yet, and how each is finished; the newest of many."""
     settled = {event.entry for event in events if event.kind == "settled"}
     found = [event for event in events if event.kind == "reserved" and event.entry not in settled]
     lines = [
         f"Paid for and not finished, unless it is running now: {event.payload['label'] or 'a release'}. Give its command "
-        f"again with --resume {event.entry}, which charges nothing more."
+        f"again with --resume {event.entry}, which charges nothing more{TRIED_AGAIN if event.payload.get('timing') else ''}."
         for event in found[-most:]
     ]
     return [
@@ -272,7 +275,10 @@ def _describe(kind: str, payload: dict[str, Any], delta: float) -> str:
         case "reserved":
             seeded = "SEEDED, not private" if payload["seeded"] else ""
             alone = f"by itself ε = {number(_alone(json.dumps(payload['promise']), delta))} at δ = {number(delta)}"
-            return "; ".join(filter(None, [payload["label"], part, seeded, alone]))
+            padded = "" if payload.get("timing") is None else f"with padded work (γ₂ = {number(payload['timing'])})"
+            return "; ".join(filter(None, [payload["label"], part, seeded, alone, padded]))
+        case "attempted":
+            return f"another attempt at entry {payload['of']}; padded work, γ₂ = {number(payload['timing'])}"
         case "declared":
             read = f", read at δ = {number(payload['delta'])}" if payload["delta"] is not None else ""
             return "; ".join(filter(None, [payload["label"], part, f"{len(payload['items'])} promises{read}"]))

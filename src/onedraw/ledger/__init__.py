@@ -8,7 +8,7 @@ settle. Events are kept, not totals (`events`); what they add up to is asked of 
 from __future__ import annotations
 
 from .accounts import Account
-from .events import Event, Kind
-from .ledger import Ledger, Remaining, Reservation, Verification
+from .events import Event, Kind, Reservation
+from .ledger import Ledger, Remaining, Verification
 
 __all__ = ["Account", "Event", "Kind", "Ledger", "Remaining", "Reservation", "Verification"]

@@ -9,7 +9,8 @@ off a privacy-loss distribution (`privacy.compose`) do not allow for that; filte
 `compose` is asked in two places only: for a *declared* list, whose promises stand in the ledger before the first of
 its draws, and for a history that is one list and nothing else (a single release, or one declaration). The latter
 needs no filter: it was chosen before any draw, so whether a filter keeps it is settled before any draw too; if none
-does, nothing is accepted after it, and the whole interaction is that list.
+does, nothing is accepted after it, and the whole interaction is that list. Attempts to draw it again after a crash belong to it: they
+show their work alone, and their γ₂ are added to its γ (samplers/padding.md).
 
 **Parts.** Let a public key assign every record position to one part, whatever the record says. Neighbours
 differ in the value of one record, hence inside one part p; what was released from another part alone sees the
@@ -38,19 +39,23 @@ from typing import Any
 from onedraw.errors import OnedrawError
 from onedraw.privacy import Composed, Promise, PureDP, Unit, compose, numbers
 from onedraw.privacy.filters import NOTHING, Charge, Filter, Spend, Sums, add, chosen_order, filters_of
-from onedraw.privacy.numbers import fraction_down
+from onedraw.privacy.numbers import fraction_down, sum_up
 
 from .events import EARLIER_FIELDS, FIELDS, START, Event, Kind, Position, broken, canonical, check_format
 
+WORK_ALONE = compose()
+"""What an attempt that let nothing out has promised: no draw; its padded work is within γ₂ of a public number."""
+
 
 class History:
-    """Spends, newest first: a new one shares all older ones, so a history of any length grows by one step per event."""
+    """Spends, newest first: a new one shares all older ones, so a history of any length grows by one step per event. ``count``
+    has releases and lists, not further attempts at them."""
 
     __slots__ = ("_known", "count", "older", "spend")
 
     def __init__(self, spend: Spend, older: History | None) -> None:
         self.spend, self.older = spend, older
-        self.count: int = 1 if older is None else older.count + 1
+        self.count: int = (0 if older is None else older.count) + (spend.promise != WORK_ALONE)
         self._known: dict[Filter, Charge] | None = None
 
     def __iter__(self) -> Iterator[Spend]:
@@ -177,6 +182,10 @@ class Account:
                 return replace(self, reservations=count, declared=MappingProxyType({**self.declared, entry: rest}))
         return replace(self, reservations=count, **self._longer(spend, part))
 
+    def attempted(self, timing: float, *, part: str | None) -> Account:
+        """The account after another attempt at a reservation."""
+        return replace(self, **self._longer(Spend(WORK_ALONE, timing), part))
+
     def _longer(self, spend: Spend, part: str | None) -> dict[str, Any]:
         """The history that grows by this spend, as fields."""
         if part is None:
@@ -240,7 +249,7 @@ class Entry:
     """A reservation as the ledger knows it: where it stands, and its certificate's digest once settled."""
 
     dataset: str
-    sequence: int
+    part: str | None
     hash: str
     certificate: str | None = None
 
@@ -310,10 +319,15 @@ class Accounts:
                 listed = items and all(set(item) == {"promise", "gamma"} for item in items)
                 _require(listed, "a declared list must hold promises, each with its γ")
                 return account.declaring(event.entry, tuple(map(_spend, items)), delta=delta, part=part)
+            case Kind.ATTEMPTED:
+                of = self.entries.get(_string(content["of"]))
+                if of is None or of.dataset != event.dataset or of.certificate is not None:
+                    raise _Impossible("it is an attempt at what was never reserved, or has left")
+                return account.attempted(_share(content["timing"]), part=of.part)
         spend = _spend(content)
         _require(type(content["seeded"]) is bool, "the seeded mark must be true or false")
         _require(event.entry not in self.entries, "its entry was reserved before")
-        self.entries[event.entry] = Entry(event.dataset, event.sequence, event.hash)
+        self.entries[event.entry] = Entry(event.dataset, part, event.hash)
         return account.charged(spend.promise, gamma=spend.gamma, part=part)
 
 
@@ -348,9 +362,19 @@ def _budget(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spend(content: dict[str, Any]) -> Spend:
-    gamma = content["gamma"]
-    _require(type(gamma) is float and 0.0 <= gamma < 1.0, "γ must be a number in [0, 1)")
-    return Spend(_promise(canonical(content["promise"])), gamma)
+    timing = content.get("timing")  # of a reservation alone, and not before format 3
+    work = None if timing is None else _share(timing)
+    return Spend(_promise(canonical(content["promise"])), distance(_share(content["gamma"]), work))
+
+
+def distance(gamma: float, timing: float | None) -> float:
+    """How far a release may be from what it promises: its draw, and its work where that is padded."""
+    return sum_up([gamma, timing]) if timing else gamma
+
+
+def _share(value: Any) -> float:
+    _require(type(value) is float and 0.0 <= value < 1.0, "γ must be a number in [0, 1)")
+    return float(value)
 
 
 @lru_cache(maxsize=4096)

@@ -27,7 +27,8 @@ from onedraw.plain_text import acting
 from onedraw.privacy import Promise
 from onedraw.privacy.filters import Spend, filters_of
 
-from .accounts import Account, Accounts
+from .accounts import WORK_ALONE, Account, Accounts, Entry
+from .events import Reservation
 
 LONGEST_TEXT = 500
 
@@ -148,6 +149,21 @@ def open_account(accounts: Accounts, dataset: str) -> Account:
     return account
 
 
+def open_entry(accounts: Accounts, reservation: Reservation) -> Entry:
+    """The reservation as it stands in the ledger, with nothing out under it yet."""
+    entry = accounts.entries.get(reservation.entry)
+    if entry is None or (entry.dataset, entry.hash) != (reservation.dataset, reservation.head):
+        raise LedgerError(
+            f"The reservation {reservation.entry!r} does not stand in this ledger: a release without its spend must "
+            "not exist. Settle in the ledger it was made in."
+        )
+    if entry.certificate is not None:
+        raise LedgerError(
+            f"The reservation {reservation.entry!r} is settled already. It pays for one release; reserve again."
+        )
+    return entry
+
+
 def checked_part(account: Account, part: str | None) -> str | None:
     if part is None:
         return None
@@ -186,6 +202,11 @@ def refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
         f"At most ε = {math.floor(left / unit) * unit:.4g} is left for a pure release; ask for less, declare a list of "
         "releases before the first of them (ledger declare), or let whoever answers for the data raise the budget with top_up."
     )
+    if asked.gamma and (alone == math.inf or asked.promise == WORK_ALONE):
+        why = (
+            "γ takes (1 + e^ε)γ of δ beside what the promise takes, and together that is more than the budget has. Plan for a "
+            "smaller δ, so that γ has room; or leave out what γ pays for (padded work, a sampler that is not exact)."
+        )
     if not total.kept_by and total.composes_within_budget():
         why = (
             "What stands in this ledger keeps the budget only if all of it was fixed before the first draw, so nothing can be "

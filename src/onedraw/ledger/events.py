@@ -7,7 +7,7 @@ head as it was.
 
 Stored per event: ``sequence`` (1, 2, 3, …), ``entry`` (a random id; a settlement has its reservation's),
 ``kind``, ``dataset``, ``payload`` (canonical JSON), ``previous`` (the hash before), ``hash`` (SHA-256 of the
-canonical JSON list of the six others). Payloads, format 2:
+canonical JSON list of the six others). Payloads, format 3:
 
 | kind | payload, besides ``library`` (the version that wrote it) |
 | --- | --- |
@@ -17,10 +17,12 @@ canonical JSON list of the six others). Payloads, format 2:
 | closed | ``time``: nothing may be reserved any more |
 | parts-declared | ``time``, ``partition``, ``sizes`` (part → number of records) |
 | declared | ``time``, ``items`` (each ``promise`` and ``gamma``), ``delta`` or null, ``part`` or null, ``label`` |
-| reserved | ``time``, ``promise``, ``gamma``, ``part`` or null, ``seeded``, ``label``, ``plan`` (a digest) |
+| reserved | ``time``, ``promise``, ``gamma``, ``timing`` or null, ``part`` or null, ``seeded``, ``label``, ``plan`` (a digest) |
+| attempted | ``time``, ``of`` (a reservation's entry, drawn again), ``timing`` |
 | settled | ``certificate`` (a digest) |
 
-Format 1 had no ``order`` and no declarations; what it wrote is read for ever.
+``timing`` is γ₂ of a draw whose work is padded (samplers/padding.md), 0 where work is constant, null where running time is not covered.
+Format 1 had no ``order`` and no declarations, format 2 no ``timing`` and no attempts; what they wrote is read for ever.
 
 A settlement has no time: what lies between reserving and settling is how long the sampler ran, and that
 depends on the records.
@@ -39,7 +41,7 @@ from typing import Any
 from onedraw import __version__
 from onedraw.errors import LedgerError
 
-FORMAT = 2
+FORMAT = 3
 GENESIS = "0" * 64
 
 Row = tuple[Any, ...]
@@ -53,6 +55,7 @@ class Kind(StrEnum):
     PARTS_DECLARED = "parts-declared"
     DECLARED = "declared"
     RESERVED = "reserved"
+    ATTEMPTED = "attempted"
     SETTLED = "settled"
 
 
@@ -63,11 +66,13 @@ FIELDS: Mapping[str, frozenset[str]] = {
     Kind.CLOSED: frozenset({"library", "time"}),
     Kind.PARTS_DECLARED: frozenset({"library", "time", "partition", "sizes"}),
     Kind.DECLARED: frozenset({"library", "time", "items", "delta", "part", "label"}),
-    Kind.RESERVED: frozenset({"library", "time", "promise", "gamma", "part", "seeded", "label", "plan"}),
+    Kind.RESERVED: frozenset({"library", "time", "promise", "gamma", "timing", "part", "seeded", "label", "plan"}),
+    Kind.ATTEMPTED: frozenset({"library", "time", "of", "timing"}),
     Kind.SETTLED: frozenset({"library", "certificate"}),
 }
 EARLIER_FIELDS: Mapping[str, frozenset[str]] = {
-    kind: FIELDS[kind] - {"order"} for kind in (Kind.DATASET_OPENED, Kind.TOP_UP)
+    kind: FIELDS[kind] - {later}
+    for kind, later in ((Kind.DATASET_OPENED, "order"), (Kind.TOP_UP, "order"), (Kind.RESERVED, "timing"))
 }
 
 
@@ -87,6 +92,16 @@ class Event:
     def payload(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(self.text)
         return content
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A spend that stands in the ledger. ``head`` is the chain's hash with it, for the certificate."""
+
+    entry: str
+    dataset: str
+    head: str
+    sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)

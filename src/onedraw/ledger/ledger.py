@@ -20,19 +20,9 @@ from onedraw.privacy import Composed, Promise, Unit
 from onedraw.privacy.filters import Spend, chosen_order
 
 from . import checks
-from .accounts import ONLY_IF_FIXED, Account, Accounts, as_one
-from .events import FORMAT, START, Event, Kind, Row, broken, check_format, new_event, read_chain
+from .accounts import ONLY_IF_FIXED, WORK_ALONE, Account, Accounts, as_one, distance
+from .events import FORMAT, START, Event, Kind, Reservation, Row, broken, check_format, new_event, read_chain
 from .storage import BEFORE_ALL, Storage, Writer, storage_at
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """A spend that stands in the ledger. ``head`` is the chain's hash with it, for the certificate."""
-
-    entry: str
-    dataset: str
-    head: str
-    sequence: int = 0
 
 
 @dataclass(frozen=True)
@@ -170,7 +160,7 @@ class Ledger:
             return turn.append(Kind.PARTS_DECLARED, account.dataset, content)
 
     def reserve(
-        self, dataset: str, promise: Promise, *, gamma: float = 0.0, part: str | None = None,
+        self, dataset: str, promise: Promise, *, gamma: float = 0.0, timing: float | None = None, part: str | None = None,
         seeded: bool = False, label: str = "", plan_digest: str = "", entry: str | None = None,
     ) -> Reservation:  # fmt: skip
         """Spend: write the promise into the ledger before any record is read, or raise `BudgetSpent`.
@@ -178,14 +168,18 @@ class Ledger:
         **Guarantee.** When this returns the event is on disk, and everything ever reserved from the dataset,
         settled or not, seeded or not, is proven to imply its budget, even though promises were chosen in view of
         the draws before them. Processes may reserve at the same time: one at a time decides. ``gamma`` is the total
-        variation allowance of an inexact draw, an entry of its own (mathematics.md §1). A promise that stands in a
+        variation allowance of an inexact draw, an entry of its own (mathematics.md §1); ``timing`` is that of padded work (γ₂,
+        samplers/padding.md), None where running time is not covered, and counts like it. A promise that stands in a
         declaration of the same part (`declare`) and was not drawn yet is paid for by it. ``entry`` is a new random name
         that the caller noted down beforehand.
         """
         promise, gamma = checks.checked_promise(promise), checks.checked_share(gamma)
+        timing = None if timing is None else checks.checked_share(timing)
+        together = distance(gamma, timing)
         content = {
             "promise": promise.to_dict(),
             "gamma": gamma,
+            "timing": timing,
             "seeded": bool(seeded),
             "label": checks.line("label", label),
             "plan": checks.line("plan_digest", plan_digest),
@@ -195,10 +189,23 @@ class Ledger:
             part = checks.checked_part(account, part)
             if entry in turn.accounts.entries:
                 raise LedgerError(f"The entry {entry!r} is reserved already. One reservation pays for one release.")
-            if account.has_room_for(promise, gamma=gamma, part=part):
+            if account.has_room_for(promise, gamma=together, part=part):
                 event = turn.append(Kind.RESERVED, account.dataset, {**content, "part": part}, entry=entry)
                 return Reservation(event.entry, account.dataset, event.hash, event.sequence)
-        checks.refuse(account, Spend(promise, gamma), part=part)
+        checks.refuse(account, Spend(promise, together), part=part)
+
+    def attempt(self, reservation: Reservation, timing: float) -> Event:
+        """Spend the γ₂ of padded work once more, before what was reserved is drawn again; or raise `BudgetSpent`.
+
+        An attempt that was interrupted let nothing out but its work: its draw costs nothing (samplers/padding.md).
+        """
+        timing = checks.checked_share(timing)
+        with self._turn() as turn:
+            entry = checks.open_entry(turn.accounts, reservation)
+            account = checks.open_account(turn.accounts, entry.dataset)
+            if account.attempted(timing, part=entry.part).within_budget(entry.part):
+                return turn.append(Kind.ATTEMPTED, entry.dataset, {"of": reservation.entry, "timing": timing})
+        checks.refuse(account, Spend(WORK_ALONE, timing), part=entry.part)
 
     def declare(
         self, dataset: str, promises: Sequence[Promise], *, gammas: Sequence[float] = (), delta: float | None = None,
@@ -234,16 +241,7 @@ class Ledger:
                 "A release is settled with its certificate's digest, which is empty. Pass certificate.digest."
             )
         with self._turn() as turn:
-            entry = turn.accounts.entries.get(reservation.entry)
-            if entry is None or (entry.dataset, entry.hash) != (reservation.dataset, reservation.head):
-                raise LedgerError(
-                    f"The reservation {reservation.entry!r} does not stand in this ledger: a release without its spend must "
-                    "not exist. Settle in the ledger it was made in."
-                )
-            if entry.certificate is not None:
-                raise LedgerError(
-                    f"The reservation {reservation.entry!r} is settled already. It pays for one release; reserve again."
-                )
+            entry = checks.open_entry(turn.accounts, reservation)
             return turn.append(Kind.SETTLED, entry.dataset, {"certificate": digest}, entry=reservation.entry)
 
     # ── reading ──

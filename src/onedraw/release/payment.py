@@ -2,7 +2,7 @@
 
 An entry of the ledger goes through reserved (the spend stands), then settled (with the digest of what left). Everything
 that leaves does so after its settlement, which happens once; so an entry that is not settled has let nothing out, and the
-draw may be made, or made again, without a second charge. `in_memory` and `on_disk` are the two ways out;
+draw may be made, or made again, without a second charge; but for padded work, of which each attempt spends its γ₂ (samplers/padding.md). `in_memory` and `on_disk` are the two ways out;
 on disk the certificate is whole and synced before it is settled, and whatever is whole is never drawn again.
 """
 
@@ -35,8 +35,9 @@ class Payment:
     spend: Mapping[str, Any] = field(default_factory=dict)
     resumed: bool = False
 
-    def charge(self, *, may_be_new: bool = True) -> Reservation | None:
-        """Reserve; of an entry that is resumed, find the reservation and refuse if anything about it is different."""
+    def charge(self, *, may_be_new: bool = True, draws: bool = True) -> Reservation | None:
+        """Reserve; of an entry that is resumed, find the reservation and refuse if anything about it is different. Padded work is
+        spent again with every attempt that ``draws``."""
         if self.ledger is None:
             return None
         event = self.booked() if self.resumed else None
@@ -49,15 +50,18 @@ class Payment:
             return self.ledger.reserve(**self.spend, entry=self.entry)
         spend, stored = self.spend, event.payload
         asked = {"plan": spend["plan_digest"], "promise": spend["promise"].to_dict(), "gamma": float(spend["gamma"]),
-                 "part": spend["part"], "seeded": spend["seeded"], "label": spend["label"]}  # fmt: skip
+                 "timing": spend["timing"], "part": spend["part"], "seeded": spend["seeded"], "label": spend["label"]}  # fmt: skip
         different = ["dataset"] if event.dataset != spend["dataset"] else []
-        different += [name for name, value in asked.items() if canonical(stored[name]) != canonical(value)]
+        different += [name for name, value in asked.items() if canonical(stored.get(name)) != canonical(value)]
         if different:
             raise LedgerError(
                 f"The entry {self.entry!r} paid for another release: {', '.join(different)} differ. One charge pays for one "
                 "draw of one plan. Nothing was drawn. Repeat the first call as it was, or release without resume."
             )
-        return Reservation(event.entry, event.dataset, event.hash, event.sequence)
+        reservation = Reservation(event.entry, event.dataset, event.hash, event.sequence)
+        if draws and spend["timing"]:
+            self.ledger.attempt(reservation, spend["timing"])
+        return reservation
 
     def booked(self) -> Event | None:
         """The reservation under this entry, if it stands in the ledger."""
@@ -110,7 +114,8 @@ def on_disk(payment: Payment, draw: Draw, target: Path, *, room: int, how: str) 
                 raise exists_already(target)
             payment.check_open()
             claim.hold(room)
-        reservation = payment.charge(may_be_new=not payment.resumed or (claim.taken_up and found is None))
+        new = not payment.resumed or (claim.taken_up and found is None)
+        reservation = payment.charge(may_be_new=new, draws=found is None)
         progress.append("charged")
         certificate, diagnostics = (found, {}) if found is not None else draw(reservation)
         if found is None:

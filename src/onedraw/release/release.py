@@ -42,7 +42,7 @@ from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
-from .timing import padding_of, timing_statement
+from .timing import booked, check_payable, padding_of, timing_statement
 
 LARGEST_VALUE = 1e200
 """Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
@@ -70,7 +70,7 @@ def release(
     | ``notes`` given | they stand among the assumptions; those that are assumed also in the first line |
     | ``out`` exists, is claimed by another release, or has no space | `CannotWrite`, nothing spent |
     | a crash after the charge | the spend stands, nothing left; the same call with ``resume=entry`` finishes it |
-    | ``resume`` of another plan, promise, dataset, part, label or seed | `LedgerError`, nothing drawn |
+    | ``resume`` of another plan, promise, dataset, part, label, timing or seed | `LedgerError`, nothing drawn |
     | ``resume`` of an entry that is settled | the certificate that left, if it is at ``out``; otherwise `LedgerError` |
 
     ``how_to_resume`` stands beside an unfinished ``out`` for people, with ENTRY in place of the entry.
@@ -163,9 +163,11 @@ def payment_for(
         )
     check_account(ledger, name, words.plan, part=part)
     promise, gamma = spend_of(words.plan, words.exactness, words.promise)
+    account, work = ledger.account(name), booked(words.timing)
+    check_payable(work, account.budget)
     spend = {
-        "dataset": ledger.account(name).dataset, "promise": promise, "gamma": gamma, "part": part, "seeded": words.seeded,
-        "label": label, "plan_digest": words.plan.digest,
+        "dataset": account.dataset, "promise": promise, "gamma": gamma, "timing": work, "part": part,
+        "seeded": words.seeded, "label": label, "plan_digest": words.plan.digest,
     }  # fmt: skip
     return Payment(uuid.uuid4().hex if resume is None else resume, ledger, spend, resumed=resume is not None)
 

@@ -2,15 +2,16 @@
 
 Unpadded, every certificate says that running time is not covered: whoever can time a draw may learn from it. With
 ``timing="padded"`` the sampler does a public amount of work whatever the records are, except with probability γ₂, and the
-draw together with its work is (ε, δ + (1 + e^ε)γ₂)-DP (samplers/padding.md). The draw and its own promise are untouched, and a
-ledger is charged for them as ever.
+draw together with its work is (ε, δ + (1 + e^ε)γ₂)-DP (samplers/padding.md). The draw and its own promise are untouched. A ledger
+is charged for both: its total is never less than what the certificates promise.
 """
 
 from __future__ import annotations
 
-from onedraw.errors import WrongCall
+from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.plain_text import round_up
 from onedraw.plans import Plan
+from onedraw.privacy import Promise
 from onedraw.samplers.padding import PADDED, PASSES, Padding, pair_delta
 from onedraw.samplers.sampler import Sampler
 
@@ -49,6 +50,21 @@ def timing_statement(plan: Plan, padding: Padding | None, *, epsilon: float) -> 
         f"{padding.passes:,} {PASSES if padding.passes > 1 else ONE_PASS}{among}, whatever the records are{missed}. {NOT_TIME}"
     )
     return TimingStatement(sentence=sentence, work=dict(padding.work), gamma=padding.gamma, delta=delta)
+
+
+def booked(timing: TimingStatement | None) -> float | None:
+    """γ₂, as a ledger holds it beside the draw's promise; None where running time is not covered."""
+    return None if timing is None else timing.gamma
+
+
+def check_payable(gamma: float | None, budget: Promise) -> None:
+    """Of a ledger's budget, before it is charged."""
+    if gamma and not budget.total_variation():
+        raise PromiseRefused(
+            f"Padded work is a public number but with probability γ₂ = {gamma:.3g}, which only a δ can pay for, and the ledger's "
+            f'budget is {budget}. Nothing was spent. Leave out timing="{PADDED}", use a mechanism whose work is constant '
+            "(NoisyGradient, BarkerPath, Moments), or charge a dataset whose budget has a δ."
+        )
 
 
 def timing_again(

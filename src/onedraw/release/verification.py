@@ -29,7 +29,7 @@ from onedraw.samplers.sampler import Sampler
 from .certificate import UNPROVEN, Certificate, check_texts, differences, reject, rejecting, snap, spacing_for
 from .released import Release
 from .statement import Statement, check_unit, promise_of, spend_of
-from .timing import is_padded, timing_again
+from .timing import booked, is_padded, timing_again
 
 # Written by the program that released, not derived from the plan: an edit here changes no promise.
 FREE_FIELDS = {"sampler_choice", "second_opinion", "prepared_at", "software", "ledger", "data"}
@@ -168,12 +168,13 @@ def check_ledger(certificate: Certificate, plan: Plan, ledger: Ledger) -> None:
         native, exactness = Promise.from_dict(certificate.promise.native), Exactness.from_dict(certificate.exactness)
         promise, gamma = spend_of(plan, exactness, native)
     seeded, digest = certificate.randomness == SEEDED, certificate.plan_digest
-    expected = {"promise": promise.to_dict(), "gamma": gamma, "seeded": seeded, "plan": digest}
+    work = booked(certificate.timing)
+    expected = {"promise": promise.to_dict(), "gamma": gamma, "timing": work, "seeded": seeded, "plan": digest}
     reserved = next(event for event in ledger.events() if event.entry == entry.entry and event.kind == Kind.RESERVED)
     if (reserved.dataset, reserved.hash) != (entry.dataset, entry.head):
         raise reject(f"the ledger's entry {entry.entry} stands under another dataset or head than it states")
     for name, value in expected.items():
-        if reserved.payload[name] != value:
+        if reserved.payload.get(name) != value:
             raise reject(f"the ledger's entry {entry.entry} was reserved with another {name} than it states")
     if ledger.account(entry.dataset).unit != plan.guarantee.unit:
         raise reject("the ledger protects another unit (records per person) than it states")
