@@ -29,14 +29,14 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array
-from onedraw.errors import UnsupportedBudget, WrongCall
+from onedraw.errors import UnsupportedBudget
 from onedraw.mechanisms.added_noise import Moving, NoiseOnSums, NoiseTarget, whole_numbers
 from onedraw.models import ConjugateModel, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
 from onedraw.models.conjugate.distributions import Beta, Dirichlet, Gamma, Law, Normal
 from onedraw.models.sums.clamped_sums import RADIUS_STEPS, STEPS, Summary
 from onedraw.models.tables.table import proportional
 from onedraw.plans import Plan, Posterior, Request
-from onedraw.privacy.numbers import root_up
+from onedraw.privacy.numbers import confidence_level, root_up
 
 # ── the sums of a family ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -207,8 +207,7 @@ class NaivePosterior:
 
 def tails(level: float) -> tuple[float, float]:
     """The two probabilities that a central interval lies between."""
-    if not 0.0 < level < 1.0:
-        raise WrongCall(f"level is a probability such as 0.9, not {level!r}. Pass one between 0 and 1.")
+    level = confidence_level(level)
     return (1.0 - level) / 2.0, (1.0 + level) / 2.0
 
 

@@ -19,6 +19,7 @@ import math
 import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw.arrays import Array
 from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
-from onedraw.models import Grouped, Table
+from onedraw.models import ConjugateModel, Grouped, Table
 from onedraw.models.batches import column_chunks
 from onedraw.planning import Choices, ColumnQuestion
 from onedraw.plans import Plan
@@ -65,8 +66,8 @@ class ColumnEstimator(PrivateEstimator):
     term: ClassVar[str] = ""
     """What is published, if it is one for each label."""
 
-    has_posterior: ClassVar[bool] = False
-    """Whether a conjugate posterior answers the question too."""
+    family: ClassVar[type[ConjugateModel] | None] = None
+    """Whose posterior answers the question too, if there is one."""
 
     def _fit(self, X: Any, y: Any) -> None:
         by = declared_by(self)
@@ -81,16 +82,21 @@ class ColumnEstimator(PrivateEstimator):
         """What plain noise is put on, from public parameters."""
         raise NotImplementedError
 
-    def _model(self, n: int, budget: Promise) -> Any:
-        """The conjugate model, from public parameters."""
-        raise NotImplementedError
+    def _declared(self) -> Any:
+        """What a schema would declare of the column."""
+        return SimpleNamespace(labels=tuple(map(str, self._labels())))
+
+    def _labels(self) -> tuple[Any, ...]:
+        """All values there can be; none of a column of numbers."""
+        return ()
 
     @abc.abstractmethod
     def _keep(self, centre: Array) -> None:
         """Name the published numbers."""
 
     def _records(self, column: Any) -> Any:
-        return column
+        labels = () if self.between is not None else self._labels()
+        return LabelCodes(column, labels) if labels else column
 
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
         columns = {"column": data}
@@ -117,12 +123,12 @@ class ColumnEstimator(PrivateEstimator):
 
     def _posterior(self, budget: Promise, n: int) -> Known | None:
         """None where there is no posterior for the question, the groups or this budget."""
-        if not self.has_posterior or self.by is not None or self.between is not None:
+        if self.family is None or self.by is not None or self.between is not None:
             if self.prior is not None:
                 raise InvalidModel("A prior is for draws from a posterior, and there is none here. Leave out prior.")
             return None
         try:
-            return Known(self._model(n, budget))
+            return Known(self.family.for_column(self._declared(), n=n, budget=budget, prior=self.prior))
         except InvalidModel:
             if self.prior is not None or self.mechanism not in ("auto", "laplace", "gaussian"):
                 raise
@@ -178,8 +184,6 @@ class TableEstimator(ColumnEstimator):
 @dataclass(eq=False, repr=False, kw_only=True)
 class PosteriorEstimator(TableEstimator):
     """Answered by plain noise, or by a draw from a conjugate posterior."""
-
-    has_posterior: ClassVar[bool] = True
 
     prior: Any = None
     n_draws: Any = 1

@@ -20,6 +20,7 @@ from onedraw.models import (
     BetaBernoulli,
     CategoryTable,
     ColumnQuantiles,
+    ConjugateModel,
     DirichletCategorical,
     GammaPoisson,
     GaussianMean,
@@ -28,14 +29,12 @@ from onedraw.models import (
 from onedraw.models.tables.category_table import condition
 from onedraw.planning import Choices, QuantileQuestion
 from onedraw.privacy import Promise
-from onedraw.release.estimates import Estimates
 from onedraw.release.intervals.quantiles import inter_quartile_range, why_no_ends
 from onedraw.release.intervals.tables import table_interval
 
 from .base import cached
 from .classification import declared_classes
 from .one_column import ColumnEstimator, PosteriorEstimator, TableEstimator, declared_range
-from .validation import LabelCodes
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -62,6 +61,7 @@ class DPProportion(PosteriorEstimator):
     """
 
     term: ClassVar[str] = "proportion"
+    family: ClassVar[type[ConjugateModel] | None] = BetaBernoulli
 
     classes: Any = None
     between: Any = None
@@ -75,26 +75,20 @@ class DPProportion(PosteriorEstimator):
     def _table(self, groups: dict[str, Any]) -> CategoryTable:
         if self.between is not None:
             return CategoryTable(**declared_condition(self, "classes"), show="shares", **groups)
-        labels = tuple(map(str, self._labels()))
+        labels = self._declared().labels
         return CategoryTable(labels, show="shares", only=labels[1], **groups)
-
-    def _model(self, n: int, budget: Promise) -> BetaBernoulli:
-        self._labels()
-        return BetaBernoulli.for_column(None, n=n, budget=budget, prior=self.prior)
-
-    def _records(self, column: Any) -> Any:
-        return column if self.between is not None else LabelCodes(column, self._labels())
 
     def _keep(self, centre: Array) -> None:
         self.proportion_ = self._of_groups(centre)
 
 
-class LevelEstimator(ColumnEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LevelEstimator(TableEstimator):
     """What counts and shares of declared levels have in common."""
 
-    levels: Any
+    levels: Any = None
 
-    def _declared(self) -> NDArray[Any]:
+    def _levels(self) -> NDArray[Any]:
         if self.levels is None:
             raise InvalidModel(
                 f"{type(self).__name__} needs levels=[…], all values there can be. They are never read from the records: a value that "
@@ -102,8 +96,8 @@ class LevelEstimator(ColumnEstimator):
             )
         return declared_classes(self.levels, "levels")
 
-    def _records(self, column: Any) -> Any:
-        return column if self.between is not None else LabelCodes(column, tuple(self._declared().tolist()))
+    def _labels(self) -> tuple[Any, ...]:
+        return tuple(self._levels().tolist())
 
     def _by_level(self, centre: Array) -> Array:
         """(levels,), or with groups (groups, levels)."""
@@ -123,23 +117,17 @@ class DPHistogram(LevelEstimator, PosteriorEstimator):
     """
 
     term: ClassVar[str] = "share"
-
-    levels: Any = None
+    family: ClassVar[type[ConjugateModel] | None] = DirichletCategorical
 
     def _table(self, groups: dict[str, Any]) -> CategoryTable:
-        return CategoryTable(tuple(map(str, self._declared().tolist())), show="shares", **groups)
-
-    def _model(self, n: int, budget: Promise) -> DirichletCategorical:
-        levels = self._declared().tolist()
-        prior = (1.0,) * len(levels) if self.prior is None else tuple(self.prior)
-        return DirichletCategorical(prior=prior, levels=tuple(map(str, levels)))
+        return CategoryTable(self._declared().labels, show="shares", **groups)
 
     def _keep(self, centre: Array) -> None:
-        self.levels_, self.shares_ = self._declared(), self._by_level(centre)
+        self.levels_, self.shares_ = self._levels(), self._by_level(centre)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPCount(LevelEstimator, TableEstimator):
+class DPCount(LevelEstimator):
     """How many of these records have each of declared ``levels``, or one ``level`` of them, under differential privacy.
 
     ``DPCount(epsilon=1.0, levels=["no", "yes"], level="yes").fit(column).count_``; of numbers, those within public
@@ -154,7 +142,6 @@ class DPCount(LevelEstimator, TableEstimator):
 
     term: ClassVar[str] = "count"
 
-    levels: Any = None
     level: Any = None
     between: Any = None
 
@@ -163,8 +150,7 @@ class DPCount(LevelEstimator, TableEstimator):
             if self.level is not None:
                 raise InvalidModel("level names one of the levels, and between has none. Leave it out.")
             return CategoryTable(**declared_condition(self, "levels"), **groups)
-        levels = tuple(map(str, self._declared().tolist()))
-        return CategoryTable(levels, only=None if self.level is None else str(self.level), **groups)
+        return CategoryTable(self._declared().labels, only=None if self.level is None else str(self.level), **groups)
 
     def conf_int(self, level: float = 0.95, *, of: str = "records") -> Array:
         """(terms, 2): about these records, or ``of="population"`` about n times the share they are a sample of."""
@@ -175,7 +161,7 @@ class DPCount(LevelEstimator, TableEstimator):
         return np.column_stack([low, high])
 
     def _keep(self, centre: Array) -> None:
-        self.levels_ = np.array(self.choice_.best.model.levels) if self.between is not None else self._declared()
+        self.levels_ = np.array(self.choice_.best.model.levels) if self.between is not None else self._levels()
         if self.level is None and self.between is None:
             self.counts_ = self._by_level(centre)
         else:
@@ -197,10 +183,12 @@ def declared_condition(estimator: Any, other: str) -> dict[str, Any]:
 # ── numbers ──
 
 
-class NumberColumn(ColumnEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NumberColumn(TableEstimator):
     """What statistics of numbers in declared bounds have in common."""
 
-    bounds: Any
+    bounds: Any = None
+
     show: ClassVar[str]
     missing: ClassVar[float | None] = None
 
@@ -226,13 +214,13 @@ class DPMean(NumberColumn, PosteriorEstimator):
     """
 
     show: ClassVar[str] = "mean"
+    family: ClassVar[type[ConjugateModel] | None] = GaussianMean
 
-    bounds: Any = None
     noise: Any = None
 
-    def _model(self, n: int, budget: Promise) -> Any:
+    def _declared(self) -> Any:
         low, high = declared_range(self)
-        return GaussianMean.for_column(SimpleNamespace(lower=low, upper=high), n=n, budget=budget, prior=self.prior)
+        return SimpleNamespace(lower=low, upper=high)
 
     def _planned(self, budget: Promise, n: int) -> Choices:
         if self.noise is not None and not (isinstance(self.noise, numbers.Real) and 0 < float(self.noise) < math.inf):
@@ -243,7 +231,7 @@ class DPMean(NumberColumn, PosteriorEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPSum(NumberColumn, TableEstimator):
+class DPSum(NumberColumn):
     """The sum of these records' numbers, each in declared ``bounds`` = (low, high), under differential privacy.
 
     ``DPSum(epsilon=1.0, bounds=(0, 100)).fit(column).sum_``
@@ -255,11 +243,9 @@ class DPSum(NumberColumn, TableEstimator):
 
     show: ClassVar[str] = "sum"
 
-    bounds: Any = None
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPVariance(NumberColumn, TableEstimator):
+class DPVariance(NumberColumn):
     """The variance of numbers in declared ``bounds`` = (low, high), under differential privacy.
 
     ``DPVariance(epsilon=1.0, bounds=(0, 100)).fit(column).variance_``
@@ -270,8 +256,6 @@ class DPVariance(NumberColumn, TableEstimator):
     """
 
     show: ClassVar[str] = "variance"
-
-    bounds: Any = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -288,23 +272,19 @@ class DPRate(NumberColumn, PosteriorEstimator):
 
     show: ClassVar[str] = "rate"
     missing: ClassVar[float | None] = 0.0
+    family: ClassVar[type[ConjugateModel] | None] = GammaPoisson
 
-    bounds: Any = None
-
-    def _cap(self) -> int:
+    def _declared(self) -> Any:
         low, cap = declared_range(self)
         if low != 0 or cap != int(cap):
             raise InvalidModel(
                 f"Counts start at 0 and are whole, got bounds ({low:g}, {cap:g}). Pass bounds=(0, 20), say."
             )
-        return int(cap)
+        return SimpleNamespace(cap=int(cap))
 
     def _table(self, groups: dict[str, Any]) -> NumberTable:
-        self._cap()
+        self._declared()
         return super()._table(groups)
-
-    def _model(self, n: int, budget: Promise) -> GammaPoisson:
-        return GammaPoisson.for_column(SimpleNamespace(cap=self._cap()), n=n, budget=budget, prior=self.prior)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -355,17 +335,3 @@ class DPQuantile(ColumnEstimator):
         """Why there is no interval; empty if there is one."""
         check_is_fitted(self)
         return "" if self.certificate_.draw.stages is not None else why_no_ends(self.choice_.best)
-
-    def conf_int(self, level: Any = 0.95) -> Array:
-        """(quantiles, 2): as they were released, for every level up to the one that was asked for."""
-        return super().conf_int(_probability(level))
-
-    def summary(self, level: Any = 0.95) -> Estimates:
-        """The quantiles with the intervals that were released with them; ``pandas.DataFrame`` takes it."""
-        return super().summary(_probability(level))
-
-
-def _probability(level: Any) -> float:
-    if isinstance(level, bool) or not isinstance(level, numbers.Real) or not 0.0 < float(level) < 1.0:
-        raise WrongCall(f"level is a probability such as 0.95, got {level!r}.")
-    return float(level)

@@ -18,9 +18,10 @@ import operator
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
+from numbers import Real
 from typing import Any
 
-from onedraw.errors import InvalidBudget
+from onedraw.errors import InvalidBudget, WrongCall
 
 Condition = Callable[[float], bool]
 Middle = Callable[[float, float], float]
@@ -149,6 +150,14 @@ probability = partial(
     otherwise="{name} must lie in [0, 1), not {number!r}: it is a probability of failure. Choose a small number, such as 1e-6.",
 )  # fmt: skip
 """A number in [0, 1)."""
+
+
+def confidence_level(level: Any) -> float:
+    """That of an interval, as in 95 %."""
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
+        raise WrongCall(f"level is a probability such as 0.95, got {level!r}.")
+    return float(level)
+
 
 epsilon_argument = partial(
     real, "ε", least=0.0, otherwise="a profile δ(ε) is asked for at ε ≥ 0, not {number!r}. Ask at ε ≥ 0."

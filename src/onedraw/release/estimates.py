@@ -28,6 +28,7 @@ from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.plain_text import known
 from onedraw.plans import Plan, Posterior
+from onedraw.privacy.numbers import confidence_level
 
 from .certificate import Certificate
 from .intervals import Interval
@@ -99,13 +100,15 @@ class Estimates(tuple[Estimate, ...]):
         joint: Iterable[Joint] = (), remarks: Iterable[str] = (),
     ) -> Self:  # fmt: skip
         table = super().__new__(cls, rows)
-        if not 0.0 < float(level) < 1.0:
-            raise WrongCall(f"level is a probability such as 0.95, got {level!r}.")
         if any(row.low > row.high for row in table):
             raise WrongCall("A lower end of an interval lies above its upper end. Pass low and high in this order.")
         if any(error < 0 for row in table for error in (row.sampling_error, row.privacy_error)):
             raise WrongCall("A standard error is not negative. Pass sampling_error and privacy_error of each row.")
-        table.level, table.names, table.reason = float(level), tuple(names) or tuple(row.term for row in table), reason
+        table.level, table.names, table.reason = (
+            confidence_level(level),
+            tuple(names) or tuple(row.term for row in table),
+            reason,
+        )
         table.joint, table.remarks = tuple(joint), tuple(remarks)
         return table
 
@@ -198,6 +201,7 @@ def interval_of(
 
     ``effect`` and ``noise`` as in `expected_error`; of means with plain noise ``noise`` is the records' standard deviation, where
     it is publicly known."""
+    level = confidence_level(level)
     if isinstance(plan.mechanism, ExponentialQuantiles):
         return quantile_interval(certificate, plan, level)
     if isinstance(plan.mechanism, PerturbedMode | Moments):

@@ -203,7 +203,7 @@ class DirichletCategorical(_Shares):
     @classmethod
     def for_column(cls, column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None = None) -> Self:
         """One pseudo-record per level by default."""
-        return cls(prior=tuple(prior) if prior else (1.0,) * len(column.labels), levels=column.labels)
+        return cls(prior=(1.0,) * len(column.labels) if prior is None else tuple(prior), levels=column.labels)
 
     @classmethod
     def example(cls, strength: float = 1.0) -> Self:

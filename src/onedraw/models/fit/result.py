@@ -30,6 +30,7 @@ from onedraw.arrays import Array, Mask
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.models.priors import Gaussian
 from onedraw.models.sums.exact_sums import deviation, drawn_matrices, matrix_deviation, mixed_variances, symmetric
+from onedraw.privacy.numbers import confidence_level
 
 from . import constants as constant
 from .problem import Aside, Coordinates, FitProblem, Published, positive
@@ -243,9 +244,7 @@ class FitResult:
 
     def _simulated_multiplier(self, level: float) -> Array:
         """As the simulation says, and at least as many as the normal's."""
-        if not 0.0 < level < 1.0:
-            raise WrongCall(f"level must lie between 0 and 1, such as 0.95, but {level!r} was given.")
-        found = np.full(len(self.change), special.ndtri(0.5 + level / 2.0))
+        found = np.full(len(self.change), special.ndtri(0.5 + confidence_level(level) / 2.0))
         if self.given.any():
             found[self.given] = np.maximum(_covering(*self._pivots, level), found[self.given])
         return found

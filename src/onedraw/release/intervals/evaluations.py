@@ -25,6 +25,7 @@ from onedraw.mechanisms.added_noise import noise_deviation, noisy_sums
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.models.tables.table import STEPS, proportional
 from onedraw.plans import Plan
+from onedraw.privacy.numbers import confidence_level
 from onedraw.release.certificate import Certificate
 
 SIMULATIONS = 2_000
@@ -75,10 +76,8 @@ def scores_of(certificate: Certificate, plan: Plan, level: float = 0.95) -> Scor
         raise WrongCall(
             "This release is no evaluation of a model. Make one with onedraw.evaluate(model, X, y, epsilon=…)."
         )
-    if isinstance(level, bool) or not 0.0 < float(level) < 1.0:
-        raise WrongCall(f"level is a probability such as 0.95, got {level!r}.")
-    noisy = noisy_sums(plan, certificate.draw.stages or {})[0]
-    return (_of_classes if isinstance(plan.model, ClassifierScores) else _of_numbers)(noisy, plan, float(level))
+    level, noisy = confidence_level(level), noisy_sums(plan, certificate.draw.stages or {})[0]
+    return (_of_classes if isinstance(plan.model, ClassifierScores) else _of_numbers)(noisy, plan, level)
 
 
 def _of_classes(noisy: Array, plan: Plan, level: float) -> Scores:
