@@ -147,6 +147,14 @@ def test_every_chain_says_how_often_it_reads_the_records():
     assert default_sampler(inner)[0].passes(inner) == 2 + int(inner.parameters["steps"])
 
 
+def test_a_padded_fit_that_is_too_long_is_not_sent_to_a_fit():
+    plan = calibrate(PerturbedMode(), MODEL, BUDGET, n=10**9)
+    sampler, _ = default_sampler(plan)
+    check_passes(plan, sampler, None)
+    with pytest.raises(WrongCall, match='Leave out timing="padded"'):
+        check_passes(plan, sampler, None, sampler.padding(plan))
+
+
 def test_a_model_without_a_fit_is_not_sent_to_one():
     model = od.models.BinaryRegression(1, prior=Gaussian(scale=1.0))
     plan = calibrate(od.BetaDivergence(), model, od.PureDP(1.0), n=N)

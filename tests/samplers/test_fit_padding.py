@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -18,7 +19,7 @@ from onedraw.models.fit.sums import NewtonSums, minimum, most_descent
 from onedraw.samplers import Fit, fit, seeded_generator
 from onedraw.samplers.fit import MOST_PASSES, Stages, most_search
 from onedraw.samplers.noise import Noise
-from onedraw.samplers.padding import PASSES
+from onedraw.samplers.padding import MOST_IDLE, PASSES
 from tests.samplers.test_proximal_padding import data_sets
 
 N = 30
@@ -111,6 +112,15 @@ def test_more_is_needed_where_the_ridge_is_weak_and_a_prior_is_refused() -> None
     assert set(few.work) == {PASSES}
     with pytest.raises(errors.ExactnessRefused, match=r"Fit\(\) cannot pad .*prior"):
         Fit().padding(planned(prior=True))
+
+
+def test_a_search_of_more_passes_than_anybody_waits_for_is_refused_with_their_number() -> None:
+    """Planned numbers with a ridge that hardly bends the sum: nothing is read for them."""
+    problem = planned().mechanism.problem(planned())  # type: ignore[attr-defined]
+    weak = replace(problem, numbers={**problem.numbers, "ridge": 1e-9 * problem.numbers["ridge"]})
+    with pytest.raises(errors.ExactnessRefused, match=r"search for the mode would take [\d,]+ passes .*1,000,000"):
+        most_search(weak)
+    assert most_search(problem) < MOST_IDLE
 
 
 def test_a_padded_release_says_so_on_its_second_line() -> None:

@@ -15,9 +15,10 @@ import onedraw as od
 from onedraw import errors
 from onedraw.models import Gaussian, Logistic
 from onedraw.models.convex.work import Geometry
-from onedraw.samplers import Proximal, seeded_key
+from onedraw.samplers import Perfect, Proximal, seeded_key
 from onedraw.samplers.chains import numbers_of_plan, numbers_of_target
-from onedraw.samplers.padding import PASSES
+from onedraw.samplers.padding import MOST_IDLE, PASSES
+from onedraw.samplers.preconditioner import most_descent
 from onedraw.samplers.proximal import geometry_of, least_accepted, refinements
 from tests.samplers.cases import Array, cdf_on_line, follows, logistic
 
@@ -176,6 +177,21 @@ def test_without_a_ball_it_refuses() -> None:
     )
     with pytest.raises(errors.ExactnessRefused, match=r"Proximal\(\) cannot pad .*radius=…"):
         Proximal(gamma=1e-7).padding(plan)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("sampler", "n"), [(Proximal(gamma=1e-7), 10**9), (Perfect(), N)])
+def test_a_descent_of_more_steps_than_anybody_waits_for_is_refused_with_their_number(sampler: Any, n: int) -> None:
+    """κ = cosh²(radius/2) for features of length 1: below and above what a million steps allow."""
+    few, many = (planned(n, radius=radius) for radius in (10.8, 11.0))
+    assert sampler.padding(few).passes > 0.9 * MOST_IDLE
+    kappa = math.cosh(11.0 / 2.0) ** 2
+    steps = most_descent(1.0 / kappa, 1.0)
+    assert steps > MOST_IDLE
+    with pytest.raises(
+        errors.ExactnessRefused, match=rf"{steps:,} passes .*1,000,000 .*smaller ball .*Nothing was spent"
+    ):
+        sampler.padding(many)
+    sampler.exactness(many)  # without padding nothing is in the way
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ from onedraw.models.row_model import RowModel
 from onedraw.plain_text import round_up
 from onedraw.plans import Plan
 from onedraw.privacy import Assumption, certify
-from onedraw.samplers.padding import Padding
+from onedraw.samplers.padding import PADDED, Padding
 from onedraw.samplers.sampler import Sample, Sampler
 
 from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_for
@@ -244,7 +244,9 @@ def check_passes(plan: Plan, sampler: Sampler, data: Any, padding: Padding | Non
     if not why:
         return
     remedy = "Use fewer steps or fewer draws."
-    if isinstance(plan.model, ConvexModel) and plan.model.fit_loss is not None:
+    if padding is not None and passes > sampler.passes(plan):  # idle ones, most of them
+        remedy = f'Leave out timing="{PADDED}", or use NoisyGradient(), whose work is constant anyway.'
+    elif isinstance(plan.model, ConvexModel) and plan.model.fit_loss is not None:
         remedy = 'Ask for a fit, which takes about 20 passes: mechanism="fit", or --mechanism fit.'
     elif "beta" in plan.parameters and not plan.mechanism.sums_exactly(plan):
         remedy = "Use Candidates(of=BetaDivergence()), which selects by sums and takes a few passes, or fewer steps."

@@ -28,7 +28,7 @@ from onedraw.models.moments.measured import ColumnSums, MomentColumns, SecondMom
 from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps
 from onedraw.plans import Plan
 from onedraw.samplers.noise import Noise, Noisy, NoisySampler
-from onedraw.samplers.padding import PASSES, TRIES_GAMMA, Padding, no_padding
+from onedraw.samplers.padding import PASSES, TRIES_GAMMA, Padding, no_padding, public_passes
 from onedraw.samplers.sampler import Sample
 
 MOST_PASSES = 100
@@ -90,7 +90,8 @@ def most_search(problem: FitProblem) -> int:
     length = gammainccinv(problem.size, TRIES_GAMMA) if problem.pure else math.sqrt(chdtri(problem.size, TRIES_GAMMA))
     start = problem.n * loss.slope_bound * row + numbers["mode_noise"] * float(length)
     most = problem.n * loss.curvature_bound * row**2 + ridge
-    return MOST_PASSES + most_descent(ridge, most, start, numbers["tolerance"] / 2.0)
+    passes = MOST_PASSES + most_descent(ridge, most, start, numbers["tolerance"] / 2.0)
+    return public_passes("Fit", "its search for the mode", passes, "fewer records need fewer")
 
 
 def measure(

@@ -40,6 +40,10 @@ PICK_GAMMA = 2.0**-64
 
 PASSES = "passes over the records"
 
+MOST_IDLE = 10**6
+"""Passes of one search that are made for their number alone, whatever κ asks for: minutes for ten thousand records. Beyond, a program
+would look as if it hung, when a few dozen passes find the same."""
+
 DEFINITELY = 1e-9
 """By how much a tail probability is rounded up: far more than the incomplete beta function is off by (1e-15 for up to 10¹¹ tries)."""
 
@@ -71,6 +75,16 @@ def no_padding(name: str, why: str = "no number of tries is proven to suffice fo
         f'{name}() cannot pad its work: {why}. Nothing was spent. Leave out timing="padded", or use a mechanism whose work can '
         "be made public: PerturbedMode (a fit), Candidates, NoisyGradient, BarkerPath, Moments, or Gibbs on a ball by Perfect() or Proximal(gamma=…)."
     )
+
+
+def public_passes(name: str, search: str, passes: int, remedy: str) -> int:
+    """Passes of a search that suffice for every data set, if they are not too many to be made on all of them."""
+    if passes > MOST_IDLE:
+        raise no_padding(
+            name,
+            f"{search} would take {passes:,} passes whatever the records are, and {MOST_IDLE:,} are the most; {remedy}",
+        )
+    return passes
 
 
 # ── how much suffices ────────────────────────────────────────────────────────────────────────────────────────────

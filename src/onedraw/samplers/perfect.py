@@ -40,7 +40,7 @@ from onedraw.privacy.numbers import up
 from onedraw.samplers.ball import ball_gaussian_draws, into_ball
 from onedraw.samplers.chains import numbers_of_plan, numbers_of_target
 from onedraw.samplers.padding import PASSES, TRIES_GAMMA, Padding, no_padding, tries_for
-from onedraw.samplers.preconditioner import MOST_DESCENT, minimum, most_descent, preconditioned_frame
+from onedraw.samplers.preconditioner import MOST_DESCENT, minimum, padded_descent, preconditioned_frame
 from onedraw.samplers.sampler import Sample, Sampler
 from onedraw.samplers.variates import TRIES as TIMES
 from onedraw.samplers.variates import check_delta
@@ -100,7 +100,9 @@ class Perfect(Sampler):
             raise no_padding("Perfect", f"after its steps the start may be off by {gap:.3g}, more than {GAP}")
         least = least_acceptance(ratio, len(plan.model.parameter_names), gap=GAP)
         tries = batch * math.ceil(tries_for(plan.draws, least, TRIES_GAMMA) / batch)
-        return Padding({PASSES: most_descent(1.0 / ratio, 1.0) + BEFORE_TRIES + tries, "tries": tries}, TRIES_GAMMA)
+        return Padding(
+            {PASSES: padded_descent("Perfect", 1.0 / ratio, 1.0) + BEFORE_TRIES + tries, "tries": tries}, TRIES_GAMMA
+        )
 
     def run(self, target: GibbsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """``size`` independent draws: the first so many accepted ones among the tries."""

@@ -21,6 +21,7 @@ from onedraw.models.convex.gibbs_target import GibbsTarget, gradient, hessian, p
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.samplers.ball import peak_on_ball
 from onedraw.samplers.chains import arguments_for
+from onedraw.samplers.padding import public_passes
 
 MOST_DESCENT = 70.0
 """Steps of descent per M/m: each leaves 1 − m/M of what is above the minimum, so e^{−70} = 4e-31 of it remains."""
@@ -33,6 +34,12 @@ SURROUNDINGS = 2
 def most_descent(strong_convexity: float, smoothness: float) -> int:
     """Steps after which theory alone says that the minimum is found."""
     return math.ceil(MOST_DESCENT * smoothness / strong_convexity) + 1
+
+
+def padded_descent(name: str, strong_convexity: float, smoothness: float) -> int:
+    """The same, where a sampler of that name makes all of them on every data set."""
+    remedy = "a smaller ball (radius=…) or a narrower prior needs fewer"
+    return public_passes(name, "descent to its start", most_descent(strong_convexity, smoothness), remedy)
 
 
 class Frame(NamedTuple):

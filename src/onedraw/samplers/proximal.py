@@ -55,7 +55,7 @@ from onedraw.samplers.padding import PASSES, TRIES_GAMMA, Padding, no_padding, t
 from onedraw.samplers.preconditioner import (
     SURROUNDINGS,
     minimum,
-    most_descent,
+    padded_descent,
     plain_frame,
     preconditioned_frame,
     surroundings,
@@ -115,9 +115,8 @@ class Proximal(Sampler):
         numbers = numbers_of_plan(plan, sampler="Proximal")
         geometry = geometry_of(numbers)
         refined, tries = self._purse(numbers, geometry)
-        before = (
-            most_descent(geometry.strong_convexity, geometry.smoothness) + 1 + SURROUNDINGS + geometry.preconditioned
-        )
+        descent = padded_descent("Proximal", geometry.strong_convexity, geometry.smoothness)
+        before = descent + 1 + SURROUNDINGS + geometry.preconditioned
         each = (self._iterations(geometry) + 1) * (refined + 2) + tries
         return Padding({PASSES: before + plan.draws * each, "tries": plan.draws * tries}, plan.draws * TRIES_GAMMA)
 
