@@ -55,6 +55,7 @@ def test_the_readme_walk_through(run, place):
     assert code == 0, err
     assert "differentially private" in out
     code, out, _ = run("verify", "release.json", "--ledger", "books.db")
+    assert "Running time is not covered, as it says." in out
     assert code == 0
     assert "Authentic" in out
     code, out, _ = run("ledger", "show", "books.db")

@@ -11,7 +11,7 @@ from onedraw.ledger import events
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian, Logistic
 from onedraw.release.certificate import Certificate
-from onedraw.release.timing import UNCOVERED
+from onedraw.release.timing import FOLLOWS, OPEN, SILENT, UNCOVERED
 from tests.release.cases import edited, edits, paths
 
 N = 40
@@ -45,9 +45,8 @@ def test_constant_work_is_said_and_costs_nothing(path):
     assert (timing.gamma, timing.delta) == (0.0, 1e-6)
     for words in ("the draw together with its work", "whatever the records are.", "constant work is not constant time"):
         assert words in timing.sentence
-    checks = od.verify(certificate).checks
-    assert any("work" in check for check in checks)
-    assert len(checks) == len(od.verify(path[None].certificate).checks) + 1
+    assert od.verify(certificate).timing == FOLLOWS
+    assert "the word of whoever released it" in FOLLOWS
 
 
 def test_padding_changes_no_draw_and_no_first_line(path):
@@ -70,6 +69,43 @@ def test_every_edit_of_what_is_said_of_time_is_caught(path, timing):
         forged = {"sentence": path["padded"].certificate.timing.sentence}
         with pytest.raises(errors.CertificateRejected, match="timing"):
             od.verify(Certificate.model_validate(document | {"timing": forged}))
+
+
+def test_what_is_said_of_time_has_an_answer_of_its_own(path):
+    """Whether it is left out, left open, or follows: whoever reads the answer is not told more than the certificate shows."""
+    document = path["padded"].certificate.model_dump(mode="json")
+    silent = {name: value for name, value in document.items() if name != "timing"}
+    open_ = document | {"timing": {"sentence": UNCOVERED}}
+    found = [od.verify(Certificate.model_validate(one)) for one in (silent, open_, document)]
+    assert [one.timing for one in found] == [SILENT, OPEN, FOLLOWS]
+    assert {one.answer for one in found} == {"consistent"}
+    assert all("not covered" in line for line in (SILENT, OPEN))
+    assert od.verify(path[None]).timing == OPEN
+
+
+def test_public_work_that_is_not_the_plans_is_named_with_both_numbers(path):
+    """Another plan's honest second line, word for word: work, γ₂, δ and sentence agree with each other, and not with the plan."""
+    longer = od.calibrate(od.NoisyGradient(time=2.0), logistic(), od.ApproxDP(1.0, 1e-6), n=N)
+    other = od.release(longer, labelled(), timing="padded", random_state=7).certificate
+    mine = path["padded"].certificate
+    assert other.timing.work != mine.timing.work
+    stated, planned = (f"{one.timing.work['passes over the records']:,} passes" for one in (other, mine))
+    with pytest.raises(
+        errors.CertificateRejected, match=rf"it states {stated} .*, its plan and sampler take {planned}"
+    ):
+        od.verify(mine.model_copy(update={"timing": other.timing}))
+
+
+def test_with_the_ledger_neither_a_line_taken_out_nor_one_put_in_is_authentic(plans, books):
+    for timing, other in ((None, "padded"), ("padded", None)):
+        issued = release(plans["path"], books, timing=timing).certificate
+        stranger = od.release(plans["path"], labelled(), timing=other).certificate
+        assert od.verify(issued, ledger=books).answer == "authentic"
+        for said in (None, stranger.timing):
+            forged = issued.model_copy(update={"timing": said})
+            assert od.verify(forged).answer == "consistent"
+            with pytest.raises(errors.CertificateRejected, match="digest"):
+                od.verify(forged, ledger=books)
 
 
 def test_a_second_line_of_a_sampler_that_cannot_pad_is_caught(path):

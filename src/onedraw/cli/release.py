@@ -143,5 +143,10 @@ def verify(
         if result.answer == "consistent"
         else "Authentic: the numbers imply the promise, and the ledger holds this very certificate."
     )
-    document = {"answer": result.answer, "sentence": result.sentence, "checks": list(result.checks)}
-    answer(as_json, document, result.sentence, *(f"  ✓ {check}" for check in result.checks), meaning)
+    document = {
+        "answer": result.answer,
+        "sentence": result.sentence,
+        "checks": list(result.checks),
+        "timing": result.timing,
+    }
+    answer(as_json, document, result.sentence, *(f"  ✓ {check}" for check in result.checks), result.timing, meaning)

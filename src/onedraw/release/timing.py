@@ -8,6 +8,8 @@ is charged for both: its total is never less than what the certificates promise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.plain_text import round_up
 from onedraw.plans import Plan
@@ -15,7 +17,7 @@ from onedraw.privacy import Promise
 from onedraw.samplers.padding import PADDED, PASSES, Padding, pair_delta
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import TimingStatement
+from .certificate import Certificate, TimingStatement, differences, reject
 
 UNCOVERED = (
     "Running time is not covered: how long this took may depend on the records. Whoever may see it should not be able to "
@@ -23,6 +25,17 @@ UNCOVERED = (
 )
 
 ONE_PASS = "pass over the records"
+
+SILENT = (
+    "It says nothing of running time, which is then not covered. Certificates of today do say something: it is older, or the "
+    "line was taken out."
+)
+OPEN = "Running time is not covered, as it says."
+FOLLOWS = (
+    "The public work it states, and how rarely more was needed, follow from its numbers. That the work was done is the word of "
+    "whoever released it: a draw does not show it."
+)
+"""What `verify` finds of a statement about time."""
 
 NOT_TIME = "How long one of these takes is not covered: constant work is not constant time."
 
@@ -67,13 +80,24 @@ def check_payable(gamma: float | None, budget: Promise) -> None:
         )
 
 
-def timing_again(
-    stated: TimingStatement | None, plan: Plan, sampler: Sampler, *, epsilon: float
-) -> TimingStatement | None:
-    """What such a certificate has to say, from its other numbers alone; nothing where it says nothing."""
+def check_timing(certificate: Certificate, plan: Plan) -> str:
+    """Whether what is said of time follows from the certificate's other numbers, in a sentence; rejected where it contradicts them."""
+    stated, sampler = certificate.timing, Sampler.from_dict(certificate.sampler)
     if stated is None:
-        return None
-    return timing_statement(plan, sampler.padding(plan) if is_padded(stated) else None, epsilon=epsilon)
+        return SILENT
+    padding = sampler.padding(plan) if is_padded(stated) else None
+    if padding is not None and stated.work != padding.work:
+        raise reject(
+            f"it states {_counted(stated.work)}, its plan and sampler take {_counted(padding.work)} where padded"
+        )
+    again = timing_statement(plan, padding, epsilon=certificate.promise.epsilon)
+    for where in differences(stated.model_dump(mode="json"), again.model_dump(mode="json"), "timing"):
+        raise reject(f"{where} is not what its plan gives")
+    return OPEN if padding is None else FOLLOWS
+
+
+def _counted(work: Mapping[str, int] | None) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in (work or {}).items()) or "no work"
 
 
 def is_padded(timing: TimingStatement | None) -> bool:
