@@ -1,9 +1,10 @@
-"""Barker's test against Lemma 1 and its planted faults; whole paths, all bit strings, by summation."""
+"""Barker's test against Lemma 1, faults planted in the step that is shipped; whole paths, all bit strings, by summation."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ import pytest
 import onedraw as od
 from onedraw import audit
 from onedraw.audit.cases import chains, examine
-from onedraw.audit.cases.chains import circle, path_law, step_law
+from onedraw.audit.cases.chains import circle, path_law
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import BarkerPath
+from onedraw.mechanisms.barker_path import Barker
 from onedraw.models import Gaussian, Hinge, Logistic
 from onedraw.models.public_directions import directions
+from onedraw.models.sums.loss_changes import BITS
 from onedraw.privacy import AveragedDirectionsCurve, RenyiDP
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
@@ -27,42 +30,86 @@ def case():
     return chains.hinge_paths(BUDGET)[0]
 
 
-def profile(case, **how):
-    pair = case.pairs[0]
-    model, numbers = case.plan.model, how.pop("numbers", case.plan.parameters)
-    return audit.finite_profile(*(step_law(model, numbers, records, **how) for records in (pair.first, pair.second)))
+@pytest.fixture
+def fault(monkeypatch):
+    """Replace a part of the step that is shipped."""
+    return lambda name, part: monkeypatch.setattr(Barker, name, part)
 
 
 def test_a_step_attains_the_curve_and_does_not_exceed_it(case) -> None:
     found = examine(case)
     assert found.passed
     assert 1.0 <= found.gap < 1.001
-
-
-def test_metropolis_for_barker_is_caught_and_its_loss_is_infinite(case) -> None:
-    planted = profile(case, test=lambda log_ratio: np.exp(np.minimum(log_ratio, 0.0)))
-    assert planted.largest_log_ratio == math.inf
-    assert planted.breaks(case.promise) is not None
-
-
-def test_a_direction_along_the_gradient_is_caught_and_costs_d_times_as_much(case) -> None:
-    planted = profile(case, directions=np.full((720, 2), math.sqrt(0.5)))
-    assert planted.breaks(case.promise) is not None
-    assert planted.renyi_bracket(1.1)[0] / case.promise.curve(1.1) == pytest.approx(2.0, rel=0.01)
-    assert profile(case).breaks(case.promise) is None
-
-
-def test_a_step_a_fifth_longer_than_accounted_is_caught(case) -> None:
-    numbers = dict(case.plan.parameters)
-    numbers["step_length"] *= 1.2
-    assert profile(case, numbers=numbers).breaks(case.promise) is not None
+    assert case.replayed() == ()
 
 
 def test_the_slope_of_one_record_in_place_of_two_is_caught(case) -> None:
     """s with L for G = 2L."""
-    curve = case.promise.curve
+    curve, pair = case.promise.curve, case.pairs[0]
     halved = RenyiDP(AveragedDirectionsCurve(curve.dimension, curve.reach / 2.0), below=1024.0)
-    assert profile(case).breaks(halved) is not None
+    assert case.profile(pair).breaks(case.promise) is None
+    assert case.profile(pair).breaks(halved) is not None
+
+
+# ── faults in the program itself ──
+
+
+def metropolis(kernel, state, records, public, secret):
+    proposal = kernel.proposal(state, public)
+    taken = secret.coin(max(0, kernel.cost(state, proposal, records, public)), BITS)
+    return (proposal, 1) if taken else (state, 0)
+
+
+def test_metropolis_for_barker_is_caught_and_its_loss_is_infinite(case, fault) -> None:
+    fault("step", metropolis)
+    planted = case.profile(case.pairs[0])
+    assert planted.largest_log_ratio == math.inf
+    assert planted.breaks(case.promise) is not None
+    assert not examine(case).passed
+
+
+def asked_twice(kernel, state, records, public, secret):
+    """A move is taken if either of two answers is yes."""
+    proposal = kernel.proposal(state, public)
+    cost = kernel.cost(state, proposal, records, public)
+    return (proposal, 1) if secret.accepts(cost, BITS) or secret.accepts(cost, BITS) else (state, 0)
+
+
+def test_a_step_that_asks_twice_is_followed_through_all_its_answers(case, fault) -> None:
+    fault("step", asked_twice)
+    program = chains.Program.of(case.kernel, case.plan.model, case.plan.parameters, case.pairs[0].first)
+    assert sum(chance for *_, chance in program.outcomes(program.start, circle()[0])) == pytest.approx(1.0)
+    assert not examine(case).passed
+    assert case.replayed()
+
+
+def test_a_direction_along_the_gradient_is_caught_and_costs_d_times_as_much(case, fault) -> None:
+    shipped = Barker.proposal
+    along = np.full(2, math.sqrt(0.5))
+    fault("proposal", lambda kernel, state, public: shipped(kernel, state, replace(public, source=chains.Along(along))))
+    planted = case.profile(case.pairs[0])
+    assert planted.breaks(case.promise) is not None
+    assert planted.renyi_bracket(1.1)[0] / case.promise.curve(1.1) == pytest.approx(2.0, rel=0.01)
+
+
+def test_a_step_a_fifth_longer_than_accounted_is_caught(case, fault) -> None:
+    shipped = Barker.proposal
+    fault("proposal", lambda kernel, state, public: state + 1.2 * (shipped(kernel, state, public) - state))
+    assert not examine(case).passed
+
+
+@pytest.mark.parametrize("times", [1.05, 2.0])
+def test_costs_that_are_larger_than_accounted_are_caught(case, fault, times) -> None:
+    shipped = Barker.cost
+    fault("cost", lambda *asked: round(times * shipped(*asked)))
+    assert not examine(case).passed
+
+
+def test_a_step_that_is_wrong_and_no_less_private_departs_from_its_formula(case, fault) -> None:
+    shipped = Barker.cost
+    fault("cost", lambda *asked: shipped(*asked) // 2)
+    assert examine(case).passed
+    assert case.replayed() == ("a step is not taken with the chance of its formula",)
 
 
 def test_the_case_of_any_plan_in_the_plane_and_of_no_other() -> None:
@@ -76,9 +123,14 @@ def test_the_case_of_any_plan_in_the_plane_and_of_no_other() -> None:
 
 # ── whole paths ──
 
+STEPS = 9
 NUMBERS = {"weight": 1.0, "step_length": 0.4}
 MODEL = Logistic(2, data_norm=1.0, intercept=False, prior=Gaussian(scale=1.0))
 HINGE = Hinge(2, data_norm=1.0, intercept=False, prior=Gaussian(scale=1.0))
+
+
+def program(model, records):
+    return chains.Program.of(Barker(), model, NUMBERS, records)
 
 
 def neighbours(generator: np.random.Generator, n: int = 9):
@@ -93,13 +145,13 @@ def neighbours(generator: np.random.Generator, n: int = 9):
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("model", [MODEL, HINGE], ids=["logistic", "hinge"])
-def test_no_whole_path_of_twelve_bits_exceeds_the_sum_of_its_directions(model) -> None:
-    """All 2^12 bit strings, against Σ_t α·s_e²/8, s_e of the two records that differ."""
+def test_no_whole_path_of_nine_bits_exceeds_the_sum_of_its_directions(model) -> None:
+    """All 2^9 bit strings of the program that is shipped, against Σ_t α·s_e²/8, s_e of the two records that differ."""
     generator, closest = np.random.default_rng(12), 0.0
-    for number in range(6):
+    for number in range(3):
         first, second, mine, theirs = neighbours(generator)
-        along = directions(bytes([number]) * 32, 2, 0, 12)
-        both = [path_law(model, NUMBERS, records, along) for records in (first, second)]
+        along = directions(bytes([number]) * 32, 2, 0, STEPS)
+        both = [path_law(program(model, records), along) for records in (first, second)]
         assert all(law.sum() == pytest.approx(1.0) for law in both)
         found = audit.finite_profile(*both)
         reach = NUMBERS["weight"] * NUMBERS["step_length"] * (np.abs(along @ mine) + np.abs(along @ theirs))
@@ -113,28 +165,12 @@ def test_no_whole_path_of_twelve_bits_exceeds_the_sum_of_its_directions(model) -
 def test_two_steps_over_all_pairs_of_directions_keep_twice_the_curve() -> None:
     """The adaptive composition itself, by quadrature over both directions."""
     first, second, *_ = neighbours(np.random.default_rng(3))
-    around = circle(24)
+    around = circle(16)
     laws = [
-        np.concatenate([path_law(HINGE, NUMBERS, records, pair) for pair in itertools.product(around, around)]) / 24**2
-        for records in (first, second)
+        np.concatenate([path_law(run, pair) for pair in itertools.product(around, around)]) / 16**2
+        for run in (program(HINGE, first), program(HINGE, second))
     ]
     found = audit.finite_profile(*laws)
     curve = AveragedDirectionsCurve(2, 2.0 * NUMBERS["weight"] * NUMBERS["step_length"])
     for order in ORDERS:
         assert found.renyi_bracket(order)[1] <= 2.0 * curve(order)
-
-
-def test_the_program_decides_with_the_chances_of_the_formula() -> None:
-    """λ as a path's kernel has it, in whole numbers, beside the audit's own formula."""
-    model = Hinge(2, data_norm=1.0, intercept=False, prior=Gaussian(scale=1.0))
-    plan = od.calibrate(BarkerPath(), model, BUDGET, n=301)
-    data = chains.hinge_paths(BUDGET)[0].pairs[0].first
-    target = plan.target(model.summarise(data))
-    public = target.public(bytes(32))
-    start = target.kernel.start(public)
-    for _ in range(20):
-        proposal = target.kernel.proposal(start, public)
-        along = (proposal - start) / plan.parameters["step_length"]
-        cost = target.kernel.cost(start, proposal, target.records, public)
-        expected = chains.log_ratios(model, plan.parameters, data, start[None, :], along[None, :])[0]
-        assert -cost * 2.0**-32 == pytest.approx(expected, abs=301 * 2.0**-31)

@@ -1,8 +1,9 @@
 """A case: one mechanism of the project, what it promises, and the data sets it is attacked on.
 
 Everything a case says about the law of a draw is written down again from the formula of the paper, in NumPy; only the
-*plan* (promise, weight, β, n) and, for attacks on the program itself, the *draws* come from the library. Where formula
-and program disagree, one of them is wrong, and the audit shows it. The planted fault is the same everywhere: records so
+*plan* (promise, weight, β, n) and, for attacks on the program itself, the *draws* come from the library (of a private
+chain its *steps*, run for every answer that a secret can give). Where formula and program disagree, one of them is wrong, and
+the audit shows it. The planted fault is the same everywhere: records so
 many times as heavy as the promise was calibrated for, by a larger weight or by less noise.
 """
 

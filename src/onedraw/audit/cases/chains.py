@@ -1,17 +1,20 @@
-"""A step of Barker's test along a random direction of the plane, by quadrature over directions; a whole path, by
+"""Steps of Barker's test along random directions of the plane, by running the step that is shipped; a whole path, by
 summation.
 
-At the start θ₀ a step proposes θ₀ + Re and takes it with probability σ(λ_e), λ_e = log π(θ₀ + Re)/π(θ₀) + wΣ[φ(θ₀ᵀx, y)
-− φ((θ₀ + Re)ᵀx, y)]. What is published is (e, bit): its law on a fine grid of directions is a finite one, and a mean
-over directions is exact to all digits, since λ_e is smooth along the circle but for a kink. Half of the other records
+What a step publishes is (e, bit). Its program is run along every direction of a fine grid and for every answer of its
+secret (`outcomes`), which says with what chance it would have given that one: a finite law, without a draw. A mean over
+directions is exact to all digits, since chances are smooth along the circle but for a kink. Half of the other records
 on each side, λ_e is ±s_e/2 on the two data sets, and the bound for a uniform direction is attained to first order in s.
 
-`path_law` is the law of all 2^T bit strings of T steps along given directions, for the tests.
+Replayed, every chance is held against the formula of the paper: at the start θ₀ a step proposes θ₀ + Re and takes it with
+probability σ(λ_e), λ_e = log π(θ₀ + Re)/π(θ₀) + wΣ[φ(θ₀ᵀx, y) − φ((θ₀ + Re)ᵀx, y)]. A step that is wrong and no less private
+shows there. `path_law` is the law of all 2^T bit strings of T steps along given directions, for the tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,26 +23,24 @@ from scipy import special
 
 from onedraw.arrays import Array
 from onedraw.mechanisms import BarkerPath, Plan
+from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep
 from onedraw.models import Gaussian, Hinge, Logistic
+from onedraw.models.public_directions import PublicDirections
 from onedraw.privacy import Promise, RenyiDP
 
 from .case import Case, FiniteCase, eligible, no_formula
 from .losses import flips, loss_of, of_classes, records_of
 
-DIRECTIONS = 720
+DIRECTIONS = 96
 ORDERS_BELOW = 1024.0
 """The step is held against its Rényi curve; its pure ε, that of the worst direction, is not what a path is certified
 with."""
 
+ROUNDING = 2.0**-28
+"""By which a chance may differ from its formula, for each record: losses are rounded to 2^−32, moves to 2^−30 of their length."""
+
 BALANCED = "others that balance each other: along every direction the log-odds are the two sides of 0, and the curve is attained"
 BENT = "the loss bends around the start, so that one side of a step is less steep than its Lipschitz constant"
-
-Test = Callable[[Array], Array]
-
-
-def barker(log_ratio: Array) -> Array:
-    """P(accept)."""
-    return np.asarray(special.expit(log_ratio))
 
 
 def circle(count: int = DIRECTIONS) -> Array:
@@ -48,35 +49,103 @@ def circle(count: int = DIRECTIONS) -> Array:
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-@dataclass(frozen=True)
-class BarkerStepCase(FiniteCase):
-    """The first step of a path: a direction, and a bit."""
+# ── the program ──
 
-    without_draws = "a path is thousands of such steps; its decisions are summed over, all outcomes and directions"
+
+@dataclass
+class Told:
+    """A step's secret in the place of the sampler's: it answers as told, then yes, and knows how likely its answers were."""
+
+    answers: list[bool]
+    asked: int = 0
+    chance: float = 1.0
+
+    def accepts(self, cost: int, bits: int) -> bool:
+        return self._answer(float(special.expit(-math.ldexp(cost, -bits))))
+
+    def coin(self, cost: int, bits: int) -> bool:
+        return self._answer(math.exp(-math.ldexp(cost, -bits)))
+
+    def _answer(self, chance: float) -> bool:
+        if self.asked == len(self.answers):
+            self.answers.append(True)
+        said = self.answers[self.asked]
+        self.asked += 1
+        self.chance *= chance if said else 1.0 - chance
+        return said
+
+
+class Along(PublicDirections):
+    """One direction, given by the audit."""
+
+    def __init__(self, given: Array) -> None:
+        super().__init__(b"", len(given))
+        self.given = given
+
+    def direction(self) -> Array:
+        return self.given
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel with the numbers that run and a data set: what a release would carry out."""
+
+    kernel: Kernel
+    model: Any
+    numbers: Any
+    records: ChainRecords
+
+    @classmethod
+    def of(cls, kernel: Kernel, model: Any, numbers: Any, records: Any) -> Program:
+        return cls(kernel, model, numbers, ChainRecords(model.summarise(records)))
+
+    def public(self, direction: Array) -> PublicStep:
+        return PublicStep(self.model, self.numbers, self.records.encoded.n, Along(direction))
 
     @property
-    def promise(self) -> Promise:
-        """That of one step."""
-        mechanism: Any = self.plan.mechanism
-        one = mechanism.kernel.promise(self.plan.model, self.plan.parameters, self.plan.n)
-        return RenyiDP(one.curve, below=ORDERS_BELOW)
+    def start(self) -> Array:
+        return self.kernel.start(self.public(np.zeros(self.model.dimension)))
 
-    def law(self, records: Any, factor: float = 1.0) -> Array:
-        return step_law(self.plan.model, self.numbers(factor), records)
+    def outcomes(self, state: Array, direction: Array) -> list[tuple[Array, int, float]]:
+        """(next state, decision, chance) of every way in which a step's questions can be answered."""
+        found, left = [], [list[bool]()]
+        while left:
+            answers = left.pop()
+            known, secret = len(answers), Told(answers)
+            reached, decision = self.kernel.step(state, self.records, self.public(direction), secret)  # type: ignore[arg-type]
+            found.append((reached, decision, secret.chance))
+            left += [[*secret.answers[:place], False] for place in range(known, secret.asked)]
+        return found
+
+    def taken(self, state: Array, direction: Array) -> float:
+        """The chance that a step publishes an accepted move."""
+        return math.fsum(chance for _, decision, chance in self.outcomes(state, direction) if decision)
 
 
-def step_law(
-    model: Any, numbers: Any, records: Any, *, test: Test = barker, directions: Array | None = None
-) -> Array:  # fmt: skip
-    """The probabilities of (direction, accepted) and then of (direction, rejected), from the prior's mean."""
-    around = circle() if directions is None else directions
-    start = model.prior.location(model.dimension)
-    chance = test(log_ratios(model, numbers, records, start[None, :], around))
-    return np.concatenate([chance, 1.0 - chance]) / len(around)
+def step_law(program: Program, directions: Array) -> Array:
+    """The probabilities of (direction, accepted) and then of (direction, rejected), from the start."""
+    chance = np.array([program.taken(program.start, direction) for direction in directions])
+    return np.concatenate([chance, 1.0 - chance]) / len(directions)
 
 
-def log_ratios(model: Any, numbers: Any, records: Any, states: Array, directions: Array) -> Array:
-    """λ from each state along each direction, or along the one that goes with it."""
+def path_law(program: Program, directions: Sequence[Array]) -> Array:
+    """The probabilities of all 2^T bit strings along T given directions, the last bit changing fastest."""
+    paths: dict[tuple[int, ...], tuple[Array, float]] = {(): (program.start, 1.0)}
+    for direction in directions:
+        longer: dict[tuple[int, ...], tuple[Array, float]] = {}
+        for bits, (state, so_far) in paths.items():
+            for reached, decision, chance in program.outcomes(state, direction):
+                _, before = longer.get((*bits, decision), (reached, 0.0))
+                longer[*bits, decision] = reached, before + so_far * chance
+        paths = longer
+    return np.array([chance for _, (_, chance) in sorted(paths.items(), key=lambda one: one[0])])
+
+
+# ── the formula ──
+
+
+def log_ratios(model: Any, numbers: Any, records: Any, state: Array, directions: Array) -> Array:
+    """λ from a state along each direction."""
     X, y = records_of(model, records)
     phi, centre, precision = (
         loss_of(model),
@@ -90,18 +159,41 @@ def log_ratios(model: Any, numbers: Any, records: Any, states: Array, directions
             numbers["weight"] * losses.sum(axis=1) + 0.5 * ((places - centre) ** 2 * precision).sum(axis=1)
         )
 
-    return potential(states) - potential(states + numbers["step_length"] * directions)
+    return potential(state[None]) - potential(state + numbers["step_length"] * directions)
 
 
-def path_law(model: Any, numbers: Any, records: Any, directions: Sequence[Array], *, test: Test = barker) -> Array:
-    """The probabilities of all 2^T bit strings along T given directions, the last bit changing fastest."""
-    states, chances = model.prior.location(model.dimension)[None, :], np.ones(1)
-    for direction in directions:
-        taken = test(log_ratios(model, numbers, records, states, direction[None, :]))
-        moved = states + numbers["step_length"] * direction
-        states = np.stack([states, moved], axis=1).reshape(-1, model.dimension)
-        chances = np.stack([chances * (1.0 - taken), chances * taken], axis=1).reshape(-1)
-    return chances
+# ── cases ──
+
+
+@dataclass(frozen=True)
+class BarkerStepCase(FiniteCase):
+    """The first step of a path: a direction, and a bit."""
+
+    without_draws = "a path is thousands of such steps; its decisions are summed over, all outcomes and directions"
+
+    @property
+    def promise(self) -> Promise:
+        """That of one step."""
+        one = self.kernel.promise(self.plan.model, self.plan.parameters, self.plan.n)
+        assert isinstance(one, RenyiDP)
+        return RenyiDP(one.curve, below=ORDERS_BELOW)
+
+    @property
+    def kernel(self) -> Kernel:
+        assert isinstance(self.plan.mechanism, BarkerPath)
+        return self.plan.mechanism.kernel
+
+    def law(self, records: Any, factor: float = 1.0) -> Array:
+        return step_law(Program.of(self.kernel, self.plan.model, self.numbers(factor), records), circle())
+
+    def replayed(self) -> tuple[str, ...]:
+        model, numbers, around = self.plan.model, self.plan.parameters, circle()
+        start, far = model.prior.location(model.dimension), 0.0
+        for records in (self.pairs[0].first, self.pairs[0].second):
+            chances = special.expit(log_ratios(model, numbers, records, start, around))
+            law = step_law(Program.of(self.kernel, model, numbers, records), around)
+            far = max(far, float(np.abs(law[: len(around)] * len(around) - chances).max()))
+        return () if far <= ROUNDING * self.plan.n else ("a step is not taken with the chance of its formula",)
 
 
 def step_case(plan: Plan, *, label: str = "") -> Case:
