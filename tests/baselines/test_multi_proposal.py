@@ -34,6 +34,13 @@ def parts(model=WIDE, weight=0.1, n=20, proposals=4):
     return kernel, numbers, PublicStep(model, numbers, n, PublicDirections(bytes(32), model.dimension + 2))
 
 
+@pytest.mark.parametrize("chain", [baselines.MultiProposal(), baselines.DPHMC(), baselines.Penalty(), od.BarkerPath()], ids=lambda chain: chain.title)  # fmt: skip
+def test_every_chain_says_when_its_public_seed_is_drawn(chain):
+    assert any(
+        "public seed, drawn at the release when the records are fixed" in claim for claim in chain.kernel.enforced
+    )
+
+
 def test_the_promise_is_a_bounded_range_at_every_step():
     plan = plan_of()
     numbers = plan.parameters

@@ -25,7 +25,7 @@ from scipy import special
 from onedraw.arrays import Array, Integers
 from onedraw.errors import ExactnessRefused, PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms.barker_path import Barker, outside, prior_cost
-from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep, Secret
+from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep, Secret, two_sources
 from onedraw.mechanisms.convex_bounds import bounds_of
 from onedraw.mechanisms.private_chain import ChainTarget, PrivateChain
 from onedraw.mechanisms.stages import LARGEST_KAPPA, MOST_STEPS, UNLIKE, booked
@@ -112,7 +112,7 @@ class NoisyLeapfrog(Kernel):
     whole_sums: ClassVar[bool] = True
     noisy: ClassVar[bool] = True
     enforced: ClassVar[tuple[str, ...]] = (
-        "momenta come from a public seed, noise and decisions from another key, which is secret",
+        two_sources("momenta", "noise and decisions"),
         "gradients and changes of loss are sums of whole numbers, noise on gradients is fresh at every position: rounding counted",
         "a trajectory that ends further away than the longest move counted is rejected",
     )

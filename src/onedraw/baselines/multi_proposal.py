@@ -20,7 +20,7 @@ import numpy as np
 from onedraw.arrays import Array, Integers
 from onedraw.errors import WrongCall
 from onedraw.mechanisms.barker_path import LATTICE_BITS, Barker, lattice_unit, outside, prior_cost
-from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep, Secret
+from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep, Secret, two_sources
 from onedraw.mechanisms.private_chain import PrivateChain
 from onedraw.models.compute import jax
 from onedraw.models.public_directions import PublicDirections, deviation
@@ -64,7 +64,7 @@ class OneOfMany(Kernel):
     theorem: ClassVar[str] = THEOREM
     whole_sums: ClassVar[bool] = True
     enforced: ClassVar[tuple[str, ...]] = (
-        "layouts come from a public seed, the selections from another key, which is secret",
+        two_sources("layouts", "selections"),
         "a record's losses, less its loss at the middle of the layout, are whole numbers, cut to what its Lipschitz bound allows",
     )
 

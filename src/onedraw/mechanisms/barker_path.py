@@ -32,7 +32,7 @@ from onedraw.privacy.averaged_directions import AveragedDirectionsCurve
 from onedraw.privacy.numbers import fraction_up, positive, up
 
 from .calibration import known_curvature
-from .chain_kernel import ChainRecords, Kernel, PublicStep, Secret
+from .chain_kernel import ChainRecords, Kernel, PublicStep, Secret, two_sources
 from .gibbs import pure_offer
 from .path_loss import PathLoss, path_loss
 from .private_chain import PrivateChain
@@ -63,8 +63,7 @@ class Barker(Kernel):
     whole_sums: ClassVar[bool] = True
     constant_work: ClassVar[bool] = True
     enforced: ClassVar[tuple[str, ...]] = (
-        "directions come from a public seed, drawn at the release when the records are fixed; decisions from another "
-        "key, a secret one",
+        two_sources("directions", "decisions"),
         "a record's change of loss is a whole number, cut to what its Lipschitz bound along the direction allows: "
         "rounding counted",
     )

@@ -24,6 +24,11 @@ from onedraw.privacy import Promise
 from onedraw.private import Private
 
 
+def two_sources(public: str, secret: str) -> str:
+    """Where a chain's randomness comes from, for the certificate."""
+    return f"{public} come from a public seed, drawn at the release when the records are fixed; {secret} from another key, a secret one"
+
+
 class Secret(Protocol):
     """What only the release knows: fresh randomness, spent on exact decisions and on noise."""
 
