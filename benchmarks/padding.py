@@ -5,7 +5,7 @@ samplers themselves: passes over the records, tries, proposals. Without padding,
 drawn from; "right guesses" is the share that the best threshold gets right on other runs than those it was chosen on, of a coin ½.
 
 Contract: padded, one number in every run of every data set, and it is the plan's. Ends with 1 if that is missed. Writes
-benchmarks/results/padding.md; some twenty-five minutes of one core for a thousand runs each, of which fits take twenty. ``--only`` runs the
+benchmarks/results/padding.md; half an hour of one core for a thousand runs each, of which fits take twenty-five minutes. ``--only`` runs the
 samplers that are named and keeps the other rows, if the plans behind them still ask for the work that they show.
 
     python benchmarks/padding.py [--runs 1000] [--processes 2] [--only Fit]
