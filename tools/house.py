@@ -3,15 +3,17 @@
     python tools/house.py            # both tables
     python tools/house.py counts     # the files alone, in a second
     python tools/house.py models     # what a release enters in one room, function by function
+    python tools/house.py report --report   # ... and with its report
     PYTHONPATH=/older/src python tools/house.py   # of another tree, by the same measure
 
-One `onedraw release` of a logistic fit, with its report, is run under a profiler. *Entered* is a file or function of the package
-of which a call was seen. What happens while a module is imported is no call (class bodies, registrations), and a lambda or a
-comprehension belongs to the function that holds it, as it does for Python from 3.12 on. A *crossing* is a pair of
-functions, one calling the other, in different rooms; *upward* those into a room that lies above by the layers of pyproject.toml, which
-an import could not do. Of those, a method *answers for a base below* where a class of the caller's room or lower declares it: that is
-how a model, a statistic or a stored value answers for itself. Any other function was handed down. The same inside `release()` alone. A review counted 126 files and 1,243
-functions at commit da2a7c6, imports and comprehensions included.
+One `onedraw release` of a logistic fit is run under a profiler, and once more with its report, which is an option of the command;
+each in a process of its own, so that neither finds what the other has computed. *Entered* is a file or function of the package of which
+a call was seen. What happens while a module is imported is no call (class bodies, registrations), and a lambda or a comprehension
+belongs to the function that holds it, as it does for Python from 3.12 on. A *crossing* is a pair of functions, one calling the other,
+in different rooms; *upward* those into a room that lies above by the layers of pyproject.toml, which an import could not do. Of those, a
+method *answers for a base below* where a class of the caller's room or lower declares it: that is how a model, a statistic or a stored
+value answers for itself. Any other function was handed down. The same inside `release()` alone. A review counted 126 files and 1,243
+functions, with the report, at commit da2a7c6, imports and comprehensions included.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ import tempfile
 import threading
 import tomllib
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
+from multiprocessing import get_context
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -39,10 +43,8 @@ PACKAGE = Path(onedraw.__file__).resolve().parent
 LONG_FILE, LONG_FUNCTION = 400, 40
 
 INIT = "ledger init ledger.db --dataset clinic-2026 --epsilon 9 --delta 1e-5"
-RELEASE = (
-    "release patients.csv --schema schema.yaml --target stroke --model logistic --epsilon 1 --ledger ledger.db"
-    " --out release.json --report report.html"
-)
+RELEASE = "release patients.csv --schema schema.yaml --target stroke --model logistic --epsilon 1 --ledger ledger.db --out release.json"
+REPORTED = f"{RELEASE} --report report.html"
 
 
 # ── one release, walked ──────────────────────────────────────────────────────────────────────────────────────────
@@ -54,6 +56,10 @@ class Walk:
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     edges: Counter[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
+    """Pairs of rooms, upward, each with its pairs of functions: answers for a base below."""
+    handed: Counter[str] = field(default_factory=Counter)
+    """The other pairs of functions upward, by their names."""
 
     @property
     def files(self) -> set[str]:
@@ -98,7 +104,7 @@ def importing(frame: FrameType | None, known: dict[CodeType, tuple[str, str] | N
     return False
 
 
-def walked() -> tuple[Walk, Walk]:
+def walked(command: str) -> tuple[Walk, Walk]:
     """(all, inside `release()` alone) of one command."""
     from onedraw.cli import application
 
@@ -129,16 +135,18 @@ def walked() -> tuple[Walk, Walk]:
         exec(RECORDS, {})
         with redirect_stdout(StringIO()):
             application(INIT.split(), standalone_mode=False)
-        sys.argv = ["onedraw", *RELEASE.split()]
+        sys.argv = ["onedraw", *command.split()]
         threading.setprofile(watch)
         sys.setprofile(watch)
         try:
             with redirect_stdout(StringIO()):
-                application(RELEASE.split(), standalone_mode=False)
+                application(command.split(), standalone_mode=False)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
             os.chdir(PACKAGE)
+    for walk in (whole, inner):
+        tell_upward(walk, layers())
     return whole, inner
 
 
@@ -158,25 +166,24 @@ def answers_below(caller: str, callee: tuple[str, str], heights: dict[str, int])
     return any(heights.get(base.__module__.split(".")[1], 99) <= heights[caller] for base in bases)
 
 
-def upward(walk: Walk, heights: dict[str, int]) -> tuple[Counter[str], Counter[str]]:
-    """Pairs of rooms, upward, each with its pairs of functions: answers for a base below, and others by their names."""
-    answers, others = Counter[str](), Counter[str]()
+def tell_upward(walk: Walk, heights: dict[str, int]) -> None:
     for caller, callee in walk.edges:
         low, high = room(caller[0]), room(callee[0])
         if heights[high] > heights[low]:
             if answers_below(low, callee, heights):
-                answers[f"{low} → {high}"] += 1
+                walk.answers[f"{low} → {high}"] += 1
             else:
-                others[f"{low}:{caller[1]} → {high}:{callee[1]}"] += 1
-    return answers, others
+                walk.handed[f"{low}:{caller[1]} → {high}:{callee[1]}"] += 1
 
 
 def show_walk() -> None:
-    heights = layers()
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as fresh:
+        (plain, inside), (reported, _) = fresh.map(walked, (RELEASE, REPORTED))
+    walks = (plain, reported, inside)
     print(
-        "\n| `onedraw release` of a logistic fit, n = 2,000, with its report | all | inside `release()` |\n| --- | ---: | ---: |"
+        "\n| `onedraw release` of a logistic fit, n = 2,000 | the command | with `--report` | inside `release()` |"
+        "\n| --- | ---: | ---: | ---: |"
     )
-    walks = walked()
 
     def row(what: str, *values: int) -> None:
         print(f"| {what} | {' | '.join(f'{value:,}' for value in values)} |")
@@ -185,9 +192,8 @@ def show_walk() -> None:
     row("functions entered", *(len(walk.calls) for walk in walks))
     row("calls in the package", *(walk.calls.total() for walk in walks))
     row("crossings: pairs of functions in different rooms", *(len(walk.crossings) for walk in walks))
-    ups = [upward(walk, heights) for walk in walks]
-    row("… of which upward: a method that a base below declares", *(answers.total() for answers, _ in ups))
-    row("… of which upward otherwise", *(others.total() for _, others in ups))
+    row("… of which upward: a method that a base below declares", *(walk.answers.total() for walk in walks))
+    row("… of which upward otherwise", *(walk.handed.total() for walk in walks))
     row("pairs of rooms", *(len({one[:2] for one in walk.crossings}) for walk in walks))
     row("changes of room: calls from one into another", *(sum(one[2] for one in walk.crossings) for walk in walks))
     for name in ("rebuild_plan", "plan_from_dict"):
@@ -195,15 +201,18 @@ def show_walk() -> None:
             f"`{name}`: plans made from JSON again",
             *(sum(n for (_, one), n in walk.calls.items() if one == name) for walk in walks),
         )
-    for words, found in zip(("Upward by a base below", "Upward otherwise"), ups[0], strict=True):
-        print(f"\n{words}: " + (", ".join(f"{pair} {count}" for pair, count in found.most_common()) or "none"))
-    entered = Counter(room(file) for file in walks[0].files)
+    print("\nWith the report:")
+    for words, found in (("Upward by a base below", reported.answers), ("Upward otherwise", reported.handed)):
+        print(f"{words}: " + (", ".join(f"{pair} {count}" for pair, count in found.most_common()) or "none"))
+    entered = Counter(room(file) for file in reported.files)
     print("Files by room: " + ", ".join(f"{name} {count}" for name, count in entered.most_common()))
+    entered = Counter(room(file) for file, _ in reported.calls)
+    print("Functions by room: " + ", ".join(f"{name} {count}" for name, count in entered.most_common()))
 
 
-def show_room(name: str) -> None:
+def show_room(name: str, command: str) -> None:
     """What a release enters in one room: functions by file, with how often each was called."""
-    entered = {key: count for key, count in walked()[0].calls.items() if room(key[0]) == name}
+    entered = {key: count for key, count in walked(command)[0].calls.items() if room(key[0]) == name}
     for file in sorted({file for file, _ in entered}):
         functions = sorted((function, count) for (own, function), count in entered.items() if own == file)
         print(f"{file}: " + ", ".join(f"{function} {count}" for function, count in functions))
@@ -271,7 +280,7 @@ def show_counts() -> None:
 if __name__ == "__main__":
     wanted = sys.argv[1] if sys.argv[1:] else ""
     if wanted and wanted != "counts":
-        show_room(wanted)
+        show_room(wanted, REPORTED if "--report" in sys.argv[2:] else RELEASE)
     else:
         show_counts()
         if not wanted:

@@ -241,7 +241,7 @@ def stages_of(name: str, n: int = 1500, seed: int = 3, **options: object) -> tup
 def test_the_mode_that_is_found_has_the_gradient_the_promise_rests_on(name: str) -> None:
     """Against derivatives written a second time, in plain NumPy."""
     stages, _ = stages_of(name, measured=False)
-    problem = stages.problem
+    problem = stages.target.problem
     where = problem.coordinates(fitting.Published(np.zeros(0)))
     tilt = np.random.default_rng(1).standard_normal(4) * problem.numbers["mode_noise"]
     theta, _ = stages.minimum(stages.target.measured(where), problem.loss, stages._objective(where, tilt))
@@ -254,13 +254,13 @@ def test_the_mode_that_is_found_has_the_gradient_the_promise_rests_on(name: str)
 
 def test_where_newton_does_not_arrive_public_gradient_steps_do(monkeypatch: pytest.MonkeyPatch) -> None:
     stages, _ = stages_of("exp-linear", n=200, measured=False)
-    where = stages.problem.coordinates(fitting.Published(np.zeros(0)))
-    tilt = np.random.default_rng(1).standard_normal(4) * stages.problem.numbers["mode_noise"]
+    where = stages.target.problem.coordinates(fitting.Published(np.zeros(0)))
+    tilt = np.random.default_rng(1).standard_normal(4) * stages.target.problem.numbers["mode_noise"]
     records = stages.target.measured(where)
-    by_newton, _ = stages.minimum(records, stages.problem.loss, stages._objective(where, tilt))
+    by_newton, _ = stages.minimum(records, stages.target.problem.loss, stages._objective(where, tilt))
     monkeypatch.setattr(fitting, "MOST_PASSES", 1)
-    by_gradient, _ = stages.minimum(records, stages.problem.loss, stages._objective(where, tilt))
-    within = 2.0 * stages.problem.numbers["tolerance"] / stages.problem.numbers["ridge"]
+    by_gradient, _ = stages.minimum(records, stages.target.problem.loss, stages._objective(where, tilt))
+    within = 2.0 * stages.target.problem.numbers["tolerance"] / stages.target.problem.numbers["ridge"]
     assert np.linalg.norm(by_newton - by_gradient) <= within
 
 

@@ -53,7 +53,8 @@ def release(
     asked, charged = asking.asked(options), spending.charged(data)
     records = read(data, asked.schema, target=asked.target, table=spending.table, memory=memory, measure=asked.measure)
     planned = asking.planned(asked, records.n if rows is None else rows)
-    plan, seconds = planned.plan, planned.choices.eligible[0].seconds
+    best = planned.choices.eligible[0]
+    plan, seconds = best.plan, best.seconds
     parameters = len(plan.model.parameter_names)
     if parameters > plan.n and plan.requires != "moments":  # which have no prior; said of public numbers alone
         show_remark(f"n = {plan.n} records for {parameters} parameters: the result will say little about the records.")

@@ -100,9 +100,11 @@ class Total:
         return (spend for history in self.histories for spend in history)
 
     @cached_property
-    def composed(self) -> Composed:
-        """The accountant of fixed lists; not a total for promises chosen in view of draws."""
+    def listed(self) -> Promise:
+        """What a fixed list promises, one alone its own; not a total for promises chosen in view of draws."""
         spends = list(self.spends)
+        if len(spends) == 1 and not spends[0].gamma:
+            return spends[0].promise
         return compose(*(spend.promise for spend in spends), gammas=[spend.gamma for spend in spends])
 
     def charge(self, by: Filter) -> Charge:
@@ -124,14 +126,14 @@ class Total:
     def composes_within_budget(self) -> bool:
         """Whether the list as it stands keeps the budget: enough only if it was fixed before the first draw."""
         # compose refuses a Σγ of 1 or more, where nothing is promised at all.
-        return math.fsum(spend.distance for spend in self.spends) < 1.0 and self.composed.implies(self.account.budget)
+        return math.fsum(spend.distance for spend in self.spends) < 1.0 and self.listed.implies(self.account.budget)
 
     def epsilon(self) -> float:
         """The smallest ε that a proven filter gives, at the account's δ; a single list has its own."""
         delta = self.account.budget.quoted_delta
         found = [one.epsilon(self.charge(one), delta) for one in self.account.filters]
         if self.count == 1 and self.composes_within_budget():
-            found.append(self.composed.epsilon(delta))
+            found.append(self.listed.epsilon(delta))
         return min(found, default=math.inf) if self.histories else 0.0
 
 
@@ -210,7 +212,7 @@ class Account:
 
     def spent(self, part: str | None = None) -> Composed:
         """Everything reserved, composed as a list; with parts, for the one with the largest ε."""
-        return self.total(part).composed
+        return compose(self.total(part).listed)
 
     def within_budget(self, part: str | None = None) -> bool:
         """Whether a proven filter, or a single list, keeps the budget in every part."""

@@ -226,7 +226,7 @@ def overspent(account: Account, when: str) -> list[str]:
     if not over:
         return []
     delta = account.budget.quoted_delta
-    spent = max(total.composed.epsilon(delta) for total in over)
+    spent = max(total.listed.epsilon(delta) for total in over)
     return [
         f"dataset {account.dataset!r} is over its budget {when}: {account.budget} was set, ε = {spent:.6g} "
         f"at δ = {delta:g} is spent according to this version's accountant"

@@ -263,7 +263,7 @@ class Ledger:
         words, listed = total.kept_by, None
         if not words:
             words = ONLY_IF_FIXED if total.composes_within_budget() else "not kept"
-            listed = total.composed.epsilon(delta)
+            listed = total.listed.epsilon(delta)
         return Remaining(
             0.0 if account.closed else account.room(part), delta, total.epsilon(), account.budget,
             words, listed,

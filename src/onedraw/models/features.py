@@ -60,6 +60,10 @@ class Features:
     column_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     ends: tuple[tuple[float, ...], tuple[float, ...]] = field(init=False, repr=False, compare=False)
     """The ends of the box, one for each feature."""
+    scale: tuple[Array, Array] = field(init=False, repr=False, compare=False)
+    """Shift and divisor of each column, (0, 1) of one that is not scaled; a divisor of 0 marks one whose ends are equal."""
+    encoded_ends: tuple[tuple[float, ...], ...] = field(init=False, repr=False, compare=False)
+    """The ends of a box as encoded rows have them: between −1 and 1 where they are scaled."""
 
     def __post_init__(self) -> None:
         named = self.names or tuple(f"feature {index}" for index in range(self.count))
@@ -69,6 +73,14 @@ class Features:
         object.__setattr__(self, "bounded", self.data_norm is not None or self.box is not None)
         object.__setattr__(self, "column_names", (*named, "intercept") if self.intercept else named)
         object.__setattr__(self, "ends", (lower, upper))
+        shift, divisor, low, high = np.zeros(self.count), np.ones(self.count), np.array(lower), np.array(upper)
+        if self.scaled and self.intercept:
+            shift, divisor = low + (high - low) / 2, (high - low) / 2
+        elif self.scaled:
+            divisor = np.where(low < high, np.maximum(np.abs(low), np.abs(high)), 0.0)
+        object.__setattr__(self, "scale", (shift, divisor))
+        encoded = (tuple(self._on_scale(end).tolist()) for end in (low, high)) if self.scaled else (lower, upper)
+        object.__setattr__(self, "encoded_ends", tuple(encoded))
 
     @cached_property
     def squared_norm(self) -> Fraction:
@@ -100,14 +112,6 @@ class Features:
         return "clamped to the box and scaled to [-1, 1]" if self.scaled else "clamped to the box"
 
     @property
-    def encoded_ends(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The ends of a box as encoded rows have them: between −1 and 1 where they are scaled."""
-        if not self.scaled:
-            return self.ends
-        lower, upper = (self._on_scale(np.array(end)).tolist() for end in self.ends)
-        return tuple(lower), tuple(upper)
-
-    @property
     def column_bounds(self) -> tuple[float, ...]:
         """The largest size of each entry of an encoded row, the intercept's 1 included."""
         if self.data_norm is not None:
@@ -116,17 +120,8 @@ class Features:
             bounds = tuple(max(-lower, upper) for lower, upper in zip(*self.encoded_ends, strict=True))
         return (*bounds, 1.0) if self.intercept else bounds
 
-    @cached_property
-    def _scale(self) -> tuple[Array, Array]:
-        """Shift and divisor of each column; a divisor of 0 marks a column whose ends are equal."""
-        lower, upper = (np.array(end) for end in self.ends)
-        if self.intercept:
-            return lower + (upper - lower) / 2, (upper - lower) / 2
-        varies = lower < upper
-        return np.zeros(self.count), np.where(varies, np.maximum(np.abs(lower), np.abs(upper)), 0.0)
-
     def _on_scale(self, values: Array) -> Array:
-        shift, divisor = self._scale
+        shift, divisor = self.scale
         moved: Array = values - shift
         with np.errstate(divide="ignore", invalid="ignore"):
             moved /= divisor
@@ -146,7 +141,7 @@ class Features:
         result = np.array(thetas, dtype=np.float64)
         if not self.scaled:
             return result
-        shift, divisor = self._scale
+        shift, divisor = self.scale
         coefficients = np.where(divisor > 0.0, result[..., : self.count] / np.where(divisor > 0.0, divisor, 1.0), 0.0)
         result[..., : self.count] = coefficients
         if self.intercept:
@@ -159,7 +154,7 @@ class Features:
             bounded = self._on_ball(rows)
         else:
             lower, upper = (np.array(end) for end in self.ends)
-            substitute = self._scale[0] if self.scaled and self.intercept else np.clip(0.0, lower, upper)
+            substitute = self.scale[0] if self.scaled and self.intercept else np.clip(0.0, lower, upper)
             lost = np.isnan(rows)
             bounded = np.where(lost, substitute, rows) if lost.any() else np.array(rows, dtype=np.float64)
             np.clip(bounded, lower, upper, out=bounded)
@@ -213,14 +208,14 @@ def declared_features(
         feature_names = tuple(map(str, feature_names))
     norm = None if data_norm is None else positive_number("data_norm", data_norm)
     box = None if bounds is None else _box(bounds, how_many)
-    result = Features(how_many, norm, box, bool(intercept), feature_names, bool(scaled))
     if scaled and box is None:
         raise InvalidModel(
             "scaled=True maps each feature from its declared range to [-1, 1], and no range was declared; it is never computed from "
             "the records. Pass bounds=(lo, hi), numbers or one for each feature, or leave out scaled."
         )
-    if scaled and any(abs(value) >= LARGEST for end in result.ends for value in end):
+    if scaled and any(np.max(np.abs(end)) >= LARGEST for end in box or ()):
         raise InvalidModel(f"Bounds of scaled features must lie between -{LARGEST:g} and {LARGEST:g}.")
+    result = Features(how_many, norm, box, bool(intercept), feature_names, bool(scaled))
     if result.bounded and not 0.0 < result.norm < LARGEST:
         raise InvalidModel(
             f"The features' bound gives rows of norm up to {result.norm:g}; it must lie above 0 and below {LARGEST:g}. "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +30,8 @@ class Response(abc.ABC):
     """How responses are read, from a schema's column or from plain values."""
 
     kinds: ClassVar[tuple[str, ...]]
+    classes: tuple[Label, ...] | None = None
+    """The declared labels in the order of their codes, where a response is one of several."""
 
     @property
     @abc.abstractmethod
@@ -37,11 +39,16 @@ class Response(abc.ABC):
         """The ends of what can come out."""
 
     def check_column(self, column: Any) -> None:
-        """Refuse a column that is declared as something else; public."""
+        """Refuse a column that is declared as something else, or with other classes; public."""
         if column.kind not in self.kinds:
             raise InvalidModel(
                 f"The response must be a column declared as {' or '.join(self.kinds)}, but the target is declared as "
                 f"{column.kind}. Its values would mean something else. Choose another model or target."
+            )
+        if self.classes is not None and tuple(map(label_of, self.classes)) != tuple(map(label_of, column.labels)):
+            raise InvalidModel(
+                f"The model's classes are {', '.join(map(str, self.classes))}, the target's levels in the schema are "
+                f"{', '.join(column.labels)}. Declare the same ones in the same order."
             )
 
     @abc.abstractmethod
@@ -59,19 +66,11 @@ class Codes(Response):
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "category")
 
-    classes: tuple[Label, ...]
+    classes: tuple[Label, ...] = field()
 
     @property
     def interval(self) -> Interval:
         return (0.0, float(len(self.classes) - 1))
-
-    def check_column(self, column: Any) -> None:
-        super().check_column(column)
-        if tuple(map(label_of, self.classes)) != tuple(map(label_of, column.labels)):
-            raise InvalidModel(
-                f"The model's classes are {', '.join(map(str, self.classes))}, the target's levels in the schema are "
-                f"{', '.join(column.labels)}. Declare the same ones in the same order."
-            )
 
     def from_column(self, values: NDArray[Any]) -> Array:
         return values.astype(np.float64)
@@ -89,13 +88,11 @@ class Signs(Response):
     kinds: ClassVar[tuple[str, ...]] = ("binary", "category")
     interval = SIGNS
 
-    classes: tuple[Label, Label] | None = None
+    classes: tuple[Label, ...] | None = None
 
     def check_column(self, column: Any) -> None:
         super().check_column(column)
-        if self.classes is not None:
-            Codes(self.classes).check_column(column)
-        elif len(column.labels) != 2:
+        if len(column.labels) != 2:
             raise InvalidModel(
                 f"A model of two classes needs a target of two levels, but {len(column.labels)} are declared."
             )
@@ -184,16 +181,18 @@ def class_labels(name: str, classes: Any) -> tuple[Label, ...]:
     return labels
 
 
-def two_classes(classes: Any) -> tuple[Label, Label] | None:
-    """(negative, positive), or None for the usual numbers."""
-    if classes is None:
-        return None
-    labels = class_labels("classes", classes)
+def two_classes(name: str, classes: Any) -> tuple[Label, ...]:
+    """(negative, positive)."""
+    labels = class_labels(name, classes)
     if len(labels) != 2:
         raise InvalidModel(
-            f"classes must be two labels, the negative one first, but {len(labels)} were given. Use Softmax for more."
+            f"{name} must be two labels, the negative one first, but {len(labels)} were given. Use Softmax for more."
         )
-    return labels[0], labels[1]
+    return labels
+
+
+TWO_CLASSES = {"check": two_classes}
+"""Metadata of a field of two labels, or None for the usual numbers; see `check_fields`."""
 
 
 def _label(label: Any) -> Label:

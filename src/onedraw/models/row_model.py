@@ -22,7 +22,7 @@ from onedraw.private import Private
 
 from .features import Features, check_rows, check_schema, declared_features, read_rows, schema_rows
 from .model import Model, check_fields
-from .responses import Response, Signs, check_values, two_classes
+from .responses import Response, Signs, check_values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -250,13 +250,10 @@ for _name in ("data_norm", "bounds", "scaled", "intercept", "feature_names"):
 
 
 class TwoClasses(DeclaredModel):
-    """``classes`` are (negative, positive). Without them the label 1 is positive and every other negative."""
+    """``classes``, a field checked by `TWO_CLASSES`, are (negative, positive). Without them the label 1 is positive and every
+    other negative."""
 
     classes: Any
-
-    def _check(self) -> None:
-        super()._check()
-        self._set(classes=two_classes(self.classes))
 
     @property
     def response(self) -> Signs:

@@ -28,7 +28,7 @@ import numpy as np
 
 from onedraw.data import Records
 from onedraw.errors import CountMismatch, PromiseRefused, WrongCall
-from onedraw.ledger import Ledger, Reservation
+from onedraw.ledger import Account, Ledger, Reservation
 from onedraw.ledger.events import GENESIS
 from onedraw.models import BetaTarget, ConvexModel, Table
 from onedraw.models.row_model import RowModel
@@ -161,9 +161,10 @@ def payment_for(
             f"{words.plan.heading} as published is not proven, so what it spends is not known and cannot be booked: the "
             "ledger would understate it. Use a proven rule, or release without a ledger, where the first line says both."
         )
-    check_account(ledger, name, words.plan, part=part)
+    account = ledger.account(name)
+    check_account(account, words.plan, part=part)
     promise, gamma = spend_of(words.plan, words.exactness, words.promise)
-    account, work = ledger.account(name), booked(words.timing)
+    work = booked(words.timing)
     check_payable(work, account.budget)
     spend = {
         "dataset": account.dataset, "promise": promise, "gamma": gamma, "timing": work, "part": part,
@@ -172,9 +173,9 @@ def payment_for(
     return Payment(uuid.uuid4().hex if resume is None else resume, ledger, spend, resumed=resume is not None)
 
 
-def check_account(ledger: Ledger, name: str, plan: Plan, *, part: str | None) -> None:
+def check_account(account: Account, plan: Plan, *, part: str | None) -> None:
     """The ledger and the plan must speak of the same person, and of the same part of the dataset."""
-    account = ledger.account(name)
+    name = account.dataset
     size = (account.sizes or {}).get(part) if part is not None else None
     if size is not None and size != plan.n:
         raise CountMismatch(

@@ -76,7 +76,7 @@ class Fit(NoisySampler):
 
 def _fitted(stages: Stages) -> Sample:
     published = stages.run()
-    estimate = FitResult.of(stages.problem, published).estimate
+    estimate = FitResult.of(stages.target.problem, published).estimate
     noticed = {"passes": stages.passes, "work": {PASSES: stages.passes}}
     return Sample(estimate[np.newaxis], noticed, published.to_dict())
 
@@ -127,27 +127,23 @@ class Stages:
     """Of the search for θ̂: those that it does not need are idle."""
     passes: int = field(default=0, init=False)
 
-    @property
-    def problem(self) -> FitProblem:
-        return self.target.problem
-
     def run(self) -> Published:
-        numbers = self.problem.numbers
-        mean, moments = measure(self.target.sum, self.problem.n, self.problem.moment_columns, numbers, self.noise)
-        where = self.problem.coordinates(Published(np.zeros(0), mean, moments))
+        problem, numbers = self.target.problem, self.target.problem.numbers
+        mean, moments = measure(self.target.sum, problem.n, problem.moment_columns, numbers, self.noise)
+        where = problem.coordinates(Published(np.zeros(0), mean, moments))
         records = self.target.measured(where)  # in measured coordinates: what stages two and three add up
         self.passes += 1 + (mean is not None) + (moments is not None)
-        tilt = self.noise.real(self.problem.size, numbers["mode_noise"])
+        tilt = self.noise.real(problem.size, numbers["mode_noise"])
         objective = self._objective(where, tilt)
-        found, passes = self.minimum(records, self.problem.loss, objective)
+        found, passes = self.minimum(records, problem.loss, objective)
         for _ in range(passes, self.least_passes):
-            records.sum(NewtonSums(self.problem.loss), objective.coarse, objective.row_bound, found)
+            records.sum(NewtonSums(problem.loss), objective.coarse, objective.row_bound, found)
         self.passes += max(passes, self.least_passes)
-        closing = self.noise.real(self.problem.size, numbers["closing_noise"])
+        closing = self.noise.real(problem.size, numbers["closing_noise"])
         mode = self.noise.rounded(found + closing, numbers["closing_noise"])
         if not numbers["information_noise"]:
             return Published(mode, mean, moments)
-        of_information, of_variability = measured_of(robust=self.problem.robust)
+        of_information, of_variability = measured_of(robust=problem.robust)
         information = self._outer(of_information, records, mode, numbers["information_noise"])
         if not numbers["variability_noise"]:
             return Published(mode, mean, moments, information)
@@ -157,17 +153,19 @@ class Stages:
     def _objective(self, where: Coordinates, tilt: Array) -> Objective:
         """Of stage two. Half the tolerance is certified: the other half covers the rounding of the sums, which the plan's numbers leave room
         for."""
-        loss, row_bound = self.problem.loss, self.problem.numbers["row_bound"]
-        bent = loss.curvature_bound * row_bound**2
-        Q, q = self.problem.penalty(where)
+        problem = self.target.problem
+        row_bound = problem.numbers["row_bound"]
+        bent = problem.loss.curvature_bound * row_bound**2
+        Q, q = problem.penalty(where)
         least, *_, most = np.linalg.eigvalsh(Q) if len(Q) > 1 else np.repeat(Q, 2)
-        coarse, certified = gram_steps(bent, self.problem.n), float(self.problem.numbers["tolerance"] / 2.0)
-        most_bent = self.problem.n * bent + most
+        coarse, certified = gram_steps(bent, problem.n), float(problem.numbers["tolerance"] / 2.0)
+        most_bent = problem.n * bent + most
         return Objective(Q, q + tilt, coarse, row_bound, certified, least, most_bent, MOST_PASSES)
 
     def _outer(self, of: Any, records: Any, mode: Array, noise: float) -> Array:
         """A matrix of stage three, with its noise."""
-        statistic, row_bound = Outer(self.problem.loss, of, self.problem.pure), self.problem.numbers["row_bound"]
-        steps = gram_steps(statistic.largest * row_bound**2, self.problem.n)
+        problem = self.target.problem
+        statistic, row_bound = Outer(problem.loss, of, problem.pure), problem.numbers["row_bound"]
+        steps = gram_steps(statistic.largest * row_bound**2, problem.n)
         self.passes += 1
         return self.noise.triangle(records.sum(statistic, steps, row_bound, mode), steps**2, noise)

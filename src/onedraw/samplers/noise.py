@@ -106,7 +106,7 @@ class Noise:
             return self._on_lattice(sums + steps * self.real(len(sums), noise) * sizes) / steps
         total = np.empty(len(sums))
         for size in np.unique(sizes):
-            total[sizes == size] = self._whole(sums[sizes == size], noise * steps * float(size))
+            total[sizes == size] = self._steps(sums[sizes == size], noise * steps * float(size))
         return total / steps
 
     def triangle(self, sums: Integers, steps: float, noise: float) -> Array:
@@ -137,10 +137,6 @@ class Noise:
             here = deviations == size
             drawn[here] = self._steps(np.zeros(int(here.sum()), dtype=np.int64), float(size))
         return drawn
-
-    def _whole(self, sums: Integers, deviation: float) -> Array:
-        """Noisy sums as floats."""
-        return np.asarray(self._steps(sums, deviation), dtype=np.float64)
 
     def _steps(self, sums: Integers, deviation: float) -> Any:
         """With discrete Gaussian noise of this deviation, in steps: OpenDP's exact one where the entropy is fresh."""

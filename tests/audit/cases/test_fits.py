@@ -364,7 +364,7 @@ def test_a_program_that_ignores_its_tolerance_is_caught(small, monkeypatch):
     declared = fitting.Stages._objective
 
     def lax(stages, *given):
-        return declared(stages, *given)._replace(certified=1e6 * stages.problem.numbers["tolerance"])
+        return declared(stages, *given)._replace(certified=1e6 * stages.target.problem.numbers["tolerance"])
 
     monkeypatch.setattr(fitting.Stages, "_objective", lax)
     assert replay_fit(small) == ["the mode is not the minimum of the declared objective, to its tolerance"]

@@ -25,6 +25,7 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
+from onedraw.models.responses import Codes, Signs
 
 SEED = int(os.environ.get("ONEDRAW_TEST_SEED") or secrets.randbits(63))
 
@@ -149,7 +150,7 @@ def admissible(model, population):
 def responses_of(model, y):
     if isinstance(model, Softmax):
         return np.floor(np.abs(y)) % len(model.classes)
-    if hasattr(model.response, "classes"):
+    if isinstance(model.response, Codes | Signs):
         return np.where(y > 0, 1.0, -1.0)
     return model.response.from_values(y)
 

@@ -12,6 +12,7 @@ from onedraw.models import BoundedResidualGLM, Gaussian, GibbsTarget, LeastSquar
 from onedraw.models.compute import jax, jnp
 from onedraw.models.convex import losses, number_losses
 from onedraw.models.convex.gibbs_target import gradient, hessian, potential
+from onedraw.models.responses import Codes, Signs
 from tests.models.convex.cases import MODELS, SEED, by_name
 
 SMOOTH = [
@@ -154,7 +155,7 @@ def data_for(model, generator, n=9):
     if isinstance(model, Softmax):
         return X, generator.integers(0, len(model.classes), n).astype(float)
     lower, upper = model.response.interval
-    signs = hasattr(model.response, "classes")
+    signs = isinstance(model.response, Codes | Signs)
     return X, generator.choice([-1.0, 1.0], n) if signs else generator.uniform(max(lower, -3.0), min(upper, 3.0), n)
 
 

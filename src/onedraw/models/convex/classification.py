@@ -18,15 +18,15 @@ from onedraw.models.features import Features
 from onedraw.models.fit.losses import ClassLoss, FitLoss
 from onedraw.models.likelihood import Bernoulli, Categorical
 from onedraw.models.likelihood.likelihood_model import Linear, WithLikelihood
-from onedraw.models.model import ODDS, POSITIVE, Bound, number, positive_number
+from onedraw.models.model import ODDS, POSITIVE, Bound, check_fields, number, positive_number
 from onedraw.models.priors import Gaussian
-from onedraw.models.responses import Codes, Label, class_labels
+from onedraw.models.responses import TWO_CLASSES, Codes, Label, class_labels
 from onedraw.models.row_model import DeclaredModel, TwoClasses
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up, root_up, up
 
 from .linear_model import ConvexModel, LinearModel, enforced_bounds
-from .losses import ExpLinearLoss, HingeLoss, HuberisedHingeLoss, LinearLoss, LogisticLoss, product_up
+from .losses import SIGNS, ExpLinearLoss, HingeLoss, HuberisedHingeLoss, LinearLoss, LogisticLoss, product_up
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -49,7 +49,7 @@ class Logistic(TwoClasses, LinearModel, WithLikelihood):
 
     loss: str = "logistic"
     exponent: float = field(default=1.0, metadata=POSITIVE)
-    classes: Any = None
+    classes: Any = field(default=None, metadata=TWO_CLASSES)
 
     LOSSES: ClassVar[tuple[str, ...]] = ("logistic", "exp-linear")
 
@@ -69,7 +69,7 @@ class Logistic(TwoClasses, LinearModel, WithLikelihood):
 
     @property
     def fit_loss(self) -> FitLoss:
-        kernel, everywhere = self.kernel, (math.inf, self.responses)
+        kernel, everywhere = self.kernel, (math.inf, SIGNS)
         lower, upper = kernel.slopes(*everywhere)
         return FitLoss(kernel, "one-sided", max(-lower, upper), kernel.curvatures(*everywhere)[1], "labels")
 
@@ -85,7 +85,7 @@ class Hinge(TwoClasses, LinearModel):
     changes = "the score, whose sign is the predicted class,"
     kernel = HingeLoss()
 
-    classes: Any = None
+    classes: Any = field(default=None, metadata=TWO_CLASSES)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -95,7 +95,7 @@ class HuberisedHinge(TwoClasses, LinearModel):
     kind, title, predicts, changes = Hinge.kind, Hinge.title, Hinge.predicts, Hinge.changes
 
     width: float = field(default=0.5, metadata=POSITIVE)
-    classes: Any = None
+    classes: Any = field(default=None, metadata=TWO_CLASSES)
 
     @property
     def kernel(self) -> LinearLoss:
@@ -103,7 +103,7 @@ class HuberisedHinge(TwoClasses, LinearModel):
 
     @property
     def fit_loss(self) -> FitLoss:
-        return FitLoss(self.kernel, "one-sided", 1.0, self.kernel.curvatures(math.inf, self.responses)[1], "labels")
+        return FitLoss(self.kernel, "one-sided", 1.0, self.kernel.curvatures(math.inf, SIGNS)[1], "labels")
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -120,13 +120,14 @@ class LogitNormalBernoulli(TwoClasses, LinearModel):
     parameter_names, kernel, gradient_difference = ("log-odds",), LogisticLoss(), 1.0
 
     variance: float
-    classes: Any = None
+    classes: Any = field(default=None, metadata=TWO_CLASSES)
 
     def __init__(self, *, variance: float, mean: float = 0.0, radius: float | None = None, classes: Any = None) -> None:
         spread = positive_number("variance", variance)
         prior = Gaussian(scale=math.sqrt(spread), mean=number("mean", mean), radius=radius)
         alone = Features(0, data_norm=0.0, intercept=True)
         self._set(features=alone, variance=spread, classes=classes, prior=prior)
+        check_fields(self)
         self._check()
 
     def _parts(self, data: Any) -> tuple[Any, Any]:

@@ -107,7 +107,11 @@ class FitResult:
     @cached_property
     def _known(self) -> Known:
         problem, published, axes_of = self.problem, self.published, self.aside.spectrum
-        assert published.information is not None
+        if published.information is None:
+            raise PromiseRefused(
+                "This fit has an estimate but no standard errors: the information was not measured. Release it with "
+                "intervals=True, with more records or with a larger ε."
+            )
         numbers, size, ridge = problem.numbers, problem.size, problem.numbers["ridge"]
         noise = matrix_deviation(numbers["information_noise"], size, pure=problem.pure)
         tilt, closing = (deviation(numbers[name], size, pure=problem.pure) for name in ("mode_noise", "closing_noise"))
@@ -199,7 +203,6 @@ class FitResult:
     @cached_property
     def covariance(self) -> Array:
         """Of the whole estimate; rows of refused coefficients are not to be relied on."""
-        self._check_informed()
         return np.asarray(self.change @ (self._known.sampling + self._known.privacy) @ self.change.T)
 
     @cached_property
@@ -229,13 +232,6 @@ class FitResult:
         carried = (self.change @ self._known.axes) ** 2 / self._known.bounded**2
         return np.asarray(carried[:, ~self.trusted].sum(axis=1) / np.maximum(carried.sum(axis=1), 1e-300))
 
-    def _check_informed(self) -> None:
-        if not self.informed:
-            raise PromiseRefused(
-                "This fit has an estimate but no standard errors: the information was not measured. Release it with "
-                "intervals=True, with more records or with a larger ε."
-            )
-
     def multiplier(self, level: float) -> Array:
         """How many standard errors an interval of this level reaches, coefficient by coefficient; as many as the normal's for
         those that are refused one."""
@@ -251,14 +247,12 @@ class FitResult:
 
     def conf_int(self, level: float = 0.95) -> Array:
         """(coefficients, 2); NaN where none can be given."""
-        self._check_informed()
         reach = self.multiplier(level) * self.standard_errors
         return np.column_stack([self.estimate - reach, self.estimate + reach])
 
     @cached_property
     def p_values(self) -> Array:
         """Two-sided, of "this coefficient is 0": the normal's, with errors as much larger as the 95 % multiplier says."""
-        self._check_informed()
         inflated = self.standard_errors * self.multiplier(0.95) / special.ndtri(0.975)
         return np.asarray(2.0 * special.ndtr(-np.abs(self.estimate) / inflated))
 
@@ -275,7 +269,6 @@ class FitResult:
     def reach(self, rows: Array, level: float) -> Array:
         """How far the intervals of rows @ coefficients reach to each side; NaN for rows that rest on what the records say too
         little about. As many standard errors as the simulation says of the trusted direction that needs most."""
-        self._check_informed()
         found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
         axes = self._known.axes.T
         directions = replace(self, change=axes, shift=np.zeros(len(axes)))
@@ -285,7 +278,6 @@ class FitResult:
     def posterior(self, size: int, rng: np.random.Generator | None = None, *, prior: Gaussian | None = None) -> Array:
         """(size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior, or under a Gaussian
         ``prior`` on these coefficients, chosen now. They cost nothing."""
-        self._check_informed()
         generator = np.random.default_rng() if rng is None else rng
         centre, covariance = self.estimate, self.covariance
         if prior is not None:

@@ -13,13 +13,13 @@ function has to be registered there under that name, with `register_predictor`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from onedraw.errors import InvalidModel
 from onedraw.models.model import MOST_PARTS, ODDS, RATES, OwnFunctions, count, described
 from onedraw.models.priors import Prior
-from onedraw.models.responses import Codes, Signs, class_labels
+from onedraw.models.responses import TWO_CLASSES, Codes, Signs, class_labels
 from onedraw.models.row_model import DeclaredModel, TwoClasses
 
 from .continuous import Gamma, GaussianNoise, StudentT
@@ -39,7 +39,7 @@ class BinaryRegression(TwoClasses, LinearPredictorModel):
     factor = ODDS
     likelihood = Bernoulli()
 
-    classes: Any = None
+    classes: Any = field(default=None, metadata=TWO_CLASSES)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -299,7 +299,7 @@ def _class_labels(called: str, law: Likelihood, classes: Any) -> tuple[Label, ..
     if classes is None:
         return None
     if isinstance(law, Bernoulli):
-        return two_classes(classes)
+        return two_classes("classes", classes)
     if not isinstance(law, Categorical):
         raise InvalidModel(f"{called}: classes belong to an observed Bernoulli or Categorical site. Leave them out.")
     labels = class_labels("classes", classes)
