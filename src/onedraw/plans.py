@@ -51,6 +51,9 @@ class Request:
     gamma: float = 0.0
     records_per_person: int = 1
 
+    exact_budget: Promise = field(init=False, repr=False, compare=False)
+    """What exact draws must keep, so that the reserve γ (for all of them) is left: δ − (1+e^ε)γ."""
+
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
             raise InvalidModel(
@@ -75,18 +78,13 @@ class Request:
                 f"A reserve of gamma = {text(self.gamma)} is kept back from δ, but the budget, "
                 f"{self.budget}, has none. Use ApproxDP(epsilon, delta), or gamma=0 and an exact sampler."
             )
-        if self.budget.less(self.gamma) is None:
+        left = self.budget.less(self.gamma)
+        if left is None:
             raise InvalidBudget(
                 f"The reserve gamma = {text(self.gamma)} costs (1 + e^ε)·gamma, which leaves nothing of δ = "
                 f"{text(self.budget.quoted_delta)}. Use a smaller gamma."
             )
-
-    @property
-    def exact_budget(self) -> Promise:
-        """What exact draws must keep, so that the reserve γ (for all of them) is left: δ − (1+e^ε)γ."""
-        left = self.budget.less(self.gamma)
-        assert left is not None  # a reserve that leaves nothing was refused
-        return left
+        object.__setattr__(self, "exact_budget", left)
 
 
 def fixed_in_advance(request: Request, what: str) -> tuple[Assumption, ...]:

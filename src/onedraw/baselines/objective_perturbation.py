@@ -191,7 +191,7 @@ class ObjectivePerturbation(PerturbedFit):
         corners = slopes(low, high, kappa, records=k)
         ratio, other = up(fit.reach / noise), fraction_up(closing)
         if self.pure(request.budget):
-            return PureDP(sum_up([corners.pure_promise(ratio).epsilon(0.0), other]))
+            return PureDP(sum_up([corners.pure_promise(ratio).stated_epsilon, other]))
         terms = corners.promise(ratio).terms  # a Gaussian stage after them adds its square to each
         squares = (fraction_up(Fraction(square) + Fraction(other) ** 2) for _, square, _ in terms)
         return CornerDP(tuple(Corner(c, square, shift) for (c, _, shift), square in zip(terms, squares, strict=True)))

@@ -129,11 +129,11 @@ class Total:
         return math.fsum(spend.distance for spend in self.spends) < 1.0 and self.listed.implies(self.account.budget)
 
     def epsilon(self) -> float:
-        """The smallest ε that a proven filter gives, at the account's δ; a single list has its own."""
+        """The smallest ε that a proven filter gives, at the account's δ; a single list has its own, which no filter undercuts."""
         delta = self.account.budget.quoted_delta
-        found = [one.epsilon(self.charge(one), delta) for one in self.account.filters]
         if self.count == 1 and self.composes_within_budget():
-            found.append(self.listed.epsilon(delta))
+            return self.listed.epsilon(delta)
+        found = [one.epsilon(self.charge(one), delta) for one in self.account.filters]
         return min(found, default=math.inf) if self.histories else 0.0
 
 

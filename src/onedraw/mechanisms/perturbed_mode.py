@@ -275,7 +275,9 @@ def promise_of(setting: Setting, numbers: FitNumbers) -> tuple[Promise, Corners]
     if setting.loss.relief is not None and setting.k == 1:
         possible.append(_relieved_corners(setting, numbers, ratios))
     if setting.pure:
-        epsilon, best = min(((one.pure_promise(mode).epsilon(0.0), one) for one in possible), key=lambda pair: pair[0])
+        epsilon, best = min(
+            ((one.pure_promise(mode).stated_epsilon, one) for one in possible), key=lambda pair: pair[0]
+        )
         return PureDP(sum_up([epsilon, *ratios])), best
     added = sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))
     terms = [(count, Fraction(square) + added, shift) for count, square, shift in possible[-1].promise(mode).terms]

@@ -275,9 +275,11 @@ class ApproxDP(Promise):
         return max(0.0, down(share * self.stated_delta / (1.0 + math.exp(self.stated_epsilon))))
 
     def less(self, gamma: float) -> Promise | None:
+        if not gamma:
+            return self
         cost = conversions.total_variation_delta(self.stated_epsilon, gamma)
-        left = math.nextafter(self.stated_delta - cost, -math.inf) if gamma else self.stated_delta
-        return ApproxDP(self.stated_epsilon, left) if left > 0.0 or not gamma else None
+        left = math.nextafter(self.stated_delta - cost, -math.inf)
+        return ApproxDP(self.stated_epsilon, left) if left > 0.0 else None
 
     @property
     def pure_epsilon(self) -> float:

@@ -127,9 +127,9 @@ def pld_optimistic_epsilon(promise: Promise, delta: float) -> float | None:
     """
     delta = probability("δ", delta)
     counted = [_single(part, times) for part, times in promise.counted]
-    curves = [part.renyi.curve for part, _ in counted if part.renyi is not None]
+    said = [part.curve if isinstance(part, RenyiDP) else part for part, _ in counted]
     found: list[float] = []
-    for share in SHARES if any(isinstance(curve, BoundedRangeCurve) for curve in curves) else SHARES[:1]:
+    for share in SHARES if any(isinstance(one, BoundedRange | BoundedRangeCurve) for one in said) else SHARES[:1]:
         pairs = [(occurring_pair(part, share=share), times) for part, times in counted]
         known = tuple((pair, times) for pair, times in pairs if pair is not None)
         if len(known) < len(pairs):

@@ -24,6 +24,7 @@ from onedraw.models.tables.column_quantiles import ColumnQuantiles
 from onedraw.models.tables.scores import ModelChoice
 from onedraw.models.tables.table import Table
 from onedraw.plans import Plan
+from onedraw.samplers import randomness
 from onedraw.samplers.chains import numbers_of_plan
 from onedraw.samplers.coupling import LEAST_RESERVE
 from onedraw.samplers.exact import Exact
@@ -31,7 +32,6 @@ from onedraw.samplers.hamiltonian import HMC, NUTS
 from onedraw.samplers.langevin import LastIterateLangevin
 from onedraw.samplers.perfect import Perfect, tries_of
 from onedraw.samplers.proximal import Proximal, geometry_of
-from onedraw.samplers.randomness import jax_is_lost
 from onedraw.samplers.sampler import Sampler
 
 STEP = 0.5
@@ -141,7 +141,7 @@ def check_fork(plan: Plan) -> None:
     | spawned, or a joblib (loky) worker | works |
     | forked in C without Python's hooks | *not detected* |
     """
-    if jax_is_lost() and not isinstance(plan.model, ConjugateModel | Table | ColumnQuantiles | ModelChoice):
+    if randomness.jax_is_lost and not isinstance(plan.model, ConjugateModel | Table | ColumnQuantiles | ModelChoice):
         raise WrongCall(
             "This process was forked after JAX had begun to compute, and JAX's threads did not come along: the draw would "
             'wait for ever. Nothing was spent. Start workers by "spawn" or with joblib, or fork before the first fit or release.'

@@ -37,7 +37,9 @@ SEEDED = "seeded: reproducible, not private"
 KEY_BYTES = 32
 """… which nobody knows: `os.urandom` of as many."""
 
-_forked_from_jax = False
+jax_is_lost = False
+"""Whether this process was forked after JAX had begun to compute: no thread of JAX's survives a fork, and whoever needs one
+would wait for ever. A fork in C without Python's hooks is not noticed."""
 
 
 def secure_generator() -> Generator:
@@ -105,17 +107,11 @@ def _checked(seed: int) -> int:
 # ── forks ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def jax_is_lost() -> bool:
-    """Whether this process was forked after JAX had begun to compute: no thread of JAX's survives a fork, and whoever needs one
-    would wait for ever. A fork in C without Python's hooks is not noticed."""
-    return _forked_from_jax
-
-
 def _look_for_jax() -> None:
     """In a forked child; if it cannot be told, JAX had begun."""
-    global _forked_from_jax
+    global jax_is_lost
     bridge = sys.modules.get("jax._src.xla_bridge")
-    _forked_from_jax = _forked_from_jax or (bridge is not None and bool(getattr(bridge, "_backends", True)))
+    jax_is_lost = jax_is_lost or (bridge is not None and bool(getattr(bridge, "_backends", True)))
 
 
 if hasattr(os, "register_at_fork"):
