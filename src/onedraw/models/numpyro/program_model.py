@@ -186,7 +186,7 @@ class NumpyroModel(LikelihoodModel):
     def response(self) -> Any:
         if self.classes is None:
             return self.law.response
-        return Signs(self.classes) if isinstance(self.law, Bernoulli) else Codes(self.classes)  # type: ignore[arg-type]
+        return Signs(self.classes) if isinstance(self.law, Bernoulli) else Codes(self.classes)
 
     @property
     def beta_kernel(self) -> NumpyroKernel:
