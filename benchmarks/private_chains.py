@@ -1,12 +1,12 @@
-"""Which private chain? Error and promise of every chain beside draws and fits, on the same records: the table of docs/private-chains.md.
+"""Which private chain? Error, promise and work of every chain beside draws and fits, on the same records: the tables of docs/private-chains.md.
 
-    python benchmarks/private_chains.py --jobs 2       # what is not stored yet, then the page's table; an hour of one core
-    python benchmarks/private_chains.py --render       # the table again from benchmarks/results/private_chains.json
+    python benchmarks/private_chains.py --jobs 2       # what is not stored yet, then the page's tables; an hour of one core
+    python benchmarks/private_chains.py --render       # the tables again from benchmarks/results/private_chains.json
     python benchmarks/private_chains.py --only Barker  # methods whose names begin so
 
 Logistic regressions with features on the sphere of radius √d, ‖θ₀‖ = 1, prior N(0, I), under (ε = 1, δ = 1e-5); what keeps a pure ε
 keeps ε = 1. RMSE = √E‖θ̃ − θ₀‖² over up to `SETS` data sets, the same ones for every method: as many as `SECONDS` of processor time
-allow, at least `FEWEST`; a draw is the default sampler's. The design is the one that every plan expects, which favours all of them alike; what other designs do to
+allow, at least `FEWEST`, and the page says how many where it is fewer; a draw is the default sampler's. The design is the one that every plan expects, which favours all of them alike; what other designs do to
 a path is in results/barker_path.md. Seeds are fixed: no number here is a private release. Cells computed elsewhere (`--out`) are
 taken over by `--take`.
 """
@@ -32,10 +32,12 @@ from onedraw.errors import OnedrawError
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT, PAGE = ROOT / "benchmarks" / "results" / "private_chains.json", ROOT / "docs" / "private-chains.md"
-BEGIN, END = "<!-- table: written by benchmarks/private_chains.py -->", "<!-- end of table -->"
+BEGIN, END = "<!-- {}: written by benchmarks/private_chains.py -->", "<!-- end of {} -->"
 BUDGET, PURE = od.ApproxDP(1.0, 1e-5), od.PureDP(1.0)
 CELLS = tuple((n, d) for d in (2, 6, 30) for n in (1000, 10_000))
 SETS, FEWEST, SECONDS = 40, 4, 60.0
+WORK = ((1000, 6), (10_000, 6))
+"""Cells whose weight, steps and passes are shown."""
 MOST_STEPS = 60_000
 """Paths of more steps, each a pass over all records, are planned and not walked: minutes each."""
 
@@ -100,16 +102,20 @@ def computed(name: str, n: int, d: int) -> dict[str, Any]:
     except OnedrawError as refusal:
         return {**found, "refused": str(refusal)}
     if plan.parameters.get("steps", 0.0) > MOST_STEPS:
-        return {**found, "steps": plan.parameters["steps"], "promise": type(plan.guarantee.promise).__name__}
+        return {**found, **plan_numbers(plan)}
     clock, squares = time.process_time(), []
     for number in range(SETS):
         X, y, truth = records(n, d, number)
         squares.append(float(((drawn(plan, X, y, number) - truth) ** 2).sum()))
         if number + 1 >= FEWEST and time.process_time() - clock > SECONDS:
             break
-    numbers = {key: plan.parameters[key] for key in ("weight", "steps") if key in plan.parameters}
-    promise = type(plan.guarantee.promise).__name__
-    return {**found, "squares": squares, "promise": promise, "seconds": time.process_time() - clock, **numbers}
+    return {**found, "squares": squares, "seconds": time.process_time() - clock, **plan_numbers(plan)}
+
+
+def plan_numbers(plan: Any) -> dict[str, Any]:
+    names = {"weight": "weight", "record_weight": "weight", "steps": "steps"}
+    shown = {name: plan.parameters[key] for key, name in names.items() if key in plan.parameters}
+    return {"promise": type(plan.guarantee.promise).__name__, **shown}
 
 
 def drawn(plan: Any, X: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
@@ -161,11 +167,11 @@ def run(jobs: int, only: str, out: Path) -> None:
             print({key: value for key, value in cell.items() if key != "squares"}, flush=True)
 
 
-# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def error(cell: dict[str, Any] | None) -> str:
-    """RMSE and its standard error, in the last digits shown."""
+    """RMSE and its standard error, in the last digits shown; over how many data sets, if fewer than all."""
     if cell is None or "refused" in cell:
         return "–"
     if "squares" not in cell:
@@ -173,26 +179,54 @@ def error(cell: dict[str, Any] | None) -> str:
     squares = np.array(cell["squares"])
     root = math.sqrt(squares.mean())
     off = squares.std(ddof=1) / math.sqrt(len(squares)) / (2.0 * root)
-    return f"{root:.3f} ± {off:.3f}" if root < 10 else f"{root:.3g} ± {off:.2g}"
+    return f"{root:.3f} ± {off:.3f}" + (f" ({len(squares)})" if len(squares) < SETS else "")
 
 
-def table(cells: list[dict[str, Any]]) -> str:
+def errors(cells: list[dict[str, Any]]) -> str:
     by = {(cell["method"], cell["n"], cell["d"]): cell for cell in cells}
-    heads = ["method", "what it releases", "promise", *(f"d = {d}, n = {n:,}" for n, d in CELLS)]
+    heads = ["method", "what it releases", "counted in", *(f"d = {d}, n = {n:,}" for n, d in CELLS)]
     rows = [heads, ["---"] * 3 + ["---:"] * len(CELLS)]
     laws = {method.name: method.law for method in METHODS} | {"without privacy": "the mode"}
     for name in ("without privacy", *(method.name for method in METHODS)):
         found = [by.get((name, n, d)) for n, d in CELLS]
         promise = next((cell["promise"] for cell in found if cell and "promise" in cell), "–")
         rows.append([name, laws[name], promise, *map(error, found)])
+    return lines(rows)
+
+
+def work(cells: list[dict[str, Any]]) -> str:
+    """Of what walks: its weight, its steps, and how often it reads all records."""
+    by = {(cell["method"], cell["n"], cell["d"]): cell for cell in cells}
+    heads = [f"{name}, n = {n:,}" for n, _ in WORK for name in ("w", "steps", "passes")]
+    rows = [["d = 6", *heads], ["---"] + ["---:"] * len(heads)]
+    for method in METHODS:
+        found = [by.get((method.name, n, d), {}) for n, d in WORK]
+        if "steps" in found[0]:
+            rows.append([method.name, *(text for cell in found for text in planned(method.mechanism, cell))])
+    return lines(rows)
+
+
+def planned(mechanism: Any, cell: dict[str, Any]) -> tuple[str, str, str]:
+    """(w, steps, passes). On samples a step reads the share of a batch."""
+    kernel = getattr(mechanism, "kernel", None)
+    each = (
+        mechanism.batch_size / cell["n"] if isinstance(mechanism, baselines.DPSGLD) else kernel.passes if kernel else 1
+    )
+    weight = f"{cell['weight']:.2g}" if "weight" in cell else "–"
+    return weight, f"{cell['steps']:,.0f}", f"{cell['steps'] * each:,.0f}"
+
+
+def lines(rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def render() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table(stored())}\n\n{END}{after}", encoding="utf-8")
+    text, cells = PAGE.read_text(encoding="utf-8"), stored()
+    for name, found in (("errors", errors(cells)), ("work", work(cells))):
+        before, rest = text.split(BEGIN.format(name))
+        after = rest.split(END.format(name))[1]
+        text = f"{before}{BEGIN.format(name)}\n\n{found}\n\n{END.format(name)}{after}"
+    PAGE.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -201,7 +235,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="methods whose names begin so, with commas between")
     parser.add_argument("--out", type=Path, default=RESULT, help="where cells are kept")
     parser.add_argument("--take", type=Path, help="cells computed elsewhere, to be added")
-    parser.add_argument("--render", action="store_true", help="write the page's table and nothing else")
+    parser.add_argument("--render", action="store_true", help="write the page's tables and nothing else")
     asked = parser.parse_args()
     if asked.take is not None:
         cells = stored()
