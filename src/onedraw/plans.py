@@ -220,7 +220,8 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
 class Plan:
     """A calibrated mechanism for n records: made by `calibrate`, carried out by `release`."""
 
-    mechanism: Mechanism
+    mechanism: Any
+    """A `Mechanism`, and as its own sampler, intervals and audit know it: they ask for more than all have in common."""
     request: Request
     numbers: tuple[tuple[str, float], ...]
     guarantee: Guarantee
@@ -258,12 +259,12 @@ class Plan:
     @property
     def heading(self) -> str:
         """What a certificate calls the draw."""
-        return self.mechanism.heading(self)
+        return str(self.mechanism.heading(self))
 
     @property
     def closed_form(self) -> bool:
         """Whether `target` gives a closed-form law, which only an exact sampler draws, or a potential."""
-        return self.mechanism.closed_form(self.model)
+        return bool(self.mechanism.closed_form(self.model))
 
     @property
     def parameters(self) -> Mapping[str, float]:

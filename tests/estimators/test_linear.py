@@ -77,7 +77,7 @@ def test_what_is_not_a_fit_with_standard_errors_has_no_interval(people):
     draw = od.DPLogisticRegression(1.0, bounds=BOUNDS, classes=[0, 1], mechanism="gdp").fit(X[:200], y[:200])
     with pytest.raises(PromiseRefused, match="gives no interval of a prediction"):
         draw.predict_proba(NEW, interval=0.95)
-    with pytest.raises(WrongCall, match="level must lie between 0 and 1"):
+    with pytest.raises(WrongCall, match="level is a probability"):
         od.DPLogisticRegression(2.0, bounds=BOUNDS, classes=[0, 1]).fit(X, y).predict_proba(NEW, interval=95)
 
 

@@ -264,5 +264,4 @@ class NormTarget(Private):
 
     def probabilities(self, thetas: Array) -> Array:
         """The law of the pick, given its candidates: for audits."""
-        law: Array = special.softmax(-np.ldexp(self.costs(0, thetas).astype(np.float64), -self.bits))
-        return law
+        return np.asarray(special.softmax(-np.ldexp(self.costs(0, thetas).astype(np.float64), -self.bits)))

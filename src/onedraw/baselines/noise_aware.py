@@ -77,8 +77,7 @@ class NoiseAware(FamilyNoise):
         if isinstance(request.model, GaussianMean) and request.model.dim > 1:
             raise UnsupportedBudget(
                 "The law of a vector that was shortened onto a ball has no closed form, so no posterior that knows of "
-                "the noise is had "
-                "for it. Release each coordinate by itself with dim=1, or use baselines.SufficientStatistics()."
+                "the noise is had for it. Release each coordinate by itself with dim=1, or use baselines.SufficientStatistics()."
             )
         return super().sums(request)
 
@@ -89,14 +88,12 @@ class NoiseAware(FamilyNoise):
         if self.response_bound is None or not model.features.bounded:
             raise UnsupportedBudget(
                 "Products of rows and responses have no bound unless both are declared. Pass response_bound=Y to "
-                "NoiseAware, and "
-                "bounds=(lo, hi) or data_norm=r to the model."
+                "NoiseAware, and bounds=(lo, hi) or data_norm=r to the model."
             )
         if not isinstance(model.prior, NormalInverseGamma) or not model.prior.conjugate:
             raise UnsupportedBudget(
                 "A noise-aware regression integrates coefficients and variance out, which takes the conjugate prior. "
-                "Pass "
-                "variance_floor=… and prior=NormalInverseGamma(…) to the model, not a known variance."
+                "Pass variance_floor=… and prior=NormalInverseGamma(…) to the model, not a known variance."
             )
         if request.n < model.features.width + 4:
             raise UnsupportedBudget(

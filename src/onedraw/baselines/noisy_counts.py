@@ -69,8 +69,7 @@ class Counted:
         if not total > 0.0:
             raise PromiseRefused(
                 "No counts of so many records lead to these noisy sums: the noise of this plan would be beyond belief. "
-                "They were "
-                "edited or damaged; do not rely on them."
+                "They were edited or damaged; do not rely on them."
             )
         return Counted(self.counts, weights / total)
 
@@ -195,8 +194,7 @@ def check_size(title: str, n: int, categories: int, deviation: float) -> None:
     if counts > MOST_COUNTS or categories * counts > MOST_TOGETHER:
         raise PromiseRefused(
             f"{title} of {categories} categories with noise of {deviation:,.0f} counts would have to tell too many "
-            "counts apart. "
-            "Use a larger budget, fewer categories, or baselines.SufficientStatistics()."
+            "counts apart. Use a larger budget, fewer categories, or baselines.SufficientStatistics()."
         )
 
 

@@ -39,9 +39,6 @@ NEGLIGIBLE = 45.0
 """e^−45 of the largest density is left out at either side."""
 
 
-# ── the noise ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class SumNoise:
     """The law of the noise on a published sum, in the sum's own unit."""
@@ -58,7 +55,7 @@ class SumNoise:
     def of(cls, plan: Plan, unit: float) -> SumNoise:
         numbers, mechanism = plan.parameters, plan.mechanism
         scale, refinement = numbers["scale"], numbers["refinement"]
-        return cls(mechanism.law, scale / refinement * unit, unit, refinement > 1.0)  # type: ignore[attr-defined]
+        return cls(mechanism.law, scale / refinement * unit, unit, refinement > 1.0)
 
     @property
     def deviation(self) -> float:
@@ -86,9 +83,6 @@ class SumNoise:
         right = -distance / self.scale + special.log_ndtr(z - ratio)
         left = distance / self.scale + special.log_ndtr(-z - ratio)
         return np.asarray(ratio**2 / 2.0 + np.logaddexp(right, left))
-
-
-# ── a tabulated law ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +132,6 @@ class TabulatedLaw:
     def average(self, values: Array) -> float:
         """Of a function, by its values at the nodes."""
         return float(self.masses @ ((values[1:] + values[:-1]) / 2.0))
-
-
-# ── the posterior ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,13 +32,11 @@ from onedraw.arrays import Array
 from onedraw.errors import UnsupportedBudget
 from onedraw.mechanisms.added_noise import Moving, NoiseOnSums, NoiseTarget, whole_numbers
 from onedraw.models import ConjugateModel, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
-from onedraw.models.conjugate.distributions import Beta, Dirichlet, Gamma, Law, Normal
+from onedraw.models.conjugate.distributions import Gamma, Law, Normal
 from onedraw.models.sums.clamped_sums import RADIUS_STEPS, STEPS, Summary
 from onedraw.models.tables.table import proportional
 from onedraw.plans import Plan, Posterior, Request
 from onedraw.privacy.numbers import confidence_level, root_up
-
-# ── the sums of a family ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -105,9 +103,6 @@ class WholeSums(Moving, Protocol):
         """The exact sums, in steps of the unit."""
 
 
-# ── the mechanism ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class FamilyNoise(NoiseOnSums):
     """What the naive and the noise-aware posterior share: the same sums, the same noise, the same promise."""
@@ -116,16 +111,13 @@ class FamilyNoise(NoiseOnSums):
         if not isinstance(request.model, ConjugateModel):
             raise UnsupportedBudget(
                 f"{self.title} is about the sum that a conjugate family knows its records by, and "
-                f"{type(request.model).__name__} "
-                "has none. Use BetaBernoulli, DirichletCategorical, GaussianMean, GammaPoisson or GammaExponential."
+                f"{type(request.model).__name__} has none. Use BetaBernoulli, DirichletCategorical, GaussianMean, GammaPoisson or GammaExponential."
             )
         check_one_draw(self.title, request)
         return sums_of(request.model)
 
     def target(self, plan: Plan, summary: Summary) -> NoiseTarget:
-        assert self.law is not None
-        numbers, whole = plan.parameters, self.sums(plan.request).whole(summary)
-        return NoiseTarget(whole, self.law, numbers["scale"], int(numbers["refinement"]), plan)
+        return NoiseTarget(self.sums(plan.request).whole(summary), plan)
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         return {"noisy sums": self.sums(plan.request).entries}
@@ -141,8 +133,7 @@ def check_one_draw(title: str, request: Request) -> None:
     if request.draws != 1:
         raise UnsupportedBudget(
             f"{title} publishes noisy sums once, and draws from their posterior cost nothing afterwards. Leave out "
-            "draws, and "
-            "make as many as you like by release.posterior(size)."
+            "draws, and make as many as you like by release.posterior(size)."
         )
 
 
@@ -169,9 +160,6 @@ class SufficientStatistics(FamilyNoise):
         return NaivePosterior.of(plan, whole_numbers(stages))
 
 
-# ── the posterior ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class NaivePosterior:
     """The family's own posterior of a noisy sum, brought into the range of true ones."""
@@ -180,8 +168,7 @@ class NaivePosterior:
 
     too_narrow: ClassVar[str] = (
         "this posterior takes the noisy sums for the true ones, so that its intervals leave out the noise and cover "
-        "too rarely. "
-        "Release with baselines.NoiseAware() instead, which publishes the same sums at the same price"
+        "too rarely. Release with baselines.NoiseAware() instead, which publishes the same sums at the same price"
     )
 
     @classmethod
@@ -217,14 +204,9 @@ def quantiles(law: Law, probability: float) -> Array:
         return np.array(law.mean) + math.sqrt(law.variance) * float(special.ndtri(probability))
     if isinstance(law, Gamma):
         return np.array([special.gammaincinv(law.shape, probability) / law.rate])
-    shares = np.array([law.a, law.b]) if isinstance(law, Beta) else np.array(_dirichlet(law).alpha)
+    shares = np.array(law.parameters)  # of a Beta or Dirichlet law
     found = special.betaincinv(shares, shares.sum() - shares, probability)
-    return np.asarray(found[:1] if isinstance(law, Beta) else found)
-
-
-def _dirichlet(law: Law) -> Dirichlet:
-    assert isinstance(law, Dirichlet)
-    return law
+    return np.asarray(found[: len(law.mean)])
 
 
 def naive_posterior(plan: Plan, noisy: Sequence[float]) -> NaivePosterior:

@@ -244,8 +244,7 @@ class Work:
 def _added(total: Integers, part: Any) -> Integers:
     """In place once the sum has its shape."""
     part = np.asarray(part).astype(np.int64, copy=False)
-    added: Integers = np.add(total, part, out=total if total.shape == part.shape else None)
-    return added
+    return np.asarray(np.add(total, part, out=total if total.shape == part.shape else None))
 
 
 def check_rows(rows: int, n: int, what: str = "The table") -> None:

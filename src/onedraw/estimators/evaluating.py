@@ -130,10 +130,10 @@ def evaluate(
     """
     budget = budget_of(epsilon, delta, of="evaluate")
     judged, notes, kind = judged_by(model, X, y, classes, bounds, batch)
-    table = _table(kind, len(judged.data), budget, bins, largest_error)
-    plan = calibrate(AddedNoise(), table, budget, n=len(judged.data), records_per_person=judged.records_per_person)
+    table = _table(kind, len(judged), budget, bins, largest_error)
+    plan = calibrate(AddedNoise(), table, budget, n=len(judged), records_per_person=judged.records_per_person)
     found = release(
-        plan, judged.data, ledger=opened(ledger), dataset=dataset or judged.dataset, random_state=random_state,
+        plan, judged, ledger=opened(ledger), dataset=dataset or judged.dataset, random_state=random_state,
         label="evaluation", notes=notes, out=out, resume=resume, how_to_resume=how_to_resume,
     )  # fmt: skip
     kept = replace(found, diagnostics={})
@@ -214,12 +214,12 @@ def choose(
         largest = RegressorScores(kind[0], float(kind[1]), largest_error).largest_error
 
     def losses() -> Integers:
-        return np.concatenate([held.data.sum(LossSum(kind, largest)) for held, _, _ in parts])
+        return np.concatenate([held.sum(LossSum(kind, largest)) for held, _, _ in parts])
 
     most = max(held.records_per_person for held, _, _ in parts)  # schemas may differ in what they declare
-    plan = calibrate(ExponentialChoice(), table, budget, n=len(first.data), records_per_person=most)
+    plan = calibrate(ExponentialChoice(), table, budget, n=len(first), records_per_person=most)
     found = release(
-        plan, Losses(len(first.data), losses), ledger=opened(ledger), dataset=dataset or first.dataset, out=out,
+        plan, Losses(len(first), losses), ledger=opened(ledger), dataset=dataset or first.dataset, out=out,
         random_state=random_state, label="choice", resume=resume, how_to_resume=how_to_resume,
         notes=(Assumption(FITTED_BEFORE, Provenance.DECLARED), *dict.fromkeys(one for _, notes, _ in parts for one in notes)),
     )  # fmt: skip

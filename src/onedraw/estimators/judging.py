@@ -31,23 +31,13 @@ from onedraw.release import Certificate, Release
 from onedraw.release.predictions import Predictor
 from onedraw.release.verification import verify
 
-
-@dataclass(frozen=True)
-class Held:
-    """Held-out records, and what is public about them."""
-
-    data: Judged
-    records_per_person: int = 1
-    dataset: str | None = None
-
-
 Kind = tuple[str, ...] | tuple[float, float]
 """Classes, or the range of a response."""
 
 
 def judged_by(
     model: Any, X: Any, y: Any, classes: Any, bounds: Any, batch: bool
-) -> tuple[Held, tuple[Assumption, ...], Kind]:
+) -> tuple[Judged, tuple[Assumption, ...], Kind]:
     if isinstance(model, Release | Certificate):
         return _by_release(Release(model) if isinstance(model, Certificate) else model, X, y, classes, bounds)
     if y is None:
@@ -69,8 +59,7 @@ def judged_by(
         finite = np.where(np.isfinite(found), found, np.nan) if len(found) == len(X) else np.full(len(X), np.nan)
         return np.column_stack([truth, finite])
 
-    held = Held(Judged(len(X), judged))
-    return held, _notes(type(model).__name__, ours=ours, batch=batch), kind
+    return Judged(len(X), judged), _notes(type(model).__name__, ours=ours, batch=batch), kind
 
 
 def _kind(model: Any, classes: Any, bounds: Any, *, ours: bool) -> Kind:
@@ -159,7 +148,7 @@ def _one_by_one(said: Callable[[Any], Array], rows: Any) -> Array:
 
 def _by_release(
     release: Release, source: Any, y: Any, classes: Any, bounds: Any
-) -> tuple[Held, tuple[Assumption, ...], Kind]:
+) -> tuple[Judged, tuple[Assumption, ...], Kind]:
     """A released model on records of its own schema, the target among them."""
     verify(release)
     data = release.certificate.data
@@ -177,7 +166,7 @@ def _by_release(
     records, column = read(source, schema, target=target), schema.column(target)
     kind: Kind = release.predictor.classes if hasattr(column, "labels") else column.ends
     said = Said(release.certificate.to_json(), tuple(schema.columns))
-    held = Held(Judged(records.n, lambda: records.read_as(said)), schema.records_per_person, schema.dataset)
+    held = Judged(records.n, lambda: records.read_as(said), schema.records_per_person, schema.dataset)
     named = f"the release of plan {release.certificate.plan_digest[:16]}…"
     return held, _notes(named, ours=True, batch=False), kind
 

@@ -170,17 +170,9 @@ class DPCount(LevelEstimator):
 
 def declared_condition(estimator: Any, other: str) -> dict[str, Any]:
     """The levels that a public condition on a number makes; ``other`` is what it stands in place of."""
-    ends = estimator.between
     if getattr(estimator, other) is not None:
         raise InvalidModel(f"between and {other} say in two ways what is counted. Leave one of them out.")
-    if not isinstance(ends, list | tuple | np.ndarray) or len(ends) != 2:
-        raise InvalidModel(
-            f"between is (low, high), the public ends of what is counted, None for an open one, got {ends!r}."
-        )
-    return condition(*ends)
-
-
-# ── numbers ──
+    return condition(estimator.between)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -325,7 +317,7 @@ class DPQuantile(ColumnEstimator):
     def _keep(self, centre: Array) -> None:
         plan = self.choice_.best
         self.levels_, self.quantiles_ = np.array(plan.model.levels), centre
-        self.rank_error_ = np.array(plan.mechanism.rank_errors(plan))  # type: ignore[attr-defined]
+        self.rank_error_ = np.array(plan.mechanism.rank_errors(plan))
         spread = inter_quartile_range(self.certificate_, plan)
         self.iqr_ = np.nan if spread is None else spread.value
         self.iqr_interval_ = None if spread is None or spread.level is None else spread[1:]

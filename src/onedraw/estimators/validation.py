@@ -178,11 +178,11 @@ def _responses(y: Any, n: int) -> Any:
     return y
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _Late(Private):
     """A column that becomes numbers when it is read, not before."""
 
-    def __init__(self, values: Any) -> None:
-        self.values = values
+    values: Any
 
     @property
     def shape(self) -> tuple[int]:
@@ -203,12 +203,11 @@ def as_given(column: Any) -> Any:
     return column.values if isinstance(column, _Late) else column
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Measured(_Late):
     """(response − centre)/unit, each record on its own; what is not a number stays NaN. The certificate says it."""
 
-    def __init__(self, values: Any, measure: Measure) -> None:
-        super().__init__(values)
-        self.measure = measure
+    measure: Measure
 
     def _read(self) -> Array:
         numbers = np.concatenate([np.asarray(batch, dtype=np.float64) for batch in batches(self.values)])
@@ -217,12 +216,11 @@ class Measured(_Late):
         return np.clip(measured, -LARGEST, LARGEST)  # a finite record stays one: clamped, not missing
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class LabelCodes(_Late):
     """The place of each label among the declared ones; an undeclared label is the first."""
 
-    def __init__(self, values: Any, labels: tuple[Any, ...]) -> None:
-        super().__init__(values)
-        self.labels = labels
+    labels: tuple[Any, ...]
 
     def _read(self) -> Array:
         return Codes(self.labels).from_values(self.values)

@@ -39,13 +39,9 @@ LARGEST_SCALE = 2.0**55
 
 @dataclass(frozen=True, repr=False)
 class NoiseTarget(Private):
-    """Exact sums and the noise they are to get. As private as the records."""
+    """Exact sums, and the plan of the noise they are to get. As private as the records."""
 
     sums: tuple[int, ...]
-    law: str
-    scale: float
-    """Of the noise, in refined steps."""
-    refinement: int
     plan: Plan
 
 
@@ -147,11 +143,8 @@ class AddedNoise(NoiseOnSums):
         return expected_noise(plan)
 
     def target(self, plan: Plan, summary: Summary) -> NoiseTarget:
-        table, numbers = plan.model, plan.parameters
-        assert self.law is not None
-        weights = table.weights(self.law) * table.cells
-        sums = tuple(weight * value for weight, value in zip(weights, summary.total, strict=True))
-        return NoiseTarget(sums, self.law, numbers["scale"], int(numbers["refinement"]), plan)
+        weights = plan.model.weights(str(self.law)) * plan.model.cells
+        return NoiseTarget(tuple(weight * value for weight, value in zip(weights, summary.total, strict=True)), plan)
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         return {"noisy sums": plan.model.cells * plan.model.block}
@@ -170,14 +163,14 @@ def whole_numbers(stages: Mapping[str, Any]) -> Any:
 
 def noisy_sums(plan: Plan, stages: Mapping[str, Any]) -> Any:
     """(groups, block): what was published, the weights divided out."""
-    table, law = plan.model, plan.mechanism.law  # type: ignore[attr-defined]  # of an AddedNoise plan
+    table, law = plan.model, plan.mechanism.law
     published = whole_numbers(stages).reshape(table.cells, table.block)
     return published / np.array(table.weights(law), dtype=np.float64)
 
 
 def noise_deviation(plan: Plan) -> float:
     """The standard deviation of the noise on one weighted sum, in steps."""
-    numbers, law = plan.parameters, plan.mechanism.law  # type: ignore[attr-defined]
+    numbers, law = plan.parameters, plan.mechanism.law
     scale = numbers["scale"] / numbers["refinement"]
     gap = -math.expm1(-1.0 / scale)  # 1 − q for q = e^{−1/scale}
     return scale if law == "gaussian" else math.sqrt(2.0 * (1.0 - gap)) / gap
@@ -185,7 +178,7 @@ def noise_deviation(plan: Plan) -> float:
 
 def expected_noise(plan: Plan) -> float:
     """The standard error that the noise gives a typical published number, from public numbers."""
-    law = plan.mechanism.law  # type: ignore[attr-defined]
+    law = plan.mechanism.law
     spread = noise_deviation(plan) / np.array(plan.model.weights(law), dtype=np.float64)
     return float(plan.model.noise_error(spread, plan.n))
 

@@ -304,8 +304,7 @@ class CandidateTarget(Private):
     def probabilities(self, number: int, thetas: Array, public_costs: Integers) -> Array:
         """The law of a round's pick, given its candidates: for audits."""
         exponents = -np.ldexp((self.costs(number, thetas) + public_costs).astype(np.float64), -self.bits)
-        law: Array = special.softmax(exponents)
-        return law
+        return np.asarray(special.softmax(exponents))
 
     def _laid_out(self, centre: Array, deviations: Array, generator: Generator) -> Array:
         """Candidates about the centre and from the prior, all of them inside the prior's ball if it has one."""
@@ -320,12 +319,10 @@ class CandidateTarget(Private):
         return allowed(self.prior, self.candidates, draw)
 
     def _parameters(self, rotated: Array) -> Array:
-        thetas: Array = self.geometry.location + self.geometry.scales * (rotated @ self.geometry.axes.T)
-        return thetas
+        return np.asarray(self.geometry.location + self.geometry.scales * (rotated @ self.geometry.axes.T))
 
     def _rotated(self, theta: Array) -> Array:
-        rotated: Array = ((theta - self.geometry.location) / self.geometry.scales) @ self.geometry.axes
-        return rotated
+        return np.asarray(((theta - self.geometry.location) / self.geometry.scales) @ self.geometry.axes)
 
 
 def allowed(prior: CandidatePrior, count: int, draw: Callable[[], Array]) -> Array:

@@ -167,15 +167,13 @@ class _ExponentialFamily(Mechanism):
         if not common:
             reach = f" (at {self.free} = 1; below 1 it moves out but stays finite)" if self.free else ""
             raise UnsupportedBudget(
-                f"{self.title} of {type(request.model).__name__} cannot keep {budget}: the curve is infinite "
-                f"from λ* = {text(record.limit)}{reach}; use RenyiDP.at(order, epsilon) or ApproxDP(epsilon, "
-                "delta) with δ > 0."
+                f"{self.title} of {type(request.model).__name__} cannot keep {budget}: the curve is infinite from "
+                f"λ* = {text(record.limit)}{reach}; use RenyiDP.at(order, epsilon) or ApproxDP(epsilon, delta) with δ > 0."
             )
         if request.records_per_person > 1 and _order_of(budget) is not None:
             raise UnsupportedBudget(
-                "A Rényi promise for one record says nothing about a person with "
-                f"{request.records_per_person} records, so {budget} cannot be kept per person. Use "
-                "ApproxDP(epsilon, delta), or one record per person."
+                f"A Rényi promise for one record says nothing about a person with {request.records_per_person} records, so "
+                f"{budget} cannot be kept per person. Use ApproxDP(epsilon, delta), or one record per person."
             )
 
     def _refusal(self, request: Request) -> PromiseRefused:
@@ -268,10 +266,8 @@ def _is_witness(request: Request, scaling: Scaling, order: float | None) -> bool
     if (asked := _order_of(request.budget)) is not None:
         return order == asked
     promise = posterior_promise(request.model, scaling, n=request.n, draws=request.draws)
-    if isinstance(promise, GaussianDP) or order is None:
+    if isinstance(promise, GaussianDP) or order is None or not 1.0 < order < promise.limit:
         return isinstance(promise, GaussianDP) and order is None
-    if not 1.0 < order < promise.limit:
-        return False
     needed = ungroup(request.exact_budget, request.records_per_person)
     return RenyiDP.at(order, promise.at_order(order)).implies(needed)
 

@@ -188,7 +188,7 @@ class Measured(Mechanism):
     def sums_exactly(self, plan: Plan) -> bool:
         """The moments always; the draw if it does by itself."""
         inner = self.inner(plan)
-        return inner.mechanism.sums_exactly(inner)
+        return bool(inner.mechanism.sums_exactly(inner))
 
     def target(self, plan: Plan, summary: Any) -> MeasuredTarget:
         inner = self.inner(plan)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
@@ -28,7 +27,7 @@ from onedraw.models.sums import exact_sums
 from onedraw.models.sums.exact_sums import deviation, matrix_deviation
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Promise, Provenance, PureDP
-from onedraw.privacy.numbers import root_up, sum_up, up
+from onedraw.privacy.numbers import up
 
 from .calibration import MARGIN
 from .stages import MARGIN as WHOLE_MARGIN
@@ -42,6 +41,7 @@ from .stages import (
     check_lattice,
     checked_categories,
     largest_total,
+    together,
     ways,
 )
 
@@ -70,10 +70,7 @@ class MomentsNumbers(Numbers):
 
     def promise(self, columns: MomentColumns, records: int, *, pure: bool) -> Promise:
         """Of a person's records; noise on whole numbers is booked as such."""
-        ratios = booked_ratios(self.stages(columns, pure=pure), records, pure=pure)
-        if pure:
-            return PureDP(sum_up(ratios))
-        return GaussianDP(root_up(sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))))
+        return together(booked_ratios(self.stages(columns, pure=pure), records, pure=pure), pure=pure)
 
 
 @dataclass(frozen=True)

@@ -249,13 +249,11 @@ class ChainTarget(Private):
         return int(self.plan.parameters["steps"])
 
     def public(self, seed: bytes) -> PublicStep:
-        mechanism: Any = self.plan.mechanism
-        found: PublicStep = mechanism.public(self.plan, seed)
+        found: PublicStep = self.plan.mechanism.public(self.plan, seed)
         return found
 
     def published(self, path: Array) -> Array:
-        mechanism: Any = self.plan.mechanism
-        return np.asarray(mechanism.published(path))
+        return np.asarray(self.plan.mechanism.published(path))
 
     def stages(self, seeds: list[bytes], decisions: list[list[int]]) -> dict[str, list[float]] | None:
         """What a certificate holds of all draws; None where the path does not follow from decisions."""

@@ -129,8 +129,7 @@ def shortfall(places: PlaceCounts, place: int, low: int, high: int) -> Integers:
     under, up_to = np.split(places.below(np.concatenate([place - rungs, place + rungs + 1])), 2)
     above, below = places.n - high - up_to, under - low
     missing = np.maximum(above if high != NO_END else below, below if low != NO_END else above)
-    found: Integers = np.maximum(0, np.maximum(missing, np.append(-missing[1:], 0)))
-    return found
+    return np.asarray(np.maximum(0, np.maximum(missing, np.append(-missing[1:], 0))))
 
 
 def end_ranks(model: Any, n: int, weight: SupportsFloat, *, flip: bool) -> list[int]:

@@ -24,8 +24,8 @@ from onedraw.models.fit import constants as constant
 from onedraw.models.moments.measured import MomentColumns
 from onedraw.models.sums.exact_sums import MEAN_BITS, MOST_RECORDS, deviation, matrix_deviation, share_bits
 from onedraw.plans import Request
-from onedraw.privacy import ApproxDP, numbers
-from onedraw.privacy.numbers import fraction_up, up
+from onedraw.privacy import ApproxDP, GaussianDP, PureDP, numbers
+from onedraw.privacy.numbers import fraction_up, root_up, sum_up, up
 
 from . import calibration
 
@@ -123,6 +123,13 @@ def booked_ratios(stages: Iterable[Stage], records: int, *, pure: bool) -> list[
     """Sensitivity over noise for a person's records, rounded up; booked where noise is drawn on whole numbers."""
     found = [up(records * up(stage.reach / stage.noise)) for stage in stages]
     return found if pure else [booked(ratio) for ratio in found]
+
+
+def together(ratios: Iterable[float], *, pure: bool) -> PureDP | GaussianDP:
+    """What stages of these ratios promise, each adaptive on those before it."""
+    if pure:
+        return PureDP(sum_up(ratios))
+    return GaussianDP(root_up(sum((Fraction(ratio) ** 2 for ratio in ratios), Fraction(0))))
 
 
 def check_lattice(stages: Iterable[Stage], n: int, budget: object) -> None:

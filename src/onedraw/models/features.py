@@ -172,8 +172,7 @@ class Features:
         with np.errstate(over="ignore"):  # what overflows is brought to a finite size next
             points = np.clip(np.where(np.isnan(rows), 0.0, rows) / self.data_norm, -(2.0**400), 2.0**400)
         norms = np.sqrt(np.einsum("ij,ij->i", points, points))
-        scaled: Array = points * (self.data_norm * margin / np.maximum(norms, margin))[:, np.newaxis]
-        return scaled
+        return np.asarray(points * (self.data_norm * margin / np.maximum(norms, margin))[:, np.newaxis])
 
     def to_dict(self) -> dict[str, Any]:
         box = None if self.box is None else [list(end) if isinstance(end, tuple) else end for end in self.box]

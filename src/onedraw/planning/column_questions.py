@@ -119,7 +119,7 @@ class ColumnQuestion(Question):
     def _noise(self, terms: Terms, law: str | None = None) -> Choice:
         assert self.table is not None
         plan = terms.calibrated(AddedNoise(law), self.table)
-        return Choice(plan, expected_error(plan), str(plan.mechanism.law))  # type: ignore[attr-defined]
+        return Choice(plan, expected_error(plan), str(plan.mechanism.law))
 
     def _drawn(self, terms: Terms, mechanisms: Iterable[Any] = CANDIDATES) -> Choices:
         assert self.posterior is not None
@@ -187,14 +187,10 @@ def table_for(
 def _condition(column: Any, target: str, level: str | None, between: Sequence[float]) -> dict[str, Any]:
     """Records whose number lies within a public condition. The column's declared range is where records are clamped to, so a
     condition that it misses altogether is a slip."""
-    if level is not None or len(between) != 2:
-        raise InvalidModel(
-            f"between is two numbers, low and high, and goes without level; got {len(between)} number(s)"
-            f"{'' if level is None else ' and a level'}. Pass --between 18,30 alone."
-        )
-    lower, upper = column.ends
-    asked = condition(*(float(end) for end in between))
-    low, high = asked["between"]
+    if level is not None:
+        raise InvalidModel("between is two numbers, low and high, and goes without level. Pass --between 18,30 alone.")
+    asked = condition(between)
+    (lower, upper), (low, high) = column.ends, asked["between"]
     if high < lower or upper < low:
         raise InvalidModel(
             f"No record can be {asked['only']}: {target!r} is declared on [{lower:g}, {upper:g}], and values outside count as the "

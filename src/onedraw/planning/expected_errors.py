@@ -134,7 +134,7 @@ def _followed(plan: Plan) -> bool:
 
 def why_selected(plan: Plan) -> str:
     """What to expect, in a sentence, from public numbers."""
-    levels, selecting = plan.model.levels, plan.mechanism.rank_errors(plan)  # type: ignore[attr-defined]
+    levels, selecting = plan.model.levels, plan.mechanism.rank_errors(plan)
     level, error = max(zip(levels, selecting, strict=True), key=lambda pair: pair[1])
     sampling = (level * (1.0 - level) / plan.n) ** 0.5
     return (

@@ -181,8 +181,7 @@ def into_ball(points: Array, radius: float | None) -> Array:
 def gaussian_draws(law: Gaussian, generator: Generator, *, size: int) -> Array:
     """(size, d) draws."""
     axes, precision = _eigenbasis(law.precision)
-    draws: Array = law.mean + (generator.standard_normal((size, len(axes))) / np.sqrt(precision)) @ axes.T
-    return draws
+    return np.asarray(law.mean + (generator.standard_normal((size, len(axes))) / np.sqrt(precision)) @ axes.T)
 
 
 def ball_gaussian_draws(law: BallGaussian, generator: Generator, *, size: int) -> tuple[Array, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -27,7 +27,7 @@ from onedraw.models.fit.sums import NewtonSums, Objective, Outer, minimum, most_
 from onedraw.models.moments.measured import ColumnSums, MomentColumns, SecondMoments
 from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps
 from onedraw.plans import Plan
-from onedraw.samplers.noise import Noise, Noisy, NoisySampler
+from onedraw.samplers.noise import Noise, NoisySampler
 from onedraw.samplers.padding import PASSES, TRIES_GAMMA, Padding, no_padding, public_passes
 from onedraw.samplers.sampler import Sample
 
@@ -46,7 +46,7 @@ class Fit(NoisySampler):
 
     def exactness(self, plan: Plan) -> privacy.AsRun:
         """Of what runs; more records than the sums have room for are refused, before anything is spent."""
-        problem: FitProblem = cast(Noisy, plan.mechanism).problem(plan)
+        problem: FitProblem = plan.mechanism.problem(plan)
         n, loss, numbers = problem.n, problem.loss, problem.numbers
         row_bound, radius = numbers["row_bound"], numbers["moment_radius"]
         if numbers["moments_noise"]:
@@ -59,7 +59,7 @@ class Fit(NoisySampler):
 
     def padding(self, plan: Plan) -> Padding:
         """A pass for each stage, and of the search for the mode as many as ever suffice."""
-        problem: FitProblem = cast(Noisy, plan.mechanism).problem(plan)
+        problem: FitProblem = plan.mechanism.problem(plan)
         stages = ("mean_noise", "moments_noise", "information_noise", "variability_noise")
         passes = 1 + sum(problem.numbers[stage] > 0.0 for stage in stages) + most_search(problem)
         return Padding({PASSES: passes}, TRIES_GAMMA)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -43,9 +43,6 @@ LARGEST = 1e200
 
 LATTICE_BITS = 20
 """The draw is rounded to about a millionth of its prior's deviation, as every draw that leaves is."""
-
-
-# ── moments for their own sake ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -86,21 +83,6 @@ def measure_all(total: Sum, problem: MomentsProblem, noise: Noise) -> dict[str, 
     return {name: values for name, values in found.items() if len(values)}
 
 
-# ── moments before a draw ────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Measuring(Protocol):
-    """The mechanism of a plan whose columns are measured first."""
-
-    def inner(self, plan: Plan) -> Plan: ...
-    def promise_with(self, plan: Plan, inner: privacy.Promise) -> privacy.Promise: ...
-
-
-def _measuring(plan: Plan) -> Measuring:
-    """A plan that requires "measured" has one."""
-    return cast(Measuring, plan.mechanism)
-
-
 @dataclass(frozen=True)
 class MeasuredFirst(NoisySampler):
     """``of`` is the sampler of the inner plan."""
@@ -113,7 +95,7 @@ class MeasuredFirst(NoisySampler):
     def chosen(cls, plan: Plan, accept: Collection[str]) -> tuple[Sampler, str]:
         from onedraw.samplers.choice import default_sampler  # which chooses this one
 
-        within, why = default_sampler(_measuring(plan).inner(plan), accept=accept)
+        within, why = default_sampler(plan.mechanism.inner(plan), accept=accept)
         return cls(within), f"the columns' moments, then {why}"
 
     def exactness(self, plan: Plan) -> privacy.Exactness:
@@ -121,27 +103,27 @@ class MeasuredFirst(NoisySampler):
         from onedraw.samplers.choice import check_sampler  # which chooses this one
 
         self.check_own(plan, "measures the columns that a plan of Measured(of=…) names")
-        inner = _measuring(plan).inner(plan)
+        inner = plan.mechanism.inner(plan)
         check_sampler(inner, self.of)
         found: privacy.Exactness = self.of.exactness(inner)
         if isinstance(found, privacy.LastIterate | privacy.AsRun):
-            return type(found)(_measuring(plan).promise_with(plan, found.promise))
+            return type(found)(plan.mechanism.promise_with(plan, found.promise))
         if isinstance(found, privacy.Exact) and not found.numeric:  # the moments' noise is not made of whole numbers
             return privacy.Exact("after moments with noise of real variates")
         return found
 
     def passes(self, plan: Plan) -> int:
         """Two for the moments, and the inner sampler's."""
-        return 2 + self.of.passes(_measuring(plan).inner(plan))
+        return 2 + self.of.passes(plan.mechanism.inner(plan))
 
     def padding(self, plan: Plan) -> Padding:
         """The inner sampler's, after a pass for each stage of moments."""
-        inner, measuring = self.of.padding(_measuring(plan).inner(plan)), ("mean_noise", "moments_noise")
+        inner, measuring = self.of.padding(plan.mechanism.inner(plan)), ("mean_noise", "moments_noise")
         before = sum(plan.parameters[noise] > 0.0 for noise in measuring)
         return replace(inner, work=dict(inner.work) | {PASSES: before + inner.passes})
 
     def seconds(self, plan: Plan) -> float:
-        return self.of.seconds(_measuring(plan).inner(plan))
+        return self.of.seconds(plan.mechanism.inner(plan))
 
     def run(self, target: MeasuredTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """The draws for encoded rows, and the stages they follow from."""

@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -76,12 +76,6 @@ def measurement(law: str, size: int, scale: float) -> Measured:
     return Measured(law, make_laplace(domain, l1_distance(T="i64"), scale=scale))
 
 
-class Noisy(Protocol):
-    """The mechanism of such a plan."""
-
-    def problem(self, plan: Plan) -> Any: ...
-
-
 @dataclass(frozen=True)
 class NoisySampler(Sampler):
     """Of plans whose sums get `Noise`."""
@@ -90,7 +84,7 @@ class NoisySampler(Sampler):
 
     def entropy(self, plan: Plan) -> str:
         """Pure laws are drawn from the generator, the discrete Gaussian is OpenDP's."""
-        return OPERATING_SYSTEM if cast(Noisy, plan.mechanism).problem(plan).pure else BOTH
+        return OPERATING_SYSTEM if plan.mechanism.problem(plan).pure else BOTH
 
 
 class Noise:
@@ -104,10 +98,7 @@ class Noise:
         sizes = np.ones(len(sums)) if each is None else each
         if self.pure:
             return self._on_lattice(sums + steps * self.real(len(sums), noise) * sizes) / steps
-        total = np.empty(len(sums))
-        for size in np.unique(sizes):
-            total[sizes == size] = self._steps(sums[sizes == size], noise * steps * float(size))
-        return total / steps
+        return self._each(sums, noise * steps * sizes) / steps
 
     def triangle(self, sums: Integers, steps: float, noise: float) -> Array:
         """A symmetric matrix by its lower triangle: off the diagonal an entry counts twice, so its noise is √½ as large. Under a
@@ -132,11 +123,15 @@ class Noise:
 
         From 2⁵³ on a float would round them, and a sum's own last bits would show through.
         """
-        drawn = np.empty(len(deviations), dtype=np.int64)
-        for size in np.unique(deviations):
-            here = deviations == size
-            drawn[here] = self._steps(np.zeros(int(here.sum()), dtype=np.int64), float(size))
-        return drawn
+        return self._each(np.zeros(len(deviations), dtype=np.int64), deviations)
+
+    def _each(self, sums: Integers, deviations: Array) -> Integers:
+        """With noise of its own deviation on each, all of one at a time."""
+        noisy = np.empty(len(sums), dtype=np.int64)
+        for deviation in np.unique(deviations):
+            here = deviations == deviation
+            noisy[here] = self._steps(sums[here], float(deviation))
+        return noisy
 
     def _steps(self, sums: Integers, deviation: float) -> Any:
         """With discrete Gaussian noise of this deviation, in steps: OpenDP's exact one where the entropy is fresh."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,13 +24,6 @@ TABULATED = 2.0**12
 """A discrete Gaussian below this deviation is drawn from a table; above, a rounded one is the same to all digits."""
 
 
-class Adding(Protocol):
-    """The mechanism of a plan that requires added noise."""
-
-    @property
-    def law(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class NoisySums(Sampler):
     """The plan's own algorithm; it has no options."""
@@ -44,7 +37,7 @@ class NoisySums(Sampler):
         """Exact, on whole numbers; refused unless OpenDP's map gives what the plan promises."""
         size, numbers = sum(plan.mechanism.stage_sizes(plan).values()), plan.parameters
         rho = numbers["mu"] ** 2 / 2.0 if "mu" in numbers else numbers.get("rho")  # stated, or what Gaussian DP implies
-        noise = measurement(cast(Adding, plan.mechanism).law, size, numbers["scale"])
+        noise = measurement(plan.mechanism.law, size, numbers["scale"])
         noise.check(plan.guarantee.promise, numbers["sensitivity"], epsilon=numbers.get("epsilon"), rho=rho)
         return privacy.Exact()
 
@@ -56,7 +49,7 @@ class NoisySums(Sampler):
         return constant_work(self.passes(plan))
 
     def seconds_each(self, plan: Plan) -> float:
-        return 6e-5 + 2e-6 * sum(plan.mechanism.stage_sizes(plan).values())
+        return 6e-5 + 2e-6 * int(sum(plan.mechanism.stage_sizes(plan).values()))
 
     def run(self, target: Any, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` estimates, and the noisy sums the first follows from."""
@@ -67,7 +60,8 @@ class NoisySums(Sampler):
 
     def _noisy(self, target: Any, generator: Any) -> Array:
         """Sums and noise on the finer lattice, rounded back to the steps of the sums: post-processing."""
-        finer, law, scale = target.refinement, target.law, target.scale
+        law, numbers = target.plan.mechanism.law, target.plan.parameters
+        scale, finer = numbers["scale"], int(numbers["refinement"])
         sums = [value * finer for value in target.sums]
         if generator is None:
             noisy = measurement(law, len(sums), scale).release(sums)

@@ -38,27 +38,23 @@ class PrivatePath(Sampler):
     def exactness(self, plan: Plan) -> privacy.AsRun:
         """Of what runs; sums that could leave their whole numbers are refused before anything is spent."""
         self.check_own(plan, "walks the path that a private chain's plan lays out")
-        mechanism: Any = plan.mechanism
-        mechanism.check_room(plan)
+        plan.mechanism.check_room(plan)
         return privacy.AsRun(plan.guarantee.promise)
 
     def entropy(self, plan: Plan) -> str:
         """Noise is OpenDP's where a kernel asks for it; decisions are the generator's."""
-        mechanism: Any = plan.mechanism
-        return BOTH if mechanism.kernel.noisy else OPERATING_SYSTEM
+        return BOTH if plan.mechanism.kernel.noisy else OPERATING_SYSTEM
 
     def whole_numbers(self, plan: Plan) -> bool:
-        return plan.mechanism.sums_exactly(plan)
+        return bool(plan.mechanism.sums_exactly(plan))
 
     def passes(self, plan: Plan) -> int:
-        mechanism: Any = plan.mechanism
-        return int(plan.parameters["steps"]) * plan.draws * int(mechanism.kernel.passes)
+        return int(plan.parameters["steps"]) * plan.draws * int(plan.mechanism.kernel.passes)
 
     def padding(self, plan: Plan) -> Padding:
         """Nothing to pad where a kernel makes its passes at every step."""
-        mechanism: Any = plan.mechanism
-        if not mechanism.kernel.constant_work:
-            raise no_padding("PrivatePath", f"a step of {mechanism.kernel.title} may leave out a pass")
+        if not plan.mechanism.kernel.constant_work:
+            raise no_padding("PrivatePath", f"a step of {plan.mechanism.kernel.title} may leave out a pass")
         return constant_work(self.passes(plan))
 
     def seconds(self, plan: Plan) -> float:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -69,13 +69,6 @@ class WholeNumbers(Sampler):
         return privacy.Exact()
 
 
-class Picking(Protocol):
-    """The mechanism of a plan that requires candidates: what it publishes of its picks."""
-
-    @property
-    def publish(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class Selection(WholeNumbers):
     """The sampler of `Candidates`, and of nothing else: rounds of public candidates, an exact pick from each."""
@@ -87,11 +80,11 @@ class Selection(WholeNumbers):
     def passes(self, plan: Plan) -> int:
         """One for so many candidates of a round."""
         once = int(plan.parameters["rounds"]) * passes(int(plan.parameters["candidates"]))
-        return once if cast(Picking, plan.mechanism).publish == "picks" else once * plan.draws
+        return once if plan.mechanism.publish == "picks" else once * plan.draws
 
     def padding(self, plan: Plan) -> Padding:
         """Of every pick as many proposals as suffice but once in 2^64; scoring takes always as many passes."""
-        together = cast(Picking, plan.mechanism).publish == "picks"
+        together = plan.mechanism.publish == "picks"
         picks = int(plan.parameters["rounds"]) * (1 if together else plan.draws)
         return Padding({PASSES: self.passes(plan), "proposals": picks * PROPOSALS}, picks * PICK_GAMMA)
 
@@ -333,8 +326,7 @@ def _behind(costs: Costs) -> Costs:
         )
     if int(costs.max()) - int(costs.min()) >= LARGEST_COST:
         raise errors.WrongCall("The costs of a selection spread over 2^62 or more. Use a coarser lattice.")
-    behind: Costs = costs - costs.min()
-    return behind
+    return np.asarray(costs - costs.min())
 
 
 def uniform_below(bound: int, generator: Generator) -> int:

@@ -119,5 +119,5 @@ def one_draw(plan: Plan) -> Plan:
     """The same numbers for one draw and one record per person: what several of them promise follows from it."""
     if plan.draws == 1 and plan.request.records_per_person == 1:
         return plan
-    request = replace(plan.request, draws=1, records_per_person=1)
-    return plan.mechanism.plan(request, dict(plan.parameters))
+    single: Plan = plan.mechanism.plan(replace(plan.request, draws=1, records_per_person=1), dict(plan.parameters))
+    return single

@@ -14,7 +14,7 @@ import functools
 import math
 import operator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class ProductSumsCase(NoiseCase):
         return functools.reduce(operator.mul, laws).profile()
 
     def share(self, data: Any) -> Array:
-        model, mechanism = self.plan.model, cast(NoiseAware, self.plan.mechanism)
+        model, mechanism = self.plan.model, self.plan.mechanism
         bounds = np.maximum(*np.abs(np.array(model.features.encoded_ends)))
         row = np.append(data[0][-1] / bounds, [1.0, data[1][-1] / float(mechanism.response_bound or 1.0)])
         k = np.rint(np.clip(row, -1.0, 1.0) * 2.0**18)
@@ -109,7 +109,7 @@ def product_sums_case(plan: Plan, *, label: str = "") -> ProductSumsCase:
     """Rows with an intercept: from all entries at 1 to all at −1/(q+1), which is farthest in L1; and, for L2, to ±1 in
     turns."""
     columns, scale = plan.model.features.count, np.array(plan.model.features.encoded_ends[1])
-    y = float(cast(NoiseAware, plan.mechanism).response_bound or 1.0)
+    y = float(plan.mechanism.response_bound or 1.0)
     far = np.full(columns + 1, -1.0 / (columns + 2.0))
     if law_of(plan) == "gaussian":
         far = np.where(np.arange(columns + 1) % 2 == columns % 2, -1.0, 1.0)

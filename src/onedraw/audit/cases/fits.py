@@ -278,7 +278,8 @@ def fit_case(plan: Plan, *, label: str = "", attained: bool = False, reason: str
 
 def strong_ridge(plan: Plan, times: float = 1e4) -> Plan:
     """The same plan with so strong a ridge that volume costs nothing."""
-    return plan.mechanism.plan(plan.request, {**plan.parameters, "ridge": times * plan.parameters["ridge"]})
+    stronger: Plan = plan.mechanism.plan(plan.request, {**plan.parameters, "ridge": times * plan.parameters["ridge"]})
+    return stronger
 
 
 def fit_cases(model: Any, budget: Promise, *, label: str = "") -> list[Case]:

@@ -44,7 +44,7 @@ class MeasuredCase(StagedCase):
 
     @property
     def mechanism(self) -> str:
-        return f"measured {words(type(self.plan.mechanism.of).__name__)}"  # type: ignore[attr-defined]
+        return f"measured {words(type(self.plan.mechanism.of).__name__)}"
 
     @property
     def pure(self) -> bool:
@@ -92,7 +92,7 @@ class MeasuredCase(StagedCase):
 
 def measured_case(plan: Plan, *, label: str = "") -> MeasuredCase:
     """The case of any plan in measured coordinates."""
-    of = plan.mechanism.of  # type: ignore[attr-defined]
+    of = plan.mechanism.of
     if isinstance(of, NoisyGradient | Gibbs):
         slope_of(plan.model)
     reason = AR1 if isinstance(of, NoisyGradient) else LINEAR if isinstance(of, Gibbs) else RARE

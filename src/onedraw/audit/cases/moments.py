@@ -115,10 +115,9 @@ def provoke_moments(plan: Plan, *, program: Callable[..., Any] = measure_all, se
 def _run(
     plan: Plan, records: Any, program: Callable[..., Any], *, seed: int, answer: Array | None = None
 ) -> tuple[Recorded, Any]:
-    mechanism: Any = plan.mechanism
-    problem = mechanism.problem(plan)
+    problem = plan.mechanism.problem(plan)
     recorded = Recorded(Noise(np.random.default_rng(seed), pure=problem.pure), answer)
-    return recorded, program(mechanism.target(plan, plan.model.summarise(records)).sum, problem, recorded)
+    return recorded, program(plan.mechanism.target(plan, plan.model.summarise(records)).sum, problem, recorded)
 
 
 def _weights(plan: Plan) -> Array:

@@ -95,8 +95,7 @@ class NoiseCase(Case):
 
 
 def law_of(plan: Plan) -> str:
-    mechanism: Any = plan.mechanism
-    return str(mechanism.law)
+    return str(plan.mechanism.law)
 
 
 def laplace(moved: Array, scale: float) -> tuple[Array, Array]:

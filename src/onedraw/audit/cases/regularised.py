@@ -62,9 +62,8 @@ class OutputCase(Case):
 
     @property
     def law_name(self) -> str:
-        mechanism: Any = self.plan.mechanism
-        if mechanism.noise is not None:
-            return str(mechanism.noise)
+        if self.plan.mechanism.noise is not None:
+            return str(self.plan.mechanism.noise)
         return "norm" if isinstance(self.plan.budget, PureDP) else "gaussian"
 
     def minimum(self, records: Any) -> Array:
@@ -118,8 +117,7 @@ def output_case(plan: Plan, *, label: str = "", attained: bool = False, reason: 
     slopes_of(model)
     if not centred(model.prior, model.dimension):
         raise no_formula("priors around 0 with one scale, not for this prior of", model)
-    mechanism: Any = plan.mechanism
-    return OutputCase(plan, flips(model, plan.n), FALSE if mechanism.as_published else reason, attained, label)
+    return OutputCase(plan, flips(model, plan.n), FALSE if plan.mechanism.as_published else reason, attained, label)
 
 
 _ONE: dict[str, Any] = {"features": 1, "intercept": False, "bounds": (-1, 1)}

@@ -111,8 +111,7 @@ def opposite_ends(plan: Plan, *, responses: bool = False) -> tuple[float, int, N
 
 
 def categories_of(plan: Plan) -> tuple[tuple[int, int], ...]:
-    mechanism: Any = plan.mechanism
-    return tuple(mechanism.categories)
+    return tuple(plan.mechanism.categories)
 
 
 def coded_columns(plan: Plan) -> Mask:

@@ -186,8 +186,7 @@ def objective_case(plan: Plan, *, label: str = "", attained: bool = False, reaso
         raise no_formula("priors around 0 with one scale, not for this prior of", model)
     neutral = not np.any(encoded_rows(model, np.zeros((1, model.features.count))))
     found = pushed(plan, PLACES) if neutral else flips(model, plan.n, both_sides=True)
-    mechanism: Any = plan.mechanism
-    return ObjectiveCase(plan, found, FALSE if mechanism.as_published else reason, attained, label)
+    return ObjectiveCase(plan, found, FALSE if plan.mechanism.as_published else reason, attained, label)
 
 
 def pushed(plan: Plan, places: Sequence[float]) -> tuple[Pair, ...]:

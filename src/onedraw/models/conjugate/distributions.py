@@ -82,8 +82,7 @@ class Beta(Law):
         return Dirichlet((self.a, self.b)).deviation[:1]
 
     def draws(self, generator: Generator, size: int) -> Array:
-        first: Array = Dirichlet((self.a, self.b)).draws(generator, size)[:, 0]
-        return first
+        return np.asarray(Dirichlet((self.a, self.b)).draws(generator, size)[:, 0])
 
 
 @dataclass(frozen=True)
@@ -158,8 +157,7 @@ class Normal(Law):
 
     def draws(self, generator: Generator, size: int) -> Array:
         mean, variance = _finite(*self.mean), _positive(self.variance)
-        drawn: Array = mean + np.sqrt(variance) * generator.standard_normal((size, mean.size))
-        return drawn
+        return np.asarray(mean + np.sqrt(variance) * generator.standard_normal((size, mean.size)))
 
 
 def _boosted(shape: Array, generator: Generator, size: int) -> tuple[Array, Array]:

@@ -266,8 +266,7 @@ def _inside(model: ConvexLoss, thetas: Array) -> Array:
     if model.radius is None:
         return thetas
     norms = np.linalg.norm(thetas, axis=1, keepdims=True)
-    inside: Array = thetas * np.minimum(1.0, model.radius / np.maximum(norms, 1e-300))
-    return inside
+    return np.asarray(thetas * np.minimum(1.0, model.radius / np.maximum(norms, 1e-300)))
 
 
 def _interval(response: Any) -> tuple[float, float] | None:

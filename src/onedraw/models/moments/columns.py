@@ -64,9 +64,6 @@ of the way there for r = ½ and none for r = 0. Intervals allow for all of the w
 of 1 − |r|."""
 
 
-# ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 MOST_COLUMNS = 500
 """Beyond, d(d+1)/2 numbers of noise have little to say at any n that fits on a machine, and the release file is huge."""
 
@@ -135,9 +132,6 @@ class Columns(RowModel):
     def _values(self) -> dict[str, Any]:
         found = self.features.to_dict()
         return {name: found[name] for name in ("features", "bounds", "feature_names")}
-
-
-# ── the problem ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 SQUARE = math.nextafter(((1.0 + math.sqrt(5.0)) / 2.0) ** 2.5 / 2.0, 0.0) * (1.0 - 2.0**-50)

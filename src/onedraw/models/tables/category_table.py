@@ -209,8 +209,13 @@ class CategoryTable(Table):
         return np.array([whole(proportional(row, size), int(size)) for row, size in zip(noisy, sizes, strict=True)])
 
 
-def condition(low: float | None, high: float | None) -> dict[str, Any]:
-    """The levels, the one that is counted and ``between`` of a public condition on a number; None is an open end."""
+def condition(between: Any) -> dict[str, Any]:
+    """The levels, the one that is counted and ``between`` of a public condition (low, high) on a number; None is an open end."""
+    if not isinstance(between, list | tuple | np.ndarray) or len(between) != 2:
+        raise InvalidModel(
+            f"between is (low, high), the public ends of what is counted, None for an open one, got {between!r}. Pass (18, 30), say."
+        )
+    low, high = between
     ends = [
         sign * LARGEST if end is None or end == sign * np.inf else number("an end of between", end)
         for end, sign in ((low, -1.0), (high, 1.0))

@@ -52,8 +52,13 @@ class HeldOut(Private):
         return self.size
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Judged(HeldOut):
-    """What each of them was, and what the model said: (n, 2) numbers or records rewritten as such (`onedraw.data.sums`)."""
+    """What each of them was, and what the model said: (n, 2) numbers or records rewritten as such (`onedraw.data.sums`); and what a
+    schema says of the records."""
+
+    records_per_person: int = 1
+    dataset: str | None = None
 
     def sum(self, statistic: Any) -> Integers:
         """Σ over the records, in whole numbers."""

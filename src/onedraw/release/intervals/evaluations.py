@@ -117,7 +117,7 @@ def _share(chosen: Array, uncut: Array, shares: Array, level: float) -> Figure:
 
 
 def _noise(plan: Plan, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
-    if plan.mechanism.law == "gaussian":  # type: ignore[attr-defined]
+    if plan.mechanism.law == "gaussian":
         return generator.normal(0.0, noise_deviation(plan), shape)
     scale = plan.parameters["scale"] / plan.parameters["refinement"]
     first, second = np.floor(scale * generator.standard_exponential((2, *shape)))
@@ -187,7 +187,7 @@ def _calibration(tables: Array, model: ClassifierScores, level: float) -> Curve:
 def _of_numbers(noisy: Array, plan: Plan, level: float) -> Scores:
     model: RegressorScores = plan.model
     generator, n = np.random.default_rng(PUBLIC_SEED), plan.n
-    weights = np.array(model.weights(plan.mechanism.law), dtype=np.float64)  # type: ignore[attr-defined]
+    weights = np.array(model.weights(plan.mechanism.law), dtype=np.float64)
     released, steps = noisy / (n * STEPS), n * STEPS
     noise = _noise(plan, (SIMULATIONS, 3), generator) / weights / steps
     # rather too large a spread than too small a one

@@ -89,7 +89,7 @@ class NoiseLaw:
 def law_of(plan: Plan) -> NoiseLaw:
     """Of an `AddedNoise` plan."""
     scale, refinement = plan.parameters["scale"], plan.parameters["refinement"]
-    return NoiseLaw(plan.mechanism.law, scale / refinement, refinement > 1 or scale > 2.0**12)  # type: ignore[attr-defined]
+    return NoiseLaw(plan.mechanism.law, scale / refinement, refinement > 1 or scale > 2.0**12)
 
 
 def _tail(x: Any, scales: Sequence[float], normal: float) -> Any:
