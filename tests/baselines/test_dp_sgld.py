@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.baselines import DPHMC, DPSGLD, KNG, MultiProposal, Penalty, SubsampledLangevin, dp_sgld, kng
+from onedraw.baselines import (
+    DPHMC,
+    DPSGD,
+    DPSGLD,
+    KNG,
+    MultiProposal,
+    Penalty,
+    SubsampledLangevin,
+    dp_sgld,
+    kng,
+    poisson_steps,
+)
 from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import noisy_gradient, path_loss, plan_from_dict
 from onedraw.privacy.sampled_gaussian import sampled_gaussian_epsilon
@@ -15,6 +26,7 @@ from tests.baselines.cases import two_class_records as records
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 MODEL = od.models.Logistic(2, bounds=(-1, 1), loss="exp-linear", prior=od.Gaussian(scale=3.0))
+MODEL_OF_BOTH = od.models.Logistic(2, bounds=(-1, 1), prior=od.Gaussian(scale=3.0))
 SMALL = DPSGLD(batch_size=20, relaxations=1.0, steps=40)
 
 
@@ -110,6 +122,14 @@ def test_where_no_curvature_is_known_all_paths_are_refused_in_the_same_words(mon
             od.calibrate(mechanism, model, BUDGET, n=100)
         said.add(str(refused.value))
     assert len(said) == 1
+
+
+def test_noise_that_does_not_keep_the_budget_is_refused_and_not_stated_as_if_it_did(monkeypatch):
+    least = poisson_steps.least_multiplier
+    monkeypatch.setattr(poisson_steps, "least_multiplier", lambda *args, **kwargs: 0.99 * least(*args, **kwargs))
+    for mechanism in (SMALL, DPSGD(epochs=8, batch_size=20)):
+        with pytest.raises(PromiseRefused, match="larger ε than the one stated"):
+            od.calibrate(mechanism, MODEL_OF_BOTH, BUDGET, n=100)
 
 
 # ── the steps ────────────────────────────────────────────────────────────────────────────────────────────────

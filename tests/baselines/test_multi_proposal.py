@@ -41,6 +41,21 @@ def test_every_chain_says_when_its_public_seed_is_drawn(chain):
     )
 
 
+def test_costs_at_the_ends_of_their_room_are_selected_among():
+    """Records and a steep prior that pull as far as they can, both ways."""
+    model = od.models.Logistic(2, data_norm=1.0, intercept=False, prior=od.Gaussian(scale=1e-9))
+    kernel, _, public = parts(model, n=10**9, proposals=2)
+    points, most = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 0.0]]), 2**60 + 2 * 10**9
+
+    class Extreme:
+        def sum(self, *_):
+            return np.array([0, most, -most])
+
+    costs = kernel.costs(points[0], points, Extreme(), public)
+    assert costs[2] < -(2**60) < 2**60 < costs[1]
+    assert Secret(seeded_generator(1)).select(costs, BITS) == 2
+
+
 def test_the_promise_is_a_bounded_range_at_every_step():
     plan = plan_of()
     numbers = plan.parameters

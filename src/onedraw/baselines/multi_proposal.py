@@ -31,8 +31,9 @@ from onedraw.privacy.numbers import fraction_up, positive, positive_integer, up
 
 PROPOSALS, MOST_PROPOSALS = 7, 255
 
-FURTHEST = 2**60
-"""Of the prior's costs: beyond, a point has no chance that any arithmetic would show, and sums stay within 64 bits."""
+FURTHEST = 2**59
+"""Of the prior's costs: beyond, a point has no chance that any arithmetic would show. The records' costs are within ±(2^60 + 2n), a fourth
+of their room, so that all are spread over less than the 2^62 that a selection takes: no record can make it refuse."""
 
 THEOREM = (
     "T selections among the points of a public layout (Tjelmeland 2004; Calderhead 2014): each an exponential mechanism whose "

@@ -97,8 +97,10 @@ class PoissonSteps:
         return sampled_gaussian_epsilon(multiplier, rate=self.rate, steps=self.all_steps, delta=delta)
 
     def stated(self, multiplier: float) -> float:
-        """The ε that a plan states of this noise."""
-        return min(self.epsilon(multiplier) * MARGIN, self.single.stated_epsilon)
+        """The ε that a plan states of this noise; refused where the budget's is smaller than the accountant's."""
+        found = min(self.epsilon(multiplier) * MARGIN, self.single.stated_epsilon)
+        self.check(multiplier, found)
+        return found
 
     def check(self, multiplier: float, epsilon: float) -> None:
         """Refuse an ε that is smaller than the accountant's."""
