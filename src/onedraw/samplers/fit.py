@@ -136,9 +136,10 @@ class Stages:
         tilt = self.noise.real(problem.size, numbers["mode_noise"])
         objective = self._objective(where, tilt)
         found, passes = self.minimum(records, problem.loss, objective)
-        for _ in range(passes, self.least_passes):
+        while passes < self.least_passes:
             records.sum(NewtonSums(problem.loss), objective.coarse, objective.row_bound, found)
-        self.passes += max(passes, self.least_passes)
+            passes += 1  # counted as they are made
+        self.passes += passes
         closing = self.noise.real(problem.size, numbers["closing_noise"])
         mode = self.noise.rounded(found + closing, numbers["closing_noise"])
         if not numbers["information_noise"]:

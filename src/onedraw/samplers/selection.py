@@ -249,9 +249,10 @@ def _padded(costs: Costs, *, generator: Generator, idle: Generator, bits: int, m
     envelope, count, found = Envelope(costs, np.ones(costs.shape, dtype=np.int64), bits), 0, None
     while found is None:
         found, count = envelope.proposal(generator), count + 1
-    for _ in range(count, PROPOSALS):
+    while count < PROPOSALS:
         envelope.proposal(idle)
-    made.append(max(count, PROPOSALS))
+        count += 1
+    made.append(count)
     return found[0]
 
 
