@@ -73,6 +73,11 @@ class Counted:
             )
         return Counted(self.counts, weights / total)
 
+    def drawn(self, size: int, generator: Any) -> Array:
+        """Counts of this law; its weights are 1 in all."""
+        place = np.searchsorted(np.cumsum(self.weights), generator.uniform(size=size))
+        return np.asarray(self.counts[place.clip(0, len(self.counts) - 1)])
+
 
 @dataclass(frozen=True, eq=False)
 class CountPosterior:
@@ -137,19 +142,14 @@ class CountPosterior:
     def draw_counts(self, size: int, generator: Any) -> Array:
         """(size, categories): true counts, backwards from the sum of all, which is n."""
         if self.single:
-            (law,) = self.counted
-            first = law.counts[
-                np.searchsorted(np.cumsum(law.weights), generator.uniform(size=size)).clip(0, len(law.counts) - 1)
-            ]
+            first = self.counted[0].drawn(size, generator)
             return np.stack([first, self.n - first], axis=1)
         left, found = np.full(size, float(self.n)), np.empty((size, len(self.each)))
         for j in range(len(self.each) - 1, -1, -1):
             one, before = self.each[j], self.partial[j]
             for rest in np.unique(left):  # draws that are at the same place choose by the same law
                 here = left == rest
-                law = one.weighed(_at(before, rest - one.counts))
-                place = np.searchsorted(np.cumsum(law.weights), generator.uniform(size=int(here.sum())))
-                found[here, j] = law.counts[place.clip(0, len(law.counts) - 1)]
+                found[here, j] = one.weighed(_at(before, rest - one.counts)).drawn(int(here.sum()), generator)
             left -= found[:, j]
         return found
 
@@ -180,12 +180,10 @@ class CountPosterior:
         return np.asarray(proportions[:, :1] if self.single else proportions)
 
     def interval(self, level: float, change: Any = None) -> Array:
-        ends = [[_quantile(alpha, self._rest(alpha), law, self.n, part) for part in tails(level)]
+        total = float(self.alpha.sum())
+        ends = [[_quantile(alpha, total - alpha, law, self.n, part) for part in tails(level)]
                 for alpha, law in zip(self.alpha, self.counted, strict=False)]  # fmt: skip
         return np.array(ends)
-
-    def _rest(self, alpha: float) -> float:
-        return float(self.alpha.sum()) - alpha
 
 
 def check_size(title: str, n: int, categories: int, deviation: float) -> None:

@@ -66,7 +66,7 @@ class ColumnEstimator(PrivateEstimator):
     term: ClassVar[str] = ""
     """What is published, if it is one for each label."""
 
-    family: ClassVar[type[ConjugateModel] | None] = None
+    _family: ClassVar[type[ConjugateModel] | None] = None
     """Whose posterior answers the question too, if there is one."""
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -123,12 +123,12 @@ class ColumnEstimator(PrivateEstimator):
 
     def _posterior(self, budget: Promise, n: int) -> Known | None:
         """None where there is no posterior for the question, the groups or this budget."""
-        if self.family is None or self.by is not None or self.between is not None:
+        if self._family is None or self.by is not None or self.between is not None:
             if self.prior is not None:
                 raise InvalidModel("A prior is for draws from a posterior, and there is none here. Leave out prior.")
             return None
         try:
-            return Known(self.family.for_column(self._declared(), n=n, budget=budget, prior=self.prior))
+            return Known(self._family.for_column(self._declared(), n=n, budget=budget, prior=self.prior))
         except InvalidModel:
             if self.prior is not None or self.mechanism not in ("auto", "laplace", "gaussian"):
                 raise
@@ -142,7 +142,7 @@ class ColumnEstimator(PrivateEstimator):
 
     def conf_int(self, level: float = 0.95) -> Array:
         """(terms, 2): the interval of each published number, for sampling and privacy noise together; of counts and
-        sums, which are about these records, for the noise."""
+        sums, which are about these records, for the noise; of quantiles, for every level up to the one asked for."""
         if self.interval_reason_:
             raise PromiseRefused(f"This release gives no interval: {self.interval_reason_}")
         found = interval_of(self.certificate_, self.release_.plan, level, noise=self.noise)

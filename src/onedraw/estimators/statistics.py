@@ -61,7 +61,7 @@ class DPProportion(PosteriorEstimator):
     """
 
     term: ClassVar[str] = "proportion"
-    family: ClassVar[type[ConjugateModel] | None] = BetaBernoulli
+    _family: ClassVar[type[ConjugateModel] | None] = BetaBernoulli
 
     classes: Any = None
     between: Any = None
@@ -117,7 +117,7 @@ class DPHistogram(LevelEstimator, PosteriorEstimator):
     """
 
     term: ClassVar[str] = "share"
-    family: ClassVar[type[ConjugateModel] | None] = DirichletCategorical
+    _family: ClassVar[type[ConjugateModel] | None] = DirichletCategorical
 
     def _table(self, groups: dict[str, Any]) -> CategoryTable:
         return CategoryTable(self._declared().labels, show="shares", **groups)
@@ -206,7 +206,7 @@ class DPMean(NumberColumn, PosteriorEstimator):
     """
 
     show: ClassVar[str] = "mean"
-    family: ClassVar[type[ConjugateModel] | None] = GaussianMean
+    _family: ClassVar[type[ConjugateModel] | None] = GaussianMean
 
     noise: Any = None
 
@@ -264,7 +264,7 @@ class DPRate(NumberColumn, PosteriorEstimator):
 
     show: ClassVar[str] = "rate"
     missing: ClassVar[float | None] = 0.0
-    family: ClassVar[type[ConjugateModel] | None] = GammaPoisson
+    _family: ClassVar[type[ConjugateModel] | None] = GammaPoisson
 
     def _declared(self) -> Any:
         low, cap = declared_range(self)

@@ -27,6 +27,7 @@ from onedraw.models.tables.table import STEPS, proportional
 from onedraw.plans import Plan
 from onedraw.privacy.numbers import confidence_level
 from onedraw.release.certificate import Certificate
+from onedraw.samplers.noisy_sums import laplace_steps
 
 SIMULATIONS = 2_000
 PUBLIC_SEED = 20_261_116
@@ -120,8 +121,7 @@ def _noise(plan: Plan, shape: tuple[int, ...], generator: np.random.Generator) -
     if plan.mechanism.law == "gaussian":
         return generator.normal(0.0, noise_deviation(plan), shape)
     scale = plan.parameters["scale"] / plan.parameters["refinement"]
-    first, second = np.floor(scale * generator.standard_exponential((2, *shape)))
-    return np.asarray(first - second)
+    return np.asarray(laplace_steps(scale, math.prod(shape), generator).reshape(shape), dtype=np.float64)
 
 
 def _confusion(tables: Array, model: ClassifierScores) -> Array:
