@@ -154,6 +154,9 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
     """The least exactness a sampler must have; the release decides what less would cost."""
     whole_sums: ClassVar[bool] = False
     """Whether records enter by sums of whole numbers alone, whatever the model."""
+    as_published: bool = False
+    """Of a mechanism with such an option: a published calibration where it is not true. A plan that keeps its promise anyway is made
+    without it."""
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
@@ -180,7 +183,7 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
     @property
     def proven(self) -> bool:
         """Whether the promise follows from a theorem that is true; if not, a release must say so first."""
-        return True
+        return not self.as_published
 
     def default_gamma(self, model: Any, budget: Promise) -> float:
         """The reserve kept back when the caller names none: 0 where the draw is exact or pays for itself."""

@@ -323,10 +323,6 @@ class DPHMC(PrivateChain):
             )
 
     @property
-    def proven(self) -> bool:
-        return not self.as_published
-
-    @property
     def kernel(self) -> NoisyLeapfrog:
         walk = Barker(self.length, None, self.effect, self.noise)
         return NoisyLeapfrog(walk, self.leapfrogs, self.test, self.kick, self.test_noise, self.clip_ratios)

@@ -36,10 +36,6 @@ class Minami(OverGibbs):
                 raise WrongCall(f"{name} is True or False, not {getattr(self, name)!r}.")
 
     @property
-    def proven(self) -> bool:
-        return not self.as_published
-
-    @property
     def rule(self) -> Gibbs:
         return Gibbs("corollary8", as_published=self.as_published)
 

@@ -216,15 +216,10 @@ class PerturbedFit(Mechanism):
     whole_sums: ClassVar[bool] = True
 
     regularisation: float | None
-    as_published: bool
 
     def _check_regularisation(self) -> None:
         if self.regularisation is not None:
             self._set(regularisation=positive("the regularisation λ", self.regularisation))
-
-    @property
-    def proven(self) -> bool:
-        return not self.as_published
 
 
 def exactness_of(plan: Plan) -> privacy.Exactness:

@@ -61,9 +61,9 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
             return _coded(array)
         return chunk_of(array.dictionary_decode(), wanted)
     if pa.types.is_decimal(kind):  # through text: a direct cast turns 0.3 into 0.30000000000000004
-        return _chunk_of_text(array.cast(pa.string()), wanted)
+        return chunk_of_text(array.cast(pa.string()), wanted)
     if _is_text(kind):
-        return _chunk_of_text(array, wanted)
+        return chunk_of_text(array, wanted)
     if pa.types.is_boolean(kind):
         array = array.cast(pa.uint8())
     if pa.types.is_floating(kind) or not array.null_count:
@@ -72,7 +72,8 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
     return Numbers(array.fill_null(0).to_numpy(), array.is_null().to_numpy(zero_copy_only=False))
 
 
-def _chunk_of_text(array: Any, wanted: Wanted) -> Chunk:
+def chunk_of_text(array: Any, wanted: Wanted) -> Chunk:
+    """The same of one that is known to hold texts or bytes."""
     raw = array.cast(pa.large_binary())  # bytes: stored text is not always UTF-8
     if wanted is Wanted.NUMBERS:
         return Numbers(_parsed(raw))

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onedraw.arrays import Array, Mask
-from onedraw.data.cells import BINARY_WORDS, label_of, number_of
+from onedraw.data.cells import BINARY_WORDS, label_of, number_in, number_of
 
 Encoded = npt.NDArray[Any]
 NUMERIC = "iufb"
@@ -271,7 +271,8 @@ class LevelEncoder(Encoder):
             self._codes = {label_of(label): code for code, label in enumerate(labels)}
         self._any_case = plain_binary
         self.missing = self._codes[self._label(missing)]
-        numeric = {number_of(label): code for label, code in self._codes.items() if np.isfinite(number_of(label))}
+        values = ((number_in(label), code) for label, code in self._codes.items() if label is not None)
+        numeric = {value: code for value, code in values if value is not None}  # a label that is a number is finite
         self._in_order = [numeric.get(float(code)) for code in range(len(numeric))] == list(range(len(numeric)))
         self._numbers = np.array(sorted(numeric), dtype=np.float64)
         self._number_codes = np.array([numeric[value] for value in sorted(numeric)], dtype=np.int64)

@@ -105,13 +105,13 @@ class DelimitedText(Table):
         return file_version(self._path)
 
     def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
-        from onedraw.data.arrow_tables import chunk_of
+        from onedraw.data.arrow_tables import chunk_of_text
 
         first = {name: place for place, name in reversed(list(enumerate(self.names)))}  # tens of thousands of columns
         places = [first[name] for name in wanted]
         for block in self._blocks():
             columns = columns_of(block, self._end, len(self.names), places)
-            yield {name: chunk_of(column, wanted[name]) for name, column in zip(wanted, columns, strict=True)}
+            yield {name: chunk_of_text(column, wanted[name]) for name, column in zip(wanted, columns, strict=True)}
 
     def _blocks(self) -> Iterator[bytes]:
         """Whole lines, each with its line end; a line too long to hold is handed over as a blank one."""

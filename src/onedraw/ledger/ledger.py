@@ -71,13 +71,10 @@ class Ledger:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self.place = storage.name
+        """Where the ledger is, as messages say it: never with a password."""
         # The history as far as this process has read it. Replaced, never changed, so threads may share it.
         self._accounts = Accounts()
-
-    @property
-    def place(self) -> str:
-        """Where the ledger is, as messages say it: never with a password."""
-        return self._storage.name
 
     @classmethod
     def open(cls, place: str | os.PathLike[str], create: bool = False) -> Ledger:
@@ -337,7 +334,7 @@ class Ledger:
         return Ledger, (self._storage,)
 
     def __repr__(self) -> str:
-        return f"Ledger.open({self._storage.name!r})"
+        return f"Ledger.open({self.place!r})"
 
     # ── keeping up ──
 

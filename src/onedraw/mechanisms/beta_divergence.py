@@ -93,11 +93,6 @@ class BetaDivergence(Mechanism):
             check_beta(self.beta)
         check_effect(self.effect, "beta=…")
 
-    @property
-    def proven(self) -> bool:
-        """False for the published calibration of Gaussian models; a plan that keeps its promise anyway is proven."""
-        return not self.as_published
-
     def heading(self, plan: Plan) -> str:
         return f"{self.title}, β = {plan.parameters['beta']:.6g}, rule {self.rule}"
 

@@ -140,11 +140,6 @@ class Gibbs(Mechanism):
         if self.weight is not None:
             self._set(weight=positive("the weight", self.weight))
 
-    @property
-    def proven(self) -> bool:
-        """False for Corollary 8 where it is not true; a plan that lies within its range is proven."""
-        return not self.as_published
-
     def default_gamma(self, model: Any, budget: Promise) -> float:
         """A share of δ: γ with (1 + e^ε)γ = 1 % of it, 99 % for ``bounded``; 0 where the draw is exact."""
         return convex_bounds.reserve(model, budget, RESERVE.get(self.rule, convex_bounds.SHARE))

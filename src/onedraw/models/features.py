@@ -64,6 +64,10 @@ class Features:
     """Shift and divisor of each column, (0, 1) of one that is not scaled; a divisor of 0 marks one whose ends are equal."""
     encoded_ends: tuple[tuple[float, ...], ...] = field(init=False, repr=False, compare=False)
     """The ends of a box as encoded rows have them: between −1 and 1 where they are scaled."""
+    squared_norm: Fraction = field(init=False, repr=False, compare=False)
+    """r², exact: of a box, Σ max(lo², hi²)."""
+    squared_reach: Fraction = field(init=False, repr=False, compare=False)
+    """r̃², exact: r² + 1 with an intercept."""
 
     def __post_init__(self) -> None:
         named = self.names or tuple(f"feature {index}" for index in range(self.count))
@@ -79,20 +83,15 @@ class Features:
         elif self.scaled:
             divisor = np.where(low < high, np.maximum(np.abs(low), np.abs(high)), 0.0)
         object.__setattr__(self, "scale", (shift, divisor))
-        encoded = (tuple(self._on_scale(end).tolist()) for end in (low, high)) if self.scaled else (lower, upper)
-        object.__setattr__(self, "encoded_ends", tuple(encoded))
-
-    @cached_property
-    def squared_norm(self) -> Fraction:
-        """r², exact: of a box, Σ max(lo², hi²)."""
-        if self.data_norm is not None:
-            return Fraction(self.data_norm) ** 2
-        return sum((Fraction(max(-lo, hi)) ** 2 for lo, hi in zip(*self.encoded_ends, strict=True)), Fraction(0))
-
-    @property
-    def squared_reach(self) -> Fraction:
-        """r̃², exact: r² + 1 with an intercept."""
-        return self.squared_norm + self.intercept
+        if self.scaled:
+            lower, upper = (tuple(self._on_scale(end).tolist()) for end in (low, high))
+        largest = (
+            [max(-lo, hi) for lo, hi in zip(lower, upper, strict=True)] if self.data_norm is None else [self.data_norm]
+        )
+        squared = sum((Fraction(size) ** 2 for size in largest), Fraction(0))
+        object.__setattr__(self, "encoded_ends", (lower, upper))
+        object.__setattr__(self, "squared_norm", squared)
+        object.__setattr__(self, "squared_reach", squared + self.intercept)
 
     @cached_property
     def norm(self) -> float:
@@ -215,7 +214,7 @@ def declared_features(
     if scaled and any(np.max(np.abs(end)) >= LARGEST for end in box or ()):
         raise InvalidModel(f"Bounds of scaled features must lie between -{LARGEST:g} and {LARGEST:g}.")
     result = Features(how_many, norm, box, bool(intercept), feature_names, bool(scaled))
-    if result.bounded and not 0.0 < result.norm < LARGEST:
+    if result.bounded and not 0 < result.squared_norm < Fraction(LARGEST) ** 2:
         raise InvalidModel(
             f"The features' bound gives rows of norm up to {result.norm:g}; it must lie above 0 and below {LARGEST:g}. "
             "Rescale the features."
